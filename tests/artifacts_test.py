@@ -1,0 +1,127 @@
+"""Adapter folders load strictly or not at all."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from safetensors.numpy import save_file
+
+from tests import tiny
+from tf_adapters import artifacts
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.model import adapt
+
+HEAD = heads.Classification(("no", "yes"))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    model = adapt(tiny.encoder(), methods.Pfeiffer(units=4), HEAD)
+    artifacts.save_adapter(model, tmp_path / "adapter", {"task": "toy"})
+    return tmp_path / "adapter"
+
+
+def _change(folder, change):
+    path = folder / "adapter.safetensors"
+    tensors = load_file(path)
+    change(tensors)
+    save_file(tensors, path)
+
+
+def test_folder_holds_three_files_and_only_what_was_trained(folder):
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "README.md",
+        "adapter.safetensors",
+        "adapter_config.json",
+    ]
+    tensors = load_file(folder / "adapter.safetensors")
+    assert sum(v.size for v in tensors.values()) == 2 * (2 * 64 + 20) + 34
+    assert "toy" in (folder / "README.md").read_text()
+
+
+def test_saving_again_replaces_the_folder_and_leaves_no_rest(folder):
+    model = artifacts.load_adapter(folder, tiny.encoder())
+    tiny.randomize(model.trained_variables().values())
+    (folder / "old").write_text("")
+    artifacts.save_adapter(model, folder)
+    assert not (folder / "old").exists()
+    assert [p.name for p in folder.parent.iterdir()] == ["adapter"]
+
+
+def test_another_encoder_is_refused(folder):
+    with pytest.raises(artifacts.AdapterError, match="fingerprint"):
+        artifacts.load_adapter(folder, tiny.encoder(seed=1))
+
+
+def test_an_encoder_that_was_trained_is_refused(folder):
+    encoder = tiny.encoder()
+    encoder.backbone.get_layer("embeddings_layer_norm").gamma.assign([2.0] * 16)
+    with pytest.raises(artifacts.AdapterError, match="a fresh one"):
+        artifacts.load_adapter(folder, encoder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.pop("head/bias"), "Missing: head/bias"),
+        (lambda t: t.update(extra=np.ones(2)), "Unexpected: extra"),
+        (
+            lambda t: t.update({"head/bias": np.ones(3, "float32")}),
+            r"`head/bias` has shape \(3,\).*needs \(2,\)",
+        ),
+    ],
+)
+def test_weights_that_do_not_fit_are_named(folder, change, message):
+    _change(folder, change)
+    with pytest.raises(artifacts.AdapterError, match=message):
+        artifacts.load_adapter(folder, tiny.encoder())
+
+
+def test_nothing_is_assigned_if_one_weight_is_wrong(folder):
+    model = artifacts.load_adapter(folder, tiny.encoder())
+    before = tiny.values(model.trained_variables().values())
+    _change(folder, lambda t: t.update({"head/bias": np.ones(3, "float32")}))
+    _change(folder, lambda t: t.update({"head/kernel": t["head/kernel"] + 1}))
+    with pytest.raises(artifacts.AdapterError):
+        artifacts.load_weights(model, folder)
+    after = tiny.values(model.trained_variables().values())
+    assert all(map(np.array_equal, before, after))
+
+
+def test_truncated_weights(folder):
+    path = folder / "adapter.safetensors"
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(artifacts.AdapterError, match="truncated or damaged"):
+        artifacts.load_adapter(folder, tiny.encoder())
+
+
+def test_a_header_that_claims_terabytes(folder):
+    path = folder / "adapter.safetensors"
+    path.write_bytes((1 << 42).to_bytes(8, "little") + b"{}")
+    with pytest.raises(artifacts.AdapterError, match="truncated or damaged"):
+        artifacts.load_adapter(folder, tiny.encoder())
+
+
+def test_missing_weights_and_missing_folder(folder):
+    (folder / "adapter.safetensors").unlink()
+    with pytest.raises(artifacts.AdapterError, match="is missing"):
+        artifacts.load_adapter(folder, tiny.encoder())
+    with pytest.raises(artifacts.AdapterError, match="no adapter folder"):
+        artifacts.load_adapter(folder / "nowhere", tiny.encoder())
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"format_version": 1}'])
+def test_damaged_configuration(folder, text):
+    (folder / "adapter_config.json").write_text(text)
+    with pytest.raises(artifacts.AdapterError, match="damaged or not of this"):
+        artifacts.load_adapter(folder, tiny.encoder())
+
+
+def test_a_newer_format_is_refused(folder):
+    path = folder / "adapter_config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({**config, "format_version": 99}))
+    with pytest.raises(artifacts.AdapterError, match="format 99"):
+        artifacts.load_adapter(folder, tiny.encoder())

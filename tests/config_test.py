@@ -1,0 +1,97 @@
+"""Settings: layers, strictness, and the way back from a file."""
+
+import dataclasses
+
+import pytest
+
+from tf_adapters import config
+from tf_adapters import methods
+
+
+def test_later_layers_win():
+    resolved = config.resolve(
+        {"task": "sst2", "method": "houlsby"},
+        {"train": {"learning_rate": 1e-3, "epochs": 7}},
+        {"train": {"learning_rate": 5e-4}, "method": {"units": 8}},
+    )
+    assert resolved.train.learning_rate == 5e-4
+    assert resolved.train.epochs == 7
+    assert resolved.method == methods.Houlsby(units=8)
+
+
+def test_a_later_method_drops_the_preset_of_the_earlier():
+    resolved = config.resolve(
+        {"task": "sst2", "method": "houlsby"}, {"method": "full"}
+    )
+    assert resolved.method == methods.Full()
+
+
+def test_overrides_with_lists_and_numbers():
+    values = config.parse_override(
+        "method.leave_out=[0,1],train.learning_rate=3e-4,method.units=256"
+    )
+    resolved = config.resolve({"task": "x"}, {"method": "houlsby"}, values)
+    assert resolved.method.leave_out == (0, 1)
+    assert resolved.method.units == 256
+    assert resolved.train.learning_rate == 3e-4
+
+
+@pytest.mark.parametrize("name", config.preset_names())
+def test_every_preset_resolves_and_survives_a_file(name, tmp_path):
+    resolved = config.resolve({"task": "sst2", "method": name})
+    config.save(resolved, tmp_path / "config.yaml")
+    assert config.load(tmp_path / "config.yaml") == resolved
+
+
+def test_every_method_has_a_preset_of_its_name():
+    assert set(methods.METHODS) <= set(config.preset_names())
+
+
+@pytest.mark.parametrize("name", config.preset_names())
+def test_every_preset_says_where_its_numbers_are_from(name):
+    text = (config.PRESETS / f"{name}.yaml").read_text()
+    assert text.startswith("# ")
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        ({"tasks": "sst2"}, "Unknown setting `tasks`. Did you mean `task`"),
+        (
+            {"train": {"learning_rat": 1}},
+            "`train.learning_rat`. Did you mean `learning_rate`",
+        ),
+        ({"method": "houlsbi"}, "Did you mean `houlsby`"),
+        ({"method": {"unit": 3}}, "no parameter `unit`. Did you mean `units`"),
+        ({"train": {"epochs": "many"}}, "`train.epochs` must be of type int"),
+        ({"train": {"epochs": 2.5}}, "`train.epochs` must be of type int"),
+        ({"train": {"precision": "half"}}, "must be one of float32"),
+        ({"seed": True}, "`seed` must be of type int"),
+    ],
+)
+def test_mistakes_are_named(layer, message):
+    with pytest.raises(config.ConfigError, match=message):
+        config.resolve({"task": "sst2"}, layer)
+
+
+def test_a_missing_task_is_named():
+    with pytest.raises(config.ConfigError, match="`task` is missing"):
+        config.resolve({})
+
+
+@pytest.mark.parametrize("text", ["units", "=3"])
+def test_malformed_overrides(text):
+    with pytest.raises(config.ConfigError):
+        config.resolve({"task": "x"}, config.parse_override(text))
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1", ""])
+def test_malformed_files(text, tmp_path):
+    (tmp_path / "x.yaml").write_text(text)
+    with pytest.raises(config.ConfigError):
+        config.load_yaml(tmp_path / "x.yaml")
+
+
+def test_configurations_are_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.resolve({"task": "x"}).seed = 3

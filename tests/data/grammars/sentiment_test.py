@@ -1,0 +1,36 @@
+"""Labels of the sentiment texts, against a rule that knows no pattern."""
+
+import pytest
+
+from tf_adapters.data import builtin
+from tf_adapters.data.grammars import sentiment
+
+POLARITY = {
+    word: value
+    for lists, value in ((sentiment._GOOD, 1), (sentiment._BAD, 0))
+    for split in lists.values()
+    for word in split.split()
+}
+DENIALS = {"not", "no", "nobody", "nothing", "never"}
+# What follows one of these, up to the next comma, is only conceded.
+CONCESSIONS = ("although", "even if", "even though", "despite", "while", "in")
+
+
+def _verdict(sentence):
+    """The words that say what the writer thinks of the work as a whole."""
+    text = sentence.rstrip(".!").lower().replace("in spite of", "despite")
+    text = text.replace("in the end", "").replace("no one who sees", "nobody")
+    for cut in (" despite ", ", however "):
+        text = text.split(cut)[0] if not text.startswith(cut[1:]) else text
+    clauses = text.split(", ")
+    kept = [c for c in clauses if not c.startswith(CONCESSIONS)]
+    return kept[-1].split()
+
+
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_label_follows_from_denial_and_concession(split):
+    for row in builtin.generate("sentiment", split):
+        words = _verdict(row["sentence"])
+        (value,) = [POLARITY[word] for word in words if word in POLARITY]
+        denied = bool(DENIALS & set(words))
+        assert row["label"] == value ^ denied, row

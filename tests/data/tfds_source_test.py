@@ -1,0 +1,182 @@
+"""TensorFlow Datasets: what is prepared is read, what cannot be is said."""
+
+import queue
+import re
+import socket
+import time
+
+import pytest
+
+from tf_adapters.data import sources
+from tf_adapters.data import tfds_source
+from tf_adapters.data.files import DataError
+from tf_adapters.tasks import get
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """Small sets as TensorFlow Datasets itself writes them.
+
+    The class names of `sci_tail` stand in another order than the task's.
+    """
+    tf = pytest.importorskip("tensorflow")
+    tfds = pytest.importorskip("tensorflow_datasets")
+    folder = tmp_path_factory.mktemp("tfds")
+    text = tfds.features.Text()
+
+    def store(name, version, names, *splits):
+        label = tfds.features.ClassLabel(names=names)
+        tfds.dataset_builders.store_as_tfds_dataset(
+            name=name,
+            version=version,
+            features=tfds.features.FeaturesDict(
+                {"premise": text, "hypothesis": text, "label": label}
+            ),
+            split_datasets={
+                split: tf.data.Dataset.from_tensor_slices(columns)
+                for split, columns in splits
+            },
+            data_dir=str(folder),
+            disable_shuffling=True,
+        )
+
+    train = {
+        "premise": ["Ice melts.", "Élan.", "c"],
+        "hypothesis": ["It warms.", "e", "f"],
+        "label": [0, 1, 0],
+    }
+    test = {"premise": ["g"], "hypothesis": ["h"], "label": [-1]}
+    for version in ("1.0.0", "1.9.0"):
+        names = ["entails", "neutral"]
+        store(
+            "sci_tail", version, names, ("train", {**train, "label": [0] * 3})
+        )
+    store("sci_tail", "1.10.0", names[::-1], ("train", train), ("test", test))
+    return folder
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    monkeypatch.setattr(tfds_source, "_network_answers", lambda: False)
+
+
+def test_prepared_sets_are_read_without_a_network(prepared, monkeypatch):
+    def fail():
+        pytest.fail("asked for a network")
+
+    monkeypatch.setattr(tfds_source, "_network_answers", fail)
+    expected = [
+        {"premise": "Ice melts.", "hypothesis": "It warms.", "label": 1},
+        {"premise": "Élan.", "hypothesis": "e", "label": 0},
+        {"premise": "c", "hypothesis": "f", "label": 1},
+    ]
+    task = get("scitail")
+    assert sources.load_split(task, "train", prepared) == expected
+    monkeypatch.setenv("TFDS_DATA_DIR", str(prepared))
+    assert sources.load_split(task, "train") == expected
+    (test,) = sources.load_split(task, "test", prepared)
+    assert test["label"] is None
+
+
+def test_the_newest_version_is_taken_by_number(prepared):
+    path = tfds_source.find_prepared(get("scitail"), prepared)
+    assert path.name == "1.10.0"
+    assert tfds_source.find_prepared(get("rte"), prepared) is None
+
+
+def test_local_files_come_before_prepared_ones(prepared, tmp_path):
+    (tmp_path / "scitail").mkdir()
+    (tmp_path / "scitail/train.tsv").write_text(
+        "premise\thypothesis\tlabel\na\tb\tneutral\n"
+    )
+    (tmp_path / "sci_tail").symlink_to(prepared / "sci_tail")
+    assert len(sources.load_split(get("scitail"), "train", tmp_path)) == 1
+
+
+def test_a_split_of_a_prepared_set_is_there(prepared):
+    assert sources.has_split(get("scitail"), "train", prepared)
+    assert not sources.has_split(get("rte"), "train", prepared)
+
+
+def test_without_a_network_one_sentence_says_the_ways_out(
+    no_network, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    with pytest.raises(DataError) as error:
+        sources.load_split(get("mnli"), "train")
+    message = str(error.value)
+    for part in (
+        "Task `mnli`",
+        "`glue/mnli`",
+        str(tmp_path),
+        "--data_dir=<folder>",
+        "<folder>/mnli/{train,dev,test}.jsonl",
+        "<folder>/MNLI/train.tsv",
+        "tfds.load('glue/mnli'",
+        "TFDS_DATA_DIR",
+    ):
+        assert part in message
+    assert "\n" not in message
+    assert not re.search(r"\. [A-Z]", message)  # One sentence.
+
+
+def test_a_failed_preparation_says_the_same(monkeypatch, tmp_path):
+    tfds = pytest.importorskip("tensorflow_datasets")
+
+    class Broken:
+        def download_and_prepare(self):
+            raise OSError("disk full")
+
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    monkeypatch.setattr(tfds_source, "_network_answers", lambda: True)
+    monkeypatch.setattr(tfds, "builder", lambda source: Broken())
+    with pytest.raises(DataError, match=r"\(OSError: disk full\).*--data_dir"):
+        sources.load_split(get("mnli"), "train")
+
+
+def _without_proxies(monkeypatch):
+    monkeypatch.setattr(tfds_source.urllib.request, "getproxies", dict)
+
+
+def test_a_network_answers_if_one_host_does(monkeypatch):
+    _without_proxies(monkeypatch)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        closed = ("127.0.0.1", 1)
+        monkeypatch.setattr(tfds_source, "_HOSTS", (closed, address))
+        assert tfds_source._network_answers()
+    monkeypatch.setattr(tfds_source, "_HOSTS", (closed, address))
+    assert not tfds_source._network_answers()
+
+
+def test_a_host_that_never_answers_is_not_waited_for(monkeypatch):
+    _without_proxies(monkeypatch)
+    hang = queue.Queue()
+    monkeypatch.setattr(tfds_source, "_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(
+        tfds_source, "_ask", lambda address, answers: hang.get()
+    )
+    start = time.monotonic()
+    assert not tfds_source._network_answers()
+    assert time.monotonic() - start < 2
+    for _ in tfds_source._HOSTS:
+        hang.put(None)
+
+
+def test_the_sentence_comes_within_ten_seconds():
+    assert tfds_source._TIMEOUT_SECONDS <= 5
+
+
+@pytest.mark.parametrize(
+    ("proxy", "address"),
+    [
+        ("http://proxy.example:3128", ("proxy.example", 3128)),
+        ("proxy.example:8080", ("proxy.example", 8080)),
+        ("http://user:word@proxy.example", ("proxy.example", 80)),
+    ],
+)
+def test_behind_a_proxy_the_proxy_is_asked(monkeypatch, proxy, address):
+    monkeypatch.setattr(
+        tfds_source.urllib.request, "getproxies", lambda: {"https": proxy}
+    )
+    assert tfds_source._addresses() == (address,)

@@ -1,0 +1,148 @@
+"""AdapterBias against the paper, its printed counts and its gates."""
+
+import numpy as np
+import pytest
+
+from tests import tiny
+from tests.references import methods_numpy as reference
+from tf_adapters import artifacts
+from tf_adapters.layers import Context
+from tf_adapters.methods import AdapterBias
+from tf_adapters.model import adapt
+from tf_adapters.model import count_weights
+
+WIDTH, FFN_WIDTH = 6, 10
+RANDOM = np.random.default_rng(0)
+X, RESIDUAL = RANDOM.normal(size=(2, 1, 4, WIDTH)).astype("float32")
+INTERMEDIATE = RANDOM.normal(size=(1, 4, FFN_WIDTH)).astype("float32")
+
+
+@pytest.mark.parametrize(
+    ("alpha_input", "read"),
+    [("intermediate", INTERMEDIATE), ("residual", RESIDUAL)],
+)
+def test_shift_is_the_outer_product(alpha_input, read):
+    method = AdapterBias(alpha_input=alpha_input)
+    (slots,) = method.make_slots(1, WIDTH, FFN_WIDTH)
+    slot = slots["after_ffn"]
+    slot.build(X.shape)
+    tiny.randomize(slot.variables, scale=1.0)
+    context = Context(None, residual=RESIDUAL, intermediate=INTERMEDIATE)
+    output, probes = slot(X, context=context)
+    vector, kernel, bias = (
+        np.asarray(v)
+        for v in (slot.vector.vector, slot.alpha.kernel, slot.alpha.bias)
+    )
+    shift = reference.adapter_bias(read[0], vector, kernel[:, 0], bias)
+    assert np.abs(shift).max() > 1
+    np.testing.assert_allclose(output[0], X[0] + shift, rtol=1e-5, atol=1e-5)
+    assert probes["alpha"].shape == (1, 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "percent"),
+    [
+        ({"train_norms": "block"}, 0.075),
+        ({"train_norms": "block", "share_vector": True}, 0.068),
+        ({"train_norms": "block", "share_alpha": True}, 0.045),
+        (
+            {"train_norms": "block", "share_vector": True, "share_alpha": True},
+            0.037,
+        ),
+        ({"train_norms": "none", "use_alpha": False}, 0.008),
+    ],
+)
+def test_counts_are_those_of_tables_3_and_4(options, percent):
+    """BERT-base: 12 blocks of width 768 and 3072, 110 M weights."""
+    method = AdapterBias(**options)
+    slots = method.make_slots(12, 768, 3072)
+    layers = {}
+    for block in slots:
+        block["after_ffn"].build((None, None, 768))
+        layers |= {id(v): v for v in block["after_ffn"].variables}
+    norms = 12 * 4 * 768 if options["train_norms"] == "block" else 0
+    weights = count_weights(layers.values()) + norms
+    assert round(100 * weights / 110e6, 3) == percent
+
+
+def test_code_count_on_bert_large_is_0_17_million():
+    method = AdapterBias(train_norms="ffn_and_embedding")
+    slots = method.make_slots(24, 1024, 4096)
+    weights = 25 * 2 * 1024
+    for block in slots:
+        block["after_ffn"].build((None, None, 1024))
+        weights += count_weights(block["after_ffn"].variables)
+    assert weights == 174_104
+
+
+@pytest.mark.parametrize("share_alpha", [False, True])
+def test_penalty_counts_a_gate_once_however_often_it_is_used(share_alpha):
+    method = AdapterBias(l0_lambda=0.5, share_alpha=share_alpha)
+    model = adapt(tiny.encoder(), method)
+    num_layers = 1 if share_alpha else tiny.BLOCKS
+    gates = num_layers * (tiny.FFN_WIDTH + 1)
+    expected = 0.5 * gates * reference.expected_open(0.0, 2 / 3, -0.1, 1.1)
+    np.testing.assert_allclose(model.penalty(), expected, rtol=1e-4)
+
+
+def _half_closed_model():
+    method = AdapterBias(l0_lambda=1e-4, train_norms="none")
+    model = adapt(tiny.encoder(), method)
+    for name, variable in model.trained_variables().items():
+        scale = 0.05 if "log_alpha" in name else 0.5
+        tiny.randomize([variable], scale)
+    return model
+
+
+def test_report_sets_each_share_beside_its_start():
+    model = _half_closed_model()
+    report = model.method.report(model.slots)
+    assert report["gates"] == tiny.BLOCKS * (tiny.FFN_WIDTH + 1)
+    assert abs(report["gates_open_expected_at_start"] - 0.8318) < 1e-3
+    assert abs(report["gates_open_sampled_at_start"] - 0.83) < 0.15
+    assert report["gates_exactly_zero_at_start"] == 0
+    assert 0.15 < report["gates_exactly_zero"] < 0.6
+    assert (
+        report["gates_open_expected"] != report["gates_open_expected_at_start"]
+    )
+
+
+def test_weights_behind_closed_gates_are_not_saved(tmp_path):
+    model = _half_closed_model()
+    features = tiny.batch(model.encoder_info)
+    expected = np.asarray(model(features)["sequence_output"])
+    artifacts.save_adapter(model, tmp_path / "adapter")
+    saved = artifacts._read_tensors(
+        tmp_path / "adapter" / "adapter.safetensors"
+    )
+    zero_share = model.method.report(model.slots)["gates_exactly_zero"]
+    gates = tiny.BLOCKS * (tiny.FFN_WIDTH + 1)
+    kept = sum(v.size for k, v in saved.items() if k.endswith("/values"))
+    assert kept == round(gates * (1 - zero_share)) < gates
+    loaded = artifacts.load_adapter(tmp_path / "adapter", tiny.encoder())
+    np.testing.assert_array_equal(loaded(features)["sequence_output"], expected)
+
+
+def test_gates_are_drawn_in_training_and_fixed_in_evaluation():
+    model = _half_closed_model()
+    features = tiny.batch(model.encoder_info)
+
+    def output(**options):
+        return np.asarray(model(features, **options)["sequence_output"])
+
+    drawn = [output(training=True, seed=[1, 1024 * i]) for i in (1, 2)]
+    assert np.abs(drawn[0] - drawn[1]).max() > 1e-3
+    np.testing.assert_array_equal(output(), output())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"train_norms": "all"},
+        {"alpha_input": "x"},
+        {"use_alpha": False, "l0_lambda": 0.1},
+    ],
+)
+def test_options_that_mean_nothing_are_refused(options):
+    with pytest.raises(ValueError, match="train_norms|alpha_input|l0_lambda"):
+        AdapterBias(**options)

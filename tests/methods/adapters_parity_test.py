@@ -1,0 +1,123 @@
+"""Houlsby and Pfeiffer against the `adapters` library, gradients too.
+
+`tests/fixtures/make_adapters_fixtures.py` made what is compared.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+import tensorflow as tf
+
+from tf_adapters.encoders import load_encoder
+from tf_adapters.methods import Houlsby
+from tf_adapters.methods import Pfeiffer
+from tf_adapters.model import adapt
+from tf_adapters.model import count_weights
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "adapters"
+ACTIVATIONS = {
+    "swish": "silu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "relu": "relu",
+}
+PLACES = {
+    "after_attention": "attention.output",
+    "after_ffn": "output",
+}
+CASES = sorted(
+    path.parent.name for path in FIXTURES.glob("*/example.safetensors")
+)
+
+
+def _method(config):
+    options = {
+        "reduction_factor": config["reduction_factor"],
+        "activation": ACTIVATIONS[config["non_linearity"]],
+        "leave_out": tuple(config["leave_out"]),
+    }
+    return Houlsby(**options) if config["mh_adapter"] else Pfeiffer(**options)
+
+
+def _named_as_in_the_library(model, model_type):
+    """Yields the library's name, our variable, and whether it is transposed."""
+    for i, slots in enumerate(model.slots):
+        block = model.encoder.blocks[i]
+        for place, path in PLACES.items():
+            start = f"{model_type}.encoder.layer.{i}.{path}"
+            norm = (
+                block.attention_norm if "attention" in place else block.ffn_norm
+            )
+            yield f"{start}.LayerNorm.weight", norm.gamma, False
+            yield f"{start}.LayerNorm.bias", norm.beta, False
+            if place not in slots:
+                continue
+            delta, start = slots[place].delta, f"{start}.adapters.fixture"
+            yield f"{start}.adapter_down.0.weight", delta.down_kernel, True
+            yield f"{start}.adapter_down.0.bias", delta.down_bias, False
+            yield f"{start}.adapter_up.weight", delta.up_kernel, True
+            yield f"{start}.adapter_up.bias", delta.up_bias, False
+    start = f"{model_type}.embeddings.LayerNorm"
+    yield f"{start}.weight", model.encoder.embedding_norm.gamma, False
+    yield f"{start}.bias", model.encoder.embedding_norm.beta, False
+
+
+def _load(case):
+    config = json.loads((FIXTURES / case / "adapter_config.json").read_text())
+    model_type = config["model_type"]
+    encoder, _ = load_encoder(FIXTURES / "encoders" / model_type)
+    model = adapt(encoder, _method(config["config"]))
+    weights = load_file(FIXTURES / case / "adapter.safetensors")
+    named = list(_named_as_in_the_library(model, model_type))
+    for name, variable, transposed in named:
+        if ".adapters." in name:
+            value = weights.pop(name)
+            variable.assign(value.T if transposed else value)
+    assert not weights
+    return model, named
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_outputs_and_gradients_are_the_librarys(case):
+    model, named = _load(case)
+    example = load_file(FIXTURES / case / "example.safetensors")
+    mask = example["padding_mask"][:, :, None]
+    features = {tensor.name for tensor in model.encoder.embeddings.inputs}
+    features = {k: example[k] for k in features | {"padding_mask"}}
+    with tf.GradientTape() as tape:
+        tape.watch([variable.value for _, variable, _ in named])
+        output = model(features, training=False)["sequence_output"]
+        loss = tf.reduce_sum(output * example["loss_weights"] * mask)
+    np.testing.assert_allclose(
+        output * mask, example["last_hidden_state"] * mask, atol=1e-5
+    )
+    np.testing.assert_allclose(loss, example["loss"], rtol=1e-5, atol=1e-5)
+    gradients = tape.gradient(loss, [v.value for _, v, _ in named])
+    expected = load_file(FIXTURES / case / "gradients.safetensors")
+    assert set(expected) == {name for name, _, _ in named}
+    for (name, _, transposed), gradient in zip(named, gradients, strict=True):
+        wanted = expected[name].T if transposed else expected[name]
+        np.testing.assert_allclose(
+            gradient, wanted, rtol=1e-5, atol=1e-5, err_msg=name
+        )
+
+
+@pytest.mark.parametrize(
+    "row",
+    json.loads((FIXTURES / "parameter_counts.json").read_text()),
+    ids=lambda row: f"{row['shape']}-{row['config']}-{row['units']}",
+)
+def test_parameter_counts_are_the_librarys(row):
+    cls = Houlsby if row["config"] == "double_seq_bn" else Pfeiffer
+    width = row["hidden_size"]
+    slots = cls(reduction_factor=row["reduction_factor"]).make_slots(
+        row["num_hidden_layers"], width, 4 * width
+    )
+    layers = [slot for block in slots for slot in block.values()]
+    for layer in layers:
+        layer.build((None, None, width))
+    variables = [v for layer in layers for v in layer.variables]
+    assert count_weights(variables) == row["weights"]

@@ -1,0 +1,90 @@
+"""Every method with the options that change what it does, and its formulas."""
+
+from tests.tiny import BLOCKS
+from tests.tiny import FFN_WIDTH
+from tests.tiny import WIDTH
+from tf_adapters import methods
+
+L, D, F = BLOCKS, WIDTH, FFN_WIDTH
+NORMS = (2 * L + 1) * 2 * D
+_ATTENTION = 4 * (D * D + D)
+_FFN = D * F + F + F * D + D
+_BLOCK = _ATTENTION + _FFN + 4 * D
+_GATED = {"l0_lambda": 1e-4, "gate_learning_rate_multiplier": 1.0}
+
+
+def _bottleneck(units):
+    return 2 * units * D + units + D
+
+
+# Name: the method, and how many weights it trains beside the head. The tiny
+# encoder is a BERT: 50 words, 32 positions, 2 segments, a pooler not read.
+CASES = {
+    "full": (
+        methods.Full(),
+        (50 + 32 + 2) * D + 2 * D + L * _BLOCK,
+    ),
+    "head_only": (methods.HeadOnly(), 0),
+    "top_layers": (methods.TopLayers(k=1), _BLOCK),
+    "layer_norm": (methods.LayerNorm(), NORMS),
+    "bitfit": (methods.BitFit(), D + L * (4 * D + F + D + 2 * D)),
+    "houlsby": (
+        methods.Houlsby(units=4),
+        L * 2 * _bottleneck(4) + NORMS,
+    ),
+    "houlsby_frozen_norms": (
+        methods.Houlsby(reduction_factor=8, train_layer_norms=False),
+        L * 2 * _bottleneck(2),
+    ),
+    "houlsby_leave_out": (
+        methods.Houlsby(units=4, leave_out=(0,)),
+        2 * _bottleneck(4) + NORMS,
+    ),
+    "pfeiffer": (methods.Pfeiffer(units=4), L * _bottleneck(4)),
+    "pfeiffer_zero_up": (
+        methods.Pfeiffer(units=4, initialization="zero_up", leave_out=(1,)),
+        _bottleneck(4),
+    ),
+    "adapter_bias": (
+        methods.AdapterBias(),
+        L * (D + F + 1) + L * 2 * D,
+    ),
+    "adapter_bias_figure": (
+        methods.AdapterBias(alpha_input="residual"),
+        L * (D + D + 1) + L * 2 * D,
+    ),
+    "adapter_bias_counts": (
+        methods.AdapterBias(train_norms="block"),
+        L * (D + F + 1) + L * 4 * D,
+    ),
+    "adapter_bias_code": (
+        methods.AdapterBias(train_norms="ffn_and_embedding"),
+        L * (D + F + 1) + (L + 1) * 2 * D,
+    ),
+    "adapter_bias_no_alpha": (
+        methods.AdapterBias(use_alpha=False, train_norms="none"),
+        L * D,
+    ),
+    "adapter_bias_share_v": (
+        methods.AdapterBias(share_vector=True, train_norms="none"),
+        D + L * (F + 1),
+    ),
+    "adapter_bias_share_alpha": (
+        methods.AdapterBias(share_alpha=True, train_norms="none"),
+        L * D + F + 1,
+    ),
+    "adapter_bias_share_both": (
+        methods.AdapterBias(
+            share_vector=True, share_alpha=True, train_norms="none"
+        ),
+        D + F + 1,
+    ),
+    "adapter_bias_l0": (
+        methods.AdapterBias(train_norms="none", **_GATED),
+        L * (D + 2 * (F + 1)),
+    ),
+    "adapter_bias_l0_shared": (
+        methods.AdapterBias(share_alpha=True, train_norms="none", **_GATED),
+        L * D + 2 * (F + 1),
+    ),
+}

@@ -1,0 +1,178 @@
+"""From a study's YAML to its runs: what is set, what wins, what is refused."""
+
+import itertools
+import re
+
+import pytest
+
+from tests.fixtures import studies
+from tf_adapters import config as config_lib
+from tf_adapters import study_declaration
+from tf_adapters import study_plan
+from tf_adapters.config import ConfigError
+
+
+def test_a_run_for_each_point_of_the_grid(tmp_path):
+    _, runs = studies.plan(tmp_path)
+    points = {(r.config.task, r.point["method"], r.config.seed) for r in runs}
+    assert points == set(
+        itertools.product(["sst2", "cola"], ["houlsby", "head_only"], [0, 1, 2])
+    )
+    assert len(runs) == len({run.id for run in runs}) == 12
+    assert all(run.config.train.batch_size == 16 for run in runs)
+    assert {run.metric for run in runs} == {"accuracy", "matthews"}
+
+
+def test_grids_of_a_list_are_joined(tmp_path):
+    grid = [
+        {"method": ["houlsby"], "method.units": [2, 4]},
+        {"method": ["top_layers"], "method.k": [1, 2, 3]},
+    ]
+    _, runs = studies.plan(
+        tmp_path, base={"task": "sst2"}, grid=grid, where=None, small=None
+    )
+    assert [run.point for run in runs] == [
+        {"method": "houlsby", "method.units": 2},
+        {"method": "houlsby", "method.units": 4},
+        {"method": "top_layers", "method.k": 1},
+        {"method": "top_layers", "method.k": 2},
+        {"method": "top_layers", "method.k": 3},
+    ]
+    assert [run.config.method.units for run in runs[:2]] == [2, 4]
+
+
+def test_where_sets_what_matches_and_the_later_entry_wins(tmp_path):
+    where = [
+        {"when": {"method": ["houlsby"]}, "set": {"train.epochs": 2}},
+        {
+            "when": {"method": "houlsby", "task": "cola"},
+            "set": {"train.epochs": 9},
+        },
+    ]
+    base = {"train.epochs": 5}
+    _, runs = studies.plan(tmp_path, where=where, base=base)
+    epochs = {
+        (r.config.task, r.point["method"]): r.config.train.epochs for r in runs
+    }
+    assert epochs == {
+        ("sst2", "houlsby"): 2,
+        ("cola", "houlsby"): 9,
+        ("sst2", "head_only"): 5,
+        ("cola", "head_only"): 5,
+    }
+
+
+def test_flags_win_over_base_and_where(tmp_path):
+    flags = {"train": {"epochs": 3, "batch_size": 4}, "data": {}}
+    _, runs = studies.plan(tmp_path, flags=flags)
+    assert {run.config.train.epochs for run in runs} == {3}
+    assert {run.config.train.batch_size for run in runs} == {4}
+
+
+def test_small_cuts_the_grid_and_overrides_the_rest(tmp_path):
+    _, runs = studies.plan(tmp_path, small=True)
+    assert {run.config.task for run in runs} == {"cola"}
+    assert {run.config.seed for run in runs} == {0, 1}
+    assert {run.config.train.epochs for run in runs} == {1}
+    assert len(runs) == 4
+
+
+def test_ids_do_not_depend_on_the_order_or_the_form_of_keys(tmp_path):
+    grid = studies.STUDY["grid"]
+    _, runs = studies.plan(tmp_path)
+    _, other = studies.plan(
+        tmp_path,
+        base={"train.batch_size": 16, "encoder": "minilm"},
+        grid={key: grid[key][::-1] for key in reversed(grid)},
+    )
+    assert [run.id for run in runs] != [run.id for run in other]
+    assert {run.id for run in runs} == {run.id for run in other}
+
+
+def test_ids_stay_when_seeds_are_added_or_data_lie_elsewhere(tmp_path):
+    grid = {**studies.STUDY["grid"], "seed": [0]}
+    _, few = studies.plan(tmp_path, grid=grid)
+    _, many = studies.plan(tmp_path, flags={"data": {"data_dir": "/elsewhere"}})
+    assert {run.id for run in few} < {run.id for run in many}
+
+
+def test_ids_change_with_any_setting_and_are_readable(tmp_path):
+    _, runs = studies.plan(tmp_path)
+    _, other = studies.plan(tmp_path, flags={"train": {"clip_norm": 2.0}})
+    assert not {run.id for run in runs} & {run.id for run in other}
+    assert re.fullmatch(r"sst2-houlsby-seed0-[0-9a-f]{10}", runs[0].id)
+
+
+def test_a_saved_configuration_has_the_identity_of_its_run(tmp_path):
+    _, runs = studies.plan(tmp_path)
+    for run in runs:
+        config_lib.save(run.config, tmp_path / "config.yaml")
+        saved = config_lib.load_yaml(tmp_path / "config.yaml")
+        assert study_plan.identity(saved) == study_plan.identity(
+            config_lib.to_dict(run.config)
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"gird": {}}, "Unknown setting `gird`. Did you mean `grid`"),
+        ({"grid": None}, "`grid` is missing"),
+        ({"base": {"max_train_examples": 9}}, "mean `data.max_train_examples`"),
+        ({"base": {"seed": 0}}, "`seed` is set both in `grid` and in `base`"),
+        ({"select_over": {"seed": [0]}}, "both in `grid` and in `select_over`"),
+        ({"grid": {"task": "sst2"}}, "must be a list of values"),
+        ({"grid": {"task": ["sst3"]}, "where": []}, "Did you mean `sst2`"),
+        ({"base": {"train.epochs": 1, "train": {"epochs": 2}}}, "set twice"),
+        ({"base": {"train.epochs": "many"}}, "`train.epochs` must be of type"),
+        ({"base": {"method.k": 1}}, "has no parameter `k`"),
+        (
+            {"report": {"row": "task"}},
+            "Unknown setting `report.row`. Did you mean `rows`",
+        ),
+        ({"report": {"split": "dev"}}, "must be validation or test"),
+        ({"report": {"rows": []}}, "mix runs of different `method`"),
+        ({"report": {"metric": "f1"}}, "must be one of task `sst2`: accuracy"),
+        ({"where": [{"when": {"method": "full"}, "set": {}}]}, "No run of"),
+        ({"where": [{"if": {}}]}, "Unknown setting `where.if`"),
+        (
+            {"where": [{"when": {"seed": 1}, "set": {"method": "full"}}]},
+            "`method` is set both in `grid` and in `where` for",
+        ),
+        ({"grid": {"task": ["sst2", "sst2"]}, "where": []}, "same run"),
+    ],
+)
+def test_mistakes_are_said_before_a_run_starts(tmp_path, changes, message):
+    with pytest.raises(ConfigError, match=re.escape(message)) as error:
+        studies.plan(tmp_path, **changes)
+    assert "demo.yaml" in str(error.value)
+
+
+def test_a_flag_must_not_set_a_key_of_the_grid(tmp_path):
+    with pytest.raises(ConfigError, match="in `grid` and in a flag"):
+        studies.plan(tmp_path, flags={"seed": 3})
+
+
+def test_small_needs_a_block(tmp_path):
+    with pytest.raises(ConfigError, match="--small needs a block"):
+        study_plan.load(studies.write(tmp_path, small=None), small=True)
+
+
+def test_an_unknown_study_lists_those_there_are():
+    with pytest.raises(ConfigError, match="Did you mean `methods`"):
+        study_declaration.find("method")
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(study_declaration.STUDIES.glob("*.yaml")),
+    ids=lambda path: path.stem,
+)
+def test_official_studies_have_the_runs_that_their_heads_say(path):
+    head = path.read_text().split("\nbase:")[0]
+    _, runs = study_plan.load(path)
+    assert f"# {len(runs)} runs" in head
+    _, small = study_plan.load(path, small=True)
+    assert len(small) < len(runs)
+    if "with --small" in head:
+        assert f"{len(small)} with --small" in head

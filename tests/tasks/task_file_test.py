@@ -1,0 +1,94 @@
+"""A task of one's own from YAML: what it gives and what it refuses."""
+
+import pytest
+
+from tf_adapters.data import sources
+from tf_adapters.tasks import load_task_file
+
+YAML = """\
+name: tickets
+text_fields: [subject, body]
+labels: [billing, bug, other]
+metrics: [macro_f1, accuracy]
+files: {train: data/train.csv, validation: data/dev.jsonl}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/train.csv").write_text(
+        'subject,body,label\n"Refund, please",Charged twice.,billing\n'
+        "Crash,It stops.,bug\n"
+    )
+    (tmp_path / "data/dev.jsonl").write_text(
+        '{"subject": "Hello", "body": "Just that.", "label": 2}\n'
+    )
+    return tmp_path
+
+
+def _write(folder, text):
+    path = folder / "my.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_task_needs_no_code(folder, monkeypatch):
+    path = _write(folder, YAML)
+    monkeypatch.chdir(folder.parent)  # Files are relative to the YAML file.
+    task = load_task_file(path)
+    assert task.labels == ("billing", "bug", "other")
+    assert task.metrics == ("macro_f1", "accuracy")
+    assert task.head == "classification"
+    assert sources.load_split(task, "train") == [
+        {"subject": "Refund, please", "body": "Charged twice.", "label": 0},
+        {"subject": "Crash", "body": "It stops.", "label": 1},
+    ]
+    assert sources.load_split(task, "validation")[0]["label"] == 2
+    assert not sources.has_split(task, "test")
+    with pytest.raises(sources.DataError, match="no split `test`"):
+        sources.load_split(task, "test")
+
+
+def test_a_regression_of_ones_own(folder):
+    (folder / "r.tsv").write_text("text\tscore\nfine\t0.5\n")
+    path = _write(
+        folder,
+        "name: r\ntext_fields: text\nhead: regression\nlabel_field: score\n"
+        "label_range: [0, 1]\nfiles: {train: r.tsv, validation: r.tsv}\n",
+    )
+    task = load_task_file(path)
+    assert task.metrics == ("spearman", "pearson")
+    assert task.label_range == (0.0, 1.0)
+    rows = sources.load_split(task, "train")
+    assert rows == [{"text": "fine", "label": 0.5}]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("labels:", "lables:", "`lables`. Did you mean `labels`"),
+        ("name: tickets\n", "", "lacks the key `name`"),
+        ("name: tickets", "name: 7", "`name` must be text"),
+        ("billing, bug, other", "no, yes", "in quotes.*Received: False"),
+        ("labels: [billing, bug, other]\n", "", "needs `labels`"),
+        ("macro_f1", "macrof1", "Did you mean `macro_f1`"),
+        ("validation:", "valid:", "`valid`. Did you mean `validation`"),
+        ("dev.jsonl", "gone.jsonl", "does not exist. Looked for: .*gone"),
+        ("[macro_f1, accuracy]", "{a: b}", "`metrics` must be a list"),
+        ("name: tickets", "head: clasification\nname: t", "Did you mean"),
+        ("name: tickets", "label_range: [1, 0]\nname: t", "two numbers"),
+        (YAML, "- a\n", "keys and values"),
+        (YAML, "a: [", "is not YAML"),
+    ],
+)
+def test_mistakes_are_named(folder, old, new, message):
+    assert old in YAML
+    path = _write(folder, YAML.replace(old, new))
+    with pytest.raises(ValueError, match=message):
+        load_task_file(path)
+
+
+def test_a_missing_task_file_is_named(tmp_path):
+    with pytest.raises(ValueError, match="Cannot read the task file .*no.yaml"):
+        load_task_file(tmp_path / "no.yaml")

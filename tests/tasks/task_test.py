@@ -1,0 +1,49 @@
+"""What `Task` refuses."""
+
+import dataclasses
+
+import pytest
+
+from tf_adapters.tasks.task import Task
+
+TASK = Task(
+    name="mine",
+    source="",
+    text_fields=("text",),
+    labels=("a", "b", "c"),
+    splits={"train": "train", "validation": "validation"},
+    head="classification",
+    metrics=("accuracy",),
+    cite="here",
+)
+
+
+def test_number_of_outputs():
+    assert TASK.num_outputs == 3
+    regression = dataclasses.replace(
+        TASK, labels=(), head="regression", metrics=("pearson",)
+    )
+    assert regression.num_outputs == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"text_fields": ()}, "one text field or two"),
+        ({"text_fields": ("a", "b", "c")}, "one text field or two"),
+        ({"text_fields": ("a", "a")}, "one text field or two"),
+        ({"label_field": "text"}, "cannot read its label"),
+        ({"splits": {"train": "train"}}, r"lacks the splits \['validation'\]"),
+        ({"head": "clasification"}, "Did you mean `classification`"),
+        ({"labels": ("a",)}, "at least two classes"),
+        ({"labels": ("a", "b", "a")}, "each named once"),
+        ({"head": "regression", "metrics": ("pearson",)}, "has no classes"),
+        ({"metrics": ()}, "one metric or more"),
+        ({"metrics": ("macro-f1",)}, "Did you mean `macro_f1`"),
+        ({"metrics": ("pearson",)}, "which suit classification"),
+        ({"metrics": ("f1",)}, "is for two classes"),
+    ],
+)
+def test_inconsistent_tasks_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(TASK, **changes)

@@ -1,0 +1,119 @@
+"""The tasks against the papers and against TensorFlow Datasets' metadata."""
+
+import pathlib
+from unittest import mock
+
+import pytest
+
+from tf_adapters import tasks
+from tf_adapters.tasks.argument import ARGUMENT
+from tf_adapters.tasks.builtin import BUILTIN
+from tf_adapters.tasks.glue import GLUE
+from tf_adapters.tasks.houlsby_extra import HOULSBY_EXTRA
+from tf_adapters.tasks.inference import INFERENCE
+from tf_adapters.tasks.tae import TAE
+
+FROM_TFDS = sorted(
+    name
+    for name, task in tasks.TASKS.items()
+    if task.source and not task.source.startswith("builtin:")
+)
+
+
+def test_names_are_unique_and_every_group_is_there():
+    groups = (BUILTIN, GLUE, TAE, INFERENCE, (ARGUMENT,), HOULSBY_EXTRA)
+    names = [task.name for group in groups for task in group]
+    assert sorted(names) == sorted(tasks.TASKS)
+    assert (len(GLUE), len(TAE), len(HOULSBY_EXTRA)) == (9, 8, 17)
+    assert {task.name for task in INFERENCE} == {
+        "sick",
+        "scitail",
+        "cb",
+        "boolq",
+    }
+
+
+def test_glue_selects_by_the_metric_of_the_papers():
+    """Houlsby et al. 2019, table 1, and He et al. 2021, table 2."""
+    expected = dict.fromkeys(("sst2", "mnli", "qnli", "rte"), "accuracy")
+    expected |= {"cola": "matthews", "mrpc": "f1", "qqp": "f1"}
+    expected |= {"stsb": "spearman", "wnli": "accuracy"}
+    assert {task.name: task.metrics[0] for task in GLUE} == expected
+    assert "pearson" in tasks.get("stsb").metrics
+
+
+def test_tae_selects_by_the_metric_of_the_paper():
+    """He et al. 2021, caption of table 1."""
+    micro = {task.name for task in TAE if task.metrics[0] == "micro_f1"}
+    macro = {task.name for task in TAE if task.metrics[0] == "macro_f1"}
+    assert micro == {"chemprot", "rct"}
+    assert macro == {
+        "acl_arc",
+        "scierc",
+        "hyperpartisan",
+        "agnews",
+        "helpfulness",
+        "imdb",
+    }
+
+
+def test_other_papers_select_by_accuracy():
+    for task in (*INFERENCE, ARGUMENT, *HOULSBY_EXTRA):
+        assert task.metrics[0] == "accuracy"
+
+
+def test_numbers_of_classes():
+    expected = {"chemprot": 13, "acl_arc": 6, "scierc": 7, "rct": 5}
+    expected |= {"newsgroups": 20, "agnews": 4, "mnli": 3, "stsb": 1}
+    for name, count in expected.items():
+        assert tasks.get(name).num_outputs == count
+
+
+def test_classes_left_to_the_training_file_must_be_read_first():
+    with pytest.raises(ValueError, match="resolve_labels"):
+        _ = tasks.get("customer_complaints").num_outputs
+
+
+def test_unknown_task_suggests_the_nearest():
+    with pytest.raises(ValueError, match=r"Did you mean `sst2`\?.*cola"):
+        tasks.get("sst-2")
+
+
+def _split_names(builder):
+    """Asks the builder for its splits with a download that gives nothing."""
+
+    def nothing(urls):
+        if isinstance(urls, dict):
+            return dict.fromkeys(urls, "nowhere")
+        return pathlib.Path("nowhere")
+
+    manager = mock.MagicMock()
+    manager.download.side_effect = nothing
+    manager.download_and_extract.side_effect = nothing
+    splits = builder._split_generators(manager)
+    if isinstance(splits, dict):
+        return {str(name) for name in splits}
+    return {str(split.name) for split in splits}
+
+
+@pytest.mark.parametrize("name", FROM_TFDS)
+def test_definition_agrees_with_tensorflow_datasets(name, tmp_path):
+    tfds = pytest.importorskip("tensorflow_datasets")
+    task = tasks.get(name)
+    builder = tfds.builder(task.source, data_dir=str(tmp_path))
+    features = builder.info.features
+    assert set(task.text_fields) <= set(features)
+    if task.head == "regression":
+        assert features[task.label_field].dtype == "float32"
+    else:
+        assert tuple(features[task.label_field].names) == task.labels
+    used = {*task.splits.values(), *task.unlabelled_splits.values()}
+    assert {split.split("[")[0] for split in used} <= _split_names(builder)
+
+
+def test_slices_of_imdb_and_agnews_part_the_training_set():
+    """The sizes of He et al. 2021, table 1: 20k and 115k for training."""
+    for name, size in (("imdb", 20_000), ("agnews", 115_000)):
+        splits = tasks.get(name).splits
+        assert splits["train"] == f"train[:{size}]"
+        assert splits["validation"] == f"train[{size}:]"

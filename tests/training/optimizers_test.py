@@ -1,0 +1,50 @@
+"""The schedule and what decays."""
+
+import numpy as np
+import pytest
+
+from tests import tiny
+from tests.methods.cases import CASES
+from tf_adapters import heads
+from tf_adapters.config import TrainConfig
+from tf_adapters.model import adapt
+from tf_adapters.training import optimizers
+
+HEAD = heads.Regression()
+
+
+def test_warm_up_and_decay_are_linear():
+    schedule = optimizers.LinearWarmupAndDecay(2.0, 100, 10)
+    rates = [float(schedule(step)) for step in (0, 5, 10, 55, 100)]
+    np.testing.assert_allclose(rates, [0, 1, 2, 1, 0], atol=1e-6)
+    copy = type(schedule).from_config(schedule.get_config())
+    assert float(copy(7)) == float(schedule(7))
+
+
+@pytest.mark.parametrize("name", ["houlsby", "full", "adapter_bias_l0"])
+def test_norms_biases_vectors_and_gates_do_not_decay(name):
+    model = adapt(tiny.encoder(), CASES[name][0], HEAD)
+    for path, variable in model.trained_variables().items():
+        kind = path.rsplit("/", 1)[-1]
+        decays = kind in ("kernel", "down_kernel", "up_kernel", "embeddings")
+        assert optimizers.has_decay(variable) == decays, path
+
+
+def test_one_step_is_adamw():
+    model = adapt(tiny.encoder(), CASES["houlsby"][0], HEAD)
+    variables = list(model.trained_variables().values())
+    before = tiny.values(variables)
+    train = TrainConfig(learning_rate=0.1, weight_decay=0.5, warmup_fraction=0)
+    optimizer = optimizers.make_optimizer(train, 10, variables)
+    generator = np.random.default_rng(0)
+    gradients = [
+        generator.normal(size=v.shape).astype("float32") for v in variables
+    ]
+    optimizer.apply(gradients, variables)
+    for variable, old, gradient in zip(
+        variables, before, gradients, strict=True
+    ):
+        decay = 0.5 if optimizers.has_decay(variable) else 0.0
+        # The first step of Adam is the sign of the gradient.
+        expected = old - 0.1 * (np.sign(gradient) + decay * old)
+        np.testing.assert_allclose(variable.numpy(), expected, atol=1e-4)

@@ -1,0 +1,230 @@
+"""The loop: equal under every strategy, and honest about what it did."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import tiny
+from tf_adapters import config as config_lib
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.data import pipeline
+from tf_adapters.model import adapt
+from tf_adapters.training import distribution
+from tf_adapters.training.trainer import NonFiniteLossError
+from tf_adapters.training.trainer import Trainer
+
+HEAD = heads.Classification(("no", "yes"), dropout_rate=0.0)
+
+
+def _config(**train):
+    return config_lib.resolve(
+        {
+            "task": "toy",
+            "method": "houlsby",
+            "train": {"batch_size": 8, "learning_rate": 1e-2, **train},
+        }
+    )
+
+
+def _examples(count=21, seed=0):
+    """Texts that begin with a number below 25, or not."""
+    generator = np.random.default_rng(seed)
+    rows = [
+        generator.integers(1, tiny.VOCABULARY, generator.integers(3, 10))
+        for _ in range(count)
+    ]
+    targets = np.array([int(row[0] < 25) for row in rows], "int32")
+    ids = pipeline._ragged(rows)
+    segments = pipeline._ragged([0 * row for row in rows])
+    return pipeline.Examples(ids, segments, targets, pad_id=0)
+
+
+def _trainer(
+    config, strategy="one_device", dropout=0.0, method=None, head=HEAD
+):
+    strategy = distribution.make_strategy(strategy)
+    keras.utils.set_random_seed(0)
+    with strategy.scope():
+        encoder = tiny.encoder(dropout=dropout, dtype=config.train.precision)
+        model = adapt(encoder, method or methods.Houlsby(units=4), head)
+    return Trainer(model, strategy, config, ("accuracy",))
+
+
+def _fit(trainer, train=None, validation=None):
+    records, saved = [], []
+    outcome = trainer.fit(
+        train or _examples(),
+        validation or _examples(seed=1),
+        records.append,
+        saved.append,
+    )
+    return outcome, records, saved
+
+
+def _losses(records):
+    return [record["loss"] for record in records if "loss" in record]
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        methods.Houlsby(units=4),
+        methods.Full(),
+        methods.AdapterBias(l0_lambda=1e-3, train_norms="ffn"),
+    ],
+    ids=["houlsby", "full", "adapter_bias_l0"],
+)
+def test_two_replicas_equal_one_device(method):
+    """21 examples do not divide by 8, nor the rest by 2."""
+    if isinstance(method, methods.AdapterBias):
+        # Replicas must draw different gates, so only the penalty is compared.
+        method = dataclasses.replace(method, l0_lambda=None)
+    results = []
+    for strategy in ("one_device", "mirrored"):
+        trainer = _trainer(_config(epochs=3), strategy, method=method)
+        assert trainer.strategy.num_replicas_in_sync == len(results) + 1
+        _, records, _ = _fit(trainer)
+        weights = tiny.values(trainer.variables)
+        outputs = trainer.predict(_examples(seed=2))
+        results.append((_losses(records), weights, outputs))
+    (losses, weights, outputs), second = results
+    assert losses[0] != losses[-1]
+    np.testing.assert_allclose(second[0], losses, atol=2e-5)
+    for actual, expected in zip(second[1], weights, strict=True):
+        np.testing.assert_allclose(actual, expected, atol=5e-4)
+    np.testing.assert_allclose(second[2], outputs, atol=1e-3)
+
+
+def test_penalty_is_counted_once_over_replicas():
+    method = methods.AdapterBias(l0_lambda=1e-2, train_norms="none")
+    first = []
+    for strategy in ("one_device", "mirrored"):
+        trainer = _trainer(_config(epochs=1), strategy, method=method)
+        _, records, _ = _fit(trainer)
+        first.append(_losses(records)[0])
+    penalty = 1e-2 * 0.8318 * tiny.BLOCKS * (tiny.FFN_WIDTH + 1)
+    assert penalty > 0.5
+    assert abs(first[0] - first[1]) < 0.1 * penalty
+
+
+def test_replicas_draw_different_dropout_masks():
+    trainer = _trainer(_config(), "mirrored", dropout=0.5)
+    trainer.prepare_training(10)
+    features = tiny.batch(trainer.model.encoder_info)
+
+    def step():
+        replica = tf.distribute.get_replica_context()
+        seed = trainer.dropout_seed(replica)
+        return trainer.model(features, training=True, seed=seed)
+
+    outputs = trainer.strategy.experimental_local_results(
+        tf.function(lambda: trainer.strategy.run(step))()
+    )
+    assert np.abs(outputs[0].numpy() - outputs[1].numpy()).max() > 1e-3
+
+
+def test_gradients_are_clipped_after_the_sum():
+    """With Adam only relative sizes matter, so the norm itself is looked at."""
+    norms = []
+    for strategy in ("one_device", "mirrored"):
+        trainer = _trainer(_config(clip_norm=1e-3), strategy)
+        trainer.prepare_training(100)
+        applied = []
+        original = trainer.optimizer.apply
+
+        def spy(gradients, variables, applied=applied, original=original):
+            applied.append(tf.linalg.global_norm(gradients))
+            return original(gradients, variables)
+
+        trainer.optimizer.apply = spy
+
+        def run(features, trainer=trainer, applied=applied):
+            trainer._replica_step(features)
+            return applied[-1]
+
+        plan = pipeline.plan_evaluation(_examples().lengths, 8)[:1]
+        data = trainer._distribute(_examples(), plan)
+        step = tf.function(
+            lambda f, t=trainer, r=run: t.strategy.run(r, args=(f,))
+        )
+        (value,) = {
+            round(float(part), 7)
+            for part in trainer.strategy.experimental_local_results(
+                step(next(iter(data)))
+            )
+        }
+        norms.append(value * trainer.strategy.num_replicas_in_sync)
+    np.testing.assert_allclose(norms, 1e-3, rtol=1e-3)
+
+
+def test_it_learns_keeps_the_best_and_reports_it():
+    trainer = _trainer(_config(epochs=12))
+    examples = _examples(200)
+    outcome, records, saved = _fit(trainer, examples, examples)
+    validations = [r["validation"] for r in records if "validation" in r]
+    best = max(v["accuracy"] for v in validations)
+    assert best > 0.7
+    assert outcome["validation"]["accuracy"] == best
+    assert saved[-1]["accuracy"] == best
+    assert trainer.evaluate(examples)["accuracy"] == best
+    assert outcome["steps"] == 12 * 25 and outcome["examples"] == 12 * 200
+    assert outcome["mean_metric"] == pytest.approx(
+        np.mean([v["accuracy"] for v in validations])
+    )
+
+
+def test_validation_every_n_steps_and_gradient_norms():
+    config = _config(epochs=2, validate_every_steps=2, log_gradient_norms=True)
+    trainer = _trainer(config)
+    _, records, _ = _fit(trainer)
+    validations = [r for r in records if "validation" in r]
+    assert [r["step"] for r in validations] == [2, 3, 4, 6]
+    norms = validations[0]["gradient_norms"]
+    assert set(norms) == set(trainer.model.trained_variables())
+    assert all(value > 0 for value in norms.values())
+
+
+def test_early_stopping():
+    config = _config(epochs=50, early_stopping_patience=2, learning_rate=1e-7)
+    outcome, records, _ = _fit(_trainer(config))
+    assert len([r for r in records if "validation" in r]) <= 6
+    assert outcome["steps"] < 50 * 3
+
+
+def test_a_loss_that_is_not_finite_names_its_step():
+    trainer = _trainer(_config(epochs=3), head=heads.Regression())
+    examples = _examples()
+    plan = pipeline.plan_training(examples.lengths, 8, 0, 0, "grouped", 128)
+    third = plan[2].indices
+    bad = examples.targets.astype("float32")
+    bad[third] = np.nan
+    with pytest.raises(NonFiniteLossError, match="step 3 is nan"):
+        _fit(trainer, dataclasses.replace(examples, targets=bad))
+
+
+def test_bfloat16_trains_float32_adapters():
+    trainer = _trainer(_config(epochs=8, precision="mixed_bfloat16"))
+    _, records, _ = _fit(trainer, _examples(200))
+    losses = _losses(records)
+    assert np.mean(losses[-3:]) < np.mean(losses[:3]) - 0.1
+    assert {v.dtype for v in trainer.variables} == {"float32"}
+
+
+def test_predictions_come_in_the_order_of_the_rows():
+    trainer = _trainer(_config(eval_batch_size=4))
+    examples = _examples()
+    together = trainer.predict(examples)
+    for i in (0, 7, 20):
+        one = pipeline.Examples(
+            examples.token_ids[i : i + 1],
+            examples.segment_ids[i : i + 1],
+            examples.targets[i : i + 1],
+            examples.pad_id,
+        )
+        np.testing.assert_allclose(
+            trainer.predict(one)[0], together[i], atol=1e-5
+        )

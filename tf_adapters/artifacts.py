@@ -1,0 +1,218 @@
+"""The adapter folder: everything that a method trained, and nothing else.
+
+`adapter_config.json` says what it is and which encoder it belongs to,
+`adapter.safetensors` holds every trained variable by name, `README.md` is a
+card for people. Loading is strict.
+"""
+
+import json
+import os
+from pathlib import Path
+import shutil
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.encoders import encoder_fingerprint
+from tf_adapters.model import AdapterModel
+
+CONFIG_FILE = "adapter_config.json"
+WEIGHTS_FILE = "adapter.safetensors"
+FORMAT_VERSION = 1
+
+
+class AdapterError(ValueError):
+    """An adapter folder that cannot be used, and why."""
+
+
+def save_adapter(model, folder, details=None):
+    """Writes what `model` trained to `folder`, replacing one that is there.
+
+    The folder appears whole or not at all: it is written beside its place and
+    then moved.
+
+    Args:
+        model: `AdapterModel`.
+        folder: Path.
+        details: Dict of plain values for the card and the configuration: task,
+            metrics, maximum length.
+
+    Returns:
+        Size of the weights' file in bytes.
+    """
+    folder = Path(folder)
+    tensors = {
+        name: variable.numpy()
+        for name, variable in model.trained_variables().items()
+    }
+    if hasattr(model.method, "pack"):
+        tensors = model.method.pack(tensors)
+    config = _describe(model, details or {})
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    safetensors.numpy.save_file(tensors, partial / WEIGHTS_FILE)
+    (partial / CONFIG_FILE).write_text(
+        json.dumps(config, indent=2) + "\n", encoding="utf-8"
+    )
+    (partial / "README.md").write_text(_card(config, tensors), encoding="utf-8")
+    shutil.rmtree(folder, ignore_errors=True)
+    partial.rename(folder)
+    return (folder / WEIGHTS_FILE).stat().st_size
+
+
+def _describe(model, details):
+    encoder = model.encoder_info
+    return {
+        "format_version": FORMAT_VERSION,
+        "encoder": {
+            "name": encoder.name,
+            "fingerprint": model.fingerprint,
+            "num_blocks": encoder.backbone.num_layers,
+            "width": encoder.backbone.hidden_dim,
+        },
+        "method": methods.to_config(model.method),
+        "head": None if model.head is None else heads.to_config(model.head),
+        "details": details,
+    }
+
+
+def read_config(folder):
+    """Returns the parsed `adapter_config.json` of a folder.
+
+    Raises:
+        AdapterError: If it is missing or no such file.
+    """
+    path = Path(folder) / CONFIG_FILE
+    if not path.is_file():
+        raise AdapterError(
+            f"{folder} is no adapter folder: it has no {CONFIG_FILE}. Expected "
+            "the folder that `save_adapter` wrote, for example "
+            "<model_dir>/adapter."
+        )
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+        version = config["format_version"]
+        config["encoder"]["fingerprint"], config["method"]["name"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise AdapterError(
+            f"{path} is damaged or not of this library: {error!r}"
+        ) from error
+    if version != FORMAT_VERSION:
+        raise AdapterError(
+            f"{path} has format {version}; this version of tf_adapters reads "
+            f"format {FORMAT_VERSION}. Upgrade tf_adapters."
+        )
+    return config
+
+
+def load_adapter(folder, encoder, **options):
+    """Returns the `AdapterModel` that `save_adapter` saved.
+
+    Args:
+        folder: Path of an adapter folder.
+        encoder: The `Encoder` it was trained on, freshly loaded.
+        **options: See `AdapterModel`.
+
+    Raises:
+        AdapterError: If the folder is damaged, a weight is missing, unexpected
+            or misshaped, or the encoder is another one.
+    """
+    config = read_config(folder)
+    fingerprint = encoder_fingerprint(encoder)
+    if fingerprint != config["encoder"]["fingerprint"]:
+        raise AdapterError(
+            f"The adapter in {folder} was trained on encoder "
+            f"`{config['encoder']['name']}` with fingerprint "
+            f"{config['encoder']['fingerprint'][:12]}, but `{encoder.name}` as "
+            f"given has {fingerprint[:12]}. Load that encoder, and a fresh "
+            "one: training or loading an adapter changes an encoder's norms."
+        )
+    head = config["head"]
+    model = AdapterModel(
+        encoder,
+        methods.from_config(config["method"]),
+        None if head is None else heads.from_config(head),
+        **options,
+    )
+    load_weights(model, folder)
+    return model
+
+
+def load_weights(model, folder):
+    """Assigns the weights in `folder` to a model of the same configuration.
+
+    Raises:
+        AdapterError: If a weight is missing, unexpected or misshaped. Then no
+            weight was assigned.
+    """
+    path = Path(folder) / WEIGHTS_FILE
+    tensors = _read_tensors(path)
+    variables = model.trained_variables()
+    if hasattr(model.method, "unpack"):
+        shapes = {name: tuple(v.shape) for name, v in variables.items()}
+        tensors = model.method.unpack(tensors, shapes)
+    missing = sorted(set(variables) - set(tensors))
+    unexpected = sorted(set(tensors) - set(variables))
+    if missing or unexpected:
+        raise AdapterError(
+            f"{path} does not fit the model. Missing: {_some(missing)}. "
+            f"Unexpected: {_some(unexpected)}."
+        )
+    for name, variable in variables.items():
+        if tuple(tensors[name].shape) != tuple(variable.shape):
+            raise AdapterError(
+                f"{path}: weight `{name}` has shape {tensors[name].shape}, but "
+                f"the model needs {tuple(variable.shape)}."
+            )
+    for name, variable in variables.items():
+        variable.assign(tensors[name])
+
+
+def _read_tensors(path):
+    try:
+        return safetensors.numpy.load_file(path)
+    except FileNotFoundError as error:
+        raise AdapterError(
+            f"{path} is missing: the adapter folder is incomplete."
+        ) from error
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        raise AdapterError(
+            f"{path} cannot be read, it is truncated or damaged ({error}). "
+            "Copy it again from where it was trained."
+        ) from error
+
+
+def _some(names):
+    if not names:
+        return "none"
+    rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + rest
+
+
+def _card(config, tensors):
+    weights = sum(int(np.prod(tensor.shape)) for tensor in tensors.values())
+    method = dict(config["method"])
+    name = method.pop("name")
+    details = "\n".join(
+        f"- {key}: `{value}`" for key, value in config["details"].items()
+    )
+    settings = ", ".join(f"`{key}={value}`" for key, value in method.items())
+    return f"""# An adapter for `{config["encoder"]["name"]}`
+
+Trained with tf_adapters, method `{name}` ({settings or "no parameters"}):
+{weights:,} weights. It works only with the encoder whose fingerprint is
+`{config["encoder"]["fingerprint"]}`.
+
+{details}
+
+```python
+import tf_adapters
+
+encoder, tokenizer = tf_adapters.load_encoder("{config["encoder"]["name"]}")
+model = tf_adapters.load_adapter("path/of/this/folder", encoder)
+```
+"""

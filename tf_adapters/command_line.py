@@ -1,0 +1,176 @@
+"""What `train.py` calls: one function for each mode, errors as sentences."""
+
+import json
+from pathlib import Path
+import sys
+
+from tf_adapters import config as config_lib
+
+
+def run(flag_layer, options):
+    """Runs what the flags ask for.
+
+    Args:
+        flag_layer: Nested dict of the settings that flags give.
+        options: Object with `mode`, `model_dir`, `config_file`,
+            `params_override`, `input`, `output`, `glue_submission`, `list`,
+            `study`, `report` and `small`.
+
+    Returns:
+        Exit status: 0, or 1 after a mistake of the user or a failed run of a
+        study.
+    """
+    try:
+        if options.list:
+            from tf_adapters import tables
+
+            print(tables.TABLES[options.list]())
+        elif options.study:
+            from tf_adapters import study
+
+            return study.run(options, flag_layer)
+        else:
+            config, model_dir = _resolve(flag_layer, options)
+            _MODES[options.mode](config, model_dir, options)
+    except (ValueError, OSError, RuntimeError) as error:
+        if not _is_for_users(error):
+            raise
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _is_for_users(error):
+    """Returns whether an error is one of ours, not from inside a library."""
+    return type(error).__module__.startswith("tf_adapters") or (
+        type(error) in (ValueError, FileNotFoundError) and _raised_by_us(error)
+    )
+
+
+def _raised_by_us(error):
+    trace = error.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return (
+        Path(__file__).parent in Path(trace.tb_frame.f_code.co_filename).parents
+    )
+
+
+def _resolve(flag_layer, options):
+    """Returns the configuration and the run folder."""
+    layers = []
+    if options.mode in ("eval", "predict", "export"):
+        layers.append(_saved_config(options))
+    if options.config_file:
+        layers.append(config_lib.load_yaml(options.config_file))
+    layers += map(config_lib.parse_override, options.params_override)
+    layers.append(flag_layer)
+    task_file = flag_layer["data"].get("task_file")
+    if task_file and "task" not in flag_layer:
+        layers.append({"task": Path(task_file).stem})
+    config = config_lib.resolve(*layers)
+    model_dir = options.model_dir or (
+        f"runs/{config.task}_{_method_name(layers)}_{config.seed}"
+    )
+    return config, Path(model_dir)
+
+
+def _method_name(layers):
+    for layer in reversed(layers):
+        if "method" in layer:
+            method = layer["method"]
+            return method if isinstance(method, str) else method["name"]
+    return "houlsby"
+
+
+def _saved_config(options):
+    if not options.model_dir:
+        raise config_lib.ConfigError(
+            f"--mode={options.mode} needs --model_dir: the folder of a "
+            "finished run."
+        )
+    path = Path(options.model_dir) / "config.yaml"
+    if not path.exists():
+        raise config_lib.ConfigError(
+            f"--model_dir={options.model_dir} is no run folder: it has no "
+            "config.yaml. Train first, with the same --model_dir."
+        )
+    return config_lib.load_yaml(path)
+
+
+def _train(config, model_dir, options):
+    from tf_adapters.training import experiment
+
+    _, result = experiment.train(
+        config, model_dir, test=options.mode == "train_and_eval"
+    )
+    _print_result(result, model_dir)
+
+
+def _print_result(result, model_dir):
+    for split in ("validation", "test"):
+        if split in result:
+            print(f"{split}: {_metrics(result[split])}")
+    for key, value in result.get("method_report", {}).items():
+        print(f"{key}: {value:.4g}")
+    size = (model_dir / "adapter" / "adapter.safetensors").stat().st_size
+    print(
+        f"adapter: {model_dir / 'adapter'} ({size / 1e6:.1f} MB beside an "
+        f"encoder of {4 * result['encoder_weights'] / 1e6:.0f} MB)\n"
+        f"{result['examples_per_second']:.0f} examples a second, "
+        f"{result['padding_share']:.0%} of positions were padding, "
+        f"{result['seconds']:.0f} s in all"
+    )
+
+
+def _metrics(values):
+    return ", ".join(f"{name} {value:.4f}" for name, value in values.items())
+
+
+def _evaluate(config, model_dir, options):
+    from tf_adapters.training import experiment
+
+    for split, values in experiment.evaluate(config, model_dir).items():
+        print(f"{split}: {_metrics(values)}")
+
+
+def _predict(config, model_dir, options):
+    from tf_adapters.training import experiment
+
+    if options.glue_submission:
+        from tf_adapters.export import glue
+
+        for path in glue.export_run(config, model_dir, options.glue_submission):
+            print(f"GLUE submission: {path}")
+        return
+    if not options.input:
+        raise config_lib.ConfigError(
+            "--mode=predict needs --input: a JSONL, CSV or TSV file with the "
+            "task's text fields, or a .txt file with a text a line."
+        )
+    lines = (
+        json.dumps(row, ensure_ascii=False)
+        for row in experiment.predict(config, model_dir, options.input)
+    )
+    if not options.output:
+        print("\n".join(lines))
+        return
+    text = "".join(f"{line}\n" for line in lines)
+    Path(options.output).write_text(text, encoding="utf-8")
+    print(f"{text.count(chr(10))} predictions in {options.output}")
+
+
+def _export(config, model_dir, options):
+    from tf_adapters.export import saved_model
+
+    folder = saved_model.export_run(config, model_dir)
+    print(f"SavedModel: {folder}")
+
+
+_MODES = {
+    "train_and_eval": _train,
+    "train": _train,
+    "eval": _evaluate,
+    "predict": _predict,
+    "export": _export,
+}

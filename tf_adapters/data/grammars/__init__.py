@@ -1,0 +1,1 @@
+"""The grammars behind the built-in tasks, one file each."""

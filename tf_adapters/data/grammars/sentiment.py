@@ -1,0 +1,121 @@
+"""Reviews in one sentence: the label is the verdict on the work as a whole.
+
+A positive and a negative adjective usually both occur, so that it matters
+which of them the sentence concedes ("although", "despite") and which of them
+it denies ("not", "never"). Every pattern is written in its positive form; the
+negative form has each adjective replaced by one of the other polarity.
+"""
+
+from tf_adapters.data.grammars.grammar import Grammar
+from tf_adapters.data.grammars.grammar import sample
+from tf_adapters.data.grammars.grammar import words
+
+# As many patterns deny an adjective as assert one, and as many deny the
+# conceded adjective as the asserted one: otherwise the words would tell.
+_POSITIVE_FORMS = {
+    "train": (
+        # Asserted.
+        "The {whole} was {good}.",
+        "I found the {whole} {good} from start to finish.",
+        "In the end it was a {good} {whole}.",
+        "Everyone agreed that the {whole} was {good}.",
+        # Denied.
+        "The {whole} was not {bad}.",
+        "I did not find the {whole} {bad} at all.",
+        "In the end it was not a {bad} {whole}.",
+        "Nobody would call this {whole} {bad}.",
+        # Conceded and asserted.
+        "The {part} was {bad}, but the {whole} as a whole was {good}.",
+        "Although the {part} was {bad}, the {whole} was {good}.",
+        "The {whole} was {good}, although the {part} was {bad}.",
+        "Despite the {bad} {part}, I found the {whole} {good}.",
+        "The {whole} was {good} despite the {bad} {part}.",
+        "The {whole} was {good}, even if the {part} was {bad}.",
+        # Conceded, and its opposite denied.
+        "Although the {part} was {bad}, the {whole} was never {worse}.",
+        "The {whole} was not {worse}, even if the {part} was {bad}.",
+        # Denied as a concession, and asserted.
+        "Although the {part} was not {good}, the {whole} was {better}.",
+        "The {whole} was {better}, even if the {part} was never {good}.",
+    ),
+    "validation": (
+        "What a {good} {whole} it was!",
+        "There was nothing {bad} about the {whole}.",
+        "Even though the {part} was {bad}, I would call the {whole} {good}.",
+        "The {whole} is {good} in spite of its {bad} {part}.",
+        "While the {part} was {bad}, the {whole} did not seem {worse}.",
+        "While the {part} did not seem {good}, the {whole} was {better}.",
+    ),
+    "test": (
+        "We have rarely seen such a {good} {whole}.",
+        "No one who sees this {whole} will think it {bad}.",
+        "Its {part} may be {bad}, yet this is a {good} {whole}.",
+        "This is a {good} {whole}, however {bad} its {part} may be.",
+        "Its {part} may be {bad}, yet this is no {worse} {whole}.",
+        "Its {part} may be no {good} one, yet this is a {better} {whole}.",
+    ),
+}
+
+_WHOLES = {
+    "train": "film play series documentary comedy musical thriller show",
+    "validation": "drama cartoon mystery production",
+    "test": "movie opera western sitcom",
+}
+_PARTS = {
+    "train": "opening ending plot script dialogue music first~half",
+    "validation": "beginning finale story soundtrack",
+    "test": "introduction climax subplot narration",
+}
+_GOOD = {
+    "train": "enjoyable impressive charming delightful gripping clever moving "
+    "interesting memorable satisfying exciting engaging elegant inspiring "
+    "convincing imaginative",
+    "validation": "entertaining beautiful thrilling refreshing amusing "
+    "rewarding",
+    "test": "brilliant captivating fascinating lovely thoughtful witty",
+}
+_BAD = {
+    "train": "boring dull disappointing tedious clumsy predictable annoying "
+    "forgettable confusing shallow tiresome sloppy dreary silly bland "
+    "mediocre",
+    "validation": "lifeless irritating frustrating pointless messy monotonous",
+    "test": "depressing unpleasant stupid lazy awkward pretentious",
+}
+
+
+def _draw_words(rng, split):
+    good, better = sample(rng, words(_GOOD[split]), 2)
+    bad, worse = sample(rng, words(_BAD[split]), 2)
+    (whole,) = sample(rng, words(_WHOLES[split]), 1)
+    (part,) = sample(rng, words(_PARTS[split]), 1)
+    return {
+        "good": good,
+        "better": better,
+        "bad": bad,
+        "worse": worse,
+        "whole": whole,
+        "part": part,
+    }
+
+
+def _pattern(positive):
+    """Returns the negative and the positive form, in the order of labels."""
+    exchanged = {
+        "good": "{bad}",
+        "better": "{worse}",
+        "bad": "{good}",
+        "worse": "{better}",
+        "whole": "{whole}",
+        "part": "{part}",
+    }
+    return ((positive.format(**exchanged),), (positive,))
+
+
+GRAMMAR = Grammar(
+    text_fields=("sentence",),
+    patterns={
+        split: tuple(_pattern(form) for form in forms)
+        for split, forms in _POSITIVE_FORMS.items()
+    },
+    draw_words=_draw_words,
+)

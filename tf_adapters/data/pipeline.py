@@ -1,0 +1,183 @@
+"""Tokenised examples -> batches, in an order that is a function of the seed."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+# Batches of one group are sorted by length; groups this many batches long
+# keep the padding small and the order random enough.
+_BATCHES_PER_GROUP = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class Examples:
+    """Tokenised texts with their targets.
+
+    Attributes:
+        token_ids: Ragged int32 tensor `(examples, tokens)`, special tokens in.
+        segment_ids: The same shape, or `None` where the encoder takes none.
+        targets: Array with one entry for each example, or `None`.
+        pad_id: Token id that fills batches.
+    """
+
+    token_ids: tf.RaggedTensor
+    segment_ids: tf.RaggedTensor | None
+    targets: np.ndarray | None
+    pad_id: int
+
+    def __len__(self):
+        return int(self.token_ids.nrows())
+
+    @property
+    def lengths(self):
+        """Number of tokens of each example."""
+        return self.token_ids.row_lengths().numpy()
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """Which examples make a batch, and how long it is padded."""
+
+    indices: np.ndarray
+    length: int
+
+
+def tokenize(rows, text_fields, packer, targets=None):
+    """Returns the `Examples` of rows, tokenised once.
+
+    Args:
+        rows: List of dicts.
+        text_fields: One or two keys of the rows.
+        packer: `TextPacker`.
+        targets: Array of the same length, or `None`.
+    """
+    texts = [[row[field] for row in rows] for field in text_fields]
+    token_ids, segment_ids = packer.tokenize_rows(*texts)
+    return Examples(
+        _ragged(token_ids),
+        None if segment_ids is None else _ragged(segment_ids),
+        targets,
+        packer.frame.pad,
+    )
+
+
+def _ragged(arrays):
+    flat = np.concatenate([*arrays, np.zeros(0, "int32")]).astype("int32")
+    return tf.RaggedTensor.from_row_lengths(flat, [len(a) for a in arrays])
+
+
+def plan_training(lengths, batch_size, seed, epoch, batching, max_length):
+    """Returns one epoch's batches, a pure function of its arguments.
+
+    Args:
+        lengths: Tokens of each example.
+        batch_size: Examples in a batch; the last may have fewer.
+        seed: Integer.
+        epoch: Integer.
+        batching: `"grouped"`, `"random"` or `"fixed"`, see `DataConfig`.
+        max_length: Length of every batch where `batching` is `"fixed"`.
+    """
+    generator = np.random.default_rng([seed, epoch])
+    order = generator.permutation(len(lengths))
+    if batching == "grouped":
+        order = _sort_within_groups(order, lengths, batch_size)
+    batches = _cut(order, lengths, batch_size)
+    if batching == "grouped":
+        batches = [batches[i] for i in generator.permutation(len(batches))]
+    if batching == "fixed":
+        batches = [Batch(b.indices, max_length) for b in batches]
+    return batches
+
+
+def plan_evaluation(lengths, batch_size, fixed_length=None):
+    """Returns batches of all examples, the longest first.
+
+    So a batch that does not fit into memory fails at once.
+    """
+    order = np.argsort(-np.asarray(lengths), kind="stable")
+    batches = _cut(order, lengths, batch_size)
+    if fixed_length:
+        batches = [Batch(b.indices, fixed_length) for b in batches]
+    return batches
+
+
+def _sort_within_groups(order, lengths, batch_size):
+    size = batch_size * _BATCHES_PER_GROUP
+    groups = [order[i : i + size] for i in range(0, len(order), size)]
+    return np.concatenate(
+        [group[np.argsort(-lengths[group], kind="stable")] for group in groups]
+    )
+
+
+def _cut(order, lengths, batch_size):
+    return [
+        Batch(indices, int(lengths[indices].max()))
+        for indices in (
+            order[i : i + batch_size] for i in range(0, len(order), batch_size)
+        )
+    ]
+
+
+def padding_share(batches, lengths):
+    """Returns the share of positions in `batches` that are padding."""
+    positions = sum(batch.length * len(batch.indices) for batch in batches)
+    tokens = sum(int(lengths[batch.indices].sum()) for batch in batches)
+    return 1 - tokens / positions if positions else 0.0
+
+
+def dataset(examples, batches, num_shards=1, shards=(0,)):
+    """Returns a `tf.data.Dataset` of feature dicts.
+
+    Each batch is cut into `num_shards` contiguous parts, one for each replica;
+    parts of a small last batch may be empty. Every element carries `weights`,
+    one over the size of the whole batch, so that sums over replicas are means
+    over the batch whatever the parts' sizes.
+
+    Args:
+        examples: `Examples`.
+        batches: List of `Batch`.
+        num_shards: Replicas over all workers.
+        shards: Replicas that this worker feeds, in order.
+
+    Returns:
+        Elements: `token_ids`, `padding_mask`, `segment_ids` (where there are
+        any) `(part, length)` int32; `targets`; `weights` `(part,)` float32;
+        `indices` `(part,)` int32, the rows' places in `examples`.
+    """
+    parts, lengths, sizes = [], [], []
+    for batch in batches:
+        pieces = np.array_split(batch.indices, num_shards)
+        for shard in shards:
+            parts.append(pieces[shard])
+            lengths.append(batch.length)
+            sizes.append(len(batch.indices))
+    plan = tf.data.Dataset.from_tensor_slices(
+        (_ragged(parts), np.array(lengths, "int64"), np.array(sizes, "float32"))
+    )
+    return plan.map(
+        lambda indices, length, size: _features(
+            examples, indices, length, size
+        ),
+        num_parallel_calls=2,
+        deterministic=True,
+    ).prefetch(4)
+
+
+def _features(examples, indices, length, size):
+    def padded(ragged, value):
+        rows = tf.gather(ragged, indices)
+        return rows.to_tensor(value, shape=tf.stack([-1, length]))
+
+    token_counts = tf.gather(examples.token_ids.row_lengths(), indices)
+    features = {
+        "token_ids": padded(examples.token_ids, examples.pad_id),
+        "padding_mask": tf.sequence_mask(token_counts, length, tf.int32),
+        "weights": tf.fill(tf.shape(indices), 1 / size),
+        "indices": indices,
+    }
+    if examples.segment_ids is not None:
+        features["segment_ids"] = padded(examples.segment_ids, 0)
+    if examples.targets is not None:
+        features["targets"] = tf.gather(examples.targets, indices)
+    return features

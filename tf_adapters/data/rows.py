@@ -1,0 +1,159 @@
+"""From a table as read to rows as a task wants them, or all that is wrong."""
+
+import math
+
+
+def typed_rows(table, task, labels="required"):
+    """Checks every row of a table and maps its label.
+
+    Args:
+        table: A `files.Table`.
+        task: The `Task` that names fields and classes.
+        labels: `"required"`, `"optional"` (a row without one gets None) or
+            `"ignored"` (every row gets None).
+
+    Returns:
+        List of dicts: a string for each of `task.text_fields`, and `"label"`: a
+        class id, a float for regression, or None.
+
+    Raises:
+        DataError: With the first ten problems of the file, if it has any.
+    """
+    problem = _missing_column(table, task, labels)
+    if problem:
+        table.problems.append((1, problem))
+        table.raise_problems()
+    rows = []
+    for line, fields in table.rows:
+        row, problems = _typed_row(fields, task, labels)
+        rows.append(row)
+        table.problems += [(line, problem) for problem in problems]
+    table.raise_problems()
+    return rows
+
+
+def _missing_column(table, task, labels):
+    """Says once, for the header, what each row would repeat."""
+    if table.columns is None:
+        return None
+    wanted = [(field, task.aliases.get(field)) for field in task.text_fields]
+    if labels == "required":
+        wanted.append((task.label_field, None))
+    for field, alias in wanted:
+        if field not in table.columns and alias not in table.columns:
+            return (
+                f"the header lacks the column {_names(field, alias)}; it has "
+                f"{', '.join(f'`{name}`' for name in table.columns)}"
+            )
+    return None
+
+
+def _names(field, alias):
+    return f"`{field}`" + (f" (or `{alias}`)" if alias else "")
+
+
+def _typed_row(fields, task, labels):
+    row, problems = {}, []
+    for field in task.text_fields:
+        try:
+            row[field] = _text(fields, field, task)
+        except ValueError as error:
+            problems.append(str(error))
+    row["label"] = None
+    if labels != "ignored":
+        try:
+            row["label"] = parse_label(fields.get(task.label_field), task)
+        except ValueError as error:
+            problems.append(str(error))
+        else:
+            if row["label"] is None and labels == "required":
+                problems.append(f"field `{task.label_field}` has no label")
+    return row, problems
+
+
+def _text(fields, field, task):
+    alias = task.aliases.get(field)
+    key = alias if field not in fields and alias in fields else field
+    if key not in fields:
+        received = ", ".join(f"`{name}`" for name in fields) or "no field"
+        raise ValueError(
+            f"field {_names(field, alias)} is missing; received {received}"
+        )
+    value = fields[key]
+    if value is None and field in task.optional_fields:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(
+            f"field `{key}` must be text, received {value!r} "
+            f"({type(value).__name__})"
+        )
+    return value
+
+
+def parse_label(value, task):
+    """Returns the class id or number that a label means.
+
+    Args:
+        value: A class name or id; a number for regression; either may be text.
+            None, empty text and, for classes, -1 stand for no label.
+        task: The `Task` that names the classes.
+
+    Returns:
+        Integer class id, float, or None where there is no label.
+
+    Raises:
+        ValueError: If it is none of these.
+    """
+    if value is None or value == "":
+        return None
+    if task.head == "regression":
+        return _number(value, task.label_range)
+    if isinstance(value, bool):
+        value = str(value) if str(value) in task.labels else str(value).lower()
+    if not isinstance(value, (int, str)):
+        raise ValueError(
+            f"a label must be a class name or id, received {value!r} "
+            f"({type(value).__name__})"
+        )
+    return _class_id(str(value), task.labels)
+
+
+def _class_id(text, labels):
+    if text in labels:
+        return labels.index(text)
+    # Where the names themselves are numbers, an id could not be told from one.
+    names_are_numbers = any(_is_integer(name) for name in labels)
+    if _is_integer(text) and not names_are_numbers:
+        if int(text) == -1:
+            return None
+        if 0 <= int(text) < len(labels):
+            return int(text)
+    ids = "" if names_are_numbers else f", or an id from 0 to {len(labels) - 1}"
+    raise ValueError(
+        f"unknown label {text!r}; expected one of "
+        f"{', '.join(repr(label) for label in labels)}{ids}"
+    )
+
+
+def _is_integer(text):
+    return text.removeprefix("-").isdecimal()
+
+
+def _number(value, label_range):
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ValueError(
+            f"a label must be a number, received {value!r} "
+            f"({type(value).__name__})"
+        )
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"a label must be a finite number, received {value!r}")
+    if label_range and not label_range[0] <= number <= label_range[1]:
+        raise ValueError(
+            f"label {number:g} is outside the task's range from "
+            f"{label_range[0]:g} to {label_range[1]:g}"
+        )
+    return number

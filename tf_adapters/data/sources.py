@@ -1,0 +1,226 @@
+"""Where the rows of a task come from: one function for every source.
+
+A task's own files come first, then generated texts, then what lies under
+`data_dir`: local files, the official GLUE download, or a set that TensorFlow
+Datasets prepared. Without `data_dir` it is TensorFlow Datasets.
+"""
+
+import dataclasses
+from pathlib import Path
+
+from tf_adapters.data import builtin
+from tf_adapters.data import sampling
+from tf_adapters.data import tfds_source
+from tf_adapters.data.files import DataError
+from tf_adapters.data.files import Table
+from tf_adapters.data.files import read_file
+from tf_adapters.data.files import read_glue_file
+from tf_adapters.data.rows import typed_rows
+from tf_adapters.tasks.task import nearest
+
+_BUILTIN = "builtin:"
+_SUFFIXES = (".jsonl", ".csv", ".tsv")
+
+
+def load_split(task, split, data_dir=None):
+    """Loads one split of a task.
+
+    Args:
+        task: A `Task`.
+        split: `"train"`, `"validation"`, `"test"`, or another of the task's
+            splits (`"validation_mismatched"` of MNLI).
+        data_dir: Folder with the data; see the module. None for none.
+
+    Returns:
+        List of dicts: a string for each of `task.text_fields`, and `"label"`: a
+        class id, a float for regression, or None in a test split without
+        labels.
+
+    Raises:
+        DataError: If the split is not there, or rows are malformed.
+    """
+    task = resolve_labels(task, data_dir)
+    labels = "optional" if split.startswith("test") else "required"
+    if split in task.unlabelled_splits and _is_from_tfds(task, split, data_dir):
+        labels = "ignored"
+    return typed_rows(_read_table(task, split, data_dir), task, labels)
+
+
+def load_train_and_validation(task, data_dir=None, seed=0, share=0.1):
+    """Loads both splits, and parts the training split if there is only that.
+
+    Args:
+        task: A `Task`.
+        data_dir: See `load_split`.
+        seed: Integer. Chooses the rows that are held out.
+        share: Share of the training rows held out where the data has no
+            validation split.
+
+    Returns:
+        Lists of rows for training and validation.
+
+    Raises:
+        DataError: See `load_split`.
+    """
+    train = load_split(task, "train", data_dir)
+    if has_split(task, "validation", data_dir):
+        return train, load_split(task, "validation", data_dir)
+    return sampling.hold_out(train, max(1, round(share * len(train))), seed)
+
+
+def load_file(task, path, with_labels=False):
+    """Loads a file of rows to predict.
+
+    Args:
+        task: A `Task`; its classes must be known if labels are read.
+        path: `.jsonl`, `.csv`, `.tsv`, or for one text field `.txt` with a
+            text a line.
+        with_labels: Whether labels are read where there are any.
+
+    Returns:
+        List of rows, as `load_split`.
+
+    Raises:
+        DataError: If the file is missing or rows are malformed.
+    """
+    fields = task.text_fields
+    table = read_file(path, fields[0] if len(fields) == 1 else None)
+    return typed_rows(table, task, "optional" if with_labels else "ignored")
+
+
+def resolve_labels(task, data_dir=None):
+    """Returns the task with the class names of its training file, if needed.
+
+    A few tasks state no class names; then they are the sorted names that occur
+    in training. Other tasks are returned as they are.
+    """
+    if task.head != "classification" or task.labels:
+        return task
+    table = _read_table(task, "train", data_dir)
+    table.raise_problems()
+    names = [fields.get(task.label_field) for _, fields in table.rows]
+    found = sorted({str(name) for name in names if name not in (None, "")})
+    if len(found) < 2:
+        raise DataError(
+            f"The classes of task `{task.name}` are those that occur in field "
+            f"`{task.label_field}` of {table.origin}, which needs at least "
+            f"two. Received: {found}"
+        )
+    return dataclasses.replace(task, labels=tuple(found))
+
+
+def has_split(task, split, data_dir=None):
+    """Says whether a split of a task is there, without reading it."""
+    if task.files:
+        return split in task.files
+    if data_dir is None or task.source.startswith(_BUILTIN):
+        return split in task.splits or split in task.unlabelled_splits
+    folder, files = _split_files(task, split, data_dir)
+    if folder:
+        return any(file.is_file() for file in files)
+    return _is_from_tfds(task, split, data_dir)
+
+
+def _read_table(task, split, data_dir):
+    if task.files:
+        _check_known(task, split, task.files)
+        return read_file(task.files[split])
+    _check_known(task, split, {"test", *task.splits, *task.unlabelled_splits})
+    if task.source.startswith(_BUILTIN):
+        return _generate(task, split)
+    if data_dir is not None:
+        return _read_folder(task, split, data_dir)
+    if not task.source:
+        raise DataError(
+            f"Task `{task.name}` is not in TensorFlow Datasets. Give its files "
+            f"with --data_dir=<folder>, as {_layout(task, '<folder>')}."
+        )
+    return tfds_source.download(task, _tfds_split(task, split))
+
+
+def _generate(task, split):
+    rows = builtin.generate(task.source.removeprefix(_BUILTIN), split)
+    return Table(f"{task.source}, split {split}", list(enumerate(rows, 1)))
+
+
+def _read_folder(task, split, data_dir):
+    folder, files = _split_files(task, split, data_dir)
+    for file in files:
+        if file.is_file() and folder.name == task.name:
+            return read_file(file)
+        if file.is_file():
+            return read_glue_file(file, task)
+    if folder:
+        here = ", ".join(sorted(file.name for file in folder.iterdir()))
+        raise DataError(
+            f"Task `{task.name}` has no {split} split in {folder}. Looked for: "
+            f"{', '.join(file.name for file in files)}. Found: {here}."
+        )
+    if _is_from_tfds(task, split, data_dir):
+        prepared = tfds_source.find_prepared(task, data_dir)
+        return tfds_source.read_prepared(
+            task, _tfds_split(task, split), prepared
+        )
+    raise DataError(
+        f"No data of task `{task.name}` in {data_dir}. Expected "
+        f"{_layout(task, data_dir)}."
+    )
+
+
+def _split_files(task, split, data_dir):
+    """Returns the folder that holds the task, if any, and its possible files.
+
+    A split may have the task's name for it or that of TensorFlow Datasets, and
+    `dev` for `validation`.
+    """
+    stems = [split]
+    named = {**task.splits, **task.unlabelled_splits}.get(split, split)
+    if named.isidentifier():
+        stems.append(named)
+    stems = dict.fromkeys(
+        stem.replace("validation", word)
+        for stem in stems
+        for word in ("dev", "validation")
+    )
+    folder = Path(data_dir) / task.name
+    if folder.is_dir():
+        return folder, [folder / (s + end) for s in stems for end in _SUFFIXES]
+    if task.glue and (Path(data_dir) / task.glue.folder).is_dir():
+        folder = Path(data_dir) / task.glue.folder
+        return folder, [folder / f"{stem}.tsv" for stem in stems]
+    return None, []
+
+
+def _is_from_tfds(task, split, data_dir):
+    """Says whether a known split would be read from TensorFlow Datasets."""
+    if task.files or not task.source or task.source.startswith(_BUILTIN):
+        return False
+    known = split in task.splits or split in task.unlabelled_splits
+    if data_dir is None:
+        return known
+    folder, _ = _split_files(task, split, data_dir)
+    prepared = tfds_source.find_prepared(task, data_dir)
+    return known and folder is None and prepared is not None
+
+
+def _tfds_split(task, split):
+    named = {**task.splits, **task.unlabelled_splits}
+    _check_known(task, split, named)
+    return named[split]
+
+
+def _check_known(task, split, known):
+    if split not in known:
+        raise DataError(
+            f"Task `{task.name}` has no split `{split}`."
+            f"{nearest(split, known)} Known: {', '.join(sorted(known))}."
+        )
+
+
+def _layout(task, folder):
+    layout = f"{folder}/{task.name}/{{train,dev,test}}.jsonl (or .csv, .tsv)"
+    if task.glue:
+        layout += f", or GLUE's own {folder}/{task.glue.folder}/train.tsv"
+    if task.source:
+        layout += f", or {folder}/{task.source} as TensorFlow Datasets makes it"
+    return layout

@@ -1,0 +1,164 @@
+"""Rows from TensorFlow Datasets, and a clear sentence where that cannot be.
+
+Left to itself, TensorFlow Datasets retries for minutes without a network. So
+the prepared files are looked for first, then a host is asked for an answer.
+"""
+
+import os
+from pathlib import Path
+import queue
+import socket
+import threading
+import urllib.parse
+import urllib.request
+
+from tf_adapters.data.files import DataError
+from tf_adapters.data.files import Table
+
+# One of these answering means that there is a network; the first holds most of
+# GLUE and SuperGLUE, the second what TensorFlow Datasets keeps itself.
+_HOSTS = (("dl.fbaipublicfiles.com", 443), ("storage.googleapis.com", 443))
+_TIMEOUT_SECONDS = 3.0
+
+
+def default_directory():
+    """Returns the folder in which TensorFlow Datasets keeps what it made."""
+    return os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
+
+
+def find_prepared(task, directory):
+    """Returns the newest prepared version of a task's data, or None.
+
+    Args:
+        task: A `Task` with a `source` in TensorFlow Datasets.
+        directory: Folder that would hold it.
+    """
+    root = Path(directory).expanduser() / task.source
+    found = [info.parent for info in root.glob("*/dataset_info.json")]
+    return max(found, key=_version, default=None)
+
+
+def _version(path):
+    return [
+        int(part) if part.isdecimal() else -1 for part in path.name.split(".")
+    ]
+
+
+def read_prepared(task, split, path):
+    """Reads a split of a prepared set; needs no network.
+
+    Args:
+        task: A `Task`.
+        split: Split in the words of TensorFlow Datasets, slices included.
+        path: What `find_prepared` returned.
+
+    Returns:
+        A `Table` with class names for labels; the numbers are row numbers.
+    """
+    import tensorflow_datasets as tfds
+
+    return _read(task, split, tfds.builder_from_directory(str(path)))
+
+
+def download(task, split):
+    """Downloads and prepares a task's data where needed, and reads a split.
+
+    Args:
+        task: A `Task` with a `source` in TensorFlow Datasets.
+        split: Split in the words of TensorFlow Datasets, slices included.
+
+    Returns:
+        A `Table`, as `read_prepared`.
+
+    Raises:
+        DataError: Within ten seconds if there is no network; or if preparing
+            failed.
+    """
+    prepared = find_prepared(task, default_directory())
+    if prepared:
+        return read_prepared(task, split, prepared)
+    if not _network_answers():
+        raise DataError(_no_data(task, "and no network answers"))
+    import tensorflow_datasets as tfds
+
+    builder = tfds.builder(task.source)
+    try:
+        builder.download_and_prepare()
+    # Whatever goes wrong in there is for the user the same: no data.
+    except Exception as error:
+        reason = f"and preparing it failed ({type(error).__name__}: {error})"
+        raise DataError(_no_data(task, reason)) from error
+    return _read(task, split, builder)
+
+
+def _no_data(task, reason):
+    return (
+        f"Task `{task.name}` needs `{task.source}` of TensorFlow Datasets, "
+        f"which is not prepared in {default_directory()}, {reason}: either "
+        "give local files with --data_dir=<folder>, as <folder>/"
+        f"{task.name}/{{train,dev,test}}.jsonl (or .csv, .tsv)"
+        + (
+            f" or as GLUE's own <folder>/{task.glue.folder}/train.tsv"
+            if task.glue
+            else ""
+        )
+        + ', or prepare it on a machine with a network (python -c "import '
+        f"tensorflow_datasets as tfds; tfds.load('{task.source}', "
+        "data_dir='<folder>')\") and point --data_dir or TFDS_DATA_DIR at "
+        "that folder."
+    )
+
+
+def _network_answers():
+    """Says whether a host, or the proxy in between, accepts a connection.
+
+    Looking up a name has no time limit of its own, so each host is asked in a
+    thread that is left behind.
+    """
+    answers = queue.Queue()
+    addresses = _addresses()
+    for address in addresses:
+        threading.Thread(
+            target=_ask, args=(address, answers), daemon=True
+        ).start()
+    try:
+        return any(answers.get(timeout=_TIMEOUT_SECONDS) for _ in addresses)
+    except queue.Empty:
+        return False
+
+
+def _addresses():
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get("https") or proxies.get("http")
+    if not proxy:
+        return _HOSTS
+    parts = urllib.parse.urlsplit(proxy if "//" in proxy else f"//{proxy}")
+    return ((parts.hostname, parts.port or 80),)
+
+
+def _ask(address, answers):
+    try:
+        socket.create_connection(address, timeout=_TIMEOUT_SECONDS).close()
+        answers.put(True)
+    except OSError:
+        answers.put(False)
+
+
+def _read(task, split, builder):
+    import tensorflow_datasets as tfds
+
+    dataset = builder.as_dataset(split=split, shuffle_files=False)
+    names = getattr(builder.info.features[task.label_field], "names", None)
+    rows = []
+    for number, example in enumerate(tfds.as_numpy(dataset), start=1):
+        row = {field: example[field].decode() for field in task.text_fields}
+        row[task.label_field] = _label(example[task.label_field], names)
+        rows.append((number, row))
+    return Table(f"{task.source}, split {split}", rows)
+
+
+def _label(value, names):
+    """Returns a class by its name, so that its order there does not matter."""
+    if names is None:
+        return float(value)
+    return names[value] if value >= 0 else None

@@ -1,0 +1,216 @@
+"""A name or a folder becomes a pretrained encoder and its tokenizer."""
+
+import dataclasses
+import difflib
+import hashlib
+import pathlib
+
+import keras_hub
+import numpy as np
+
+from tf_adapters import downloads
+from tf_adapters import huggingface
+from tf_adapters import huggingface_tokenizer
+from tf_adapters import minilm
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoder:
+    """A pretrained encoder and what its checkpoint says about computing it.
+
+    Attributes:
+        name: What the user asked for.
+        backbone: KerasHub backbone with the checkpoint's weights. Its own
+            `call` uses KerasHub's activation and epsilon; `AdaptedEncoder`
+            uses those below.
+        activation: Activation of the feed-forward networks; a name in
+            `tf_adapters.layers.activations`.
+        layer_norm_epsilon: Epsilon of all layer norms.
+        hidden_dropout: Dropout rate of embeddings and sublayers in training.
+        attention_dropout: Dropout rate of the attention weights in training.
+        has_pooler: Whether the checkpoint has a trained pooler.
+        attention_output_dropout: Dropout rate after the attention's output
+            projection. `None` (default) is `hidden_dropout`; DistilBERT's
+            own has none there.
+    """
+
+    name: str
+    backbone: keras_hub.models.Backbone
+    activation: str
+    layer_norm_epsilon: float
+    hidden_dropout: float
+    attention_dropout: float
+    has_pooler: bool
+    attention_output_dropout: float | None = None
+
+    def __post_init__(self):
+        if self.attention_output_dropout is None:
+            object.__setattr__(
+                self, "attention_output_dropout", self.hidden_dropout
+            )
+
+
+# What KerasHub hard-codes: activation, epsilon, and whether a pooler was
+# trained (ELECTRA's has one in KerasHub, but the original never had).
+# keras_hub/src/models/{bert,electra,distil_bert,roberta}/*_backbone.py, 0.32.
+_KERAS_HUB = {
+    keras_hub.models.BertBackbone: ("gelu_tanh", 1e-12, True),
+    keras_hub.models.ElectraBackbone: ("gelu_tanh", 1e-12, False),
+    keras_hub.models.DistilBertBackbone: ("gelu", 1e-12, False),
+    keras_hub.models.RobertaBackbone: ("gelu", 1e-5, False),
+    keras_hub.models.XLMRobertaBackbone: ("gelu", 1e-5, False),
+}
+
+
+def _presets():
+    """Returns KerasHub's presets of the five families, by name."""
+    return {
+        name: preset
+        for backbone in _KERAS_HUB
+        for name, preset in backbone.presets.items()
+    }
+
+
+# Names for `--list=encoders`: from name to a line of description.
+ENCODERS = {
+    "minilm": (
+        "6-layer MiniLM (all-MiniLM-L6-v2, BERT, uncased English, 22.7 M "
+        "weights). Installed with the requirements; needs no network."
+    )
+} | {
+    name: preset["metadata"]["description"]
+    for name, preset in _presets().items()
+}
+
+
+def load_encoder(name, dtype=None):
+    """Loads a pretrained encoder and its tokenizer.
+
+    A Hugging Face folder gives the outputs of the checkpoint's own model in
+    PyTorch; a KerasHub preset those of KerasHub's.
+
+    Args:
+        name: One of
+            - `"minilm"`, installed with the requirements;
+            - a KerasHub preset, for example `"bert_base_en_uncased"`;
+            - the path of a Hugging Face folder (`config.json`,
+              `model.safetensors`, vocabulary), of model_type bert, roberta,
+              xlm-roberta, distilbert or electra;
+            - the path of a folder that KerasHub's `save_to_preset` wrote;
+            - `"hf://owner/model"` or `"kaggle://..."`, as KerasHub takes them.
+        dtype: Keras dtype policy of the backbone, for example
+            `"mixed_bfloat16"`. `None` (default) is Keras's own.
+
+    Returns:
+        `(Encoder, tokenizer)`. The tokenizer is KerasHub's, or for a folder
+        that has only `tokenizer.json` a
+        `tf_adapters.huggingface_tokenizer.HuggingFaceTokenizer`.
+
+    Raises:
+        ValueError: If there is no such encoder, if it cannot be downloaded,
+            or if its files are incomplete or do not fit together.
+    """
+    source = _source(str(name))
+    if isinstance(source, pathlib.Path) and _is_huggingface(source):
+        backbone, fields = huggingface.load(source, dtype)
+        tokenizer = huggingface_tokenizer.load(source)
+    else:
+        backbone, tokenizer = _load_preset(str(source), dtype)
+        fields = _keras_hub_fields(backbone)
+    inputs = {tensor.name for tensor in backbone.inputs}
+    tokenizer.takes_segments = "segment_ids" in inputs
+    return Encoder(name=str(name), backbone=backbone, **fields), tokenizer
+
+
+def encoder_fingerprint(encoder):
+    """Returns a hash of everything that decides an encoder's outputs.
+
+    Call it before training changes the weights.
+
+    Args:
+        encoder: `Encoder`.
+
+    Returns:
+        Hexadecimal SHA-256 over the names, shapes and values of the weights,
+        the activation and the epsilon. The values are hashed as float32, so a
+        `mixed_bfloat16` policy, whose variables are float32, changes nothing.
+    """
+    digest = hashlib.sha256()
+    settings = (encoder.activation, float(encoder.layer_norm_epsilon))
+    digest.update(repr(settings).encode())
+    weights = {weight.path: weight for weight in encoder.backbone.weights}
+    for path in sorted(weights):
+        value = np.ascontiguousarray(weights[path].numpy(), dtype="<f4")
+        digest.update(f"{path} {value.shape}".encode())
+        digest.update(value)
+    return digest.hexdigest()
+
+
+def _source(name):
+    """Returns the folder, preset or handle that a name stands for."""
+    if name == "minilm":
+        return minilm.folder()
+    if pathlib.Path(name).is_dir():
+        return pathlib.Path(name)
+    if name.startswith("hf://"):
+        return downloads.huggingface_folder(name)
+    presets = _presets()
+    handle = presets[name]["kaggle_handle"] if name in presets else name
+    if handle.startswith("kaggle://"):
+        downloads.check_preset(name, handle)
+        return name
+    if "/" in name or "\\" in name:
+        raise ValueError(
+            f"There is no folder `{name}`. Expected: a folder that holds an "
+            "encoder, `hf://owner/model`, or a name that "
+            "`train.py --list=encoders` prints."
+        )
+    nearest = difflib.get_close_matches(name, ENCODERS)
+    hint = f" Did you mean {' or '.join(nearest)}?" if nearest else ""
+    raise ValueError(
+        f"Unknown encoder `{name}`.{hint} Expected: `minilm`, a KerasHub "
+        "preset (`train.py --list=encoders` prints them), the path of a "
+        "folder, or `hf://owner/model`."
+    )
+
+
+def _is_huggingface(folder):
+    config = huggingface.read_json(folder / "config.json")
+    if "registered_name" not in config and "model_type" not in config:
+        raise ValueError(
+            f"`{folder}/config.json` describes no encoder. Expected: "
+            "model_type (a Hugging Face folder) or registered_name (a folder "
+            f"that KerasHub wrote). Received: the keys {sorted(config)}"
+        )
+    return "model_type" in config
+
+
+def _load_preset(name, dtype):
+    try:
+        backbone = keras_hub.models.Backbone.from_preset(name, dtype=dtype)
+        tokenizer = keras_hub.models.Tokenizer.from_preset(name)
+    except (KeyError, OSError, ValueError) as error:
+        raise ValueError(
+            f"KerasHub could not load the encoder `{name}`: {error} Expected: "
+            "a preset with weights and a tokenizer, as "
+            "`backbone.save_to_preset` and `tokenizer.save_to_preset` write "
+            "them into one folder."
+        ) from error
+    return backbone, tokenizer
+
+
+def _keras_hub_fields(backbone):
+    if type(backbone) not in _KERAS_HUB:
+        families = ", ".join(known.__name__ for known in _KERAS_HUB)
+        raise ValueError(
+            f"Expected an encoder of one of the kinds {families}. Received: "
+            f"{type(backbone).__name__}"
+        )
+    activation, epsilon, has_pooler = _KERAS_HUB[type(backbone)]
+    return {
+        "activation": activation,
+        "layer_norm_epsilon": epsilon,
+        "hidden_dropout": backbone.dropout,
+        "attention_dropout": backbone.dropout,
+        "has_pooler": has_pooler,
+    }

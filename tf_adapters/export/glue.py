@@ -1,0 +1,231 @@
+"""The files that GLUE's server scores: one for each test set.
+
+File names, words for the classes and numbers of rows are those of the sample
+submission on gluebenchmark.com (Wang et al. 2019, arXiv:1804.07461). The
+server refuses a submission with other names or another number of rows.
+"""
+
+import dataclasses
+import math
+from pathlib import Path
+
+from tf_adapters.data import sources
+from tf_adapters.data import tfds_source
+from tf_adapters.tasks import glue as glue_tasks
+
+
+class SubmissionError(ValueError):
+    """Predictions that GLUE's server would refuse, and why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SubmissionFile:
+    """What the server expects for one test set.
+
+    Attributes:
+        name: File name.
+        num_rows: Rows of the test set.
+        words: From class name to what the file says; `None` for numbers.
+    """
+
+    name: str
+    num_rows: int
+    words: dict[str, str] | None
+
+
+def _ids(task):
+    return {label: str(i) for i, label in enumerate(task.labels)}
+
+
+def _names(task):
+    return {label: label for label in task.labels}
+
+
+_TASKS = {task.name: task for task in glue_tasks.GLUE}
+# The diagnostic set is answered by a model of MNLI and has only a test split.
+DIAGNOSTIC = dataclasses.replace(
+    glue_tasks.MNLI,
+    name="ax",
+    source="glue/ax",
+    unlabelled_splits={"test": "test"},
+    glue=dataclasses.replace(glue_tasks.MNLI.glue, folder="diagnostic"),
+)
+_MNLI_WORDS = _names(glue_tasks.MNLI)
+
+# From task and split to the file.
+FILES = {
+    ("cola", "test"): SubmissionFile("CoLA.tsv", 1063, _ids(_TASKS["cola"])),
+    ("sst2", "test"): SubmissionFile("SST-2.tsv", 1821, _ids(_TASKS["sst2"])),
+    ("mrpc", "test"): SubmissionFile("MRPC.tsv", 1725, _ids(_TASKS["mrpc"])),
+    ("stsb", "test"): SubmissionFile("STS-B.tsv", 1379, None),
+    ("qqp", "test"): SubmissionFile("QQP.tsv", 390965, _ids(_TASKS["qqp"])),
+    ("mnli", "test"): SubmissionFile("MNLI-m.tsv", 9796, _MNLI_WORDS),
+    ("mnli", "test_mismatched"): SubmissionFile(
+        "MNLI-mm.tsv", 9847, _MNLI_WORDS
+    ),
+    ("ax", "test"): SubmissionFile("AX.tsv", 1104, _MNLI_WORDS),
+    ("qnli", "test"): SubmissionFile("QNLI.tsv", 5463, _names(_TASKS["qnli"])),
+    ("rte", "test"): SubmissionFile("RTE.tsv", 3000, _names(_TASKS["rte"])),
+    ("wnli", "test"): SubmissionFile("WNLI.tsv", 146, _ids(_TASKS["wnli"])),
+}
+
+
+def export_run(config, model_dir, folder):
+    """Predicts the test sets of a run's task and writes their files.
+
+    Args:
+        config: `Config` of the run; its task must be one of GLUE's.
+        model_dir: The run's folder.
+        folder: Where the files go; those of other tasks stay.
+
+    Returns:
+        List of paths, one for each test set that was found.
+
+    Raises:
+        SubmissionError: If the task is not one of GLUE's, or if a test set has
+            another number of rows than the official one.
+    """
+    from tf_adapters.training import experiment
+
+    if config.task not in _TASKS:
+        raise SubmissionError(
+            "GLUE's server takes predictions for its own tasks, "
+            f"{', '.join(_TASKS)}. Received: task={config.task}"
+        )
+    test_sets = {
+        key: load_rows(*key, config.data.data_dir)
+        for key in _test_sets(config.task, config.data.data_dir)
+    }
+    # Before the encoder is loaded and hours of prediction begin.
+    for key, rows in test_sets.items():
+        _check_rows(FILES[key], len(rows))
+    run = experiment.Experiment(
+        config, _TASKS[config.task], Path(model_dir) / "adapter"
+    )
+    return [
+        write(FILES[key], run.predict(rows), folder)
+        for key, rows in test_sets.items()
+    ]
+
+
+def write(file, predictions, folder):
+    """Writes the predictions of one test set.
+
+    Args:
+        file: `SubmissionFile`, an entry of `FILES`.
+        predictions: List of dicts with `label` (class name) or `score`, in the
+            order of the test set.
+        folder: Path; created if it is missing.
+
+    Returns:
+        Path of the file.
+
+    Raises:
+        SubmissionError: If the number of rows, a class or a score is none that
+            the server accepts.
+    """
+    _check_rows(file, len(predictions))
+    lines = [
+        f"{index}\t{_word(file, index, prediction)}\n"
+        for index, prediction in enumerate(predictions)
+    ]
+    path = Path(folder) / file.name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("index\tprediction\n" + "".join(lines), encoding="utf-8")
+    return path
+
+
+def load_rows(task_name, split, data_dir=None):
+    """Returns the rows of a test set in the official order.
+
+    Args:
+        task_name: A key of `FILES`, with `split`.
+        split: `"test"` or `"test_mismatched"`.
+        data_dir: See `tf_adapters.data.sources`. Local files must be in the
+            official order, as GLUE's own are.
+    """
+    if task_name == "ax":
+        local = _diagnostic_file(data_dir)
+        if local is not None:
+            return sources.load_file(DIAGNOSTIC, local)
+    task = DIAGNOSTIC if task_name == "ax" else _TASKS[task_name]
+    rows = sources.load_split(task, split, data_dir)
+    prepared = _prepared_folder(task, data_dir)
+    if prepared is None:
+        return rows
+    indices = _official_indices(task, split, prepared)
+    ordered = sorted(zip(indices, rows, strict=True), key=lambda pair: pair[0])
+    return [row for _, row in ordered]
+
+
+def _test_sets(task_name, data_dir):
+    """Returns the keys in `FILES` that a model of a task answers."""
+    keys = [(task_name, "test")]
+    if task_name == "mnli":
+        if sources.has_split(_TASKS["mnli"], "test_mismatched", data_dir):
+            keys.append(("mnli", "test_mismatched"))
+        if _diagnostic_file(data_dir) or sources.has_split(
+            DIAGNOSTIC, "test", data_dir
+        ):
+            keys.append(("ax", "test"))
+    return keys
+
+
+def _diagnostic_file(data_dir):
+    """Returns the file of the diagnostic set, where GLUE's download has it."""
+    names = ("diagnostic/diagnostic.tsv", "AX/AX.tsv", "AX.tsv")
+    files = [Path(data_dir) / name for name in names] if data_dir else []
+    return next((file for file in files if file.is_file()), None)
+
+
+def _prepared_folder(task, data_dir):
+    """Returns the set of TensorFlow Datasets that is read, if one is."""
+    if data_dir is None:
+        return tfds_source.find_prepared(task, tfds_source.default_directory())
+    local = (task.name, task.glue.folder)
+    if any((Path(data_dir) / name).is_dir() for name in local):
+        return None
+    return tfds_source.find_prepared(task, data_dir)
+
+
+def _official_indices(task, split, prepared):
+    """Returns the place of each row in the official file.
+
+    TensorFlow Datasets shuffles rows when it stores them, always in the same
+    way, and keeps their place as `idx`.
+    """
+    import tensorflow_datasets as tfds
+
+    builder = tfds.builder_from_directory(str(prepared))
+    dataset = builder.as_dataset(
+        split=task.unlabelled_splits[split], shuffle_files=False
+    )
+    return [int(example["idx"]) for example in tfds.as_numpy(dataset)]
+
+
+def _check_rows(file, num_rows):
+    if num_rows != file.num_rows:
+        raise SubmissionError(
+            f"{file.name} needs a prediction for each of the {file.num_rows:,} "
+            f"rows of GLUE's test set. Received: {num_rows:,}. Use the whole "
+            "official test set, in its order."
+        )
+
+
+def _word(file, index, prediction):
+    """Returns what the file says for one prediction."""
+    if file.words is None:
+        score = prediction.get("score", math.nan)
+        if not math.isfinite(score):
+            raise SubmissionError(
+                f"{file.name}, row {index}: expected a finite `score`. "
+                f"Received: {prediction}"
+            )
+        return f"{min(max(score, 0.0), 5.0):.6f}"
+    label = prediction.get("label")
+    if label not in file.words:
+        raise SubmissionError(
+            f"{file.name}, row {index}: expected a `label` out of "
+            f"{', '.join(file.words)}. Received: {prediction}"
+        )
+    return file.words[label]

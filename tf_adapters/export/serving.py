@@ -1,0 +1,109 @@
+"""The files that TensorFlow Serving reads beside a SavedModel.
+
+`assets.extra/tf_serving_warmup_requests` in a version's folder holds requests
+that the server answers before it takes others; `models.config` above all
+models names them. Layout and limits: tensorflow/serving,
+tensorflow_serving/g3doc/{saved_model_warmup,serving_config}.md.
+"""
+
+from pathlib import Path
+
+from google.protobuf import text_format
+import tensorflow as tf
+from tensorflow_serving.apis import model_pb2
+from tensorflow_serving.apis import predict_pb2
+from tensorflow_serving.apis import prediction_log_pb2
+from tensorflow_serving.config import model_server_config_pb2
+
+EXTRA_FOLDER = "assets.extra"
+WARMUP_FILE = "tf_serving_warmup_requests"
+CONFIG_FILE = "models.config"
+
+
+def predict_request(model_name, signature_name, inputs):
+    """Returns a `PredictRequest`.
+
+    Args:
+        model_name: Name under which the model is served.
+        signature_name: Name of a signature.
+        inputs: Dict from input name to an array or a tensor.
+    """
+    return predict_pb2.PredictRequest(
+        model_spec=model_pb2.ModelSpec(
+            name=model_name, signature_name=signature_name
+        ),
+        inputs={
+            name: tf.make_tensor_proto(tf.convert_to_tensor(value))
+            for name, value in inputs.items()
+        },
+    )
+
+
+def write_warmup(version_folder, requests):
+    """Writes warm-up requests into a SavedModel's folder.
+
+    Args:
+        version_folder: Folder of the SavedModel.
+        requests: List of `PredictRequest`; the server reads at most 1,000.
+
+    Returns:
+        Path of the file.
+    """
+    path = Path(version_folder) / EXTRA_FOLDER / WARMUP_FILE
+    path.parent.mkdir(exist_ok=True)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for request in requests:
+            log = prediction_log_pb2.PredictionLog(
+                predict_log=prediction_log_pb2.PredictLog(request=request)
+            )
+            writer.write(log.SerializeToString())
+    return path
+
+
+def read_warmup(version_folder):
+    """Returns the `PredictRequest`s that `write_warmup` wrote."""
+    path = Path(version_folder) / EXTRA_FOLDER / WARMUP_FILE
+    return [
+        prediction_log_pb2.PredictionLog.FromString(
+            record.numpy()
+        ).predict_log.request
+        for record in tf.data.TFRecordDataset(str(path))
+    ]
+
+
+def versions(model_folder):
+    """Returns the versions in a model's folder, ascending integers.
+
+    Like the server, it counts only folders whose whole name is a number.
+    """
+    return sorted(
+        int(path.name)
+        for path in Path(model_folder).glob("*")
+        if path.is_dir() and path.name.isdecimal()
+    )
+
+
+def write_models_config(export_folder, served_from="/models"):
+    """Writes `models.config`, which names every model in a folder.
+
+    Args:
+        export_folder: Folder that holds `<name>/<version>/`.
+        served_from: Where the server will find that folder. Defaults to
+            `"/models"`, where the `docker run` line of docs/serving.md
+            mounts it.
+
+    Returns:
+        Path of the file.
+    """
+    folder = Path(export_folder)
+    config = model_server_config_pb2.ModelServerConfig()
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and versions(path):
+            config.model_config_list.config.add(
+                name=path.name,
+                base_path=f"{served_from}/{path.name}",
+                model_platform="tensorflow",
+            )
+    path = folder / CONFIG_FILE
+    path.write_text(text_format.MessageToString(config), encoding="utf-8")
+    return path

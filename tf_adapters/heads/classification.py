@@ -1,0 +1,71 @@
+"""One class for each text."""
+
+import dataclasses
+
+from keras import ops
+import numpy as np
+import scipy.special
+
+from tf_adapters.heads.linear import LinearHead
+from tf_adapters.heads.linear import check_reads
+
+
+@dataclasses.dataclass(frozen=True)
+class Classification:
+    """A linear classifier on one vector for each text.
+
+    Attributes:
+        labels: Class names in the order of their ids; at least two.
+        reads: `"first_token"` (default) or `"pooled_output"`.
+        dropout_rate: Dropout before the linear layer. Defaults to 0.1 (Devlin
+            et al. 2019).
+    """
+
+    labels: tuple[str, ...]
+    reads: str = "first_token"
+    dropout_rate: float = 0.1
+
+    def __post_init__(self):
+        object.__setattr__(self, "labels", tuple(self.labels))
+        check_reads(self.reads)
+        if len(self.labels) < 2:
+            raise ValueError(
+                "A classifier needs at least two labels. Received: "
+                f"labels={self.labels}"
+            )
+
+    def make_layer(self):
+        """Returns the layer from encoder outputs to logits."""
+        return LinearHead(
+            len(self.labels), self.reads, self.dropout_rate, name="head"
+        )
+
+    def targets(self, rows):
+        """Returns the class ids of rows, `(len(rows),)` int32."""
+        return np.array([row["label"] for row in rows], "int32")
+
+    def loss(self, targets, outputs):
+        """Returns the cross-entropy of each example, `(batch,)`."""
+        return ops.sparse_categorical_crossentropy(
+            targets, outputs, from_logits=True
+        )
+
+    def predictions(self, outputs):
+        """Returns the most probable class ids of logits, as metrics want."""
+        return np.argmax(outputs, axis=-1)
+
+    def decode(self, outputs):
+        """Returns one dict for each row of logits, for people and JSON."""
+        probabilities = scipy.special.softmax(
+            np.asarray(outputs, "float64"), axis=-1
+        )
+        return [
+            {
+                "label": self.labels[int(np.argmax(row))],
+                "probabilities": {
+                    label: round(float(p), 6)
+                    for label, p in zip(self.labels, row, strict=True)
+                },
+            }
+            for row in probabilities
+        ]

@@ -1,0 +1,60 @@
+"""Dropout and a linear layer on one vector for each text."""
+
+import keras
+from keras import ops
+
+from tf_adapters.layers.dense import dense
+from tf_adapters.layers.random import dropout
+
+READS = ("first_token", "pooled_output")
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class LinearHead(keras.layers.Layer):
+    """Reads one vector for each text and maps it to `num_outputs` numbers.
+
+    Args:
+        num_outputs: Integer. Width of the output.
+        reads: `"first_token"` (Houlsby et al. 2019, section 3.1) or
+            `"pooled_output"`, the checkpoint's own pooler.
+        dropout_rate: Float. Dropout on what is read, in training.
+
+    Call arguments:
+        outputs: Dict that `AdaptedEncoder` returns.
+        seeds: `Seeds` in training, else `None`.
+
+    Returns:
+        Float32 tensor of shape `(batch, num_outputs)`.
+    """
+
+    def __init__(self, num_outputs, reads, dropout_rate, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.num_outputs = num_outputs
+        self.reads = reads
+        self.dropout_rate = dropout_rate
+
+    def build(self, width):
+        self.kernel = self.add_weight(
+            (width, self.num_outputs),
+            keras.initializers.TruncatedNormal(stddev=0.02),
+            name="kernel",
+        )
+        self.bias = self.add_weight((self.num_outputs,), "zeros", name="bias")
+
+    def call(self, outputs, seeds=None):
+        if self.reads == "first_token":
+            x = outputs["sequence_output"][:, 0]
+        else:
+            x = outputs["pooled_output"]
+        x = dropout(ops.cast(x, "float32"), self.dropout_rate, seeds)
+        kernel = ops.convert_to_tensor(self.kernel, "float32")
+        return dense(x, kernel, ops.convert_to_tensor(self.bias, "float32"))
+
+
+def check_reads(reads):
+    """Raises a `ValueError` if no head can read what `reads` names."""
+    if reads not in READS:
+        raise ValueError(
+            f"Invalid value for `reads`: expected one of {READS}. Received: "
+            f"reads={reads}"
+        )

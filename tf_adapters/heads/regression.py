@@ -1,0 +1,48 @@
+"""One number for each text."""
+
+import dataclasses
+
+from keras import ops
+import numpy as np
+
+from tf_adapters.heads.linear import LinearHead
+from tf_adapters.heads.linear import check_reads
+
+
+@dataclasses.dataclass(frozen=True)
+class Regression:
+    """A linear regression on one vector for each text.
+
+    Attributes:
+        reads: `"first_token"` (default) or `"pooled_output"`.
+        dropout_rate: Dropout before the linear layer. Defaults to 0.1.
+    """
+
+    reads: str = "first_token"
+    dropout_rate: float = 0.1
+
+    def __post_init__(self):
+        check_reads(self.reads)
+
+    def make_layer(self):
+        """Returns the layer from encoder outputs to one number."""
+        return LinearHead(1, self.reads, self.dropout_rate, name="head")
+
+    def targets(self, rows):
+        """Returns the numbers of rows, `(len(rows),)` float32."""
+        return np.array([row["label"] for row in rows], "float32")
+
+    def loss(self, targets, outputs):
+        """Returns the squared error of each example, `(batch,)`."""
+        return ops.square(outputs[:, 0] - ops.cast(targets, outputs.dtype))
+
+    def predictions(self, outputs):
+        """Returns the predicted numbers, as metrics want them."""
+        return np.asarray(outputs)[:, 0]
+
+    def decode(self, outputs):
+        """Returns one dict for each row, for people and JSON."""
+        return [
+            {"score": round(float(score), 6)}
+            for score in self.predictions(outputs)
+        ]

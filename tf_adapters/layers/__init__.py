@@ -1,0 +1,15 @@
+"""The mathematics of the methods, as Keras layers."""
+
+from tf_adapters.layers.adapter_bias import TokenWeight
+from tf_adapters.layers.adapter_bias import Vector
+from tf_adapters.layers.bottleneck import Bottleneck
+from tf_adapters.layers.context import Context
+from tf_adapters.layers.hard_concrete import HardConcreteGates
+
+__all__ = [
+    "Bottleneck",
+    "Context",
+    "HardConcreteGates",
+    "TokenWeight",
+    "Vector",
+]

@@ -1,0 +1,41 @@
+"""Activations by the names that checkpoints and papers use."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+def gelu(x):
+    """Gaussian error linear unit in its exact form, `x Phi(x)`."""
+    return ops.gelu(x, approximate=False)
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+def gelu_tanh(x):
+    """GELU in the tanh form of BERT's and Houlsby's code (`gelu_new`)."""
+    return ops.gelu(x, approximate=True)
+
+
+ACTIVATIONS = {
+    "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "relu": ops.relu,
+    "silu": ops.silu,
+    "tanh": ops.tanh,
+    "leaky_relu": ops.leaky_relu,
+    "linear": lambda x: x,
+}
+
+
+def get(name):
+    """Returns the activation called `name`.
+
+    Raises:
+        ValueError: If no activation has that name; the message lists all.
+    """
+    if name not in ACTIVATIONS:
+        raise ValueError(
+            f"Unknown activation `{name}`. Known activations: "
+            f"{', '.join(ACTIVATIONS)}"
+        )
+    return ACTIVATIONS[name]

@@ -1,0 +1,86 @@
+"""The two parts of AdapterBias: a vector, and a weight for each token."""
+
+import math
+
+import keras
+from keras import ops
+
+from tf_adapters.layers.dense import dense
+from tf_adapters.layers.hard_concrete import HardConcreteGates
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class Vector(keras.layers.Layer):
+    """A trained vector `v`, zero at the start (AdapterBias, section 3.1).
+
+    Args:
+        width: Integer. Length of the vector.
+    """
+
+    def __init__(self, width, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.width = width
+
+    def build(self, input_shape=None):
+        self.vector = self.add_weight((self.width,), "zeros", name="vector")
+
+    def call(self):
+        return ops.convert_to_tensor(self.vector)
+
+    def get_config(self):
+        return {**super().get_config(), "width": self.width}
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class TokenWeight(keras.layers.Layer):
+    """`L_alpha`: a linear layer that gives each token one number.
+
+    Args:
+        input_width: Integer. Width of what it reads.
+        gates: Keyword arguments of `HardConcreteGates`, or `None` (default)
+            for no gates. With gates, each weight of the kernel and the bias
+            has one.
+
+    Call arguments:
+        inputs: Float tensor of shape `(batch, tokens, input_width)`.
+        seeds: `Seeds` in training, else `None`: gates are deterministic.
+
+    Returns:
+        Float tensor of shape `(batch, tokens, 1)`.
+    """
+
+    def __init__(self, input_width, gates=None, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.input_width = input_width
+        self.gates_config = gates
+        self.gates = None
+        if gates is not None:
+            self.gates = HardConcreteGates(
+                (input_width + 1,), name="gates", **gates
+            )
+
+    def build(self, input_shape=None):
+        # PyTorch's default for a linear layer, which the authors' code keeps.
+        limit = 1 / math.sqrt(self.input_width)
+        uniform = keras.initializers.RandomUniform(-limit, limit)
+        self.kernel = self.add_weight(
+            (self.input_width, 1), uniform, name="kernel"
+        )
+        self.bias = self.add_weight((1,), uniform, name="bias")
+        if self.gates is not None and not self.gates.built:
+            self.gates.build(None)
+
+    def call(self, inputs, seeds=None):
+        kernel, bias = self.kernel, self.bias
+        if self.gates is not None:
+            gates = ops.cast(self.gates.call(seeds), kernel.dtype)
+            kernel = kernel * gates[:-1, None]
+            bias = bias * gates[-1:]
+        return dense(inputs, kernel, bias)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "input_width": self.input_width,
+            "gates": self.gates_config,
+        }

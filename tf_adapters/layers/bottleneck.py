@@ -1,0 +1,121 @@
+"""The two-layer bottleneck shared by every bottleneck adapter."""
+
+import math
+
+import keras
+
+from tf_adapters.layers import activations
+from tf_adapters.layers.dense import dense
+
+INITIALIZATIONS = ("truncated_normal", "normal", "zero_up")
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class Bottleneck(keras.layers.Layer):
+    """Computes the residual branch of a bottleneck adapter.
+
+    For a token vector `x` of width `d` and a bottleneck of width `m`:
+
+        delta(x) = W_up f(W_down x + b_down) + b_up
+
+    with `W_down: d -> m` and `W_up: m -> d`. The caller adds `delta(x)` to
+    whatever its paper says; this layer never adds a residual itself. It holds
+    `2dm + d + m` weights (Houlsby et al. 2019, section 2.1).
+
+    Args:
+        units: Integer, at least 1. Width `m` of the bottleneck.
+        activation: Name of `f`, see `tf_adapters.layers.activations`. Defaults
+            to `"gelu_tanh"`, the form in the authors' code.
+        initialization: How both kernels start; biases start at zero.
+            `"truncated_normal"` (default): normal of standard deviation
+            `init_stddev`, cut at two of them (Houlsby et al. 2019, section
+            3.6). `"normal"`: not cut, as in BERT. `"zero_up"`: `W_down`
+            uniform in `+-1/sqrt(d)`, `W_up` zero, so that `delta` is exactly
+            zero at the start.
+        init_stddev: Positive float. Defaults to `1e-2`.
+
+    Call arguments:
+        inputs: Float tensor of shape `(..., d)`.
+
+    Returns:
+        Float tensor of shape `(..., d)`.
+
+    Raises:
+        ValueError: If an argument is out of its range.
+    """
+
+    def __init__(
+        self,
+        units,
+        activation="gelu_tanh",
+        initialization="truncated_normal",
+        init_stddev=1e-2,
+        **kwargs,
+    ):
+        super().__init__(autocast=False, **kwargs)
+        if units < 1:
+            raise ValueError(
+                "Invalid value for argument `units`: the bottleneck needs at "
+                f"least one unit. Received: units={units}"
+            )
+        if init_stddev <= 0:
+            raise ValueError(
+                "Invalid value for argument `init_stddev`: with both kernels "
+                "at zero neither receives a gradient. Received: "
+                f"init_stddev={init_stddev}"
+            )
+        if initialization not in INITIALIZATIONS:
+            raise ValueError(
+                "Invalid value for argument `initialization`: expected one of "
+                f"{INITIALIZATIONS}. Received: initialization={initialization}"
+            )
+        self.units = units
+        self.activation = activation
+        self.initialization = initialization
+        self.init_stddev = init_stddev
+        self._activation = activations.get(activation)
+
+    def build(self, input_shape):
+        width = input_shape[-1]
+        down, up = self._initializers(width)
+        self.down_kernel = self.add_weight(
+            (width, self.units), down, name="down_kernel"
+        )
+        self.down_bias = self.add_weight(
+            (self.units,), "zeros", name="down_bias"
+        )
+        self.up_kernel = self.add_weight(
+            (self.units, width), up, name="up_kernel"
+        )
+        self.up_bias = self.add_weight((width,), "zeros", name="up_bias")
+
+    def _initializers(self, width):
+        if self.initialization == "zero_up":
+            limit = 1 / math.sqrt(width)
+            return keras.initializers.RandomUniform(-limit, limit), "zeros"
+        initializer = {
+            "truncated_normal": keras.initializers.TruncatedNormal,
+            "normal": keras.initializers.RandomNormal,
+        }[self.initialization]
+        return (
+            initializer(stddev=self.init_stddev),
+            initializer(stddev=self.init_stddev),
+        )
+
+    def call(self, inputs):
+        hidden = self._activation(
+            dense(inputs, self.down_kernel, self.down_bias)
+        )
+        return dense(hidden, self.up_kernel, self.up_bias)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "activation": self.activation,
+            "initialization": self.initialization,
+            "init_stddev": self.init_stddev,
+        }

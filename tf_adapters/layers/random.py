@@ -1,0 +1,47 @@
+"""Random numbers of a forward pass as a pure function of one seed."""
+
+import keras
+from keras import ops
+import numpy as np
+
+
+class Seeds(keras.random.SeedGenerator):
+    """Gives each dropout of one forward pass a seed of its own, statelessly.
+
+    A Keras `SeedGenerator` keeps its state in a variable, so that a mask
+    depends on how often the model was called before, and the replicas of a
+    strategy draw the same masks. Here the n-th draw of a forward pass is
+    `seed + (0, n)`: a function of the seed alone. The caller decides what goes
+    into the seed (run seed, step, replica).
+
+    Args:
+        seed: Integer tensor of shape `(2,)`. Its second number must leave room
+            for the draws of one pass: steps lie `DRAWS_PER_PASS` apart.
+    """
+
+    DRAWS_PER_PASS = 1 << 10
+
+    def __init__(self, seed):
+        # The parent's constructor would create the state variable that this
+        # class exists to avoid.
+        self.seed = ops.convert_to_tensor(seed)
+        self.draws = 0
+
+    def next(self, ordered=True):
+        self.draws += 1
+        return self.seed + ops.convert_to_tensor(
+            np.array([0, self.draws]), dtype=self.seed.dtype
+        )
+
+
+def dropout(x, rate, seeds):
+    """Returns `x` with inverted dropout, or `x` itself where `seeds` is `None`.
+
+    Args:
+        x: Float tensor.
+        rate: Float in `[0, 1)`. Probability that an element becomes zero.
+        seeds: `Seeds`, or `None` outside of training.
+    """
+    if seeds is None or rate == 0:
+        return x
+    return keras.random.dropout(x, rate, seed=seeds)

@@ -1,0 +1,75 @@
+"""The methods, each a frozen dataclass of its hyper-parameters.
+
+A method has
+
+- `make_slots(num_blocks, width, ffn_width)`: one dict of slot layers for each
+  block, see `tf_adapters.adapted_encoder`; a layer may recur;
+- `trainable_encoder_variables(encoder)`: what trains of the encoder itself;
+
+and, where it needs them,
+
+- `penalty(slots)`: a scalar that joins the loss;
+- `report(slots)`: numbers about the trained method for `result.json`;
+- `pack(tensors)` and `unpack(tensors, shapes)`: a smaller form of the tensors
+  for the adapter folder.
+"""
+
+import dataclasses
+import difflib
+
+from tf_adapters.methods.adapter_bias import AdapterBias
+from tf_adapters.methods.baselines import BitFit
+from tf_adapters.methods.baselines import Full
+from tf_adapters.methods.baselines import HeadOnly
+from tf_adapters.methods.baselines import LayerNorm
+from tf_adapters.methods.baselines import TopLayers
+from tf_adapters.methods.houlsby import Houlsby
+from tf_adapters.methods.pfeiffer import Pfeiffer
+
+METHODS = {
+    "full": Full,
+    "head_only": HeadOnly,
+    "top_layers": TopLayers,
+    "layer_norm": LayerNorm,
+    "bitfit": BitFit,
+    "houlsby": Houlsby,
+    "pfeiffer": Pfeiffer,
+    "adapter_bias": AdapterBias,
+}
+
+
+def to_config(method):
+    """Returns a method as a dict of plain values with its `name`."""
+    name = next(key for key, cls in METHODS.items() if cls is type(method))
+    return {"name": name, **dataclasses.asdict(method)}
+
+
+def from_config(config):
+    """Returns the method that `to_config` described.
+
+    Raises:
+        ValueError: If the name or a hyper-parameter is not known.
+    """
+    options = dict(config)
+    name = options.pop("name")
+    if name not in METHODS:
+        raise ValueError(
+            f"Unknown method `{name}`. {_nearest(name, METHODS)}Known methods: "
+            f"{', '.join(METHODS)}"
+        )
+    known = {field.name for field in dataclasses.fields(METHODS[name])}
+    for key in options:
+        if key not in known:
+            raise ValueError(
+                f"Method `{name}` has no parameter `{key}`. "
+                f"{_nearest(key, known)}Its parameters: "
+                f"{', '.join(sorted(known)) or 'none'}"
+            )
+    if "leave_out" in options:
+        options["leave_out"] = tuple(options["leave_out"])
+    return METHODS[name](**options)
+
+
+def _nearest(name, known):
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"Did you mean `{close[0]}`? " if close else ""

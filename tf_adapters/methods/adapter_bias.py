@@ -1,0 +1,252 @@
+"""AdapterBias: a shift of the embedding that depends on the token."""
+
+import dataclasses
+
+import keras
+import numpy as np
+
+from tf_adapters.layers.adapter_bias import TokenWeight
+from tf_adapters.layers.adapter_bias import Vector
+from tf_adapters.layers.hard_concrete import HardConcreteGates
+from tf_adapters.methods import bottlenecks
+
+NORMS = ("none", "ffn", "block", "ffn_and_embedding")
+INPUTS = ("intermediate", "residual")
+
+
+@dataclasses.dataclass(frozen=True)
+class AdapterBias:
+    """Adds `alpha(token) v` after the feed-forward network of each block.
+
+    `v` has `d` weights, `L_alpha` as many as its input is wide and one bias.
+    Where paper, code and printed counts differ, options say so; see
+    `docs/papers.md`.
+
+    Attributes:
+        alpha_input: What `L_alpha` reads: `"intermediate"` (default), the
+            activation of the feed-forward network, as in the authors' code and
+            in the counts of table 4; `"residual"`, the normed output of
+            attention, as figure 3 draws it.
+        use_alpha: Whether there is an `L_alpha`; without it the shift is `v`
+            for every token ("w/o L_alpha", table 3).
+        share_vector: One `v` for all blocks (table 4).
+        share_alpha: One `L_alpha` for all blocks (table 4).
+        train_norms: `"ffn"` (default), the second norm of each block, as in
+            section 4.1; `"block"`, both norms, as the printed counts have it;
+            `"ffn_and_embedding"`, as in the code; `"none"`.
+        l0_lambda: Weight of the expected number of open gates in the loss
+            (equation 2), or `None` (default) for no gates.
+        gate_temperature: See `HardConcreteGates`.
+        gate_stretch_low: See `HardConcreteGates`.
+        gate_stretch_high: See `HardConcreteGates`.
+        gate_learning_rate_multiplier: See `HardConcreteGates`.
+        leave_out: Indices of blocks without the shift.
+    """
+
+    alpha_input: str = "intermediate"
+    use_alpha: bool = True
+    share_vector: bool = False
+    share_alpha: bool = False
+    train_norms: str = "ffn"
+    l0_lambda: float | None = None
+    gate_temperature: float = 2 / 3
+    gate_stretch_low: float = -0.1
+    gate_stretch_high: float = 1.1
+    gate_learning_rate_multiplier: float = 100.0
+    leave_out: tuple[int, ...] = ()
+
+    def __post_init__(self):
+        for name, known in (("alpha_input", INPUTS), ("train_norms", NORMS)):
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"Invalid value for `{name}`: expected one of {known}. "
+                    f"Received: {name}={getattr(self, name)}"
+                )
+        if self.l0_lambda is not None and not self.use_alpha:
+            raise ValueError(
+                "`l0_lambda` gates the weights of L_alpha, but `use_alpha` is "
+                "false. Leave one of the two out."
+            )
+
+    def make_slots(self, num_blocks, width, ffn_width):
+        """Returns one dict of slot layers for each block."""
+        input_width = ffn_width if self.alpha_input == "intermediate" else width
+        shared_vector = Vector(width, name="shared_vector")
+        shared_alpha = self._token_weight(input_width, "shared_alpha")
+        slots = []
+        for i, kept in enumerate(bottlenecks.kept_blocks(self, num_blocks)):
+            vector, alpha = shared_vector, shared_alpha
+            if not self.share_vector:
+                vector = Vector(width, name=f"block_{i}_vector")
+            if not self.share_alpha:
+                alpha = self._token_weight(input_width, f"block_{i}_alpha")
+            slot = Shift(vector, alpha, self.alpha_input, name=f"block_{i}")
+            slots.append({"after_ffn": slot} if kept else {})
+        return slots
+
+    def _token_weight(self, input_width, name):
+        if not self.use_alpha:
+            return None
+        gates = None if self.l0_lambda is None else self._gate_options()
+        return TokenWeight(input_width, gates, name=name)
+
+    def _gate_options(self):
+        return {
+            "temperature": self.gate_temperature,
+            "stretch_low": self.gate_stretch_low,
+            "stretch_high": self.gate_stretch_high,
+            "learning_rate_multiplier": self.gate_learning_rate_multiplier,
+        }
+
+    def trainable_encoder_variables(self, encoder):
+        """Returns the norms that `train_norms` names."""
+        norms = []
+        if self.train_norms == "ffn_and_embedding":
+            norms.append(encoder.embedding_norm)
+        if self.train_norms != "none":
+            norms += [block.ffn_norm for block in encoder.blocks]
+        if self.train_norms == "block":
+            norms += [block.attention_norm for block in encoder.blocks]
+        return [variable for norm in norms for variable in norm.variables]
+
+    def penalty(self, slots):
+        """Returns `lambda` times the expected number of open gates.
+
+        Each gate counts once, however many blocks share it.
+        """
+        gates = _gates(slots)
+        if not gates:
+            return 0.0
+        return self.l0_lambda * sum(
+            keras.ops.sum(gate.expected_open()) for gate in gates
+        )
+
+    def report(self, slots):
+        """Returns the shares of open gates, as in table 7, or nothing.
+
+        Each share stands beside its value for gates that were never trained:
+        the expected share starts at 0.83, so that "83 % remain" alone says
+        nothing.
+        """
+        gates = _gates(slots)
+        if not gates:
+            return {}
+        expected = np.concatenate([g.expected_open() for g in gates])
+        exact = np.concatenate([g.call() for g in gates])
+        seeds = keras.random.SeedGenerator(0)
+        sampled = np.concatenate([g.call(seeds) for g in gates])
+        untrained = type(gates[0]).from_config(gates[0].get_config())
+        untrained.build()
+        start = np.asarray(untrained.expected_open())
+        drawn = np.asarray(untrained.call(seeds))
+        return {
+            "gates": int(exact.size),
+            "gates_open_expected": float(expected.mean()),
+            "gates_open_expected_at_start": float(start.mean()),
+            "gates_open_sampled": float((sampled > 0).mean()),
+            "gates_open_sampled_at_start": float((drawn > 0).mean()),
+            "gates_exactly_zero": float((exact == 0).mean()),
+            "gates_exactly_zero_at_start": 0.0,
+        }
+
+    def pack(self, tensors):
+        """Returns tensors for saving: only weights whose gates are not zero.
+
+        For each gated layer, `open` holds the places of these weights and
+        `values` their products with their gates; the rest is zero exactly.
+        """
+        packed = dict(tensors)
+        for name in [n for n in tensors if n.endswith(_GATES)]:
+            prefix = name.removesuffix(_GATES)
+            log_alpha = packed.pop(name)
+            kernel = packed.pop(f"{prefix}/kernel")
+            bias = packed.pop(f"{prefix}/bias")
+            gates = self._make_gates(log_alpha)
+            weights = np.concatenate([kernel[:, 0], bias]) * gates
+            (places,) = np.nonzero(gates)
+            packed[f"{prefix}/open"] = places.astype("int32")
+            packed[f"{prefix}/values"] = weights[places]
+        return packed
+
+    def _make_gates(self, scaled_log_alpha):
+        gates = HardConcreteGates(
+            scaled_log_alpha.shape, **self._gate_options()
+        )
+        gates.build()
+        gates.scaled_log_alpha.assign(scaled_log_alpha)
+        return np.asarray(gates.call())
+
+    def unpack(self, tensors, shapes):
+        """Returns the tensors that `pack` made smaller; gates are 0 or 1.
+
+        Args:
+            tensors: Dict from name to array.
+            shapes: Dict from name to shape of the model's variables.
+        """
+        unpacked = dict(tensors)
+        for name in [n for n in shapes if n.endswith(_GATES)]:
+            prefix = name.removesuffix(_GATES)
+            if f"{prefix}/open" not in unpacked:
+                continue
+            places = unpacked.pop(f"{prefix}/open")
+            weights = np.zeros(shapes[name], "float32")
+            log_alpha = np.full(shapes[name], -_CERTAIN, "float32")
+            weights[places] = unpacked.pop(f"{prefix}/values")
+            log_alpha[places] = _CERTAIN
+            unpacked[name] = log_alpha / self.gate_learning_rate_multiplier
+            unpacked[f"{prefix}/kernel"] = weights[:-1, None]
+            unpacked[f"{prefix}/bias"] = weights[-1:]
+        return unpacked
+
+
+_GATES = "/gates/scaled_log_alpha"
+# A logit at which the deterministic gate is exactly 1, and below 0 exactly 0.
+_CERTAIN = 20.0
+
+
+def _gates(slots):
+    """Returns the distinct gate layers of all slots."""
+    found = {}
+    for block_slots in slots:
+        for slot in block_slots.values():
+            if slot.alpha is not None and slot.alpha.gates is not None:
+                found[id(slot.alpha.gates)] = slot.alpha.gates
+    return list(found.values())
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class Shift(keras.layers.Layer):
+    """Slot `x + alpha(token) v`; its probe is `alpha`.
+
+    Args:
+        vector: `Vector`, possibly shared with other blocks.
+        alpha: `TokenWeight`, possibly shared, or `None` for a weight of 1.
+        alpha_input: `"intermediate"` or `"residual"`: what `alpha` reads.
+
+    Call arguments:
+        x: `(batch, tokens, width)` output of the feed-forward network.
+        context: `Context` with `intermediate`, `residual` and `seeds`.
+
+    Returns:
+        The sum, of the shape of `x`, and `{"alpha": (batch, tokens, 1)}`.
+    """
+
+    def __init__(self, vector, alpha, alpha_input, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.vector = vector
+        self.alpha = alpha
+        self.alpha_input = alpha_input
+
+    def build(self, x_shape):
+        for layer in (self.vector, self.alpha):
+            if layer is not None and not layer.built:
+                layer.build(None)
+
+    def call(self, x, context=None, training=None):
+        vector = keras.ops.cast(self.vector.call(), x.dtype)
+        if self.alpha is None:
+            return x + vector, {}
+        weight = self.alpha(
+            getattr(context, self.alpha_input), seeds=context.seeds
+        )
+        return x + weight * vector, {"alpha": weight}

@@ -1,0 +1,85 @@
+"""Baselines that add nothing and train a part of the encoder.
+
+Each says which variables of the encoder train; none has slots. They share one
+file because each is one line of choice.
+"""
+
+import dataclasses
+
+
+def _no_slots(num_blocks):
+    return [{} for _ in range(num_blocks)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Full:
+    """Fine-tunes every variable of the encoder (Devlin et al. 2019)."""
+
+    def make_slots(self, num_blocks, width, ffn_width):
+        return _no_slots(num_blocks)
+
+    def trainable_encoder_variables(self, encoder):
+        return encoder.used_variables()
+
+
+@dataclasses.dataclass(frozen=True)
+class HeadOnly:
+    """Trains the head alone ("Head" in Pfeiffer et al. 2021, table 1)."""
+
+    def make_slots(self, num_blocks, width, ffn_width):
+        return _no_slots(num_blocks)
+
+    def trainable_encoder_variables(self, encoder):
+        return []
+
+
+@dataclasses.dataclass(frozen=True)
+class TopLayers:
+    """Fine-tunes the top `k` blocks (Houlsby et al. 2019, section 3.3).
+
+    Attributes:
+        k: Number of blocks, counted from the top; as many as the encoder has
+            leaves only the embeddings frozen.
+    """
+
+    k: int = 1
+
+    def make_slots(self, num_blocks, width, ffn_width):
+        if not 1 <= self.k <= num_blocks:
+            raise ValueError(
+                f"`k` must lie between 1 and the encoder's {num_blocks} "
+                f"blocks. Received: k={self.k}"
+            )
+        return _no_slots(num_blocks)
+
+    def trainable_encoder_variables(self, encoder):
+        variables = encoder.pooler_variables()
+        for block in encoder.blocks[-self.k :]:
+            variables = variables + block.block.weights
+        return variables
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerNorm:
+    """Trains all layer norms (Houlsby et al. 2019, section 3.4)."""
+
+    def make_slots(self, num_blocks, width, ffn_width):
+        return _no_slots(num_blocks)
+
+    def trainable_encoder_variables(self, encoder):
+        return encoder.norm_variables()
+
+
+@dataclasses.dataclass(frozen=True)
+class BitFit:
+    """Trains every bias, the norms' offsets too (arXiv:2106.10199)."""
+
+    def make_slots(self, num_blocks, width, ffn_width):
+        return _no_slots(num_blocks)
+
+    def trainable_encoder_variables(self, encoder):
+        return [
+            variable
+            for variable in encoder.used_variables()
+            if variable.name in ("bias", "beta")
+        ]

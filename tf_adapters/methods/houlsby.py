@@ -1,0 +1,82 @@
+"""Adapter tuning: Houlsby et al. 2019, arXiv:1902.00751."""
+
+import dataclasses
+
+import keras
+
+from tf_adapters.layers.bottleneck import Bottleneck
+from tf_adapters.methods import bottlenecks
+
+
+@dataclasses.dataclass(frozen=True)
+class Houlsby:
+    """Two serial bottlenecks in each block; layer norms and the head train too.
+
+    Trains `2 (2dm + d + m)` weights a block, and two a norm and dimension
+    (sections 2.1 and 2.2).
+
+    Attributes:
+        units: Bottleneck width `m`. The paper takes 8, 64 or 256 on GLUE.
+        reduction_factor: `d / m`; where given it wins over `units`.
+        activation: The paper says only "a nonlinearity"; its code has GELU in
+            the tanh form (google-research/adapter-bert, modeling.py).
+        initialization: See `Bottleneck`.
+        init_stddev: 1e-2 in the paper (section 3.6), 1e-3 in its code.
+        train_layer_norms: Whether all layer norms train, the embedding's too.
+        leave_out: Indices of blocks without adapters.
+    """
+
+    units: int = 64
+    reduction_factor: float | None = None
+    activation: str = "gelu_tanh"
+    initialization: str = "truncated_normal"
+    init_stddev: float = 1e-2
+    train_layer_norms: bool = True
+    leave_out: tuple[int, ...] = ()
+
+    def make_slots(self, num_blocks, width, ffn_width):
+        """Returns one dict of slot layers for each block."""
+        options = bottlenecks.layer_options(self, width)
+        return [
+            {
+                place: SerialAdapter(name=f"block_{i}_{place}", **options)
+                for place in ("after_attention", "after_ffn")
+                if kept
+            }
+            for i, kept in enumerate(bottlenecks.kept_blocks(self, num_blocks))
+        ]
+
+    def trainable_encoder_variables(self, encoder):
+        """Returns gamma and beta of every layer norm, or nothing."""
+        return encoder.norm_variables() if self.train_layer_norms else []
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class SerialAdapter(keras.layers.Layer):
+    """Slot `x + delta(x)`: before the residual and the norm.
+
+    Args:
+        units, activation, initialization, init_stddev: See `Bottleneck`.
+
+    Call arguments:
+        x: `(batch, tokens, width)` sublayer output, after its dropout.
+        context: `Context`; not used.
+
+    Returns:
+        `(x + delta(x), {})`: same shape as `x`, and no probes.
+    """
+
+    def __init__(
+        self, units, activation, initialization, init_stddev, **kwargs
+    ):
+        super().__init__(autocast=False, **kwargs)
+        self.delta = Bottleneck(
+            units, activation, initialization, init_stddev, name="delta"
+        )
+
+    def build(self, x_shape):
+        if not self.delta.built:
+            self.delta.build(x_shape)
+
+    def call(self, x, context=None, training=None):
+        return x + self.delta(x), {}

@@ -1,0 +1,79 @@
+"""Adapters after the feed-forward network: Pfeiffer et al. 2021."""
+
+import dataclasses
+
+import keras
+
+from tf_adapters.layers.bottleneck import Bottleneck
+from tf_adapters.methods import bottlenecks
+
+
+@dataclasses.dataclass(frozen=True)
+class Pfeiffer:
+    """One bottleneck in each block, which reads the block's normed output.
+
+    The adapter sees `norm(x + residual)`; its result joins `x` before the same
+    frozen norm is applied again. Trains `2dm + d + m` weights a block
+    (AdapterFusion, arXiv:2005.00247, section 2.2 and appendix A; `adapters`
+    library, configuration `seq_bn`).
+
+    Attributes:
+        units: Bottleneck width `m`; used if `reduction_factor` is `None`.
+        reduction_factor: `d / m`; 16 in the paper (section 4.1).
+        activation: ReLU in the paper (section 4.1).
+        initialization: See `Bottleneck`.
+        init_stddev: 0.02 in the `adapters` library, as in BERT.
+        leave_out: Indices of blocks without adapters.
+    """
+
+    units: int = 64
+    reduction_factor: float | None = None
+    activation: str = "relu"
+    initialization: str = "normal"
+    init_stddev: float = 2e-2
+    leave_out: tuple[int, ...] = ()
+
+    def make_slots(self, num_blocks, width, ffn_width):
+        """Returns one dict of slot layers for each block."""
+        options = bottlenecks.layer_options(self, width)
+        return [
+            {"after_ffn": NormedAdapter(name=f"block_{i}_after_ffn", **options)}
+            if kept
+            else {}
+            for i, kept in enumerate(bottlenecks.kept_blocks(self, num_blocks))
+        ]
+
+    def trainable_encoder_variables(self, encoder):
+        """Returns nothing: the encoder is frozen, norms included."""
+        return []
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class NormedAdapter(keras.layers.Layer):
+    """Slot `x + delta(norm(x + residual))`.
+
+    Args:
+        units, activation, initialization, init_stddev: See `Bottleneck`.
+
+    Call arguments:
+        x: `(batch, tokens, width)` sublayer output, after its dropout.
+        context: `Context` with `residual` and `norm`.
+
+    Returns:
+        The sum, of the shape of `x`, and no probes.
+    """
+
+    def __init__(
+        self, units, activation, initialization, init_stddev, **kwargs
+    ):
+        super().__init__(autocast=False, **kwargs)
+        self.delta = Bottleneck(
+            units, activation, initialization, init_stddev, name="delta"
+        )
+
+    def build(self, x_shape):
+        if not self.delta.built:
+            self.delta.build(x_shape)
+
+    def call(self, x, context=None, training=None):
+        return x + self.delta(context.norm(x + context.residual)), {}

@@ -1,0 +1,261 @@
+"""Encoder, method and head as one Keras model that knows what trains."""
+
+import math
+
+import keras
+from keras import ops
+
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.adapted_encoder import AdaptedEncoder
+from tf_adapters.encoders import Encoder
+from tf_adapters.encoders import encoder_fingerprint
+from tf_adapters.layers.random import Seeds
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class AdapterModel(keras.Model):
+    """An encoder with the slots of a method and, usually, a head.
+
+    Everything that method and head do not declare trainable is frozen, variable
+    by variable. The encoder's variables are used in place: what a method trains
+    of them (norms, biases, or all) changes in `encoder` too.
+
+    Args:
+        encoder: `Encoder`, see `load_encoder`.
+        method: A method, see `tf_adapters.methods`.
+        head: A head, see `tf_adapters.heads`, or `None` (default): the model
+            then returns the encoder's outputs.
+        use_encoder_dropout: Whether the encoder's dropout acts in training, as
+            in the papers. Defaults to `True`.
+        seed: Integer. Seed of the dropout under Keras's `fit`.
+
+    Call arguments:
+        inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,
+            `padding_mask`, and `segment_ids` where the backbone takes them.
+        training: Whether dropout acts.
+        seed: Integer tensor of shape `(2,)` that all dropout of this call
+            follows from; by default drawn from the model's own generator.
+
+    Returns:
+        The head's output, float32: `(batch, classes)` logits or `(batch, 1)`
+        numbers. Without a head the dict of `AdaptedEncoder`.
+    """
+
+    def __init__(
+        self,
+        encoder,
+        method,
+        head=None,
+        use_encoder_dropout=True,
+        seed=0,
+        **kwargs,
+    ):
+        super().__init__(autocast=False, **kwargs)
+        _check_pooler(head, encoder)
+        self.fingerprint = encoder_fingerprint(encoder)
+        backbone = encoder.backbone
+        self.encoder_info = encoder
+        self.method = method
+        self.head = head
+        self.use_encoder_dropout = use_encoder_dropout
+        slots = method.make_slots(
+            backbone.num_layers, backbone.hidden_dim, backbone.intermediate_dim
+        )
+        self.encoder = AdaptedEncoder(
+            encoder, slots, use_encoder_dropout, name="encoder"
+        )
+        self.head_layer = None
+        if head is not None:
+            self.head_layer = head.make_layer()
+            self.head_layer.build(self.encoder.width)
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        self._freeze_all_but_declared()
+        self.built = True
+
+    @property
+    def slots(self):
+        """One dict for each block, from slot name to slot layer."""
+        return self.encoder.slots
+
+    def call(self, inputs, training=None, seed=None):
+        if training and seed is None:
+            seed = self.seed_generator.next() * Seeds.DRAWS_PER_PASS
+        if training:
+            seed = ops.convert_to_tensor(seed)
+        reads = None if self.head is None else self.head.reads
+        outputs = self.encoder(
+            inputs,
+            training=training,
+            seed=seed,
+            first_token_only=reads in ("first_token", "pooled_output"),
+        )
+        if self.head_layer is None:
+            return outputs
+        # The encoder draws with this seed; the head must not draw the same.
+        seeds = Seeds(seed + 1) if training else None
+        return self.head_layer(outputs, seeds=seeds)
+
+    def variable_groups(self):
+        """Returns all weights as (group, whether it trains, variables).
+
+        Raises:
+            ValueError: If a variable belongs to no group.
+        """
+        declared = {id(v) for v in self._declared_encoder_variables()}
+        in_backbone = self.encoder.backbone.weights
+        added = _unique(
+            variable
+            for block_slots in self.slots
+            for slot in block_slots.values()
+            for variable in slot.weights
+        )
+        head = [] if self.head_layer is None else self.head_layer.weights
+        frozen = [v for v in in_backbone if id(v) not in declared]
+        groups = [
+            ("adapters", True, added),
+            ("head", True, head),
+            *_by_kind([v for v in in_backbone if id(v) in declared]),
+            ("encoder", False, frozen),
+        ]
+        known = {id(v) for _, _, variables in groups for v in variables}
+        for variable in self.weights:
+            if id(variable) not in known:
+                raise ValueError(
+                    f"Variable `{variable.path}` belongs neither to the "
+                    "encoder, nor to a slot, nor to the head, so nothing says "
+                    "whether it trains."
+                )
+        return [group for group in groups if group[2]]
+
+    def _declared_encoder_variables(self):
+        declared = self.method.trainable_encoder_variables(self.encoder)
+        if self.head is not None and self.head.reads != "pooled_output":
+            pooler = {id(v) for v in self.encoder.pooler_variables()}
+            declared = [v for v in declared if id(v) not in pooler]
+        return declared
+
+    def _freeze_all_but_declared(self):
+        for _, trains, variables in self.variable_groups():
+            for variable in variables:
+                variable.trainable = trains
+
+    def trained_variables(self):
+        """Returns a dict from name to variable of everything that trains.
+
+        Raises:
+            ValueError: If two variables have the same name.
+        """
+        variables = [
+            variable
+            for _, trains, variables in self.variable_groups()
+            if trains
+            for variable in variables
+        ]
+        named = {variable.path: variable for variable in variables}
+        if len(named) != len(variables):
+            raise ValueError("Two trained variables have the same name.")
+        return named
+
+    def penalty(self):
+        """Returns the method's own term of the loss, a scalar."""
+        if not hasattr(self.method, "penalty"):
+            return ops.zeros(())
+        return ops.convert_to_tensor(self.method.penalty(self.slots), "float32")
+
+    def compute_loss(self, *args, **kwargs):
+        """Returns Keras's loss plus the method's penalty, for `fit`."""
+        return super().compute_loss(*args, **kwargs) + self.penalty()
+
+    def get_config(self):
+        info = self.encoder_info
+        fields = {**vars(info), "backbone": None}
+        return {
+            "encoder": {
+                **fields,
+                "backbone": keras.saving.serialize_keras_object(info.backbone),
+            },
+            "method": methods.to_config(self.method),
+            "head": None if self.head is None else heads.to_config(self.head),
+            "use_encoder_dropout": self.use_encoder_dropout,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        fields = dict(config.pop("encoder"))
+        backbone = keras.saving.deserialize_keras_object(fields["backbone"])
+        head = config.pop("head")
+        return cls(
+            encoder=Encoder(**{**fields, "backbone": backbone}),
+            method=methods.from_config(config.pop("method")),
+            head=None if head is None else heads.from_config(head),
+            **config,
+        )
+
+
+def adapt(encoder, method, head=None, **options):
+    """Returns a Keras model of `encoder` with `method` and `head`.
+
+    Args:
+        encoder: `Encoder`, see `load_encoder`.
+        method: A method, for example `tf_adapters.methods.Houlsby(units=64)`.
+        head: A head, for example `tf_adapters.heads.Classification(labels)`.
+        **options: See `AdapterModel`.
+    """
+    return AdapterModel(encoder, method, head, **options)
+
+
+def _check_pooler(head, encoder):
+    reads = None if head is None else head.reads
+    if reads == "pooled_output" and not encoder.has_pooler:
+        raise ValueError(
+            f"The head reads `pooled_output`, but encoder `{encoder.name}` has "
+            "no pooler. Use reads='first_token'."
+        )
+
+
+def _unique(variables):
+    return list({id(variable): variable for variable in variables}.values())
+
+
+def _by_kind(variables):
+    """Splits trained encoder variables into norms, biases and the rest."""
+    kinds = {"layer norms": [], "biases": [], "encoder kernels": []}
+    for variable in variables:
+        if variable.name in ("gamma", "beta"):
+            kinds["layer norms"].append(variable)
+        elif variable.name == "bias":
+            kinds["biases"].append(variable)
+        else:
+            kinds["encoder kernels"].append(variable)
+    return [(kind, True, group) for kind, group in kinds.items()]
+
+
+def count_weights(variables):
+    """Returns the number of weights in `variables`."""
+    return sum(math.prod(variable.shape) for variable in variables)
+
+
+def trained_table(model):
+    """Returns a text table of what trains and what is frozen."""
+    encoder_weights = count_weights(model.encoder.backbone.weights)
+
+    def line(part, state, count, weights):
+        share = weights / encoder_weights
+        return f"{part:<16} {state:<7} {count:>9} {weights:>12,} {share:>9.3%}"
+
+    lines = [
+        f"{'part':<16} {'':<7} {'variables':>9} {'weights':>12} "
+        f"{'of encoder':>10}"
+    ]
+    for part, trains, variables in model.variable_groups():
+        state = "trains" if trains else "frozen"
+        lines.append(
+            line(part, state, len(variables), count_weights(variables))
+        )
+    trained = model.trained_variables().values()
+    lines.append(
+        line("all that trains", "", len(trained), count_weights(trained))
+    )
+    return "\n".join(lines)

@@ -1,0 +1,100 @@
+"""A study: a grid of runs, from a YAML file to a table.
+
+`study_declaration` reads the file, `study_plan` makes runs of it, `study_runs`
+trains those that are missing, and `study_report` makes the tables.
+"""
+
+import json
+from pathlib import Path
+import shlex
+import signal
+
+from tf_adapters import config as config_lib
+from tf_adapters import study_declaration
+from tf_adapters import study_plan
+from tf_adapters import study_report
+from tf_adapters import study_runs
+
+
+def run(options, flag_layer, runner=None):
+    """Trains a study's missing runs and writes its tables.
+
+    The study's folder is `<model_dir>/<name>`, with a folder for each run and
+    `table.md`, `table.csv` and `runs.csv`.
+
+    Args:
+        options: Object with `study`, `report`, `small`, `model_dir`,
+            `config_file`, `params_override` and `study_processes`.
+        flag_layer: Nested dict of the settings that flags give.
+        runner: What trains a run, see `study_runs.run_missing`. Defaults to
+            `train.py` in a process of its own.
+
+    Returns:
+        Exit status: 0; 1 if a run failed; 130 if the study was interrupted.
+    """
+    path = study_declaration.find(options.study)
+    flags = _flags(options, flag_layer)
+    study, planned = study_plan.load(path, options.small, flags)
+    name = path.stem + ("_small" if options.small else "")
+    folder = Path(options.model_dir or "runs") / name
+    if not options.report:
+        processes = options.study_processes
+        runner = runner or study_runs.ProcessRunner(processes)
+        try:
+            _run_missing(planned, folder, runner, processes)
+        except KeyboardInterrupt:
+            print("\nStopped. The same command goes on from here.")
+            return 130
+    report = _report(name, study, planned, folder, _command(options, flags))
+    study_report.write(report, folder)
+    print(f"\n{report.markdown}\nIn {folder}: table.md, table.csv, runs.csv")
+    failed = [row for row in report.runs if row["state"] == "failed"]
+    for row in failed:
+        log = folder / row["run"] / "log.txt"
+        print(f"Failed: {row['run']}: {row['error']} See {log}")
+    return 1 if failed or not (options.report or report.complete) else 0
+
+
+def _flags(options, flag_layer):
+    """Returns what the command line sets, later flags winning as in a run."""
+    layers = map(config_lib.parse_override, options.params_override)
+    if options.config_file:
+        layers = [config_lib.load_yaml(options.config_file), *layers]
+    flags = {}
+    for layer in [*layers, flag_layer]:
+        settings = study_declaration.settings_of(layer)
+        flags.update(settings)
+    return flags
+
+
+def _run_missing(planned, folder, runner, processes):
+    # `kill` ends the study as Ctrl-C does, and with it the runs it started.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        study_runs.run_missing(planned, folder, runner, processes)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _report(name, study, planned, folder, command):
+    results = {run.id: study_runs.read_result(run, folder) for run in planned}
+    errors = {run.id: study_runs.read_error(run, folder) for run in planned}
+    if not any(results.values()):
+        example = next((text for text in errors.values() if text), "")
+        hint = "Leave --report out to start them."
+        raise config_lib.ConfigError(
+            f"None of the {len(planned)} runs in {folder} is finished. "
+            + (f"One failed: {example}" if example else hint)
+        )
+    return study_report.make(name, study, planned, results, errors, command)
+
+
+def _command(options, flags):
+    """Returns the command line that makes the same tables."""
+    command = ["python", "train.py", f"--study={options.study}"]
+    if options.small:
+        command.append("--small")
+    for key, value in flags.items():
+        value = value if isinstance(value, str) else json.dumps(value)
+        command.append(f"--params_override={key}={value}")
+    return shlex.join(command)

@@ -1,0 +1,145 @@
+"""From a study to its runs: pure functions, nothing is trained here."""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import re
+
+from tf_adapters import config as config_lib
+from tf_adapters import study_declaration
+from tf_adapters import tasks
+from tf_adapters.config import ConfigError
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One run of a study.
+
+    Attributes:
+        id: Name of its folder: task, method, seed, and a hash of `config`.
+        point: Dict from the study's keys to this run's values.
+        config: `Config`.
+        metric: Name of the metric that selects and that the table shows.
+    """
+
+    id: str
+    point: dict
+    config: config_lib.Config
+    metric: str
+
+
+def load(path, small=False, flags=None):
+    """Returns the `Study` in a YAML file and its list of `Run`s.
+
+    Args:
+        path: YAML file.
+        small: Whether to apply the block `small`.
+        flags: Nested dict of settings that win over `base` and `where`.
+
+    Raises:
+        ConfigError: If a key is unknown or set twice, or a run's settings are
+            wrong. Every run is resolved here, before the first one starts.
+    """
+    try:
+        study, small_settings = study_declaration.read(path)
+        _check_where_matches(study)
+        if small and small_settings is None:
+            raise ConfigError("--small needs a block `small`; it has none.")
+        if small or flags:
+            study = study_declaration.override(
+                study, small_settings if small else None, flags
+            )
+        runs = _expand(study)
+    except ConfigError as error:
+        raise ConfigError(f"Study {path}: {error}") from error
+    return study, runs
+
+
+def _check_where_matches(study):
+    points = list(_points(study))
+    for when, _ in study.where:
+        if not any(_matches(when, {**study.base, **p}) for p in points):
+            raise ConfigError(
+                f"No run of the study matches the entry `when: {when}` of "
+                "`where`. Correct it or leave it out."
+            )
+
+
+def _matches(when, settings):
+    return all(
+        settings.get(key) in (value if isinstance(value, list) else [value])
+        for key, value in when.items()
+    )
+
+
+def _points(study):
+    for grid in study.grids:
+        axes = {**grid, **study.select_over}
+        for values in itertools.product(*axes.values()):
+            yield dict(zip(axes, values, strict=True))
+
+
+def _expand(study):
+    runs = {}
+    for point in _points(study):
+        run = _make_run(study, point)
+        if run.id in runs:
+            raise ConfigError(
+                f"Two points of the grid are the same run: {run.point} and "
+                f"{runs[run.id].point}. Leave one of the two out."
+            )
+        runs[run.id] = run
+    return list(runs.values())
+
+
+def _make_run(study, point):
+    settings = dict(study.base)
+    for when, values in study.where:
+        if _matches(when, {**study.base, **study.overrides, **point}):
+            study_declaration.refuse_both(
+                point, "`grid`", values, f"`where` for {when}"
+            )
+            settings.update(values)
+    settings = {**settings, **study.overrides, **point}
+    try:
+        config = config_lib.resolve(study_declaration.nest(settings))
+        metric = _metric(study.report.metric, config)
+    except ValueError as error:
+        raise ConfigError(f"Run {point}: {error}") from error
+    return Run(_run_id(config), point, config, metric)
+
+
+def _metric(name, config):
+    if config.data.task_file:
+        task = tasks.load_task_file(config.data.task_file)
+    else:
+        task = tasks.get(config.task)
+    if name is None:
+        return task.metrics[0]
+    if name not in task.metrics:
+        raise ConfigError(
+            f"`report.metric` must be one of task `{task.name}`: "
+            f"{', '.join(task.metrics)}. Received: {name}"
+        )
+    return name
+
+
+def identity(settings):
+    """Returns text that is equal for configurations of the same run.
+
+    The folder of the data is left out: it says where the data lie, and the
+    result holds a fingerprint of what they are.
+
+    Args:
+        settings: Nested dict, from `config.to_dict` or a `config.yaml`.
+    """
+    data = {k: v for k, v in settings["data"].items() if k != "data_dir"}
+    return json.dumps({**settings, "data": data}, sort_keys=True)
+
+
+def _run_id(config):
+    settings = config_lib.to_dict(config)
+    digest = hashlib.sha256(identity(settings).encode()).hexdigest()[:10]
+    name = f"{config.task}-{settings['method']['name']}-seed{config.seed}"
+    return f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', name)}-{digest}"

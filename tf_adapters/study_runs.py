@@ -1,0 +1,235 @@
+"""Runs a study's missing runs, each in a process of its own."""
+
+import concurrent.futures
+import dataclasses
+import fcntl
+import os
+from pathlib import Path
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+from tf_adapters import config as config_lib
+from tf_adapters import study_plan
+from tf_adapters.training import runs as runs_lib
+
+TRAIN = Path(__file__).parents[1] / "train.py"
+
+
+def read_result(run, folder):
+    """Returns the result of a finished run of a study's folder, or `None`.
+
+    A folder whose saved configuration is another one does not count.
+    """
+    path = Path(folder) / run.id
+    result = runs_lib.read_result(path)
+    if result is None or not (path / "config.yaml").exists():
+        return None
+    saved = study_plan.identity(config_lib.load_yaml(path / "config.yaml"))
+    wanted = study_plan.identity(config_lib.to_dict(run.config))
+    return result if saved == wanted else None
+
+
+def read_error(run, folder):
+    """Returns why a run failed, or "" if it did not."""
+    path = Path(folder) / run.id / "error.txt"
+    return path.read_text(encoding="utf-8").strip() if path.exists() else ""
+
+
+class ProcessRunner:
+    """Trains a run by calling `train.py` in a process of its own.
+
+    Args:
+        processes: How many of them run at the same time; they share the cores.
+        program: Path of a program with the flags of `train.py`.
+    """
+
+    def __init__(self, processes=1, program=TRAIN):
+        self.program = program
+        self.environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        # A progress bar in a log file need not move ten times a second.
+        defaults = {"TQDM_MININTERVAL": "30"}
+        if processes > 1:
+            threads = str(max(1, (os.cpu_count() or 1) // processes))
+            defaults["TF_NUM_INTRAOP_THREADS"] = threads
+            defaults["OMP_NUM_THREADS"] = threads
+            defaults["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
+        for key, value in defaults.items():
+            self.environment.setdefault(key, value)
+        self._alive = set()
+        self._stopped = False
+        self._lock = threading.Lock()
+
+    def __call__(self, config_file, folder, log):
+        """Trains, and returns the exit status.
+
+        Args:
+            config_file: YAML file of the run's settings.
+            folder: The run's folder.
+            log: Open file for what the run prints.
+        """
+        command = [
+            sys.executable,
+            str(self.program),
+            f"--config_file={config_file}",
+            f"--model_dir={folder}",
+        ]
+        log.write(shlex.join(command) + "\n")
+        log.flush()
+        with self._lock:
+            if self._stopped:
+                return 1
+            process = subprocess.Popen(
+                command,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env=self.environment,
+            )
+            self._alive.add(process)
+        try:
+            return process.wait()
+        finally:
+            self._alive.discard(process)
+
+    def stop(self):
+        """Ends the processes that still run, and lets no other one start."""
+        with self._lock:
+            self._stopped = True
+            for process in list(self._alive):
+                process.terminate()
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What became of a run: `error` is empty if it finished."""
+
+    run: study_plan.Run
+    result: dict | None
+    error: str
+    seconds: float
+
+
+def run_missing(runs, folder, runner, processes=1):
+    """Trains the runs that are not finished, and goes on past failing ones.
+
+    Args:
+        runs: List of `Run`.
+        folder: The study's folder; each run has one in it, named by its id.
+        runner: Function of a configuration file, the run's folder and an open
+            log file that trains and returns an exit status. It may have a
+            method `stop`, called before an interruption is passed on.
+        processes: How many run at the same time.
+
+    Returns:
+        List of an `Outcome` for each run that was started.
+    """
+    missing = [run for run in runs if read_result(run, folder) is None]
+    print(
+        f"{len(runs)} runs, {len(runs) - len(missing)} of them finished, in "
+        f"{folder}",
+        flush=True,
+    )
+    progress = _Progress(len(runs), len(missing), processes)
+    outcomes = []
+    with concurrent.futures.ThreadPoolExecutor(processes) as pool:
+        futures = [pool.submit(_run_one, r, folder, runner) for r in missing]
+        try:
+            for future in concurrent.futures.as_completed(futures):
+                outcomes.append(future.result())
+                print(progress.line(outcomes[-1]), flush=True)
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            getattr(runner, "stop", lambda: None)()
+            raise
+    return outcomes
+
+
+def _run_one(run, folder, runner):
+    started = time.perf_counter()
+    path = Path(folder) / run.id
+    path.mkdir(parents=True, exist_ok=True)
+    # The process that trains inherits this file and with it the lock, so that
+    # it is held even if the study was killed and its run lives on.
+    with (path / "log.txt").open("a", encoding="utf-8") as log:
+        if not _lock(log):
+            error = "another process is working on it"
+            return Outcome(run, None, error, 0.0)
+        status = 0
+        if read_result(run, folder) is None:
+            _clear(path)
+            log.truncate(0)
+            config_lib.save(run.config, path / "config.yaml")
+            status = runner(path / "config.yaml", path, log)
+    result = read_result(run, folder)
+    error = ""
+    if result is None or status != 0:
+        result, error = None, _why(path, status)
+        (path / "error.txt").write_text(error + "\n", encoding="utf-8")
+    return Outcome(run, result, error, time.perf_counter() - started)
+
+
+def _lock(file):
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _clear(path):
+    """Removes what a run that was stopped half-way has left."""
+    for entry in path.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        elif entry.name != "log.txt":
+            entry.unlink()
+
+
+def _why(path, status):
+    text = (path / "log.txt").read_text(encoding="utf-8", errors="replace")
+    lines = [line.strip() for line in text.replace("\r", "\n").split("\n")]
+    last = next((line for line in reversed(lines) if line), "no output")
+    if status == 0:
+        return f"it ended without a result.json. Last line: {last}"
+    return f"exit status {status}. Last line: {last}"
+
+
+class _Progress:
+    """Makes one line for each run, with the time that is left."""
+
+    def __init__(self, total, missing, processes):
+        self.total = total
+        self.missing = missing
+        self.processes = processes
+        self.started = time.perf_counter()
+        self.done = 0
+
+    def line(self, outcome):
+        self.done += 1
+        number = self.total - self.missing + self.done
+        words = f"[{number} of {self.total}] {outcome.run.id}: "
+        if outcome.error:
+            words += f"FAILED, {outcome.error}"
+        else:
+            metric = outcome.run.metric
+            value = outcome.result["validation"][metric]
+            words += f"{metric} {value:.4f}"
+        words += f", {outcome.seconds:.0f} s"
+        left = self.missing - self.done
+        if not left:
+            return words
+        elapsed = time.perf_counter() - self.started
+        return f"{words}, about {_duration(left * elapsed / self.done)} left"
+
+
+def _duration(seconds):
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,62 @@
+"""The tables that `--list` prints."""
+
+from tf_adapters import config
+from tf_adapters import tasks
+
+
+def _table(header, rows):
+    rows = [header, *rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    )
+
+
+def list_tasks():
+    """Returns a table of all tasks."""
+    return _table(
+        ("task", "kind", "classes", "metrics", "TensorFlow Datasets"),
+        [
+            (
+                task.name,
+                task.head,
+                str(len(task.labels) or "-"),
+                ", ".join(task.metrics),
+                task.source or "local files only",
+            )
+            for task in tasks.TASKS.values()
+        ],
+    )
+
+
+def list_methods():
+    """Returns a table of all method presets with their first comment line."""
+    rows = []
+    for name in config.preset_names():
+        path = config.PRESETS / f"{name}.yaml"
+        text = path.read_text(encoding="utf-8")
+        comment = " ".join(
+            line.lstrip("# ")
+            for line in text.split("\n")
+            if line.startswith("#")
+        )
+        settings = config.load_yaml(path)
+        rows.append((name, settings["method"]["name"], comment))
+    return _table(("--method", "class", "what it is"), rows)
+
+
+def list_encoders():
+    """Returns a table of encoder names."""
+    from tf_adapters import encoders
+
+    return _table(("--encoder", "what it is"), list(encoders.ENCODERS.items()))
+
+
+TABLES = {
+    "tasks": list_tasks,
+    "methods": list_methods,
+    "encoders": list_encoders,
+}

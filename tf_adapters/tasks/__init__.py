@@ -1,0 +1,43 @@
+"""Every task the library knows, as data. A new task is a new entry."""
+
+from tf_adapters.tasks.argument import ARGUMENT
+from tf_adapters.tasks.builtin import BUILTIN
+from tf_adapters.tasks.glue import GLUE
+from tf_adapters.tasks.houlsby_extra import HOULSBY_EXTRA
+from tf_adapters.tasks.inference import INFERENCE
+from tf_adapters.tasks.tae import TAE
+from tf_adapters.tasks.task import Task
+from tf_adapters.tasks.task import nearest
+from tf_adapters.tasks.task_file import load_task_file
+
+TASKS = {
+    task.name: task
+    for task in (
+        *BUILTIN,
+        *GLUE,
+        *TAE,
+        *INFERENCE,
+        ARGUMENT,
+        *HOULSBY_EXTRA,
+    )
+}
+
+__all__ = ["TASKS", "Task", "get", "load_task_file"]
+
+
+def get(name):
+    """Returns the task called `name`.
+
+    Args:
+        name: String. A key of `TASKS`.
+
+    Raises:
+        ValueError: If there is no such task.
+    """
+    if name in TASKS:
+        return TASKS[name]
+    raise ValueError(
+        f"Unknown task `{name}`.{nearest(name, TASKS)} Known tasks: "
+        f"{', '.join(sorted(TASKS))}. A task of your own needs no code: "
+        "describe it in a YAML file and give that with --task_file."
+    )

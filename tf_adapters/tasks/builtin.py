@@ -1,0 +1,43 @@
+"""The tasks that the project generates itself, for the demo and the tests.
+
+They need no network and no file. Their texts come from small grammars, so a
+score on them says that training works, and nothing about language at large.
+"""
+
+from tf_adapters.tasks.task import Task
+
+_CITE = "Generated: tf_adapters/data/builtin.py"
+_SPLITS = {"train": "train", "validation": "validation", "test": "test"}
+
+BUILTIN = (
+    Task(
+        name="demo_sentiment",
+        source="builtin:sentiment",
+        text_fields=("sentence",),
+        labels=("negative", "positive"),
+        splits=_SPLITS,
+        head="classification",
+        metrics=("accuracy",),
+        cite=_CITE,
+    ),
+    Task(
+        name="demo_entailment",
+        source="builtin:entailment",
+        text_fields=("premise", "hypothesis"),
+        labels=("entailment", "neutral", "contradiction"),
+        splits=_SPLITS,
+        head="classification",
+        metrics=("accuracy",),
+        cite=_CITE,
+    ),
+    Task(
+        name="demo_acceptability",
+        source="builtin:acceptability",
+        text_fields=("sentence",),
+        labels=("unacceptable", "acceptable"),
+        splits=_SPLITS,
+        head="classification",
+        metrics=("matthews", "accuracy"),
+        cite=_CITE,
+    ),
+)

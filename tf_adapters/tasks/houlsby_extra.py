@@ -1,0 +1,69 @@
+"""The seventeen additional tasks of Houlsby et al. 2019, table 2.
+
+All are scored by accuracy. None of them is in TensorFlow Datasets, so they come
+from local files. Where the class names depend on how a copy of the data was
+made, they are left to the training file (`labels=()`): sorted, in the order in
+which Python sorts text.
+"""
+
+from tf_adapters.tasks.task import Task
+
+_NEWSGROUPS = (
+    "alt.atheism",
+    "comp.graphics",
+    "comp.os.ms-windows.misc",
+    "comp.sys.ibm.pc.hardware",
+    "comp.sys.mac.hardware",
+    "comp.windows.x",
+    "misc.forsale",
+    "rec.autos",
+    "rec.motorcycles",
+    "rec.sport.baseball",
+    "rec.sport.hockey",
+    "sci.crypt",
+    "sci.electronics",
+    "sci.med",
+    "sci.space",
+    "soc.religion.christian",
+    "talk.politics.guns",
+    "talk.politics.mideast",
+    "talk.politics.misc",
+    "talk.religion.misc",
+)
+
+_FROM_TRAINING_FILE = ()
+
+_LABELS = {
+    "newsgroups": _NEWSGROUPS,
+    "cf_airline": ("negative", "neutral", "positive"),
+    "cf_corporate_messaging": ("Action", "Dialogue", "Exclude", "Information"),
+    "cf_disasters": ("Not Relevant", "Relevant"),
+    "cf_economic_news": _FROM_TRAINING_FILE,
+    "cf_emotion": _FROM_TRAINING_FILE,
+    "cf_global_warming": _FROM_TRAINING_FILE,
+    "cf_political_audience": _FROM_TRAINING_FILE,
+    "cf_political_bias": _FROM_TRAINING_FILE,
+    "cf_political_message": _FROM_TRAINING_FILE,
+    "cf_primary_emotions": _FROM_TRAINING_FILE,
+    "cf_progressive_opinion": _FROM_TRAINING_FILE,
+    "cf_progressive_stance": _FROM_TRAINING_FILE,
+    "cf_us_economy": _FROM_TRAINING_FILE,
+    "customer_complaints": _FROM_TRAINING_FILE,
+    "news_aggregator": _FROM_TRAINING_FILE,
+    "sms_spam": ("ham", "spam"),
+}
+
+HOULSBY_EXTRA = tuple(
+    Task(
+        name=name,
+        source="",
+        text_fields=("sentence",),
+        labels=labels,
+        splits={"train": "train", "validation": "validation", "test": "test"},
+        head="classification",
+        metrics=("accuracy",),
+        cite="Houlsby et al. 2019, arXiv:1902.00751, section 3.3 and table 2",
+        aliases={"sentence": "text"},
+    )
+    for name, labels in _LABELS.items()
+)

@@ -1,0 +1,65 @@
+"""Inference between two texts beyond GLUE: four tasks of AdapterFusion.
+
+All are scored by accuracy: Pfeiffer et al. 2021, arXiv:2005.00247, table 1.
+Fields, label names and splits are those of TensorFlow Datasets where it has the
+task; SICK comes from local files only.
+"""
+
+from tf_adapters.tasks.task import Task
+
+_CITE = "Pfeiffer et al. 2021, arXiv:2005.00247, section 4.2 and appendix A.1"
+_TWO_SPLITS = {"train": "train", "validation": "validation"}
+_THREE_SPLITS = {**_TWO_SPLITS, "test": "test"}
+_ALIASES = {"premise": "sentence1", "hypothesis": "sentence2"}
+
+SICK = Task(
+    name="sick",
+    source="",
+    text_fields=("sentence1", "sentence2"),
+    labels=("ENTAILMENT", "NEUTRAL", "CONTRADICTION"),
+    splits=_THREE_SPLITS,
+    head="classification",
+    metrics=("accuracy",),
+    cite=_CITE,
+)
+
+SCITAIL = Task(
+    name="scitail",
+    source="sci_tail",
+    text_fields=("premise", "hypothesis"),
+    labels=("entails", "neutral"),
+    splits=_THREE_SPLITS,
+    head="classification",
+    metrics=("accuracy",),
+    cite=_CITE,
+    aliases=_ALIASES,
+)
+
+CB = Task(
+    name="cb",
+    source="super_glue/cb",
+    text_fields=("premise", "hypothesis"),
+    labels=("entailment", "contradiction", "neutral"),
+    splits=_TWO_SPLITS,
+    head="classification",
+    metrics=("accuracy", "macro_f1"),
+    cite=_CITE,
+    aliases=_ALIASES,
+    unlabelled_splits={"test": "test"},
+)
+
+# The passage comes first: what the question is about before the question.
+BOOLQ = Task(
+    name="boolq",
+    source="super_glue/boolq",
+    text_fields=("passage", "question"),
+    labels=("False", "True"),
+    splits=_TWO_SPLITS,
+    head="classification",
+    metrics=("accuracy",),
+    cite=_CITE,
+    aliases={"passage": "sentence1", "question": "sentence2"},
+    unlabelled_splits={"test": "test"},
+)
+
+INFERENCE = (SICK, SCITAIL, CB, BOOLQ)

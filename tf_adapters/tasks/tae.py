@@ -1,0 +1,133 @@
+"""The eight tasks of TAE: Gururangan et al. 2020, as He et al. 2021 use them.
+
+He et al. 2021, table 1, reports micro-F1 for CHEMPROT and RCT and macro-F1 for
+the others. Local files may call the text `sentence` or, as the files that
+Gururangan et al. publish, `text`.
+"""
+
+from tf_adapters.tasks.task import Task
+
+_CITE = "He et al. 2021, arXiv:2106.03164, section 3.1 and table 1"
+_LOCAL_SPLITS = {"train": "train", "validation": "validation", "test": "test"}
+_MICRO = ("micro_f1", "macro_f1", "accuracy")
+_MACRO = ("macro_f1", "accuracy")
+
+
+def _local_task(name, labels, metrics):
+    return Task(
+        name=name,
+        source="",
+        text_fields=("sentence",),
+        labels=labels,
+        splits=_LOCAL_SPLITS,
+        head="classification",
+        metrics=metrics,
+        cite=_CITE,
+        aliases={"sentence": "text"},
+    )
+
+
+CHEMPROT = _local_task(
+    "chemprot",
+    (
+        "ACTIVATOR",
+        "AGONIST",
+        "AGONIST-ACTIVATOR",
+        "AGONIST-INHIBITOR",
+        "ANTAGONIST",
+        "DOWNREGULATOR",
+        "INDIRECT-DOWNREGULATOR",
+        "INDIRECT-UPREGULATOR",
+        "INHIBITOR",
+        "PRODUCT-OF",
+        "SUBSTRATE",
+        "SUBSTRATE_PRODUCT-OF",
+        "UPREGULATOR",
+    ),
+    _MICRO,
+)
+
+ACL_ARC = _local_task(
+    "acl_arc",
+    (
+        "Background",
+        "CompareOrContrast",
+        "Extends",
+        "Future",
+        "Motivation",
+        "Uses",
+    ),
+    _MACRO,
+)
+
+SCIERC = _local_task(
+    "scierc",
+    (
+        "COMPARE",
+        "CONJUNCTION",
+        "EVALUATE-FOR",
+        "FEATURE-OF",
+        "HYPONYM-OF",
+        "PART-OF",
+        "USED-FOR",
+    ),
+    _MACRO,
+)
+
+# The body alone; a title, where a file has one, is not read.
+HYPERPARTISAN = _local_task("hyperpartisan", ("false", "true"), _MACRO)
+
+RCT = _local_task(
+    "rct",
+    ("BACKGROUND", "OBJECTIVE", "METHODS", "RESULTS", "CONCLUSIONS"),
+    _MICRO,
+)
+
+HELPFULNESS = _local_task("helpfulness", ("unhelpful", "helpful"), _MACRO)
+
+# TAE trains on 115k of the 120k training rows and validates on the rest.
+AGNEWS = Task(
+    name="agnews",
+    source="ag_news_subset",
+    text_fields=("title", "description"),
+    labels=("World", "Sports", "Business", "Sci/Tech"),
+    splits={
+        "train": "train[:115000]",
+        "validation": "train[115000:]",
+        "test": "test",
+    },
+    head="classification",
+    metrics=_MACRO,
+    cite=_CITE,
+    aliases={"description": "sentence"},
+    optional_fields=("title",),
+)
+
+# TAE trains on 20k of the 25k training rows and validates on the rest. It is
+# also a task of Pfeiffer et al. 2021, arXiv:2005.00247, scored by accuracy.
+IMDB = Task(
+    name="imdb",
+    source="imdb_reviews/plain_text",
+    text_fields=("text",),
+    labels=("neg", "pos"),
+    splits={
+        "train": "train[:20000]",
+        "validation": "train[20000:]",
+        "test": "test",
+    },
+    head="classification",
+    metrics=_MACRO,
+    cite=_CITE,
+    aliases={"text": "sentence"},
+)
+
+TAE = (
+    CHEMPROT,
+    ACL_ARC,
+    SCIERC,
+    HYPERPARTISAN,
+    RCT,
+    AGNEWS,
+    HELPFULNESS,
+    IMDB,
+)

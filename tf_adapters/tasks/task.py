@@ -1,0 +1,155 @@
+"""What a task is: a few facts as data, and no code."""
+
+import dataclasses
+import difflib
+
+from tf_adapters import metrics
+
+HEAD_METRICS = {
+    "classification": metrics.CLASSIFICATION_METRICS,
+    "regression": metrics.REGRESSION_METRICS,
+}
+
+
+def nearest(name, known):
+    """Returns ` Did you mean ...?` for the known name closest to `name`."""
+    close = difflib.get_close_matches(str(name), known, n=1)
+    return f" Did you mean `{close[0]}`?" if close else ""
+
+
+@dataclasses.dataclass(frozen=True)
+class GlueLayout:
+    """Where the files of the official GLUE download keep a task.
+
+    Attributes:
+        folder: Folder of the task, for example `"CoLA"`.
+        columns: Column of each text field, in the order of `text_fields`.
+        label_column: Column of the label; it may be missing in the test file.
+        headerless_columns: Columns of train and dev where these files have no
+            header line (CoLA); empty otherwise.
+        skip_broken_lines: Whether lines with another number of columns than the
+            header are dropped with a warning and not reported as problems.
+    """
+
+    folder: str
+    columns: tuple[str, ...]
+    label_column: str = "label"
+    headerless_columns: tuple[str, ...] = ()
+    skip_broken_lines: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What a run needs to know about a task, and nothing else.
+
+    Attributes:
+        name: Key of `--task`, folder of the task's local files, and name in
+            result files.
+        source: Name in TensorFlow Datasets, for example `"glue/mnli"`;
+            `"builtin:..."` for generated texts; `""` for local files only.
+        text_fields: One or two field names, in `[CLS] a [SEP] b [SEP]` order.
+        labels: Class names in label-id order. Empty for regression, and for
+            classification where the names are those of the training file.
+        splits: From `train`, `validation`, and `test` where it is labelled, to
+            the split's name in TensorFlow Datasets.
+        head: Kind of output, a key of `HEAD_METRICS`.
+        metrics: Names in `metrics.METRICS`. The first selects the checkpoint.
+        cite: Where the task, its metric and its splits are defined.
+        label_field: Name of the label's field.
+        aliases: From a text field to its other name in local files.
+        optional_fields: Text fields that may be null, which reads as "".
+        label_range: Least and greatest label of a regression task, if fixed.
+        unlabelled_splits: As `splits`, for splits whose labels are secret.
+        glue: Where the official GLUE download keeps the task, if it does.
+        files: From `train`, `validation`, `test` to a file, for a task of
+            one's own; empty otherwise.
+    """
+
+    name: str
+    source: str
+    text_fields: tuple[str, ...]
+    labels: tuple[str, ...]
+    splits: dict[str, str]
+    head: str
+    metrics: tuple[str, ...]
+    cite: str
+    label_field: str = "label"
+    aliases: dict[str, str] = dataclasses.field(default_factory=dict)
+    optional_fields: tuple[str, ...] = ()
+    label_range: tuple[float, float] | None = None
+    unlabelled_splits: dict[str, str] = dataclasses.field(default_factory=dict)
+    glue: GlueLayout | None = None
+    files: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        self._check_fields()
+        self._check_labels()
+        self._check_metrics()
+
+    @property
+    def num_outputs(self):
+        """Number of classes, or 1 for regression."""
+        if self.head == "regression":
+            return 1
+        if not self.labels:
+            raise ValueError(
+                f"The classes of task `{self.name}` are those of its training "
+                "file, which has not been read. Call "
+                "`tf_adapters.data.sources.resolve_labels(task, data_dir)` "
+                "first."
+            )
+        return len(self.labels)
+
+    def _check_fields(self):
+        fields = self.text_fields
+        if len(fields) not in (1, 2) or len(set(fields)) != len(fields):
+            raise ValueError(
+                f"Task `{self.name}` must have one text field or two "
+                f"different ones. Received: text_fields={fields}"
+            )
+        if self.label_field in fields:
+            raise ValueError(
+                f"Task `{self.name}` cannot read its label from one of its "
+                f"text fields. Received: label_field={self.label_field!r}"
+            )
+        missing = {"train", "validation"} - set(self.splits)
+        if missing:
+            raise ValueError(
+                f"Task `{self.name}` lacks the splits {sorted(missing)}. "
+                f"Received: splits={self.splits}"
+            )
+
+    def _check_labels(self):
+        if self.head not in HEAD_METRICS:
+            raise ValueError(
+                f"Unknown head of task `{self.name}`. Expected one of "
+                f"{sorted(HEAD_METRICS)}. Received: head={self.head!r}."
+                + nearest(self.head, HEAD_METRICS)
+            )
+        if self.head == "regression" and self.labels:
+            raise ValueError(
+                f"Task `{self.name}` is a regression and so has no classes. "
+                f"Received: labels={self.labels}"
+            )
+        if len(self.labels) == 1 or len(set(self.labels)) != len(self.labels):
+            raise ValueError(
+                f"Task `{self.name}` needs at least two classes, each named "
+                f"once. Received: labels={self.labels}"
+            )
+
+    def _check_metrics(self):
+        known = HEAD_METRICS[self.head]
+        unknown = [name for name in self.metrics if name not in known]
+        if unknown or not self.metrics:
+            raise ValueError(
+                f"Task `{self.name}` needs one metric or more out of "
+                f"{sorted(known)}, which suit {self.head}. Received: "
+                f"metrics={self.metrics}."
+                + "".join(nearest(name, known) for name in unknown)
+            )
+        if "f1" in self.metrics and len(self.labels) != 2:
+            raise ValueError(
+                f"Metric `f1` of task `{self.name}` is for two classes; use "
+                "`macro_f1` or `micro_f1`. Received: "
+                f"labels={self.labels}"
+            )

@@ -1,0 +1,163 @@
+"""A task of one's own from a YAML file, without code.
+
+    name: tickets
+    text_fields: [subject, body]
+    labels: [billing, bug, other]
+    metrics: [macro_f1, accuracy]
+    files: {train: train.csv, validation: dev.csv, test: test.csv}
+
+Files lie relative to the YAML file. `head` is `classification` unless stated.
+"""
+
+from pathlib import Path
+
+import yaml
+
+from tf_adapters.tasks.task import HEAD_METRICS
+from tf_adapters.tasks.task import Task
+from tf_adapters.tasks.task import nearest
+
+_REQUIRED = ("name", "text_fields", "files")
+_OPTIONAL = ("labels", "head", "metrics", "label_field", "label_range", "cite")
+_KEYS = _REQUIRED + _OPTIONAL
+_SPLITS = ("train", "validation", "test")
+_DEFAULT_METRICS = {
+    "classification": ["accuracy"],
+    "regression": ["spearman", "pearson"],
+}
+
+
+def load_task_file(path):
+    """Reads a task of one's own.
+
+    Args:
+        path: YAML file with the keys `name`, `text_fields`, `labels` (class
+            names in order; none for regression), `head`, `metrics`, `files`
+            and, by choice, `label_field`, `label_range` and `cite`.
+
+    Returns:
+        A `Task` whose `files` are absolute paths.
+
+    Raises:
+        ValueError: If the file cannot be read, a key is unknown or missing, a
+            value has the wrong type, or a data file does not exist.
+    """
+    path = Path(path)
+    entries = _read_yaml(path)
+    _check_keys(path, "key", entries, _KEYS, _REQUIRED)
+    head = entries.get("head", "classification")
+    if head not in HEAD_METRICS:
+        raise ValueError(
+            f"Task file `{path}`: unknown `head`. Expected one of "
+            f"{sorted(HEAD_METRICS)}. Received: {head!r}."
+            + nearest(head, HEAD_METRICS)
+        )
+    labels = _strings(path, "labels", entries.get("labels", []))
+    if head == "classification" and not labels:
+        raise ValueError(
+            f"Task file `{path}`: a classification needs `labels`, the list "
+            "of its class names in the order of their ids."
+        )
+    metrics = entries.get("metrics", _DEFAULT_METRICS[head])
+    files = _find_files(path, entries["files"])
+    return Task(
+        name=_string(path, "name", entries["name"]),
+        source="",
+        text_fields=_strings(path, "text_fields", entries["text_fields"]),
+        labels=labels,
+        splits={split: split for split in files},
+        head=head,
+        metrics=_strings(path, "metrics", metrics),
+        cite=_string(path, "cite", entries.get("cite", str(path))),
+        label_field=_string(
+            path, "label_field", entries.get("label_field", "label")
+        ),
+        label_range=_range(path, entries.get("label_range")),
+        files=files,
+    )
+
+
+def _read_yaml(path):
+    try:
+        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(
+            f"Cannot read the task file `{path}`: {error.strerror}."
+        ) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"Task file `{path}` is not YAML in UTF-8: {error}"
+        ) from error
+    if not isinstance(entries, dict):
+        raise ValueError(
+            f"Task file `{path}` must hold keys and values. Received: "
+            f"{type(entries).__name__}"
+        )
+    return entries
+
+
+def _check_keys(path, what, entries, known, required):
+    unknown = [key for key in entries if key not in known]
+    if unknown:
+        raise ValueError(
+            f"Task file `{path}` has the unknown {what} `{unknown[0]}`."
+            f"{nearest(unknown[0], known)} Known: {', '.join(known)}."
+        )
+    missing = [key for key in required if key not in entries]
+    if missing:
+        raise ValueError(
+            f"Task file `{path}` lacks the {what} `{missing[0]}`. Received "
+            f"only: {', '.join(map(str, entries)) or 'nothing'}."
+        )
+
+
+def _string(path, key, value):
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(
+            f"Task file `{path}`: `{key}` must be text; write numbers and "
+            "the words yes, no, on, off, true, false in quotes, since YAML "
+            f"reads them as something else. Received: {value!r}"
+        )
+    return value
+
+
+def _strings(path, key, values):
+    values = [values] if isinstance(values, str) else values
+    if not isinstance(values, list):
+        raise ValueError(
+            f"Task file `{path}`: `{key}` must be a list. Received: {values!r}"
+        )
+    return tuple(_string(path, key, value) for value in values)
+
+
+def _range(path, value):
+    if value is None:
+        return None
+    is_pair = isinstance(value, list) and len(value) == 2
+    is_pair = is_pair and all(type(v) in (int, float) for v in value)
+    if not is_pair or value[0] >= value[1]:
+        raise ValueError(
+            f"Task file `{path}`: `label_range` must be two numbers, the least "
+            f"label and the greatest. Received: {value!r}"
+        )
+    return float(value[0]), float(value[1])
+
+
+def _find_files(path, files):
+    if not isinstance(files, dict):
+        raise ValueError(
+            f"Task file `{path}`: `files` must map train, validation and, by "
+            f"choice, test to a file each. Received: {files!r}"
+        )
+    _check_keys(path, "split", files, _SPLITS, ("train", "validation"))
+    found = {}
+    for split, file in files.items():
+        found[split] = str(
+            (path.parent / _string(path, f"files.{split}", file)).resolve()
+        )
+        if not Path(found[split]).is_file():
+            raise ValueError(
+                f"Task file `{path}`: the file of split `{split}` does not "
+                f"exist. Looked for: {found[split]}"
+            )
+    return found

@@ -1,0 +1,1 @@
+"""The training loop, its parts, and the run folder."""

@@ -1,0 +1,189 @@
+"""What `train.py` does in each mode, as functions of a configuration."""
+
+from pathlib import Path
+import time
+
+import keras
+
+from tf_adapters import artifacts
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters import tasks
+from tf_adapters.data import pipeline
+from tf_adapters.data import sampling
+from tf_adapters.data import sources
+from tf_adapters.data.packing import TextPacker
+from tf_adapters.encoders import load_encoder
+from tf_adapters.model import adapt
+from tf_adapters.model import count_weights
+from tf_adapters.model import trained_table
+from tf_adapters.training.distribution import make_strategy
+from tf_adapters.training.runs import RunFolder
+from tf_adapters.training.runs import provenance
+from tf_adapters.training.trainer import Trainer
+
+
+def load_rows(config, task):
+    """Returns the rows of each split as a dict; `test` only if labelled."""
+    data = config.data
+    train, validation = sources.load_train_and_validation(
+        task, data.data_dir, config.seed
+    )
+    if data.low_resource:
+        splits = sampling.low_resource_split(
+            train, validation, data.low_resource, config.seed
+        )
+        return dict(zip(("train", "validation", "test"), splits, strict=True))
+    if data.max_train_examples:
+        train = sampling.subsample(train, data.max_train_examples, config.seed)
+    rows = {"train": train, "validation": validation}
+    # Local copies of GLUE may have labelled test rows where TFDS has none.
+    if sources.has_split(task, "test", data.data_dir):
+        test = sources.load_split(task, "test", data.data_dir)
+        if all(row["label"] is not None for row in test):
+            rows["test"] = test
+    return rows
+
+
+class Experiment:
+    """Encoder, model and trainer of one configuration.
+
+    Args:
+        config: `Config`.
+        task: `Task`, its labels resolved.
+        adapter: Folder of a trained adapter to start from, or `None`.
+    """
+
+    def __init__(self, config, task, adapter=None):
+        self.config = config
+        self.task = task
+        self.strategy = make_strategy(config.distribution_strategy)
+        keras.utils.set_random_seed(config.seed)
+        with self.strategy.scope():
+            self.encoder, self.tokenizer = load_encoder(
+                config.encoder, dtype=config.train.precision
+            )
+            self.model = self._make_model(adapter)
+        self.packer = TextPacker(self.tokenizer, config.data.max_length)
+        self.trainer = Trainer(self.model, self.strategy, config, task.metrics)
+
+    def _make_model(self, adapter):
+        options = {"use_encoder_dropout": self.config.train.encoder_dropout}
+        if adapter is not None:
+            return artifacts.load_adapter(adapter, self.encoder, **options)
+        head = heads.for_task(self.task)
+        return adapt(self.encoder, self.config.method, head, **options)
+
+    def examples(self, rows, labelled=True):
+        """Returns rows as `Examples`."""
+        targets = self.model.head.targets(rows) if labelled else None
+        return pipeline.tokenize(
+            rows, self.task.text_fields, self.packer, targets
+        )
+
+    def predict(self, rows):
+        """Returns one dict for each row: label and probabilities, or score."""
+        outputs = self.trainer.predict(self.examples(rows, labelled=False))
+        return self.model.head.decode(outputs)
+
+
+def get_task(config):
+    """Returns the task of a configuration, with its class names."""
+    if config.data.task_file:
+        task = tasks.load_task_file(config.data.task_file)
+    else:
+        task = tasks.get(config.task)
+    return sources.resolve_labels(task, config.data.data_dir)
+
+
+def train(config, model_dir, test=True):
+    """Trains, writes the run folder, and returns `(experiment, result)`.
+
+    Args:
+        config: `Config`.
+        model_dir: Folder of the run.
+        test: Whether to evaluate on the test split too, where it is labelled.
+    """
+    started = time.perf_counter()
+    # Rows first: a malformed one stops the run before anything is built.
+    task = get_task(config)
+    rows = load_rows(config, task)
+    experiment = Experiment(config, task)
+    run = RunFolder(model_dir, config)
+    table = trained_table(experiment.model)
+    run.save_text("trained_weights.txt", table)
+    print(table, flush=True)
+    examples = {split: experiment.examples(rows[split]) for split in rows}
+    _print_sizes(examples)
+    details = {"task": task.name, "max_length": config.data.max_length}
+
+    def save_best(values):
+        run.save_adapter(experiment.model, {**details, "validation": values})
+
+    outcome = experiment.trainer.fit(
+        examples["train"], examples["validation"], run.log, save_best
+    )
+    result = _result(config, experiment, outcome, rows)
+    if test and "test" in examples:
+        result["test"] = experiment.trainer.evaluate(examples["test"])
+    result["seconds"] = round(time.perf_counter() - started, 1)
+    run.save_result(result)
+    return experiment, result
+
+
+def _print_sizes(examples):
+    for split, tokenized in examples.items():
+        lengths = tokenized.lengths
+        print(
+            f"{split}: {len(tokenized):,} examples, {lengths.mean():.0f} "
+            f"tokens on average, {lengths.max()} at most",
+            flush=True,
+        )
+
+
+def _result(config, experiment, outcome, rows):
+    model = experiment.model
+    report = {}
+    if hasattr(model.method, "report"):
+        report = model.method.report(model.slots)
+    trained = model.trained_variables().values()
+    seconds = outcome.pop("seconds")
+    return {
+        "task": experiment.task.name,
+        "encoder": config.encoder,
+        "method": methods.to_config(config.method)["name"],
+        "seed": config.seed,
+        **outcome,
+        **({"method_report": report} if report else {}),
+        "trained_weights": count_weights(trained),
+        "encoder_weights": model.encoder.backbone.count_params(),
+        "training_seconds": seconds,
+        "examples_per_second": round(outcome["examples"] / seconds, 2),
+        "data_fingerprint": {
+            split: sampling.fingerprint(values)
+            for split, values in rows.items()
+        },
+        **provenance(),
+    }
+
+
+def evaluate(config, model_dir):
+    """Returns the metrics of a run's adapter on validation and test."""
+    task = get_task(config)
+    rows = load_rows(config, task)
+    experiment = Experiment(config, task, Path(model_dir) / "adapter")
+    return {
+        split: experiment.trainer.evaluate(experiment.examples(rows[split]))
+        for split in ("validation", "test")
+        if split in rows
+    }
+
+
+def predict(config, model_dir, input_file):
+    """Yields one dict for each row of a file: its texts and the prediction."""
+    task = get_task(config)
+    rows = sources.load_file(task, input_file)
+    experiment = Experiment(config, task, Path(model_dir) / "adapter")
+    for row, prediction in zip(rows, experiment.predict(rows), strict=True):
+        texts = {field: row[field] for field in task.text_fields}
+        yield {**texts, **prediction}

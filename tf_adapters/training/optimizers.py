@@ -1,0 +1,66 @@
+"""AdamW with linear warm-up and decay, as in all five papers."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class LinearWarmupAndDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Grows from 0 to `peak` over the warm-up, then falls to 0.
+
+    Args:
+        peak: Highest learning rate.
+        total_steps: Steps after which the rate is 0.
+        warmup_steps: Steps until the highest rate.
+    """
+
+    def __init__(self, peak, total_steps, warmup_steps):
+        self.peak = peak
+        self.total_steps = total_steps
+        self.warmup_steps = warmup_steps
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32")
+        up = step / self.warmup_steps if self.warmup_steps else 1.0
+        down = (self.total_steps - step) / max(
+            1, self.total_steps - self.warmup_steps
+        )
+        return self.peak * ops.clip(ops.minimum(up, down), 0, 1)
+
+    def get_config(self):
+        return {
+            "peak": self.peak,
+            "total_steps": self.total_steps,
+            "warmup_steps": self.warmup_steps,
+        }
+
+
+def make_optimizer(train, total_steps, variables):
+    """Returns a built AdamW for `variables`.
+
+    Weight decay leaves out what is not a matrix: norms, biases, vectors, gates.
+    Epsilon is 1e-8, as in PyTorch (Keras has 1e-7).
+
+    Args:
+        train: `TrainConfig`.
+        total_steps: Integer.
+        variables: Keras variables to train.
+    """
+    schedule = LinearWarmupAndDecay(
+        train.learning_rate,
+        total_steps,
+        int(total_steps * train.warmup_fraction),
+    )
+    optimizer = keras.optimizers.AdamW(
+        schedule, weight_decay=train.weight_decay, epsilon=1e-8
+    )
+    optimizer.exclude_from_weight_decay(
+        [variable for variable in variables if not has_decay(variable)]
+    )
+    optimizer.build(variables)
+    return optimizer
+
+
+def has_decay(variable):
+    """Returns whether weight decay applies: only to kernels and embeddings."""
+    return variable.name.endswith(("kernel", "embeddings"))

@@ -1,0 +1,129 @@
+"""Trains, evaluates, predicts with and exports adapters.
+
+    python train.py --task=demo_sentiment --method=houlsby --model_dir=runs/demo
+    python train.py --mode=predict --model_dir=runs/demo --input=texts.txt
+    python train.py --mode=export --model_dir=runs/demo
+
+Settings come from the method's file in official_configs/methods, then
+--config_file, then --params_override, then the short flags; later ones win.
+`--mode=eval|predict|export` reads the run's own config.yaml first.
+"""
+
+import os
+
+# TensorFlow's start-up notes would hide the tables that this program prints.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import sys
+
+from absl import app
+from absl import flags
+
+_MODE = flags.DEFINE_enum(
+    "mode",
+    "train_and_eval",
+    ["train_and_eval", "train", "eval", "predict", "export"],
+    "What to do.",
+)
+_TASK = flags.DEFINE_string("task", None, "Task, see --list=tasks.")
+_TASK_FILE = flags.DEFINE_string(
+    "task_file", None, "YAML file that defines a task of your own."
+)
+_METHOD = flags.DEFINE_string("method", None, "Method, see --list=methods.")
+_ENCODER = flags.DEFINE_string(
+    "encoder",
+    None,
+    "Encoder: `minilm` (default), a KerasHub preset, a Hugging Face folder, or "
+    "hf://owner/name. See --list=encoders.",
+)
+_DATA_DIR = flags.DEFINE_string(
+    "data_dir",
+    None,
+    "Folder with <task>/{train,dev,test}.{jsonl,csv,tsv}, GLUE's own layout, "
+    "or sets prepared by TensorFlow Datasets. Default: TensorFlow Datasets.",
+)
+_MODEL_DIR = flags.DEFINE_string(
+    "model_dir",
+    None,
+    "Run folder. Default: runs/<task>_<method>_<seed>. With --study: folder of "
+    "the study folders. Default: runs.",
+)
+_CONFIG_FILE = flags.DEFINE_string("config_file", None, "YAML with settings.")
+_PARAMS_OVERRIDE = flags.DEFINE_multi_string(
+    "params_override",
+    [],
+    "Settings as key=value,..., for example "
+    "method.units=256,train.learning_rate=3e-4. May be repeated.",
+)
+_INPUT = flags.DEFINE_string(
+    "input", None, "predict: JSONL, CSV, TSV, or .txt with a text a line."
+)
+_OUTPUT = flags.DEFINE_string(
+    "output", None, "predict: JSONL file to write. Default: standard output."
+)
+_GLUE_SUBMISSION = flags.DEFINE_string(
+    "glue_submission",
+    None,
+    "predict: folder for the files that GLUE's server scores, made from the "
+    "test sets of the run's task instead of --input.",
+)
+_LIST = flags.DEFINE_enum(
+    "list", None, ["tasks", "methods", "encoders"], "Print a table and exit."
+)
+_STUDY = flags.DEFINE_string(
+    "study", None, "Study in official_configs/studies, or a YAML file."
+)
+_REPORT = flags.DEFINE_boolean(
+    "report", False, "study: only make its table, from the finished runs."
+)
+_SMALL = flags.DEFINE_boolean(
+    "small", False, "study: with the settings of its `small` block."
+)
+_STUDY_PROCESSES = flags.DEFINE_integer(
+    "study_processes", 1, "study: how many runs at a time.", lower_bound=1
+)
+_SHORT = {
+    "learning_rate": ("train.learning_rate", flags.DEFINE_float),
+    "epochs": ("train.epochs", flags.DEFINE_integer),
+    "batch_size": ("train.batch_size", flags.DEFINE_integer),
+    "seed": ("seed", flags.DEFINE_integer),
+    "max_train_examples": ("data.max_train_examples", flags.DEFINE_integer),
+    "max_length": ("data.max_length", flags.DEFINE_integer),
+    "precision": ("train.precision", flags.DEFINE_string),
+    "distribution_strategy": ("distribution_strategy", flags.DEFINE_string),
+}
+_SHORT_FLAGS = {
+    name: define(name, None, f"Short for --params_override={key}=...")
+    for name, (key, define) in _SHORT.items()
+}
+
+
+def _flag_layer():
+    """Returns the settings that flags give, as nested dicts."""
+    layer = {"data": {}, "train": {}}
+    for name in ("task", "method", "encoder"):
+        if flags.FLAGS[name].value is not None:
+            layer[name] = flags.FLAGS[name].value
+    for name in ("data_dir", "task_file"):
+        if flags.FLAGS[name].value is not None:
+            layer["data"][name] = flags.FLAGS[name].value
+    for name, (key, _) in _SHORT.items():
+        if _SHORT_FLAGS[name].value is not None:
+            section, _, field = key.rpartition(".")
+            (layer[section] if section else layer)[field] = _SHORT_FLAGS[
+                name
+            ].value
+    return layer
+
+
+def main(argv):
+    if len(argv) > 1:
+        raise app.UsageError(f"Unknown arguments: {argv[1:]}. Flags are --x=y.")
+    # Imported here, so that --help and wrong flags answer at once.
+    from tf_adapters import command_line
+
+    sys.exit(command_line.run(_flag_layer(), flags.FLAGS))
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -6,9 +6,9 @@
 Houlsby adapters of 64 units with SiLU on `minilm`, trained norms, the same
 texts and batch size on both sides. The sides take turns of one pass over the
 texts each, so that what else the machine does hits both and batch lengths
-agree; a ratio is theirs over ours in seconds, its spread is over the turns. `benchmarks/peers` says
-which settings of PyTorch were chosen; it runs twice, with random batches
-padded to their longest, and grouped by length as ours.
+agree; a ratio is theirs over ours in seconds, its spread is over the turns.
+`benchmarks/peers` says which settings of PyTorch were chosen; it runs twice,
+with random batches padded to their longest, and grouped by length as ours.
 """
 
 import argparse
@@ -23,13 +23,15 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
 import numpy as np  # noqa: E402
+import peer_rows  # noqa: E402
 
 from tf_adapters import config as config_lib  # noqa: E402
 from tf_adapters import minilm  # noqa: E402
 from tf_adapters.data import pipeline  # noqa: E402
+from tf_adapters.data import splits  # noqa: E402
 from tf_adapters.training import experiment  # noqa: E402
 
 BATCH_SIZE = 32
@@ -51,8 +53,8 @@ class Ours:
                 "train": {"precision": precision, "learning_rate": 5e-4},
             }
         )
-        self.task = experiment.get_task(self.config)
-        self.rows = experiment.load_rows(self.config, self.task)["train"]
+        self.task = splits.get_task(self.config)
+        self.rows = splits.load_rows(self.config, self.task)["train"]
         run = experiment.Experiment(self.config, self.task)
         run.trainer.prepare_training(10_000)
         examples = run.examples(self.rows)
@@ -122,22 +124,12 @@ def measure(sides, turns, num_examples):
     return seconds
 
 
-def write_texts(rows, fields, path):
-    """Writes rows as the peer reads them."""
-    with open(path, "w", encoding="utf-8") as file:
-        for row in rows:
-            texts = dict(
-                zip(("text_a", "text_b"), map(row.get, fields), strict=False)
-            )
-            file.write(json.dumps({**texts, "label": row["label"]}) + "\n")
-
-
 def compare(task, precision, arguments):
     """Measures one task in one precision; prints a line for each ratio."""
     ours = Ours(task, arguments.data_dir, precision, arguments.examples)
     with tempfile.TemporaryDirectory() as folder:
         texts = Path(folder) / "texts.jsonl"
-        write_texts(ours.rows, ours.task.text_fields, texts)
+        peer_rows.write(ours.rows, ours.task.text_fields, texts)
         name = precision.removeprefix("mixed_")
         peers = {
             f"adapters, {order}": Theirs(

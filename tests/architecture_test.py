@@ -89,3 +89,22 @@ def test_no_path_of_a_machine():
                 assert not pattern.search(path.read_text(encoding="utf-8")), (
                     path
                 )
+
+
+HEAVY = {"keras_hub", "tf_adapters.training", "tf_adapters.encoders"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["__init__.py", "command_line.py", "data/splits.py", "data/sources.py"],
+)
+def test_reading_data_needs_no_keras_hub(name):
+    """So that missing data is reported within seconds."""
+    module = ast.parse((PACKAGE / name).read_text(encoding="utf-8"))
+    imported = set()
+    for node in module.body:
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add(node.module)
+    assert not imported & HEAVY

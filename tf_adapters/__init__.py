@@ -1,29 +1,32 @@
 """Adapters for Keras: one frozen encoder, many tasks."""
 
-from tf_adapters import heads
-from tf_adapters import layers
-from tf_adapters import methods
-from tf_adapters import tasks
-from tf_adapters.artifacts import load_adapter
-from tf_adapters.artifacts import save_adapter
-from tf_adapters.data.packing import TextPacker
-from tf_adapters.encoders import load_encoder
-from tf_adapters.model import AdapterModel
-from tf_adapters.model import adapt
-from tf_adapters.model import trained_table
+import importlib
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "AdapterModel",
-    "TextPacker",
-    "adapt",
-    "heads",
-    "layers",
-    "load_adapter",
-    "load_encoder",
-    "methods",
-    "save_adapter",
-    "tasks",
-    "trained_table",
-]
+# What `import tf_adapters` offers, and where it is. Loaded when it is first
+# used: KerasHub alone takes seconds, and `train.py --help` needs none of it.
+_MODULES = ("heads", "layers", "methods", "tasks")
+_MEMBERS = {
+    "AdapterModel": "tf_adapters.model",
+    "TextPacker": "tf_adapters.data.packing",
+    "adapt": "tf_adapters.model",
+    "load_adapter": "tf_adapters.artifacts",
+    "load_encoder": "tf_adapters.encoders",
+    "save_adapter": "tf_adapters.artifacts",
+    "trained_table": "tf_adapters.model",
+}
+
+__all__ = ["__version__", *_MODULES, *_MEMBERS]
+
+
+def __getattr__(name):
+    if name in _MODULES:
+        return importlib.import_module(f"tf_adapters.{name}")
+    if name in _MEMBERS:
+        return getattr(importlib.import_module(_MEMBERS[name]), name)
+    raise AttributeError(f"module `tf_adapters` has no attribute `{name}`")
+
+
+def __dir__():
+    return __all__

@@ -5,6 +5,7 @@ from pathlib import Path
 import sys
 
 from tf_adapters import config as config_lib
+from tf_adapters.data import splits
 
 
 def run(flag_layer, options):
@@ -99,10 +100,13 @@ def _saved_config(options):
 
 
 def _train(config, model_dir, options):
+    task = splits.get_task(config)
+    rows = splits.load_rows(config, task)
+    # Imported when the data is known to be there: it takes seconds.
     from tf_adapters.training import experiment
 
     _, result = experiment.train(
-        config, model_dir, test=options.mode == "train_and_eval"
+        config, task, rows, model_dir, test=options.mode == "train_and_eval"
     )
     _print_result(result, model_dir)
 

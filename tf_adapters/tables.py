@@ -1,5 +1,7 @@
 """The tables that `--list` prints."""
 
+import textwrap
+
 from tf_adapters import config
 from tf_adapters import tasks
 
@@ -33,19 +35,14 @@ def list_tasks():
 
 
 def list_methods():
-    """Returns a table of all method presets with their first comment line."""
+    """Returns a table of all method presets with their files' comments."""
     rows = []
     for name in config.preset_names():
         path = config.PRESETS / f"{name}.yaml"
-        text = path.read_text(encoding="utf-8")
-        comment = " ".join(
-            line.lstrip("# ")
-            for line in text.split("\n")
-            if line.startswith("#")
-        )
-        settings = config.load_yaml(path)
-        rows.append((name, settings["method"]["name"], comment))
-    return _table(("--method", "class", "what it is"), rows)
+        comment = path.read_text(encoding="utf-8").split("\nmethod:")[0]
+        comment = " ".join(line.lstrip("# ") for line in comment.split("\n"))
+        rows.append((name, textwrap.shorten(comment, 110, placeholder=" ...")))
+    return _table(("--method", "what it is"), rows)
 
 
 def list_encoders():

@@ -8,10 +8,10 @@ import keras
 from tf_adapters import artifacts
 from tf_adapters import heads
 from tf_adapters import methods
-from tf_adapters import tasks
 from tf_adapters.data import pipeline
 from tf_adapters.data import sampling
 from tf_adapters.data import sources
+from tf_adapters.data import splits
 from tf_adapters.data.packing import TextPacker
 from tf_adapters.encoders import load_encoder
 from tf_adapters.model import adapt
@@ -21,28 +21,6 @@ from tf_adapters.training.distribution import make_strategy
 from tf_adapters.training.runs import RunFolder
 from tf_adapters.training.runs import provenance
 from tf_adapters.training.trainer import Trainer
-
-
-def load_rows(config, task):
-    """Returns the rows of each split as a dict; `test` only if labelled."""
-    data = config.data
-    train, validation = sources.load_train_and_validation(
-        task, data.data_dir, config.seed
-    )
-    if data.low_resource:
-        splits = sampling.low_resource_split(
-            train, validation, data.low_resource, config.seed
-        )
-        return dict(zip(("train", "validation", "test"), splits, strict=True))
-    if data.max_train_examples:
-        train = sampling.subsample(train, data.max_train_examples, config.seed)
-    rows = {"train": train, "validation": validation}
-    # Local copies of GLUE may have labelled test rows where TFDS has none.
-    if sources.has_split(task, "test", data.data_dir):
-        test = sources.load_split(task, "test", data.data_dir)
-        if all(row["label"] is not None for row in test):
-            rows["test"] = test
-    return rows
 
 
 class Experiment:
@@ -87,27 +65,17 @@ class Experiment:
         return self.model.head.decode(outputs)
 
 
-def get_task(config):
-    """Returns the task of a configuration, with its class names."""
-    if config.data.task_file:
-        task = tasks.load_task_file(config.data.task_file)
-    else:
-        task = tasks.get(config.task)
-    return sources.resolve_labels(task, config.data.data_dir)
-
-
-def train(config, model_dir, test=True):
+def train(config, task, rows, model_dir, test=True):
     """Trains, writes the run folder, and returns `(experiment, result)`.
 
     Args:
         config: `Config`.
+        task: `Task`, see `splits.get_task`.
+        rows: Dict from split to rows, see `splits.load_rows`.
         model_dir: Folder of the run.
         test: Whether to evaluate on the test split too, where it is labelled.
     """
     started = time.perf_counter()
-    # Rows first: a malformed one stops the run before anything is built.
-    task = get_task(config)
-    rows = load_rows(config, task)
     experiment = Experiment(config, task)
     run = RunFolder(model_dir, config)
     table = trained_table(experiment.model)
@@ -169,8 +137,8 @@ def _result(config, experiment, outcome, rows):
 
 def evaluate(config, model_dir):
     """Returns the metrics of a run's adapter on validation and test."""
-    task = get_task(config)
-    rows = load_rows(config, task)
+    task = splits.get_task(config)
+    rows = splits.load_rows(config, task)
     experiment = Experiment(config, task, Path(model_dir) / "adapter")
     return {
         split: experiment.trainer.evaluate(experiment.examples(rows[split]))
@@ -181,7 +149,7 @@ def evaluate(config, model_dir):
 
 def predict(config, model_dir, input_file):
     """Yields one dict for each row of a file: its texts and the prediction."""
-    task = get_task(config)
+    task = splits.get_task(config)
     rows = sources.load_file(task, input_file)
     experiment = Experiment(config, task, Path(model_dir) / "adapter")
     for row, prediction in zip(rows, experiment.predict(rows), strict=True):

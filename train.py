@@ -21,6 +21,7 @@ import sys
 
 from absl import app
 from absl import flags
+from absl import logging
 
 _MODE = flags.DEFINE_enum(
     "mode",
@@ -122,6 +123,7 @@ def _flag_layer():
 def main(argv):
     if len(argv) > 1:
         raise app.UsageError(f"Unknown arguments: {argv[1:]}. Flags are --x=y.")
+    logging.set_verbosity(logging.WARNING)
     # Imported here, so that --help and wrong flags answer at once.
     from tf_adapters import command_line
 

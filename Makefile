@@ -5,6 +5,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(VENV)/bin/pip --disable-pip-version-check --quiet
 RUNS := runs
+DATA_DIR ?= data
 
 .PHONY: demo test test-fast lint bench
 
@@ -38,6 +39,6 @@ lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 
-# Against the `adapters` library; see benchmarks/README.md.
+# Against the `adapters` library; see benchmarks/peers/README.md.
 bench: $(VENV)/.installed
-	$(RUN) benchmarks/train_throughput.py
+	$(RUN) benchmarks/train_throughput.py --data_dir=$(DATA_DIR)

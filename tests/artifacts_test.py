@@ -50,6 +50,14 @@ def test_saving_again_replaces_the_folder_and_leaves_no_rest(folder):
     assert [p.name for p in folder.parent.iterdir()] == ["adapter"]
 
 
+def test_a_folder_of_something_else_is_not_deleted(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    model = adapt(tiny.encoder(), methods.HeadOnly(), HEAD)
+    with pytest.raises(artifacts.AdapterError, match="no adapter folder"):
+        artifacts.save_adapter(model, tmp_path)
+    assert (tmp_path / "thesis.tex").exists()
+
+
 def test_another_encoder_is_refused(folder):
     with pytest.raises(artifacts.AdapterError, match="fingerprint"):
         artifacts.load_adapter(folder, tiny.encoder(seed=1))

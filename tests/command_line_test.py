@@ -135,6 +135,8 @@ def test_a_task_of_ones_own_from_a_file(tmp_path):
         ({}, {"mode": "export", "model_dir": None}, "needs --model_dir"),
         ({"task": "sst2"}, {"config_file": "no.yaml"}, "Cannot read no.yaml"),
         ({}, {}, "`task` is missing"),
+        ({**SMALL, "data": {"max_length": 900}}, {}, "Lower --max_length"),
+        ({}, {"params_override": ["method.units=8"]}, "`task` is missing"),
     ],
 )
 def test_mistakes_end_in_one_sentence(
@@ -154,6 +156,23 @@ def test_a_truncated_adapter_is_named(run_folder, capsys):
     finally:
         path.write_bytes(whole)
     assert "truncated or damaged" in capsys.readouterr().err
+
+
+def test_an_adapter_of_other_labels_is_refused(run_folder, capsys):
+    settings = {"task": "demo_acceptability"}
+    assert _run(run_folder, settings, mode="eval") == 1
+    assert "Give the task it was trained on" in capsys.readouterr().err
+
+
+def test_a_new_run_removes_what_the_old_one_left(tmp_path):
+    old = tmp_path / "run" / "adapter"
+    old.mkdir(parents=True)
+    (tmp_path / "run" / "result.json").write_text("{}")
+    settings = config_lib.merge(SMALL, {"train": {"learning_rate": 1e30}})
+    assert _run(tmp_path, settings) in (0, 1)
+    assert (tmp_path / "run" / "config.yaml").exists()
+    result = tmp_path / "run" / "result.json"
+    assert not result.exists() or result.read_text() != "{}"
 
 
 def test_prediction_without_an_input(run_folder, capsys):

@@ -26,6 +26,19 @@ def test_a_later_method_drops_the_preset_of_the_earlier():
     assert resolved.method == methods.Full()
 
 
+def test_units_win_over_a_presets_reduction_factor():
+    layers = {"task": "x", "method": "pfeiffer"}, {"method": {"units": 256}}
+    method = config.resolve(*layers).method
+    assert method.units == 256 and method.reduction_factor is None
+    assert config.resolve(layers[0]).method.reduction_factor == 16
+
+
+def test_numbers_of_a_method_are_numbers():
+    override = config.parse_override("method.l0_lambda=1e-5")
+    layers = {"task": "x", "method": "adapter_bias"}, override
+    assert config.resolve(*layers).method.l0_lambda == 1e-5
+
+
 def test_overrides_with_lists_and_numbers():
     values = config.parse_override(
         "method.leave_out=[0,1],train.learning_rate=3e-4,method.units=256"
@@ -62,7 +75,12 @@ def test_every_preset_says_where_its_numbers_are_from(name):
             "`train.learning_rat`. Did you mean `learning_rate`",
         ),
         ({"method": "houlsbi"}, "Did you mean `houlsby`"),
-        ({"method": {"unit": 3}}, "no parameter `unit`. Did you mean `units`"),
+        ({"method": {"unit": 3}}, "`method.unit`. Did you mean `units`"),
+        ({"method": {"units": "abc"}}, "`method.units` must be of type int"),
+        ({"method": {"leave_out": 3}}, "must be a list of integers"),
+        ({"train": {"epochs": 0}}, "`train.epochs` must be at least 1"),
+        ({"seed": -1}, "`seed` must be at least 0"),
+        ({"train": 5}, "`train` must be a mapping"),
         ({"train": {"epochs": "many"}}, "`train.epochs` must be of type int"),
         ({"train": {"epochs": 2.5}}, "`train.epochs` must be of type int"),
         ({"train": {"precision": "half"}}, "must be one of float32"),
@@ -79,7 +97,7 @@ def test_a_missing_task_is_named():
         config.resolve({})
 
 
-@pytest.mark.parametrize("text", ["units", "=3"])
+@pytest.mark.parametrize("text", ["units", "=3", "method.leave_out=[0"])
 def test_malformed_overrides(text):
     with pytest.raises(config.ConfigError):
         config.resolve({"task": "x"}, config.parse_override(text))

@@ -125,7 +125,7 @@ def test_a_saved_configuration_has_the_identity_of_its_run(tmp_path):
         ({"grid": {"task": ["sst3"]}, "where": []}, "Did you mean `sst2`"),
         ({"base": {"train.epochs": 1, "train": {"epochs": 2}}}, "set twice"),
         ({"base": {"train.epochs": "many"}}, "`train.epochs` must be of type"),
-        ({"base": {"method.k": 1}}, "has no parameter `k`"),
+        ({"base": {"method.k": 1}}, "Unknown setting `method.k`"),
         (
             {"report": {"row": "task"}},
             "Unknown setting `report.row`. Did you mean `rows`",

@@ -42,8 +42,16 @@ def save_adapter(model, folder, details=None):
 
     Returns:
         Size of the weights' file in bytes.
+
+    Raises:
+        AdapterError: If `folder` holds something else than an adapter.
     """
     folder = Path(folder)
+    if folder.exists() and not (folder / CONFIG_FILE).is_file():
+        raise AdapterError(
+            f"{folder} exists and is no adapter folder; saving there would "
+            "delete it. Give a folder that does not exist yet."
+        )
     tensors = {
         name: variable.numpy()
         for name, variable in model.trained_variables().items()

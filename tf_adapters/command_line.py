@@ -78,8 +78,8 @@ def _resolve(flag_layer, options):
 
 def _method_name(layers):
     for layer in reversed(layers):
-        if "method" in layer:
-            method = layer["method"]
+        method = layer.get("method", {})
+        if isinstance(method, str) or "name" in method:
             return method if isinstance(method, str) else method["name"]
     return "houlsby"
 
@@ -160,6 +160,7 @@ def _predict(config, model_dir, options):
         print("\n".join(lines))
         return
     text = "".join(f"{line}\n" for line in lines)
+    Path(options.output).parent.mkdir(parents=True, exist_ok=True)
     Path(options.output).write_text(text, encoding="utf-8")
     print(f"{text.count(chr(10))} predictions in {options.output}")
 

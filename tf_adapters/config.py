@@ -134,28 +134,57 @@ def resolve(*layers):
     for layer in layers:
         layer = {**layer, "method": dict(layer.get("method", {}))}
         layer["method"].pop("name", None)
+        # Whoever says how wide wins over a preset that says how much narrower.
+        if (
+            "units" in layer["method"]
+            and "reduction_factor" in merged["method"]
+        ):
+            layer["method"].setdefault("reduction_factor", None)
         merged = merge(merged, layer)
     merged["method"]["name"] = preset_method
     return _build(merged)
 
 
 def _build(values):
-    values = dict(values)
+    options = dict(values["method"])
+    cls = methods.METHODS[options.pop("name")]
     try:
-        values["method"] = methods.from_config(values["method"])
+        method = from_dict(cls, options, "method.")
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    config = from_dict(Config, values)
+    config = from_dict(Config, {**values, "method": method})
     for name, known in _CHOICES.items():
-        section, _, field = name.rpartition(".")
-        value = getattr(getattr(config, section) if section else config, field)
+        value = _look_up(config, name)
         if value not in known:
             raise ConfigError(
                 f"`{name}` must be one of {', '.join(known)}. Received: {value}"
             )
+    for name, least in _MINIMA.items():
+        value = _look_up(config, name)
+        if value is not None and value < least:
+            raise ConfigError(
+                f"`{name}` must be at least {least}. Received: {value}"
+            )
     return config
 
 
+def _look_up(config, name):
+    for part in name.split("."):
+        config = getattr(config, part)
+    return config
+
+
+_MINIMA = {
+    "seed": 0,
+    "data.max_train_examples": 1,
+    "data.low_resource": 1,
+    "train.learning_rate": 0.0,
+    "train.epochs": 1,
+    "train.batch_size": 1,
+    "train.eval_batch_size": 1,
+    "train.validate_every_steps": 1,
+    "train.clip_norm": 1e-12,
+}
 _CHOICES = {
     "data.batching": ("grouped", "random", "fixed"),
     "train.precision": ("float32", "mixed_bfloat16"),
@@ -231,7 +260,10 @@ def parse_override(text):
                 "An override reads `key=value`, for example "
                 f"`method.units=256`. Received: {item}"
             )
-        nested = yaml.safe_load(value)
+        try:
+            nested = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"`{item}` has a malformed value.") from error
         for part in reversed(key.strip().split(".")):
             nested = {part: nested}
         values = merge(values, _with_method_as_dict(nested))
@@ -272,6 +304,11 @@ def from_dict(cls, values, prefix=""):
         ConfigError: If a key is unknown or missing, or a value has the wrong
             type.
     """
+    if not isinstance(values, dict):
+        raise ConfigError(
+            f"`{prefix.rstrip('.')}` must be a mapping of settings. Received: "
+            f"{values!r}"
+        )
     fields = {field.name: field for field in dataclasses.fields(cls)}
     for key in values:
         if key not in fields:
@@ -295,6 +332,14 @@ def _coerce(value, hint, name):
         return from_dict(hint, value, f"{name}.")
     if hint is typing.Any:
         return value
+    if typing.get_origin(hint) is tuple:
+        if isinstance(value, list | tuple) and all(
+            type(item) is int for item in value
+        ):
+            return tuple(value)
+        raise ConfigError(
+            f"Setting `{name}` must be a list of integers. Received: {value!r}"
+        )
     accepted = (
         typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     )

@@ -178,6 +178,7 @@ class AdapterModel(keras.Model):
             "method": methods.to_config(self.method),
             "head": None if self.head is None else heads.to_config(self.head),
             "use_encoder_dropout": self.use_encoder_dropout,
+            "fingerprint": self.fingerprint,
         }
 
     @classmethod
@@ -186,12 +187,16 @@ class AdapterModel(keras.Model):
         fields = dict(config.pop("encoder"))
         backbone = keras.saving.deserialize_keras_object(fields["backbone"])
         head = config.pop("head")
-        return cls(
+        fingerprint = config.pop("fingerprint")
+        model = cls(
             encoder=Encoder(**{**fields, "backbone": backbone}),
             method=methods.from_config(config.pop("method")),
             head=None if head is None else heads.from_config(head),
             **config,
         )
+        # The weights come later; until then the encoder is a random one.
+        model.fingerprint = fingerprint
+        return model
 
 
 def adapt(encoder, method, head=None, **options):

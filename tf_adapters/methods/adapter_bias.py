@@ -139,6 +139,7 @@ class AdapterBias:
         untrained.build()
         start = np.asarray(untrained.expected_open())
         drawn = np.asarray(untrained.call(seeds))
+        fixed = np.asarray(untrained.call())
         return {
             "gates": int(exact.size),
             "gates_open_expected": float(expected.mean()),
@@ -146,7 +147,7 @@ class AdapterBias:
             "gates_open_sampled": float((sampled > 0).mean()),
             "gates_open_sampled_at_start": float((drawn > 0).mean()),
             "gates_exactly_zero": float((exact == 0).mean()),
-            "gates_exactly_zero_at_start": 0.0,
+            "gates_exactly_zero_at_start": float((fixed == 0).mean()),
         }
 
     def pack(self, tensors):

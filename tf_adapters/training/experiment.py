@@ -8,6 +8,7 @@ import keras
 from tf_adapters import artifacts
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.config import ConfigError
 from tf_adapters.data import pipeline
 from tf_adapters.data import sampling
 from tf_adapters.data import sources
@@ -42,13 +43,16 @@ class Experiment:
                 config.encoder, dtype=config.train.precision
             )
             self.model = self._make_model(adapter)
+        _check_length(config, self.encoder)
         self.packer = TextPacker(self.tokenizer, config.data.max_length)
         self.trainer = Trainer(self.model, self.strategy, config, task.metrics)
 
     def _make_model(self, adapter):
         options = {"use_encoder_dropout": self.config.train.encoder_dropout}
         if adapter is not None:
-            return artifacts.load_adapter(adapter, self.encoder, **options)
+            model = artifacts.load_adapter(adapter, self.encoder, **options)
+            _check_labels(model.head, self.task, adapter)
+            return model
         head = heads.for_task(self.task)
         return adapt(self.encoder, self.config.method, head, **options)
 
@@ -63,6 +67,25 @@ class Experiment:
         """Returns one dict for each row: label and probabilities, or score."""
         outputs = self.trainer.predict(self.examples(rows, labelled=False))
         return self.model.head.decode(outputs)
+
+
+def _check_labels(head, task, adapter):
+    labels = getattr(head, "labels", ())
+    if task.labels and labels != tuple(task.labels):
+        raise artifacts.AdapterError(
+            f"The adapter in {adapter} tells {', '.join(labels) or 'a number'} "
+            f"apart, but task `{task.name}` has the labels "
+            f"{', '.join(task.labels)}. Give the task it was trained on."
+        )
+
+
+def _check_length(config, encoder):
+    longest = getattr(encoder.backbone, "max_sequence_length", None)
+    if longest is not None and config.data.max_length > longest:
+        raise ConfigError(
+            f"`data.max_length` is {config.data.max_length}, but encoder "
+            f"`{config.encoder}` has {longest} positions. Lower --max_length."
+        )
 
 
 def train(config, task, rows, model_dir, test=True):

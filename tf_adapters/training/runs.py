@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+import shutil
 import subprocess
 import time
 
@@ -24,6 +25,7 @@ class RunFolder:
         self.folder = Path(folder)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            self._remove_earlier_run()
             config_lib.save(config, self.folder / "config.yaml")
             (self.folder / "metrics.jsonl").write_text("", encoding="utf-8")
         except OSError as error:
@@ -34,6 +36,12 @@ class RunFolder:
         self._events = tf.summary.create_file_writer(
             str(self.folder / "tensorboard")
         )
+
+    def _remove_earlier_run(self):
+        """Removes what an earlier run left, so that two never mix."""
+        (self.folder / "result.json").unlink(missing_ok=True)
+        for name in ("adapter", "tensorboard"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
 
     @property
     def adapter_folder(self):

@@ -125,6 +125,8 @@ class Trainer:
             self.optimizer = make_optimizer(
                 self.config.train, total_steps, self.variables
             )
+        # A step is traced with its optimiser.
+        self._train_step = None
 
     def train_steps(self, examples, batches):
         """Yields loss and gradient norms of each step over `batches`."""
@@ -166,7 +168,7 @@ class Trainer:
         # Two numbers a replica: the encoder's draws and the head's.
         return tf.stack(
             [
-                self.config.seed * 65536 + 2 * number,
+                (self.config.seed % 32768) * 65536 + 2 * number,
                 step * Seeds.DRAWS_PER_PASS,
             ]
         )

@@ -96,7 +96,7 @@ class AdaptedBlock(keras.layers.Layer):
             training,
         )
         inner = self.block._feedforward_intermediate_dense
-        intermediate = self._activation(dense(x, inner.kernel, inner.bias))
+        intermediate = dense(x, inner.kernel, inner.bias, self._activation)
         context = dataclasses.replace(
             context, residual=x, intermediate=intermediate
         )

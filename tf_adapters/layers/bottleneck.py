@@ -103,8 +103,8 @@ class Bottleneck(keras.layers.Layer):
         )
 
     def call(self, inputs):
-        hidden = self._activation(
-            dense(inputs, self.down_kernel, self.down_bias)
+        hidden = dense(
+            inputs, self.down_kernel, self.down_bias, self._activation
         )
         return dense(hidden, self.up_kernel, self.up_bias)
 

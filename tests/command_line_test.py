@@ -1,6 +1,10 @@
 """What people type: runs from flags to files, and mistakes in one sentence."""
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 import types
 
 import pytest
@@ -8,6 +12,7 @@ import pytest
 from tests.fixtures import huggingface_folders
 from tf_adapters import command_line
 from tf_adapters import config as config_lib
+from tf_adapters import presets
 from tf_adapters import tables
 from tf_adapters import tasks
 
@@ -95,24 +100,143 @@ def test_predictions(run_folder, tmp_path, name, text):
         assert abs(sum(row["probabilities"].values()) - 1) < 1e-4
 
 
-def test_a_task_of_ones_own_from_a_file(tmp_path):
+@pytest.fixture
+def own_task(tmp_path, monkeypatch):
+    """A folder to be in, with data and a task file not called as its task."""
+    folder = tmp_path / "project"
+    folder.mkdir()
     rows = "".join(f"text {i},{'bad' if i % 2 else 'good'}\n" for i in range(8))
     for name in ("train.csv", "dev.csv"):
-        (tmp_path / name).write_text("sentence,label\n" + rows)
-    (tmp_path / "mine.yaml").write_text(
+        (folder / name).write_text("sentence,label\n" + rows)
+    (folder / "file.yaml").write_text(
         "name: mine\ntext_fields: [sentence]\nlabels: [bad, good]\n"
         "head: classification\nmetrics: [accuracy]\n"
         "files: {train: train.csv, validation: dev.csv}\n"
     )
-    settings = {
-        "encoder": ENCODER,
-        "method": "head_only",
-        "data": {"task_file": str(tmp_path / "mine.yaml"), "max_length": 16},
-        "train": {"epochs": 1},
-    }
+    (folder / "own.yaml").write_text("data: {task_file: file.yaml}\n")
+    (folder / "texts.txt").write_text("one\ntwo\n")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+OWN = {
+    "encoder": ENCODER,
+    "method": "head_only",
+    "data": {"max_length": 16},
+    "train": {"epochs": 1},
+}
+BY_FLAG = {"data": {"task_file": "file.yaml"}}
+
+
+def test_a_run_of_ones_own_task_is_used_from_anywhere_without_its_data(
+    own_task, tmp_path, monkeypatch, capsys
+):
+    shutil.copytree(ENCODER, own_task / "encoder")
+    settings = config_lib.merge(OWN, {**BY_FLAG, "encoder": "encoder"})
     assert _run(tmp_path, settings) == 0
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["task"] == "mine"
+    monkeypatch.chdir(tmp_path)
+    assert _run(tmp_path, mode="eval") == 0
+    for name in ("train.csv", "dev.csv"):
+        (own_task / name).unlink()
+    assert _run(tmp_path, mode="eval") == 1
+    assert "split `train` does not exist" in capsys.readouterr().err
+    texts = str(own_task / "texts.txt")
+    assert _run(tmp_path, mode="predict", input=texts) == 0
+    predictions = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["sentence"] for line in predictions] == [
+        "one",
+        "two",
+    ]
+    assert _run(tmp_path, mode="export") == 0
+    assert (tmp_path / "run" / "export" / "mine" / "1").is_dir()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"config_file": "own.yaml"},
+        {"params_override": ["data.task_file=file.yaml"]},
+    ],
+    ids=["config_file", "params_override"],
+)
+def test_a_task_file_need_not_be_a_flag(own_task, tmp_path, options):
+    options = {"mode": "train", "model_dir": None, **options}
+    arguments = {"config_file": None, "params_override": [], **options}
+    by_flag = {**arguments, "config_file": None, "params_override": []}
+    resolved = [
+        command_line._resolve(
+            config_lib.merge({"data": {}, "train": {}}, settings),
+            types.SimpleNamespace(**chosen),
+        )
+        for settings, chosen in (
+            (OWN, arguments),
+            (config_lib.merge(OWN, BY_FLAG), by_flag),
+        )
+    ]
+    assert resolved[0] == resolved[1]
+    config, model_dir = resolved[0]
+    assert config.task == "mine"
+    assert str(model_dir) == "runs/mine_head_only_0"
+
+
+def test_prediction_takes_the_labels_from_the_adapter(
+    tmp_path, monkeypatch, capsys
+):
+    """The classes of this task are those of its training file."""
+    folder = tmp_path / "data" / "cf_emotion"
+    folder.mkdir(parents=True)
+    names = ("anger", "joy", "love")
+    for split in ("train", "dev"):
+        rows = [{"text": f"a {name}", "label": name} for name in names]
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{split}.jsonl").write_text(lines)
+    data = {**OWN["data"], "data_dir": str(tmp_path / "data")}
+    settings = {**OWN, "task": "cf_emotion", "data": data}
+    assert _run(tmp_path, settings) == 0
+    shutil.rmtree(tmp_path / "data")
+    (tmp_path / "texts.txt").write_text("so it is\n")
+    capsys.readouterr()
+    texts = str(tmp_path / "texts.txt")
+    assert _run(tmp_path, mode="predict", input=texts) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert tuple(row["probabilities"]) == names
+    assert _run(tmp_path, mode="eval") == 1
+    assert "No data of task `cf_emotion`" in capsys.readouterr().err
+
+
+# Fails where no data are, and tells what had been imported until then.
+_WITHOUT_DATA = """
+import sys, types
+from tf_adapters import command_line
+from tf_adapters.data import tfds_source
+tfds_source._network_answers = lambda: False
+options = types.SimpleNamespace(
+    mode="train", model_dir=None, config_file=None, params_override=[],
+    list=None, study=None,
+)
+layer = {"task": "mnli", "method": "pfeiffer", "data": {}, "train": {}}
+status = command_line.run(layer, options)
+print(status, *{name.partition(".")[0] for name in sys.modules})
+"""
+
+
+def test_missing_data_is_reported_before_anything_heavy_is_imported(tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_DATA],
+        env={**os.environ, "TFDS_DATA_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Task `mnli` needs `glue/mnli`" in result.stderr
+    assert "--data_dir" in result.stderr and "TFDS_DATA_DIR" in result.stderr
+    status, *modules = result.stdout.split()
+    assert status == "1" and "tf_adapters" in modules
+    heavy = {"keras", "keras_hub", "tensorflow", "scipy", "sklearn"}
+    heavy.add("tensorflow_datasets")
+    assert not heavy & set(modules)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +254,7 @@ def test_a_task_of_ones_own_from_a_file(tmp_path):
             {},
             "No data of task `sst2` in nowhere",
         ),
-        ({**SMALL, "encoder": "minilmm"}, {}, "Did you mean minilm"),
+        ({**SMALL, "encoder": "minilmm"}, {}, "Did you mean `minilm`"),
         ({}, {"mode": "eval", "model_dir": "nowhere"}, "no run folder"),
         ({}, {"mode": "export", "model_dir": None}, "needs --model_dir"),
         ({"task": "sst2"}, {"config_file": "no.yaml"}, "Cannot read no.yaml"),
@@ -164,6 +288,14 @@ def test_an_adapter_of_other_labels_is_refused(run_folder, capsys):
     assert "Give the task it was trained on" in capsys.readouterr().err
 
 
+def test_an_adapter_of_another_kind_is_refused(run_folder, tmp_path, capsys):
+    (tmp_path / "x.csv").write_text("sentence1,sentence2\na,b\n")
+    options = {"mode": "predict", "input": str(tmp_path / "x.csv")}
+    assert _run(run_folder, {"task": "stsb"}, **options) == 1
+    error = capsys.readouterr().err
+    assert "is a regression" in error and "trained on" in error
+
+
 def test_a_new_run_removes_what_the_old_one_left(tmp_path):
     old = tmp_path / "run" / "adapter"
     old.mkdir(parents=True)
@@ -182,6 +314,6 @@ def test_prediction_without_an_input(run_folder, capsys):
 
 def test_tables_name_everything():
     assert all(name in tables.list_tasks() for name in tasks.TASKS)
-    for name in config_lib.preset_names():
+    for name in presets.preset_names():
         assert name in tables.list_methods()
     assert "minilm" in tables.list_encoders()

@@ -6,6 +6,7 @@ import pytest
 
 from tf_adapters import config
 from tf_adapters import methods
+from tf_adapters import presets
 
 
 def test_later_layers_win():
@@ -33,6 +34,15 @@ def test_units_win_over_a_presets_reduction_factor():
     assert config.resolve(layers[0]).method.reduction_factor == 16
 
 
+def test_units_win_over_a_reduction_factor_of_an_earlier_layer():
+    layers = (
+        {"task": "x", "method": {"name": "houlsby", "reduction_factor": 8}},
+        {"method": {"units": 32}},
+    )
+    assert config.resolve(*layers).method.reduction_factor is None
+    assert config.resolve(layers[0]).method.reduction_factor == 8
+
+
 def test_numbers_of_a_method_are_numbers():
     override = config.parse_override("method.l0_lambda=1e-5")
     layers = {"task": "x", "method": "adapter_bias"}, override
@@ -49,7 +59,7 @@ def test_overrides_with_lists_and_numbers():
     assert resolved.train.learning_rate == 3e-4
 
 
-@pytest.mark.parametrize("name", config.preset_names())
+@pytest.mark.parametrize("name", presets.preset_names())
 def test_every_preset_resolves_and_survives_a_file(name, tmp_path):
     resolved = config.resolve({"task": "sst2", "method": name})
     config.save(resolved, tmp_path / "config.yaml")
@@ -57,12 +67,12 @@ def test_every_preset_resolves_and_survives_a_file(name, tmp_path):
 
 
 def test_every_method_has_a_preset_of_its_name():
-    assert set(methods.METHODS) <= set(config.preset_names())
+    assert set(methods.METHODS) <= set(presets.preset_names())
 
 
-@pytest.mark.parametrize("name", config.preset_names())
+@pytest.mark.parametrize("name", presets.preset_names())
 def test_every_preset_says_where_its_numbers_are_from(name):
-    text = (config.PRESETS / f"{name}.yaml").read_text()
+    text = (presets.PRESETS / f"{name}.yaml").read_text()
     assert text.startswith("# ")
 
 
@@ -85,11 +95,74 @@ def test_every_preset_says_where_its_numbers_are_from(name):
         ({"train": {"epochs": 2.5}}, "`train.epochs` must be of type int"),
         ({"train": {"precision": "half"}}, "must be one of float32"),
         ({"seed": True}, "`seed` must be of type int"),
+        ({"method": 5}, "`method` must be a name, or a mapping"),
+        ({"data": 5}, "`data` must be a mapping"),
+        (
+            {"data": {"max_train_examples": 9, "low_resource": 8}},
+            "`data.max_train_examples` and `data.low_resource`.*Give one",
+        ),
     ],
 )
 def test_mistakes_are_named(layer, message):
     with pytest.raises(config.ConfigError, match=message):
         config.resolve({"task": "sst2"}, layer)
+
+
+def _task_file(tmp_path, file="some.yaml", name="tickets"):
+    (tmp_path / file).write_text(
+        f"name: {name}\ntext_fields: [text]\nlabels: [a, b]\n"
+        "files: {train: t.csv, validation: v.csv}\n"
+    )
+    return {"data": {"task_file": str(tmp_path / file)}}
+
+
+def test_a_task_file_names_the_task(tmp_path):
+    layer = _task_file(tmp_path)
+    assert config.resolve(layer).task == "tickets"
+    resolved = config.resolve({"task": "sst2"}, layer, {"seed": 3})
+    assert resolved.task == "tickets"
+    assert resolved.data.task_file == layer["data"]["task_file"]
+    config.save(resolved, tmp_path / "config.yaml")
+    assert config.load(tmp_path / "config.yaml") == resolved
+
+
+def test_a_later_task_drops_an_earlier_task_file(tmp_path):
+    layer = _task_file(tmp_path)
+    resolved = config.resolve(layer, {"task": "sst2"})
+    assert (resolved.task, resolved.data.task_file) == ("sst2", None)
+    resolved = config.resolve(layer, {"task": "tickets"})
+    assert resolved.data.task_file == layer["data"]["task_file"]
+    other = _task_file(tmp_path, "other.yaml", "other")
+    assert config.resolve(layer, other).task == "other"
+
+
+def test_a_task_beside_the_file_of_another_is_refused(tmp_path):
+    layer = {**_task_file(tmp_path), "task": "sst2"}
+    with pytest.raises(config.ConfigError, match="`tickets`.*Give one of the"):
+        config.resolve(layer)
+
+
+def test_paths_become_absolute_and_names_stay(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for folder in ("here", "minilm"):
+        (tmp_path / folder).mkdir()
+    layer = _task_file(tmp_path)
+    layer["data"]["task_file"] = "some.yaml"
+    layer["data"]["data_dir"] = "~/here"
+
+    def absolute(encoder):
+        return config.with_absolute_paths(
+            config.resolve(layer, {"encoder": encoder})
+        )
+
+    names = ("minilm", "bert_base_en_uncased", "hf://owner/model")
+    assert [absolute(name).encoder for name in names] == list(names)
+    assert absolute("here").encoder == str(tmp_path / "here")
+    assert absolute("here").data.task_file == str(tmp_path / "some.yaml")
+    assert absolute("here").data.data_dir == str(tmp_path / "here")
+    without = config.resolve({"task": "sst2"})
+    assert config.with_absolute_paths(without) == without
 
 
 def test_a_missing_task_is_named():

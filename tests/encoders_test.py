@@ -372,8 +372,8 @@ def test_weights_in_parts_with_old_names_in_half_precision(folder):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("minilmm", "Did you mean minilm"),
-        ("bert_base_en_uncase", "Did you mean bert_base_en_uncased"),
+        ("minilmm", "Did you mean `minilm`"),
+        ("bert_base_en_uncase", "Did you mean `bert_base_en_uncased`"),
         ("no/such/folder", "There is no folder `no/such/folder`"),
     ],
 )

@@ -50,7 +50,11 @@ def test_fit_adds_the_methods_penalty():
 
 @pytest.mark.parametrize(
     "method",
-    [methods.Houlsby(units=4), methods.AdapterBias(share_vector=True)],
+    [
+        methods.Houlsby(units=4),
+        methods.Pfeiffer(units=4),
+        methods.AdapterBias(share_vector=True),
+    ],
 )
 def test_keras_file_round_trip(method, tmp_path):
     model = adapt(tiny.encoder(), method, HEAD)

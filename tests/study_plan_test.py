@@ -103,6 +103,20 @@ def test_ids_change_with_any_setting_and_are_readable(tmp_path):
     assert re.fullmatch(r"sst2-houlsby-seed0-[0-9a-f]{10}", runs[0].id)
 
 
+def test_ids_are_of_what_is_written_and_paths_hold_from_anywhere(
+    tmp_path, monkeypatch
+):
+    ids = []
+    for name in ("a", "b"):
+        (tmp_path / name / "encoder").mkdir(parents=True)
+        monkeypatch.chdir(tmp_path / name)
+        _, runs = studies.plan(tmp_path, base={"encoder": "encoder"})
+        encoder = str(tmp_path / name / "encoder")
+        assert {run.config.encoder for run in runs} == {encoder}
+        ids.append([run.id for run in runs])
+    assert ids[0] == ids[1]
+
+
 def test_a_saved_configuration_has_the_identity_of_its_run(tmp_path):
     _, runs = studies.plan(tmp_path)
     for run in runs:

@@ -28,7 +28,6 @@ from tf_adapters.layers.random import dropout
 SLOT_NAMES = ("after_attention", "after_ffn")
 
 
-@keras.saving.register_keras_serializable("tf_adapters")
 class AdaptedBlock(keras.layers.Layer):
     """Runs one post-norm transformer block of a backbone, with two slots.
 
@@ -147,7 +146,6 @@ class AdaptedBlock(keras.layers.Layer):
         return dense(mixed, kernel, output.bias)
 
 
-@keras.saving.register_keras_serializable("tf_adapters")
 class AdaptedEncoder(keras.layers.Layer):
     """A frozen encoder with slots.
 

@@ -162,7 +162,12 @@ def load_weights(model, folder):
     variables = model.trained_variables()
     if hasattr(model.method, "unpack"):
         shapes = {name: tuple(v.shape) for name, v in variables.items()}
-        tensors = model.method.unpack(tensors, shapes)
+        try:
+            tensors = model.method.unpack(tensors, shapes)
+        except ValueError as error:
+            raise AdapterError(
+                f"{path} does not fit the model. {error}"
+            ) from error
     missing = sorted(set(variables) - set(tensors))
     unexpected = sorted(set(tensors) - set(variables))
     if missing or unexpected:

@@ -5,6 +5,7 @@ from pathlib import Path
 import sys
 
 from tf_adapters import config as config_lib
+from tf_adapters import presets
 from tf_adapters.data import splits
 
 
@@ -66,22 +67,14 @@ def _resolve(flag_layer, options):
         layers.append(config_lib.load_yaml(options.config_file))
     layers += map(config_lib.parse_override, options.params_override)
     layers.append(flag_layer)
-    task_file = flag_layer["data"].get("task_file")
-    if task_file and "task" not in flag_layer:
-        layers.append({"task": Path(task_file).stem})
-    config = config_lib.resolve(*layers)
+    config = config_lib.combine(*layers)
     model_dir = options.model_dir or (
-        f"runs/{config.task}_{_method_name(layers)}_{config.seed}"
+        f"runs/{config.task}_{presets.preset_name(layers)}_{config.seed}"
     )
-    return config, Path(model_dir)
-
-
-def _method_name(layers):
-    for layer in reversed(layers):
-        method = layer.get("method", {})
-        if isinstance(method, str) or "name" in method:
-            return method if isinstance(method, str) else method["name"]
-    return "houlsby"
+    if options.mode in ("train", "train_and_eval"):
+        # Before anything imports Keras, which takes seconds.
+        splits.check_there(config)
+    return config_lib.build_method(config), Path(model_dir)
 
 
 def _saved_config(options):
@@ -106,7 +99,11 @@ def _train(config, model_dir, options):
     from tf_adapters.training import experiment
 
     _, result = experiment.train(
-        config, task, rows, model_dir, test=options.mode == "train_and_eval"
+        config_lib.with_absolute_paths(config),
+        task,
+        rows,
+        model_dir,
+        test=options.mode == "train_and_eval",
     )
     _print_result(result, model_dir)
 

@@ -1,4 +1,4 @@
-"""The configuration of a run: frozen dataclasses, strict YAML, overrides.
+"""The configuration of a run: frozen dataclasses, and layers that make them.
 
 Later layers win: defaults here, then `official_configs/methods/<method>.yaml`,
 then `--config_file`, then `--params_override` and the short flags. What comes
@@ -6,21 +6,18 @@ out is saved with the run before its first step.
 """
 
 import dataclasses
-import difflib
-import functools
+import operator
 from pathlib import Path
-import types
 import typing
 
 import yaml
 
-from tf_adapters import methods
-
-PRESETS = Path(__file__).parents[1] / "official_configs" / "methods"
-
-
-class ConfigError(ValueError):
-    """A mistake in a configuration, said in one sentence."""
+from tf_adapters import presets
+from tf_adapters import settings
+from tf_adapters.settings import ConfigError
+from tf_adapters.settings import load_yaml
+from tf_adapters.settings import merge
+from tf_adapters.tasks.task_file import load_task_file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +35,8 @@ class DataConfig:
             training and 1,000 validation examples from the training split and
             test on the original validation split.
         batching: `"grouped"` (batches of similar length, little padding),
-            `"random"`, or `"fixed"` (all padded to `max_length`, for TPUs).
+            `"random"`, or `"fixed"` (all of `batch_size` rows of
+            `max_length` tokens, filled up where rows lack, for TPUs).
     """
 
     data_dir: str | None = None
@@ -46,7 +44,7 @@ class DataConfig:
     max_length: int = 128
     max_train_examples: int | None = None
     low_resource: int | None = None
-    batching: str = "grouped"
+    batching: typing.Literal["grouped", "random", "fixed"] = "grouped"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +80,7 @@ class TrainConfig:
     clip_norm: float = 1.0
     validate_every_steps: int | None = None
     early_stopping_patience: int | None = None
-    precision: str = "float32"
+    precision: typing.Literal["float32", "mixed_bfloat16"] = "float32"
     encoder_dropout: bool = True
     log_gradient_norms: bool = False
 
@@ -105,7 +103,9 @@ class Config:
     method: typing.Any
     encoder: str = "minilm"
     seed: int = 0
-    distribution_strategy: str = "one_device"
+    distribution_strategy: typing.Literal["one_device", "mirrored"] = (
+        "one_device"
+    )
     data: DataConfig = DataConfig()
     train: TrainConfig = TrainConfig()
 
@@ -120,58 +120,69 @@ def resolve(*layers):
     Raises:
         ConfigError: If a key is unknown or a value has the wrong type.
     """
-    layers = [_with_method_as_dict(layer) for layer in layers]
-    name = next(
-        (
-            layer["method"]["name"]
-            for layer in reversed(layers)
-            if "name" in layer.get("method", {})
-        ),
-        "houlsby",
-    )
-    merged = _preset(name)
-    preset_method = merged["method"]["name"]
-    for layer in layers:
-        layer = {**layer, "method": dict(layer.get("method", {}))}
-        layer["method"].pop("name", None)
-        # Whoever says how wide wins over a preset that says how much narrower.
-        if (
-            "units" in layer["method"]
-            and "reduction_factor" in merged["method"]
-        ):
-            layer["method"].setdefault("reduction_factor", None)
-        merged = merge(merged, layer)
-    merged["method"]["name"] = preset_method
-    return _build(merged)
+    return build_method(combine(*layers))
 
 
-def _build(values):
-    options = dict(values["method"])
+def combine(*layers):
+    """Returns what `resolve` returns, but `method` as a dict, not yet checked.
+
+    It needs no Keras, which takes seconds to import.
+    """
+    merged = {}
+    for layer in presets.with_preset(layers):
+        merged = merge(merged, _with_task_of_file(layer, merged))
+    config = settings.from_dict(Config, merged)
+    _check_values(config)
+    return config
+
+
+def build_method(config):
+    """Returns the configuration from `combine` with its method built."""
+    # Here, not above: Keras comes with it.
+    from tf_adapters import methods
+
+    options = dict(config.method)
     cls = methods.METHODS[options.pop("name")]
     try:
-        method = from_dict(cls, options, "method.")
+        method = settings.from_dict(cls, options, "method.")
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    config = from_dict(Config, {**values, "method": method})
-    for name, known in _CHOICES.items():
-        value = _look_up(config, name)
-        if value not in known:
+    return dataclasses.replace(config, method=method)
+
+
+def _with_task_of_file(layer, earlier):
+    """Returns a layer in which task and task file belong together.
+
+    Whichever of the two a layer names, it replaces both of earlier layers.
+    """
+    data = layer.get("data")
+    file = data.get("task_file") if isinstance(data, dict) else None
+    if file is not None:
+        name = load_task_file(file, check_files=False).name
+        if layer.get("task", name) != name:
             raise ConfigError(
-                f"`{name}` must be one of {', '.join(known)}. Received: {value}"
+                f"`data.task_file` {file} defines task `{name}`, but `task` is "
+                f"`{layer['task']}`. Give one of the two."
             )
+        return {**layer, "task": name}
+    if "task" in layer and layer["task"] != earlier.get("task"):
+        return merge({"data": {"task_file": None}}, layer)
+    return layer
+
+
+def _check_values(config):
     for name, least in _MINIMA.items():
-        value = _look_up(config, name)
+        value = operator.attrgetter(name)(config)
         if value is not None and value < least:
             raise ConfigError(
                 f"`{name}` must be at least {least}. Received: {value}"
             )
-    return config
-
-
-def _look_up(config, name):
-    for part in name.split("."):
-        config = getattr(config, part)
-    return config
+    if config.data.max_train_examples and config.data.low_resource:
+        raise ConfigError(
+            "`data.max_train_examples` and `data.low_resource` both say how "
+            "many training examples are drawn. Give one of the two. Received: "
+            f"{config.data.max_train_examples} and {config.data.low_resource}"
+        )
 
 
 _MINIMA = {
@@ -185,46 +196,35 @@ _MINIMA = {
     "train.validate_every_steps": 1,
     "train.clip_norm": 1e-12,
 }
-_CHOICES = {
-    "data.batching": ("grouped", "random", "fixed"),
-    "train.precision": ("float32", "mixed_bfloat16"),
-    "distribution_strategy": ("one_device", "mirrored"),
-}
 
 
-def _with_method_as_dict(layer):
-    if isinstance(layer.get("method"), str):
-        return {**layer, "method": {"name": layer["method"]}}
-    return layer
-
-
-def preset_names():
-    """Returns the names that `--method` takes."""
-    return sorted(path.stem for path in PRESETS.glob("*.yaml"))
-
-
-@functools.cache
-def _preset(name):
-    path = PRESETS / f"{name}.yaml"
-    if not path.exists():
-        raise ConfigError(
-            f"Unknown method `{name}`. {nearest(name, preset_names())}Known "
-            f"methods: {', '.join(preset_names())}"
-        )
-    return load_yaml(path)
-
-
-def load_yaml(path):
-    """Returns the mapping in a YAML file."""
-    try:
-        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"Cannot read {path}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {error}") from error
-    if not isinstance(values, dict):
-        raise ConfigError(f"{path} must hold a mapping of settings.")
+def parse_override(text):
+    """Returns the nested dict of `"a.b=value,c=value,..."`."""
+    values = {}
+    for layer in settings.parse_items(text):
+        values = merge(values, presets.with_method_as_dict(layer))
     return values
+
+
+def with_absolute_paths(config):
+    """Returns a configuration that means the same from any folder.
+
+    Names of encoders that are no folders here stay names.
+    """
+    data = dataclasses.replace(
+        config.data,
+        data_dir=_absolute(config.data.data_dir),
+        task_file=_absolute(config.data.task_file),
+    )
+    encoder = config.encoder
+    # As `load_encoder` has it: this one is never a folder.
+    if encoder != "minilm" and Path(encoder).is_dir():
+        encoder = _absolute(encoder)
+    return dataclasses.replace(config, data=data, encoder=encoder)
+
+
+def _absolute(path):
+    return None if path is None else str(Path(path).expanduser().absolute())
 
 
 def save(config, path):
@@ -241,6 +241,8 @@ def load(path):
 
 def to_dict(config):
     """Returns a configuration as nested dicts of plain values."""
+    from tf_adapters import methods
+
     values = dataclasses.asdict(dataclasses.replace(config, method=None))
     method = methods.to_config(config.method)
     values["method"] = {
@@ -248,113 +250,3 @@ def to_dict(config):
         for key, value in method.items()
     }
     return values
-
-
-def parse_override(text):
-    """Returns `{"a": {"b": value}}` for each item of `"a.b=value,..."`."""
-    values = {}
-    for item in _split_outside_brackets(text):
-        key, equals, value = item.partition("=")
-        if not equals:
-            raise ConfigError(
-                "An override reads `key=value`, for example "
-                f"`method.units=256`. Received: {item}"
-            )
-        try:
-            nested = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"`{item}` has a malformed value.") from error
-        for part in reversed(key.strip().split(".")):
-            nested = {part: nested}
-        values = merge(values, _with_method_as_dict(nested))
-    return values
-
-
-def _split_outside_brackets(text):
-    items, depth = [""], 0
-    for character in text:
-        depth += (character in "[{") - (character in "]}")
-        if character == "," and depth == 0:
-            items.append("")
-        else:
-            items[-1] += character
-    return [item for item in items if item.strip()]
-
-
-def merge(base, layer):
-    """Returns `base` updated by `layer`, nested dicts merged."""
-    merged = dict(base)
-    for key, value in layer.items():
-        if isinstance(value, dict) and isinstance(merged.get(key), dict):
-            value = merge(merged[key], value)
-        merged[key] = value
-    return merged
-
-
-def nearest(name, known):
-    """Returns "Did you mean `x`? " where a known name is close, else ""."""
-    close = difflib.get_close_matches(str(name), list(known), n=1)
-    return f"Did you mean `{close[0]}`? " if close else ""
-
-
-def from_dict(cls, values, prefix=""):
-    """Returns dataclass `cls` from a dict, checked key by key.
-
-    Raises:
-        ConfigError: If a key is unknown or missing, or a value has the wrong
-            type.
-    """
-    if not isinstance(values, dict):
-        raise ConfigError(
-            f"`{prefix.rstrip('.')}` must be a mapping of settings. Received: "
-            f"{values!r}"
-        )
-    fields = {field.name: field for field in dataclasses.fields(cls)}
-    for key in values:
-        if key not in fields:
-            raise ConfigError(
-                f"Unknown setting `{prefix}{key}`. {nearest(key, fields)}Known "
-                f"settings: {', '.join(prefix + name for name in fields)}"
-            )
-    hints = typing.get_type_hints(cls)
-    built = {
-        key: _coerce(value, hints[key], f"{prefix}{key}")
-        for key, value in values.items()
-    }
-    for name, field in fields.items():
-        if name not in built and field.default is dataclasses.MISSING:
-            raise ConfigError(f"Setting `{prefix}{name}` is missing.")
-    return cls(**built)
-
-
-def _coerce(value, hint, name):
-    if dataclasses.is_dataclass(hint):
-        return from_dict(hint, value, f"{name}.")
-    if hint is typing.Any:
-        return value
-    if typing.get_origin(hint) is tuple:
-        if isinstance(value, list | tuple) and all(
-            type(item) is int for item in value
-        ):
-            return tuple(value)
-        raise ConfigError(
-            f"Setting `{name}` must be a list of integers. Received: {value!r}"
-        )
-    accepted = (
-        typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    )
-    if value is None and types.NoneType in accepted:
-        return None
-    if float in accepted and not isinstance(value, bool):
-        # YAML reads `3e-4`, which has no dot, as text.
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            pass
-    if type(value) in accepted:
-        return value
-    expected = " or ".join(kind.__name__ for kind in accepted)
-    raise ConfigError(
-        f"Setting `{name}` must be of type {expected}. Received: {value!r} of "
-        f"type {type(value).__name__}"
-    )

@@ -1,7 +1,6 @@
 """A name or a folder becomes a pretrained encoder and its tokenizer."""
 
 import dataclasses
-import difflib
 import hashlib
 import pathlib
 
@@ -12,6 +11,7 @@ from tf_adapters import downloads
 from tf_adapters import huggingface
 from tf_adapters import huggingface_tokenizer
 from tf_adapters import minilm
+from tf_adapters.suggestions import did_you_mean
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,12 +165,10 @@ def _source(name):
             "encoder, `hf://owner/model`, or a name that "
             "`train.py --list=encoders` prints."
         )
-    nearest = difflib.get_close_matches(name, ENCODERS)
-    hint = f" Did you mean {' or '.join(nearest)}?" if nearest else ""
     raise ValueError(
-        f"Unknown encoder `{name}`.{hint} Expected: `minilm`, a KerasHub "
-        "preset (`train.py --list=encoders` prints them), the path of a "
-        "folder, or `hf://owner/model`."
+        f"Unknown encoder `{name}`.{did_you_mean(name, ENCODERS)} Expected: "
+        "`minilm`, a KerasHub preset (`train.py --list=encoders` prints "
+        "them), the path of a folder, or `hf://owner/model`."
     )
 
 

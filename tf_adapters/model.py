@@ -104,7 +104,7 @@ class AdapterModel(keras.Model):
         """
         declared = {id(v) for v in self._declared_encoder_variables()}
         in_backbone = self.encoder.backbone.weights
-        added = _unique(
+        in_slots = _unique(
             variable
             for block_slots in self.slots
             for slot in block_slots.values()
@@ -113,9 +113,11 @@ class AdapterModel(keras.Model):
         head = [] if self.head_layer is None else self.head_layer.weights
         frozen = [v for v in in_backbone if id(v) not in declared]
         groups = [
-            ("adapters", True, added),
+            ("adapters", True, [v for v in in_slots if v.trainable]),
             ("head", True, head),
             *_by_kind([v for v in in_backbone if id(v) in declared]),
+            # What a slot reads but did not train: the adapters of a fusion.
+            ("members", False, [v for v in in_slots if not v.trainable]),
             ("encoder", False, frozen),
         ]
         known = {id(v) for _, _, variables in groups for v in variables}

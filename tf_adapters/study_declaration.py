@@ -20,7 +20,9 @@ from pathlib import Path
 
 from tf_adapters import config as config_lib
 from tf_adapters import methods
+from tf_adapters import settings
 from tf_adapters.config import ConfigError
+from tf_adapters.suggestions import did_you_mean
 
 STUDIES = Path(__file__).parents[1] / "official_configs" / "studies"
 
@@ -87,8 +89,8 @@ def find(name):
             return path
     known = sorted(path.stem for path in STUDIES.glob("*.yaml"))
     raise ConfigError(
-        f"Unknown study `{name}`. {config_lib.nearest(name, known)}Expected "
-        f"the path of a YAML file, or one of {', '.join(known)}."
+        f"Unknown study `{name}`.{did_you_mean(name, known)} Expected the "
+        f"path of a YAML file, or one of {', '.join(known)}."
     )
 
 
@@ -98,7 +100,7 @@ def read(path):
     Raises:
         ConfigError: If a key is unknown, set twice, or of the wrong form.
     """
-    declared = config_lib.from_dict(_Declaration, config_lib.load_yaml(path))
+    declared = settings.from_dict(_Declaration, config_lib.load_yaml(path))
     grids = declared.grid if type(declared.grid) is list else [declared.grid]
     study = Study(
         base=settings_of(declared.base or {}),
@@ -106,7 +108,7 @@ def read(path):
         where=[_where(entry) for entry in declared.where or []],
         select_over=_axes(declared.select_over or {}),
         overrides={},
-        report=config_lib.from_dict(Report, declared.report or {}, "report."),
+        report=settings.from_dict(Report, declared.report or {}, "report."),
     )
     for grid in study.grids:
         refuse_both(grid, "`grid`", study.select_over, "`select_over`")
@@ -137,7 +139,7 @@ def _where(entry):
             "An entry of `where` reads `{when: {...}, set: {...}}`. Received: "
             f"{entry!r}"
         )
-    entry = config_lib.from_dict(_Where, entry, "where.")
+    entry = settings.from_dict(_Where, entry, "where.")
     return settings_of(entry.when), settings_of(entry.set)
 
 
@@ -157,7 +159,7 @@ def _check_known(keys):
     for key in keys:
         if key not in known:
             raise ConfigError(
-                f"Unknown setting `{key}`. {config_lib.nearest(key, known)}"
+                f"Unknown setting `{key}`.{did_you_mean(key, known)} "
                 f"Known settings: {', '.join(sorted(known))}"
             )
 

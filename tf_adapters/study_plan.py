@@ -8,8 +8,8 @@ import re
 
 from tf_adapters import config as config_lib
 from tf_adapters import study_declaration
-from tf_adapters import tasks
 from tf_adapters.config import ConfigError
+from tf_adapters.data import splits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,14 +107,13 @@ def _make_run(study, point):
         metric = _metric(study.report.metric, config)
     except ValueError as error:
         raise ConfigError(f"Run {point}: {error}") from error
-    return Run(_run_id(config), point, config, metric)
+    # The run saves these paths, and is found again by them.
+    absolute = config_lib.with_absolute_paths(config)
+    return Run(_run_id(config), point, absolute, metric)
 
 
 def _metric(name, config):
-    if config.data.task_file:
-        task = tasks.load_task_file(config.data.task_file)
-    else:
-        task = tasks.get(config.task)
+    task = splits.declared_task(config)
     if name is None:
         return task.metrics[0]
     if name not in task.metrics:

@@ -2,7 +2,7 @@
 
 import textwrap
 
-from tf_adapters import config
+from tf_adapters import presets
 from tf_adapters import tasks
 
 
@@ -37,8 +37,8 @@ def list_tasks():
 def list_methods():
     """Returns a table of all method presets with their files' comments."""
     rows = []
-    for name in config.preset_names():
-        path = config.PRESETS / f"{name}.yaml"
+    for name in presets.preset_names():
+        path = presets.PRESETS / f"{name}.yaml"
         comment = path.read_text(encoding="utf-8").split("\nmethod:")[0]
         comment = " ".join(line.lstrip("# ") for line in comment.split("\n"))
         rows.append((name, textwrap.shorten(comment, 110, placeholder=" ...")))

@@ -132,6 +132,22 @@ def test_unusable_files_are_refused(tmp_path, name, content, message):
         _read(tmp_path, name, content)
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.txt"])
+@pytest.mark.parametrize("content", ["", "\n\n", "\ufeff", "text\n"])
+def test_files_without_rows_are_named(tmp_path, name, content):
+    if content == "text\n" and name in ("a.jsonl", "a.txt"):
+        pytest.skip("it is a row there")
+    with pytest.raises(files.DataError, match=rf"{name} holds no rows"):
+        _read(tmp_path, name, content, text_field="text")
+
+
+@pytest.mark.parametrize("content", ["", "\n", "index\tsentence\n"])
+def test_glue_files_without_rows_are_named(tmp_path, content):
+    (tmp_path / "test.tsv").write_text(content)
+    with pytest.raises(files.DataError, match=r"test\.tsv holds no rows"):
+        files.read_glue_file(tmp_path / "test.tsv", COLA)
+
+
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(files.DataError, match="Cannot read .*gone.csv: No"):
         files.read_file(tmp_path / "gone.csv")

@@ -3,7 +3,9 @@
 import queue
 import re
 import socket
+import threading
 import time
+import types
 
 import pytest
 
@@ -93,6 +95,16 @@ def test_local_files_come_before_prepared_ones(prepared, tmp_path):
     assert len(sources.load_split(get("scitail"), "train", tmp_path)) == 1
 
 
+def test_a_split_without_rows_is_named():
+    tf = pytest.importorskip("tensorflow")
+    builder = types.SimpleNamespace(
+        info=types.SimpleNamespace(features={"label": None}),
+        as_dataset=lambda split, shuffle_files: tf.data.Dataset.range(0),
+    )
+    with pytest.raises(DataError, match="sci_tail, split train holds no rows"):
+        tfds_source._read(get("scitail"), "train", builder)
+
+
 def test_a_split_of_a_prepared_set_is_there(prepared):
     assert sources.has_split(get("scitail"), "train", prepared)
     assert not sources.has_split(get("rte"), "train", prepared)
@@ -180,3 +192,33 @@ def test_behind_a_proxy_the_proxy_is_asked(monkeypatch, proxy, address):
         tfds_source.urllib.request, "getproxies", lambda: {"https": proxy}
     )
     assert tfds_source._addresses() == (address,)
+
+
+@pytest.mark.parametrize(
+    ("reply", "answers"),
+    [
+        (b"HTTP/1.1 403 Forbidden\r\n\r\n", False),
+        (b"what?\r\n\r\n", False),
+        # Lets through to somebody whose certificate is none.
+        (b"HTTP/1.1 200 OK\r\n\r\nnot what TLS says", True),
+    ],
+)
+def test_a_proxy_that_lets_nothing_through_is_no_network(
+    monkeypatch, reply, answers
+):
+    def serve(server):
+        # Asked once whether it is there, then for each of two hosts.
+        for _ in range(3):
+            connection, _ = server.accept()
+            with connection:
+                if connection.recv(1024):
+                    connection.sendall(reply)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, args=(server,), daemon=True).start()
+        port = server.getsockname()[1]
+        proxies = {"https": f"http://127.0.0.1:{port}"}
+        monkeypatch.setattr(
+            tfds_source.urllib.request, "getproxies", lambda: proxies
+        )
+        assert tfds_source._network_answers() is answers

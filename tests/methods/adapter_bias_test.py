@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
+from safetensors.numpy import save_file
 
 from tests import tiny
 from tests.references import methods_numpy as reference
@@ -94,6 +96,12 @@ def _half_closed_model():
     return model
 
 
+@pytest.fixture
+def half_closed_folder(tmp_path):
+    artifacts.save_adapter(_half_closed_model(), tmp_path / "adapter")
+    return tmp_path / "adapter"
+
+
 def test_report_sets_each_share_beside_its_start():
     model = _half_closed_model()
     report = model.method.report(model.slots)
@@ -121,6 +129,77 @@ def test_weights_behind_closed_gates_are_not_saved(tmp_path):
     assert kept == round(gates * (1 - zero_share)) < gates
     loaded = artifacts.load_adapter(tmp_path / "adapter", tiny.encoder())
     np.testing.assert_array_equal(loaded(features)["sequence_output"], expected)
+
+
+_PREFIX = "block_1/block_1_alpha"
+
+
+def _cut(name, count):
+    return lambda t: t.update({name: t[name][:count]})
+
+
+def _set(name, values, dtype="int32"):
+    return lambda t: t.update({name: np.array(values, dtype)})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda t: t.pop(f"{_PREFIX}/open"),
+            f"Missing: {_PREFIX}/open. Unexpected: none",
+        ),
+        (
+            lambda t: t.pop(f"{_PREFIX}/values"),
+            f"Missing: {_PREFIX}/values. Unexpected: none",
+        ),
+        (
+            lambda t: [t.pop(f"{_PREFIX}/{n}") for n in ("open", "values")],
+            f"Missing: {_PREFIX}/open, {_PREFIX}/values",
+        ),
+        (
+            _set(f"{_PREFIX}/kernel", [[1.0]] * tiny.FFN_WIDTH, "float32"),
+            f"Missing: none. Unexpected: {_PREFIX}/kernel",
+        ),
+        (
+            _set(f"{_PREFIX}/gates/scaled_log_alpha", [0.0], "float32"),
+            f"Unexpected: {_PREFIX}/gates/scaled_log_alpha",
+        ),
+        (_cut(f"{_PREFIX}/values", 1), rf"`{_PREFIX}/values` has shape \(1,"),
+        (_cut(f"{_PREFIX}/values", -1), f"`{_PREFIX}/values` has shape"),
+        (
+            _set(f"{_PREFIX}/open", [0, tiny.FFN_WIDTH + 1]),
+            rf"`{_PREFIX}/open` must hold .* 0 to 32. Received: .*\[0, 33\]",
+        ),
+        (_set(f"{_PREFIX}/open", [-1, 2]), f"`{_PREFIX}/open` must hold"),
+        (_set(f"{_PREFIX}/open", [2, 2]), f"`{_PREFIX}/open` must hold"),
+        (_set(f"{_PREFIX}/open", [[1, 2]]), f"`{_PREFIX}/open` must hold"),
+        (_set(f"{_PREFIX}/open", [0, 1], "float32"), "Received: float32"),
+        (
+            lambda t: t.update({"block_0/other/open": np.zeros(2, "int32")}),
+            "Unexpected: block_0/other/open",
+        ),
+    ],
+)
+def test_packed_gates_load_strictly(half_closed_folder, change, message):
+    """Each mistake names its tensor, whatever NumPy would make of it."""
+    path = half_closed_folder / "adapter.safetensors"
+    tensors = load_file(path)
+    change(tensors)
+    save_file(tensors, path)
+    with pytest.raises(artifacts.AdapterError, match=message) as caught:
+        artifacts.load_adapter(half_closed_folder, tiny.encoder())
+    assert f"{path} does not fit the model" in str(caught.value)
+
+
+def test_all_gates_may_be_closed(tmp_path):
+    model = _half_closed_model()
+    for name, variable in model.trained_variables().items():
+        if "log_alpha" in name:
+            variable.assign(np.full(variable.shape, -1.0))
+    artifacts.save_adapter(model, tmp_path / "adapter")
+    loaded = artifacts.load_adapter(tmp_path / "adapter", tiny.encoder())
+    assert loaded.method.report(loaded.slots)["gates_exactly_zero"] == 1
 
 
 def test_gates_are_drawn_in_training_and_fixed_in_evaluation():

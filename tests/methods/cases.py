@@ -1,5 +1,7 @@
 """Every method with the options that change what it does, and its formulas."""
 
+import pytest
+
 from tests.tiny import BLOCKS
 from tests.tiny import FFN_WIDTH
 from tests.tiny import WIDTH
@@ -88,3 +90,16 @@ CASES = {
         L * D + 2 * (F + 1),
     ),
 }
+
+
+def names():
+    """Returns the names for `parametrize`; all but a method's first are slow.
+
+    For tests that take seconds a case.
+    """
+    seen, marked = set(), []
+    for name, (method, _) in CASES.items():
+        marks = [pytest.mark.slow] if type(method) in seen else []
+        seen.add(type(method))
+        marked.append(pytest.param(name, marks=marks))
+    return marked

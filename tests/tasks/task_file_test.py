@@ -50,6 +50,16 @@ def test_a_task_needs_no_code(folder, monkeypatch):
         sources.load_split(task, "test")
 
 
+def test_the_declaration_is_read_without_the_data(folder):
+    path = _write(folder, YAML)
+    (folder / "data/dev.jsonl").unlink()
+    task = load_task_file(path, check_files=False)
+    assert task.name == "tickets"
+    assert task.files["train"] == str(folder / "data/train.csv")
+    with pytest.raises(ValueError, match="does not exist"):
+        load_task_file(path)
+
+
 def test_a_regression_of_ones_own(folder):
     (folder / "r.tsv").write_text("text\tscore\nfine\t0.5\n")
     path = _write(

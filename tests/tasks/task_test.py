@@ -4,6 +4,8 @@ import dataclasses
 
 import pytest
 
+from tf_adapters import metrics
+from tf_adapters.tasks.task import HEAD_METRICS
 from tf_adapters.tasks.task import Task
 
 TASK = Task(
@@ -24,6 +26,13 @@ def test_number_of_outputs():
         TASK, labels=(), head="regression", metrics=("pearson",)
     )
     assert regression.num_outputs == 1
+
+
+def test_every_metric_suits_a_head():
+    assert {kind: set(names) for kind, names in HEAD_METRICS.items()} == {
+        "classification": set(metrics.CLASSIFICATION_METRICS),
+        "regression": set(metrics.REGRESSION_METRICS),
+    }
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,14 @@ import pytest
 import tensorflow as tf
 
 from tests import tiny
+from tf_adapters import artifacts
 from tf_adapters import config as config_lib
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.data import pipeline
 from tf_adapters.model import adapt
 from tf_adapters.training import distribution
-from tf_adapters.training.trainer import NonFiniteLossError
+from tf_adapters.training.loop import NonFiniteError
 from tf_adapters.training.trainer import Trainer
 
 HEAD = heads.Classification(("no", "yes"), dropout_rate=0.0)
@@ -199,8 +200,42 @@ def test_a_loss_that_is_not_finite_names_its_step():
     third = plan[2].indices
     bad = examples.targets.astype("float32")
     bad[third] = np.nan
-    with pytest.raises(NonFiniteLossError, match="step 3 is nan"):
+    with pytest.raises(NonFiniteError, match="loss of step 3 is nan"):
         _fit(trainer, dataclasses.replace(examples, targets=bad))
+
+
+def test_after_a_bad_gradient_the_folder_holds_the_best_adapter(
+    monkeypatch, tmp_path
+):
+    """The loss of target 9 is finite, but at the end of a square root."""
+    squared_error = heads.Regression.loss
+
+    def steep(head, targets, outputs):
+        root = tf.sqrt(tf.where(targets == 9, 0 * outputs[:, 0], 1.0))
+        return squared_error(head, targets, outputs) + root
+
+    monkeypatch.setattr(heads.Regression, "loss", steep)
+    config = _config(epochs=3, validate_every_steps=1)
+    trainer = _trainer(config, head=heads.Regression())
+    trainer.metric_names = ("pearson",)
+    examples = _examples()
+    plan = pipeline.plan_training(examples.lengths, 8, 0, 0, "grouped", 128)
+    targets = examples.targets.astype("float32")
+    targets[plan[2].indices[:1]] = 9
+    train = dataclasses.replace(examples, targets=targets)
+    folder, best = tmp_path / "adapter", []
+
+    def save(values):
+        artifacts.save_adapter(trainer.model, folder, values)
+        best[:] = tiny.values(trainer.variables)
+
+    message = "gradient of step 3 is not finite.*`.*` has norm nan.*more"
+    with pytest.raises(NonFiniteError, match=message):
+        trainer.fit(train, examples, lambda record: None, save)
+    loaded = artifacts.load_adapter(folder, tiny.encoder())
+    saved = tiny.values(loaded.trained_variables().values())
+    assert best and all(map(np.array_equal, saved, best))
+    assert all(np.isfinite(value).all() for value in saved)
 
 
 def test_bfloat16_trains_float32_adapters():

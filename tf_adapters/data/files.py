@@ -48,6 +48,14 @@ class Table:
             + "\nCorrect or remove them and run again."
         )
 
+    def raise_empty(self):
+        """Raises a `DataError` if there is nothing, not even a problem."""
+        if not self.rows and not self.problems:
+            raise DataError(
+                f"{self.origin} holds no rows: it is empty, or has a header "
+                "line and nothing else. Expected a row for each example."
+            )
+
 
 def read_file(path, text_field=None):
     """Reads a file in the format that its name says.
@@ -83,8 +91,7 @@ def read_file(path, text_field=None):
         )
     table.origin = str(path)
     table.problems += problems
-    if not table.rows and not table.problems:
-        raise DataError(f"{path} holds no rows.")
+    table.raise_empty()
     return table
 
 
@@ -109,6 +116,7 @@ def read_glue_file(path, task):
     if layout.skip_broken_lines:
         _warn_of_skipped(table)
     table.problems += problems
+    table.raise_empty()
     names = dict(zip(layout.columns, task.text_fields, strict=True))
     names[layout.label_column] = task.label_field
     table.columns = tuple(names.get(c, f"unused {c}") for c in table.columns)

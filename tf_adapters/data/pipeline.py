@@ -1,6 +1,7 @@
 """Tokenised examples -> batches, in an order that is a function of the seed."""
 
 import dataclasses
+import math
 
 import numpy as np
 import tensorflow as tf
@@ -37,10 +38,18 @@ class Examples:
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """Which examples make a batch, and how long it is padded."""
+    """Which examples make a batch, and how far it is filled up.
+
+    Attributes:
+        indices: Places in `Examples`.
+        length: Tokens of each row.
+        size: Rows that the batch is filled up to, in all batches alike, or
+            `None` for no more than `indices`.
+    """
 
     indices: np.ndarray
     length: int
+    size: int | None = None
 
 
 def tokenize(rows, text_fields, packer, targets=None):
@@ -72,7 +81,8 @@ def plan_training(lengths, batch_size, seed, epoch, batching, max_length):
 
     Args:
         lengths: Tokens of each example.
-        batch_size: Examples in a batch; the last may have fewer.
+        batch_size: Examples in a batch; the last may have fewer, and is filled
+            up where `batching` is `"fixed"`.
         seed: Integer.
         epoch: Integer.
         batching: `"grouped"`, `"random"` or `"fixed"`, see `DataConfig`.
@@ -86,20 +96,25 @@ def plan_training(lengths, batch_size, seed, epoch, batching, max_length):
     if batching == "grouped":
         batches = [batches[i] for i in generator.permutation(len(batches))]
     if batching == "fixed":
-        batches = [Batch(b.indices, max_length) for b in batches]
+        batches = _fixed(batches, max_length, batch_size)
     return batches
 
 
 def plan_evaluation(lengths, batch_size, fixed_length=None):
     """Returns batches of all examples, the longest first.
 
-    So a batch that does not fit into memory fails at once.
+    So a batch that does not fit into memory fails at once. With `fixed_length`
+    all batches have that length and `batch_size` rows.
     """
     order = np.argsort(-np.asarray(lengths), kind="stable")
     batches = _cut(order, lengths, batch_size)
     if fixed_length:
-        batches = [Batch(b.indices, fixed_length) for b in batches]
+        batches = _fixed(batches, fixed_length, batch_size)
     return batches
+
+
+def _fixed(batches, length, size):
+    return [Batch(batch.indices, length, size) for batch in batches]
 
 
 def _sort_within_groups(order, lengths, batch_size):
@@ -121,7 +136,7 @@ def _cut(order, lengths, batch_size):
 
 def padding_share(batches, lengths):
     """Returns the share of positions in `batches` that are padding."""
-    positions = sum(batch.length * len(batch.indices) for batch in batches)
+    positions = sum(b.length * (b.size or len(b.indices)) for b in batches)
     tokens = sum(int(lengths[batch.indices].sum()) for batch in batches)
     return 1 - tokens / positions if positions else 0.0
 
@@ -134,6 +149,10 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
     one over the size of the whole batch, so that sums over replicas are means
     over the batch whatever the parts' sizes.
 
+    Batches with a `size` are filled up to it with rows of weight 0, further
+    where the replicas' parts would be unequal. All shapes are then static, as
+    TPUs need them.
+
     Args:
         examples: `Examples`.
         batches: List of `Batch`.
@@ -143,41 +162,62 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
     Returns:
         Elements: `token_ids`, `padding_mask`, `segment_ids` (where there are
         any) `(part, length)` int32; `targets`; `weights` `(part,)` float32;
-        `indices` `(part,)` int32, the rows' places in `examples`.
+        `indices` `(part,)` int32, the rows' places in `examples`, or -1 where
+        a row only fills up.
     """
     parts, lengths, sizes = [], [], []
     for batch in batches:
-        pieces = np.array_split(batch.indices, num_shards)
+        pieces = np.array_split(_filled_up(batch, num_shards), num_shards)
         for shard in shards:
             parts.append(pieces[shard])
             lengths.append(batch.length)
             sizes.append(len(batch.indices))
+    static_length = batches[0].length if batches and batches[0].size else None
     plan = tf.data.Dataset.from_tensor_slices(
-        (_ragged(parts), np.array(lengths, "int64"), np.array(sizes, "float32"))
+        (
+            np.stack(parts) if static_length else _ragged(parts),
+            np.array(lengths, "int64"),
+            np.array(sizes, "float32"),
+        )
     )
     return plan.map(
         lambda indices, length, size: _features(
-            examples, indices, length, size
+            examples, indices, static_length or length, size
         ),
         num_parallel_calls=2,
         deterministic=True,
     ).prefetch(4)
 
 
-def _features(examples, indices, length, size):
-    def padded(ragged, value):
-        rows = tf.gather(ragged, indices)
-        return rows.to_tensor(value, shape=tf.stack([-1, length]))
+def _filled_up(batch, num_shards):
+    """Returns a batch's indices, -1 for each row that only fills it up."""
+    if batch.size is None:
+        return batch.indices
+    rows = num_shards * math.ceil(batch.size / num_shards)
+    fill = np.full(rows - len(batch.indices), -1)
+    return np.concatenate([batch.indices, fill]).astype("int32")
 
-    token_counts = tf.gather(examples.token_ids.row_lengths(), indices)
+
+def _features(examples, indices, length, size):
+    # What fills up is the first example: a real text, so that nothing in the
+    # model becomes infinite, which a weight of 0 would not take away.
+    places = tf.maximum(indices, 0)
+    shape = tf.stack([-1, length])
+    if isinstance(length, int):
+        shape = [indices.shape[0], length]
+
+    def padded(ragged, value):
+        return tf.gather(ragged, places).to_tensor(value, shape=shape)
+
+    token_counts = tf.gather(examples.token_ids.row_lengths(), places)
     features = {
         "token_ids": padded(examples.token_ids, examples.pad_id),
         "padding_mask": tf.sequence_mask(token_counts, length, tf.int32),
-        "weights": tf.fill(tf.shape(indices), 1 / size),
+        "weights": tf.where(indices >= 0, 1 / size, 0.0),
         "indices": indices,
     }
     if examples.segment_ids is not None:
         features["segment_ids"] = padded(examples.segment_ids, 0)
     if examples.targets is not None:
-        features["targets"] = tf.gather(examples.targets, indices)
+        features["targets"] = tf.gather(examples.targets, places)
     return features

@@ -6,6 +6,7 @@ Datasets prepared. Without `data_dir` it is TensorFlow Datasets.
 """
 
 import dataclasses
+import functools
 from pathlib import Path
 
 from tf_adapters.data import builtin
@@ -16,7 +17,7 @@ from tf_adapters.data.files import Table
 from tf_adapters.data.files import read_file
 from tf_adapters.data.files import read_glue_file
 from tf_adapters.data.rows import typed_rows
-from tf_adapters.tasks.task import nearest
+from tf_adapters.suggestions import did_you_mean
 
 _BUILTIN = "builtin:"
 _SUFFIXES = (".jsonl", ".csv", ".tsv")
@@ -41,7 +42,7 @@ def load_split(task, split, data_dir=None):
     """
     task = resolve_labels(task, data_dir)
     labels = "optional" if split.startswith("test") else "required"
-    if split in task.unlabelled_splits and _is_from_tfds(task, split, data_dir):
+    if _is_secret(task, split, data_dir):
         labels = "ignored"
     return typed_rows(_read_table(task, split, data_dir), task, labels)
 
@@ -121,21 +122,47 @@ def has_split(task, split, data_dir=None):
     return _is_from_tfds(task, split, data_dir)
 
 
+def may_have_labels(task, split, data_dir=None):
+    """Says whether a split is there and not known to lack labels.
+
+    It is not read: that of a large task would take minutes.
+    """
+    return has_split(task, split, data_dir) and not _is_secret(
+        task, split, data_dir
+    )
+
+
+def check_there(task, split, data_dir=None):
+    """Raises a `DataError` if a split is nowhere; reads nothing of it."""
+    _find_reader(task, split, data_dir)
+
+
+def _is_secret(task, split, data_dir):
+    return split in task.unlabelled_splits and _is_from_tfds(
+        task, split, data_dir
+    )
+
+
 def _read_table(task, split, data_dir):
+    return _find_reader(task, split, data_dir)()
+
+
+def _find_reader(task, split, data_dir):
+    """Returns a function that reads a split from where it was found."""
     if task.files:
         _check_known(task, split, task.files)
-        return read_file(task.files[split])
+        return functools.partial(read_file, task.files[split])
     _check_known(task, split, {"test", *task.splits, *task.unlabelled_splits})
     if task.source.startswith(_BUILTIN):
-        return _generate(task, split)
+        return functools.partial(_generate, task, split)
     if data_dir is not None:
-        return _read_folder(task, split, data_dir)
+        return _find_in_folder(task, split, data_dir)
     if not task.source:
         raise DataError(
             f"Task `{task.name}` is not in TensorFlow Datasets. Give its files "
             f"with --data_dir=<folder>, as {_layout(task, '<folder>')}."
         )
-    return tfds_source.download(task, _tfds_split(task, split))
+    return tfds_source.find_reader(task, _tfds_split(task, split))
 
 
 def _generate(task, split):
@@ -143,13 +170,13 @@ def _generate(task, split):
     return Table(f"{task.source}, split {split}", list(enumerate(rows, 1)))
 
 
-def _read_folder(task, split, data_dir):
+def _find_in_folder(task, split, data_dir):
     folder, files = _split_files(task, split, data_dir)
     for file in files:
         if file.is_file() and folder.name == task.name:
-            return read_file(file)
+            return functools.partial(read_file, file)
         if file.is_file():
-            return read_glue_file(file, task)
+            return functools.partial(read_glue_file, file, task)
     if folder:
         here = ", ".join(sorted(file.name for file in folder.iterdir()))
         raise DataError(
@@ -158,8 +185,8 @@ def _read_folder(task, split, data_dir):
         )
     if _is_from_tfds(task, split, data_dir):
         prepared = tfds_source.find_prepared(task, data_dir)
-        return tfds_source.read_prepared(
-            task, _tfds_split(task, split), prepared
+        return functools.partial(
+            tfds_source.read_prepared, task, _tfds_split(task, split), prepared
         )
     raise DataError(
         f"No data of task `{task.name}` in {data_dir}. Expected "
@@ -213,7 +240,7 @@ def _check_known(task, split, known):
     if split not in known:
         raise DataError(
             f"Task `{task.name}` has no split `{split}`."
-            f"{nearest(split, known)} Known: {', '.join(sorted(known))}."
+            f"{did_you_mean(split, known)} Known: {', '.join(sorted(known))}."
         )
 
 

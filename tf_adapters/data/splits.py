@@ -9,12 +9,30 @@ from tf_adapters.data import sampling
 from tf_adapters.data import sources
 
 
-def get_task(config):
-    """Returns the task of a configuration, with its class names."""
+def declared_task(config, check_files=False):
+    """Returns the task of a configuration as it is declared; reads no data.
+
+    Args:
+        config: `Config`; its `task` and `data` are used.
+        check_files: Whether the data files of a task file must exist.
+    """
     if config.data.task_file:
-        task = tasks.load_task_file(config.data.task_file)
-    else:
-        task = tasks.get(config.task)
+        return tasks.load_task_file(config.data.task_file, check_files)
+    return tasks.get(config.task)
+
+
+def check_there(config):
+    """Raises a `ValueError` if the training data are nowhere; reads none."""
+    task = declared_task(config, check_files=True)
+    sources.check_there(task, "train", config.data.data_dir)
+
+
+def get_task(config):
+    """Returns the task of a configuration, with its class names.
+
+    Where the task does not declare them, they are read from the training data.
+    """
+    task = declared_task(config, check_files=True)
     return sources.resolve_labels(task, config.data.data_dir)
 
 
@@ -33,7 +51,7 @@ def load_rows(config, task):
         train = sampling.subsample(train, data.max_train_examples, config.seed)
     rows = {"train": train, "validation": validation}
     # Local copies of GLUE may have labelled test rows where TFDS has none.
-    if sources.has_split(task, "test", data.data_dir):
+    if sources.may_have_labels(task, "test", data.data_dir):
         test = sources.load_split(task, "test", data.data_dir)
         if all(row["label"] is not None for row in test):
             rows["test"] = test

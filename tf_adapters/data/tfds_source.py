@@ -4,11 +4,15 @@ Left to itself, TensorFlow Datasets retries for minutes without a network. So
 the prepared files are looked for first, then a host is asked for an answer.
 """
 
+import functools
+import http.client
 import os
 from pathlib import Path
 import queue
 import socket
+import ssl
 import threading
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -60,25 +64,30 @@ def read_prepared(task, split, path):
     return _read(task, split, tfds.builder_from_directory(str(path)))
 
 
-def download(task, split):
-    """Downloads and prepares a task's data where needed, and reads a split.
+def find_reader(task, split):
+    """Returns a function that reads a split, downloaded first where needed.
 
     Args:
         task: A `Task` with a `source` in TensorFlow Datasets.
         split: Split in the words of TensorFlow Datasets, slices included.
 
     Returns:
-        A `Table`, as `read_prepared`.
+        Function without arguments that returns a `Table`, as `read_prepared`,
+        or raises a `DataError` if preparing the data failed.
 
     Raises:
-        DataError: Within ten seconds if there is no network; or if preparing
-            failed.
+        DataError: If the data are not prepared and, as is found out within
+            ten seconds, there is no network.
     """
     prepared = find_prepared(task, default_directory())
     if prepared:
-        return read_prepared(task, split, prepared)
+        return functools.partial(read_prepared, task, split, prepared)
     if not _network_answers():
         raise DataError(_no_data(task, "and no network answers"))
+    return functools.partial(_download, task, split)
+
+
+def _download(task, split):
     import tensorflow_datasets as tfds
 
     builder = tfds.builder(task.source)
@@ -110,16 +119,23 @@ def _no_data(task, reason):
 
 
 def _network_answers():
-    """Says whether a host, or the proxy in between, accepts a connection.
+    """Says whether a host can be reached, through the proxy if there is one."""
+    addresses = _addresses()
+    if not _one_answers(_ask, addresses):
+        return False
+    return addresses == _HOSTS or _one_answers(_ask_through_proxy, _HOSTS)
 
-    Looking up a name has no time limit of its own, so each host is asked in a
-    thread that is left behind.
+
+def _one_answers(ask, addresses):
+    """Says whether one of some addresses answers.
+
+    Looking up a name has no time limit of its own, so each address is asked in
+    a thread that is left behind.
     """
     answers = queue.Queue()
-    addresses = _addresses()
     for address in addresses:
         threading.Thread(
-            target=_ask, args=(address, answers), daemon=True
+            target=ask, args=(address, answers), daemon=True
         ).start()
     try:
         return any(answers.get(timeout=_TIMEOUT_SECONDS) for _ in addresses)
@@ -144,6 +160,22 @@ def _ask(address, answers):
         answers.put(False)
 
 
+def _ask_through_proxy(address, answers):
+    """Asks for a page: a proxy may answer and yet let nothing through."""
+    request = urllib.request.Request(f"https://{address[0]}/", method="HEAD")
+    try:
+        opener = urllib.request.build_opener()
+        opener.open(request, timeout=_TIMEOUT_SECONDS).close()
+        answers.put(True)
+    except urllib.error.HTTPError:
+        answers.put(True)  # The host's own: through the proxy there is a way.
+    except urllib.error.URLError as error:
+        # Likewise; which certificates hold is the download's business.
+        answers.put(isinstance(error.reason, ssl.SSLError))
+    except (OSError, http.client.HTTPException):
+        answers.put(False)
+
+
 def _read(task, split, builder):
     import tensorflow_datasets as tfds
 
@@ -154,7 +186,9 @@ def _read(task, split, builder):
         row = {field: example[field].decode() for field in task.text_fields}
         row[task.label_field] = _label(example[task.label_field], names)
         rows.append((number, row))
-    return Table(f"{task.source}, split {split}", rows)
+    table = Table(f"{task.source}, split {split}", rows)
+    table.raise_empty()
+    return table
 
 
 def _label(value, names):

@@ -14,7 +14,7 @@ import shutil
 
 import tensorflow as tf
 
-from tf_adapters import tasks
+from tf_adapters.data import splits
 from tf_adapters.data.packing import TextPacker
 from tf_adapters.export import serving
 
@@ -38,11 +38,7 @@ def export_run(config, model_dir):
     from tf_adapters.training import experiment
 
     # The class names come from the adapter, so no data is needed.
-    task = (
-        tasks.load_task_file(config.data.task_file)
-        if config.data.task_file
-        else tasks.get(config.task)
-    )
+    task = splits.declared_task(config)
     run = experiment.Experiment(
         dataclasses.replace(config, distribution_strategy="one_device"),
         task,

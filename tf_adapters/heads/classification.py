@@ -1,6 +1,7 @@
 """One class for each text."""
 
 import dataclasses
+import numbers
 
 from keras import ops
 import numpy as np
@@ -41,8 +42,26 @@ class Classification:
         )
 
     def targets(self, rows):
-        """Returns the class ids of rows, `(len(rows),)` int32."""
-        return np.array([row["label"] for row in rows], "int32")
+        """Returns the class ids of rows, `(len(rows),)` int32.
+
+        Raises:
+            ValueError: If a row has no label or one that is no class id; names
+                the row.
+        """
+        return np.array(
+            [self._class_id(i, row["label"]) for i, row in enumerate(rows)],
+            "int32",
+        )
+
+    def _class_id(self, place, label):
+        is_id = isinstance(label, numbers.Integral)
+        if not is_id or not 0 <= label < len(self.labels):
+            raise ValueError(
+                f"Row {place} (the first is 0) has the label {label!r}; "
+                f"expected a class id from 0 to {len(self.labels) - 1}: "
+                f"{', '.join(self.labels)}. Leave out rows without a label."
+            )
+        return label
 
     def loss(self, targets, outputs):
         """Returns the cross-entropy of each example, `(batch,)`."""

@@ -1,6 +1,8 @@
 """One number for each text."""
 
 import dataclasses
+import math
+import numbers
 
 from keras import ops
 import numpy as np
@@ -29,8 +31,15 @@ class Regression:
         return LinearHead(1, self.reads, self.dropout_rate, name="head")
 
     def targets(self, rows):
-        """Returns the numbers of rows, `(len(rows),)` float32."""
-        return np.array([row["label"] for row in rows], "float32")
+        """Returns the numbers of rows, `(len(rows),)` float32.
+
+        Raises:
+            ValueError: If a row has no label or one that is no finite number;
+                names the row.
+        """
+        return np.array(
+            [_number(i, row["label"]) for i, row in enumerate(rows)], "float32"
+        )
 
     def loss(self, targets, outputs):
         """Returns the squared error of each example, `(batch,)`."""
@@ -46,3 +55,12 @@ class Regression:
             {"score": round(float(score), 6)}
             for score in self.predictions(outputs)
         ]
+
+
+def _number(place, label):
+    if not isinstance(label, numbers.Real) or not math.isfinite(label):
+        raise ValueError(
+            f"Row {place} (the first is 0) has the label {label!r}; expected a "
+            "finite number. Leave out rows without a label."
+        )
+    return label

@@ -2,11 +2,9 @@
 
 import math
 
-import keras
 from keras import ops
 
 
-@keras.saving.register_keras_serializable("tf_adapters")
 def gelu(x):
     """Gaussian error linear unit in its exact form, `x Phi(x)`.
 
@@ -16,7 +14,6 @@ def gelu(x):
     return (ops.erf(x * math.sqrt(0.5)) + 1) * 0.5 * x
 
 
-@keras.saving.register_keras_serializable("tf_adapters")
 def gelu_tanh(x):
     """GELU in the tanh form of BERT's and Houlsby's code (`gelu_new`)."""
     return ops.gelu(x, approximate=True)

@@ -15,7 +15,6 @@ and, where it needs them,
 """
 
 import dataclasses
-import difflib
 
 from tf_adapters.methods.adapter_bias import AdapterBias
 from tf_adapters.methods.baselines import BitFit
@@ -25,6 +24,7 @@ from tf_adapters.methods.baselines import LayerNorm
 from tf_adapters.methods.baselines import TopLayers
 from tf_adapters.methods.houlsby import Houlsby
 from tf_adapters.methods.pfeiffer import Pfeiffer
+from tf_adapters.suggestions import did_you_mean
 
 METHODS = {
     "full": Full,
@@ -54,22 +54,17 @@ def from_config(config):
     name = options.pop("name")
     if name not in METHODS:
         raise ValueError(
-            f"Unknown method `{name}`. {_nearest(name, METHODS)}Known methods: "
-            f"{', '.join(METHODS)}"
+            f"Unknown method `{name}`.{did_you_mean(name, METHODS)} Known "
+            f"methods: {', '.join(METHODS)}"
         )
     known = {field.name for field in dataclasses.fields(METHODS[name])}
     for key in options:
         if key not in known:
             raise ValueError(
-                f"Method `{name}` has no parameter `{key}`. "
-                f"{_nearest(key, known)}Its parameters: "
+                f"Method `{name}` has no parameter `{key}`."
+                f"{did_you_mean(key, known)} Its parameters: "
                 f"{', '.join(sorted(known)) or 'none'}"
             )
     if "leave_out" in options:
         options["leave_out"] = tuple(options["leave_out"])
     return METHODS[name](**options)
-
-
-def _nearest(name, known):
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"Did you mean `{close[0]}`? " if close else ""

@@ -7,8 +7,8 @@ import numpy as np
 
 from tf_adapters.layers.adapter_bias import TokenWeight
 from tf_adapters.layers.adapter_bias import Vector
-from tf_adapters.layers.hard_concrete import HardConcreteGates
 from tf_adapters.methods import bottlenecks
+from tf_adapters.methods import gate_packing
 
 NORMS = ("none", "ffn", "block", "ffn_and_embedding")
 INPUTS = ("intermediate", "residual")
@@ -151,58 +151,12 @@ class AdapterBias:
         }
 
     def pack(self, tensors):
-        """Returns tensors for saving: only weights whose gates are not zero.
-
-        For each gated layer, `open` holds the places of these weights and
-        `values` their products with their gates; the rest is zero exactly.
-        """
-        packed = dict(tensors)
-        for name in [n for n in tensors if n.endswith(_GATES)]:
-            prefix = name.removesuffix(_GATES)
-            log_alpha = packed.pop(name)
-            kernel = packed.pop(f"{prefix}/kernel")
-            bias = packed.pop(f"{prefix}/bias")
-            gates = self._make_gates(log_alpha)
-            weights = np.concatenate([kernel[:, 0], bias]) * gates
-            (places,) = np.nonzero(gates)
-            packed[f"{prefix}/open"] = places.astype("int32")
-            packed[f"{prefix}/values"] = weights[places]
-        return packed
-
-    def _make_gates(self, scaled_log_alpha):
-        gates = HardConcreteGates(
-            scaled_log_alpha.shape, **self._gate_options()
-        )
-        gates.build()
-        gates.scaled_log_alpha.assign(scaled_log_alpha)
-        return np.asarray(gates.call())
+        """Returns tensors for saving: only weights whose gates are not zero."""
+        return gate_packing.pack(tensors, self._gate_options())
 
     def unpack(self, tensors, shapes):
-        """Returns the tensors that `pack` made smaller; gates are 0 or 1.
-
-        Args:
-            tensors: Dict from name to array.
-            shapes: Dict from name to shape of the model's variables.
-        """
-        unpacked = dict(tensors)
-        for name in [n for n in shapes if n.endswith(_GATES)]:
-            prefix = name.removesuffix(_GATES)
-            if f"{prefix}/open" not in unpacked:
-                continue
-            places = unpacked.pop(f"{prefix}/open")
-            weights = np.zeros(shapes[name], "float32")
-            log_alpha = np.full(shapes[name], -_CERTAIN, "float32")
-            weights[places] = unpacked.pop(f"{prefix}/values")
-            log_alpha[places] = _CERTAIN
-            unpacked[name] = log_alpha / self.gate_learning_rate_multiplier
-            unpacked[f"{prefix}/kernel"] = weights[:-1, None]
-            unpacked[f"{prefix}/bias"] = weights[-1:]
-        return unpacked
-
-
-_GATES = "/gates/scaled_log_alpha"
-# A logit at which the deterministic gate is exactly 1, and below 0 exactly 0.
-_CERTAIN = 20.0
+        """Returns the tensors that `pack` made smaller; gates are 0 or 1."""
+        return gate_packing.unpack(tensors, shapes, self._gate_options())
 
 
 def _gates(slots):
@@ -215,7 +169,6 @@ def _gates(slots):
     return list(found.values())
 
 
-@keras.saving.register_keras_serializable("tf_adapters")
 class Shift(keras.layers.Layer):
     """Slot `x + alpha(token) v`; its probe is `alpha`.
 

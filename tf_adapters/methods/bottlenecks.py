@@ -1,4 +1,41 @@
-"""What Houlsby's and Pfeiffer's adapters share: how wide, and which blocks."""
+"""What Houlsby's and Pfeiffer's adapters share: the slot, its width, blocks."""
+
+import keras
+
+from tf_adapters.layers.bottleneck import Bottleneck
+
+
+class BottleneckSlot(keras.layers.Layer):
+    """Slot `x + delta(reads(x, context))`: a bottleneck on what a method reads.
+
+    Args:
+        reads: Function of `x` and its `Context` that returns what the
+            bottleneck reads, of the shape of `x`.
+        units, activation, initialization, init_stddev: See `Bottleneck`.
+
+    Call arguments:
+        x: `(batch, tokens, width)` sublayer output, after its dropout.
+        context: `Context`.
+
+    Returns:
+        The sum, of the shape of `x`, and no probes.
+    """
+
+    def __init__(
+        self, reads, units, activation, initialization, init_stddev, **kwargs
+    ):
+        super().__init__(autocast=False, **kwargs)
+        self.reads = reads
+        self.delta = Bottleneck(
+            units, activation, initialization, init_stddev, name="delta"
+        )
+
+    def build(self, x_shape):
+        if not self.delta.built:
+            self.delta.build(x_shape)
+
+    def call(self, x, context=None, training=None):
+        return x + self.delta(self.reads(x, context)), {}
 
 
 def width_of_bottleneck(method, width):

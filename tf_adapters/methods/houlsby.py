@@ -2,9 +2,6 @@
 
 import dataclasses
 
-import keras
-
-from tf_adapters.layers.bottleneck import Bottleneck
 from tf_adapters.methods import bottlenecks
 
 
@@ -39,7 +36,9 @@ class Houlsby:
         options = bottlenecks.layer_options(self, width)
         return [
             {
-                place: SerialAdapter(name=f"block_{i}_{place}", **options)
+                place: bottlenecks.BottleneckSlot(
+                    sublayer_output, name=f"block_{i}_{place}", **options
+                )
                 for place in ("after_attention", "after_ffn")
                 if kept
             }
@@ -51,32 +50,6 @@ class Houlsby:
         return encoder.norm_variables() if self.train_layer_norms else []
 
 
-@keras.saving.register_keras_serializable("tf_adapters")
-class SerialAdapter(keras.layers.Layer):
-    """Slot `x + delta(x)`: before the residual and the norm.
-
-    Args:
-        units, activation, initialization, init_stddev: See `Bottleneck`.
-
-    Call arguments:
-        x: `(batch, tokens, width)` sublayer output, after its dropout.
-        context: `Context`; not used.
-
-    Returns:
-        `(x + delta(x), {})`: same shape as `x`, and no probes.
-    """
-
-    def __init__(
-        self, units, activation, initialization, init_stddev, **kwargs
-    ):
-        super().__init__(autocast=False, **kwargs)
-        self.delta = Bottleneck(
-            units, activation, initialization, init_stddev, name="delta"
-        )
-
-    def build(self, x_shape):
-        if not self.delta.built:
-            self.delta.build(x_shape)
-
-    def call(self, x, context=None, training=None):
-        return x + self.delta(x), {}
+def sublayer_output(x, context):
+    """Returns `x`: the adapter comes before the residual and the norm."""
+    return x

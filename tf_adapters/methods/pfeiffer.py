@@ -2,9 +2,6 @@
 
 import dataclasses
 
-import keras
-
-from tf_adapters.layers.bottleneck import Bottleneck
 from tf_adapters.methods import bottlenecks
 
 
@@ -37,7 +34,11 @@ class Pfeiffer:
         """Returns one dict of slot layers for each block."""
         options = bottlenecks.layer_options(self, width)
         return [
-            {"after_ffn": NormedAdapter(name=f"block_{i}_after_ffn", **options)}
+            {
+                "after_ffn": bottlenecks.BottleneckSlot(
+                    normed_output, name=f"block_{i}_after_ffn", **options
+                )
+            }
             if kept
             else {}
             for i, kept in enumerate(bottlenecks.kept_blocks(self, num_blocks))
@@ -48,32 +49,6 @@ class Pfeiffer:
         return []
 
 
-@keras.saving.register_keras_serializable("tf_adapters")
-class NormedAdapter(keras.layers.Layer):
-    """Slot `x + delta(norm(x + residual))`.
-
-    Args:
-        units, activation, initialization, init_stddev: See `Bottleneck`.
-
-    Call arguments:
-        x: `(batch, tokens, width)` sublayer output, after its dropout.
-        context: `Context` with `residual` and `norm`.
-
-    Returns:
-        The sum, of the shape of `x`, and no probes.
-    """
-
-    def __init__(
-        self, units, activation, initialization, init_stddev, **kwargs
-    ):
-        super().__init__(autocast=False, **kwargs)
-        self.delta = Bottleneck(
-            units, activation, initialization, init_stddev, name="delta"
-        )
-
-    def build(self, x_shape):
-        if not self.delta.built:
-            self.delta.build(x_shape)
-
-    def call(self, x, context=None, training=None):
-        return x + self.delta(context.norm(x + context.residual)), {}
+def normed_output(x, context):
+    """Returns `norm(x + residual)`, what the block would put out without us."""
+    return context.norm(x + context.residual)

@@ -1,5 +1,6 @@
 """Every task the library knows, as data. A new task is a new entry."""
 
+from tf_adapters.suggestions import did_you_mean
 from tf_adapters.tasks.argument import ARGUMENT
 from tf_adapters.tasks.builtin import BUILTIN
 from tf_adapters.tasks.glue import GLUE
@@ -7,7 +8,6 @@ from tf_adapters.tasks.houlsby_extra import HOULSBY_EXTRA
 from tf_adapters.tasks.inference import INFERENCE
 from tf_adapters.tasks.tae import TAE
 from tf_adapters.tasks.task import Task
-from tf_adapters.tasks.task import nearest
 from tf_adapters.tasks.task_file import load_task_file
 
 TASKS = {
@@ -37,7 +37,7 @@ def get(name):
     if name in TASKS:
         return TASKS[name]
     raise ValueError(
-        f"Unknown task `{name}`.{nearest(name, TASKS)} Known tasks: "
+        f"Unknown task `{name}`.{did_you_mean(name, TASKS)} Known tasks: "
         f"{', '.join(sorted(TASKS))}. A task of your own needs no code: "
         "describe it in a YAML file and give that with --task_file."
     )

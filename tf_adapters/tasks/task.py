@@ -1,20 +1,15 @@
 """What a task is: a few facts as data, and no code."""
 
 import dataclasses
-import difflib
 
-from tf_adapters import metrics
+from tf_adapters.suggestions import did_you_mean
 
+# Names in `metrics.METRICS`, by the kind of output that they suit. Written out,
+# so that to look a task up needs no SciPy.
 HEAD_METRICS = {
-    "classification": metrics.CLASSIFICATION_METRICS,
-    "regression": metrics.REGRESSION_METRICS,
+    "classification": ("accuracy", "f1", "micro_f1", "macro_f1", "matthews"),
+    "regression": ("pearson", "spearman"),
 }
-
-
-def nearest(name, known):
-    """Returns ` Did you mean ...?` for the known name closest to `name`."""
-    close = difflib.get_close_matches(str(name), known, n=1)
-    return f" Did you mean `{close[0]}`?" if close else ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +119,7 @@ class Task:
             raise ValueError(
                 f"Unknown head of task `{self.name}`. Expected one of "
                 f"{sorted(HEAD_METRICS)}. Received: head={self.head!r}."
-                + nearest(self.head, HEAD_METRICS)
+                + did_you_mean(self.head, HEAD_METRICS)
             )
         if self.head == "regression" and self.labels:
             raise ValueError(
@@ -145,7 +140,7 @@ class Task:
                 f"Task `{self.name}` needs one metric or more out of "
                 f"{sorted(known)}, which suit {self.head}. Received: "
                 f"metrics={self.metrics}."
-                + "".join(nearest(name, known) for name in unknown)
+                + "".join(did_you_mean(name, known) for name in unknown)
             )
         if "f1" in self.metrics and len(self.labels) != 2:
             raise ValueError(

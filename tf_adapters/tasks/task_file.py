@@ -13,9 +13,9 @@ from pathlib import Path
 
 import yaml
 
+from tf_adapters.suggestions import did_you_mean
 from tf_adapters.tasks.task import HEAD_METRICS
 from tf_adapters.tasks.task import Task
-from tf_adapters.tasks.task import nearest
 
 _REQUIRED = ("name", "text_fields", "files")
 _OPTIONAL = ("labels", "head", "metrics", "label_field", "label_range", "cite")
@@ -27,13 +27,14 @@ _DEFAULT_METRICS = {
 }
 
 
-def load_task_file(path):
+def load_task_file(path, check_files=True):
     """Reads a task of one's own.
 
     Args:
         path: YAML file with the keys `name`, `text_fields`, `labels` (class
             names in order; none for regression), `head`, `metrics`, `files`
             and, by choice, `label_field`, `label_range` and `cite`.
+        check_files: Whether the data files must exist. Defaults to `True`.
 
     Returns:
         A `Task` whose `files` are absolute paths.
@@ -50,7 +51,7 @@ def load_task_file(path):
         raise ValueError(
             f"Task file `{path}`: unknown `head`. Expected one of "
             f"{sorted(HEAD_METRICS)}. Received: {head!r}."
-            + nearest(head, HEAD_METRICS)
+            + did_you_mean(head, HEAD_METRICS)
         )
     labels = _strings(path, "labels", entries.get("labels", []))
     if head == "classification" and not labels:
@@ -59,7 +60,9 @@ def load_task_file(path):
             "of its class names in the order of their ids."
         )
     metrics = entries.get("metrics", _DEFAULT_METRICS[head])
-    files = _find_files(path, entries["files"])
+    files = _absolute_files(path, entries["files"])
+    if check_files:
+        _check_there(path, files)
     return Task(
         name=_string(path, "name", entries["name"]),
         source="",
@@ -101,7 +104,7 @@ def _check_keys(path, what, entries, known, required):
     if unknown:
         raise ValueError(
             f"Task file `{path}` has the unknown {what} `{unknown[0]}`."
-            f"{nearest(unknown[0], known)} Known: {', '.join(known)}."
+            f"{did_you_mean(unknown[0], known)} Known: {', '.join(known)}."
         )
     missing = [key for key in required if key not in entries]
     if missing:
@@ -143,21 +146,25 @@ def _range(path, value):
     return float(value[0]), float(value[1])
 
 
-def _find_files(path, files):
+def _absolute_files(path, files):
     if not isinstance(files, dict):
         raise ValueError(
             f"Task file `{path}`: `files` must map train, validation and, by "
             f"choice, test to a file each. Received: {files!r}"
         )
     _check_keys(path, "split", files, _SPLITS, ("train", "validation"))
-    found = {}
-    for split, file in files.items():
-        found[split] = str(
+    return {
+        split: str(
             (path.parent / _string(path, f"files.{split}", file)).resolve()
         )
-        if not Path(found[split]).is_file():
+        for split, file in files.items()
+    }
+
+
+def _check_there(path, files):
+    for split, file in files.items():
+        if not Path(file).is_file():
             raise ValueError(
                 f"Task file `{path}`: the file of split `{split}` does not "
-                f"exist. Looked for: {found[split]}"
+                f"exist. Looked for: {file}"
             )
-    return found

@@ -1,25 +1,17 @@
-"""One training loop for every method and strategy."""
+"""One train step and one eval step for every method and strategy."""
 
 import collections
 from concurrent import futures
 import dataclasses
-import time
 
 import numpy as np
 import tensorflow as tf
-import tqdm
 
 from tf_adapters import metrics
 from tf_adapters.data import pipeline
 from tf_adapters.layers.random import Seeds
+from tf_adapters.training.loop import Loop
 from tf_adapters.training.optimizers import make_optimizer
-
-# Losses are looked at this often: reading one waits for the device.
-_STEPS_BETWEEN_CHECKS = 20
-
-
-class NonFiniteLossError(RuntimeError):
-    """The loss became NaN or infinite."""
 
 
 class Trainer:
@@ -58,13 +50,15 @@ class Trainer:
         Returns:
             Dict with `validation` (metrics of the best weights), `best_step`,
             `mean_metric` over validations, `steps`, `examples`, `seconds` spent
-            in training steps, and `padding_share`.
+            in training steps, `examples_per_second` from the second step on
+            (the first one, which builds the graph, counts only where there is
+            no other), and `padding_share` of the batches that were run.
 
         Raises:
-            NonFiniteLossError: If the loss is not finite; names the step.
+            NonFiniteError: If a loss or a gradient is not finite; names the
+                step and the variable. No weights were saved since.
         """
-        loop = _Loop(self, train, validation, log, save_best)
-        return loop.run()
+        return Loop(self, train, validation, log, save_best).run()
 
     def evaluate(self, examples):
         """Returns the metrics of all of `examples`."""
@@ -86,8 +80,10 @@ class Trainer:
         for outputs, indices in self.eval_steps(examples, batches):
             rows.append(self._gathered(outputs))
             places.append(self._gathered(indices))
-        order = np.argsort(np.concatenate(places), kind="stable")
-        return np.concatenate(rows)[order]
+        places = np.concatenate(places)
+        order = np.argsort(places, kind="stable")
+        # Rows that only fill a batch up are in the place -1.
+        return np.concatenate(rows)[order[places[order] >= 0]]
 
     def eval_steps(self, examples, batches):
         """Yields outputs and places of the examples of each batch, in order.
@@ -211,141 +207,3 @@ def _map_in_order(function, items, at_once):
 
 def _without(features, names):
     return {key: v for key, v in features.items() if key not in names}
-
-
-class _Loop:
-    """The state of one call of `Trainer.fit`."""
-
-    def __init__(self, trainer, train, validation, log, save_best):
-        self.trainer = trainer
-        self.settings = trainer.config.train
-        self.train = train
-        self.validation = validation
-        self.log = log
-        self.save_best = save_best
-        self.plans = [self._plan(e) for e in range(self.settings.epochs)]
-        self.total_steps = sum(len(plan) for plan in self.plans)
-        self.step = 0
-        self.examples = 0
-        self.seconds = 0.0
-        self.pending = []
-        self.history = []
-        self.best = None
-        self.best_weights = None
-
-    def _plan(self, epoch):
-        config = self.trainer.config
-        return pipeline.plan_training(
-            self.train.lengths,
-            config.train.batch_size,
-            config.seed,
-            epoch,
-            config.data.batching,
-            config.data.max_length,
-        )
-
-    def run(self):
-        self.trainer.prepare_training(self.total_steps)
-        with tqdm.tqdm(
-            total=sum(len(b.indices) for plan in self.plans for b in plan),
-            unit="ex",
-            desc="building the graph",
-            dynamic_ncols=True,
-        ) as self.bar:
-            for epoch, plan in enumerate(self.plans):
-                self._run_epoch(epoch, plan)
-                if self._stops_early():
-                    break
-        variables = self.trainer.variables
-        for variable, value in zip(variables, self.best_weights, strict=True):
-            variable.assign(value)
-        return self._summary()
-
-    def _summary(self):
-        name = self.trainer.metric_names[0]
-        return {
-            "validation": self.best["validation"],
-            "best_step": self.best["step"],
-            "mean_metric": float(
-                np.mean([entry["validation"][name] for entry in self.history])
-            ),
-            "steps": self.step,
-            "examples": self.examples,
-            "seconds": round(self.seconds, 3),
-            "padding_share": round(
-                pipeline.padding_share(
-                    [b for plan in self.plans for b in plan], self.train.lengths
-                ),
-                4,
-            ),
-        }
-
-    def _run_epoch(self, epoch, plan):
-        every = self.settings.validate_every_steps
-        started = time.perf_counter()
-        steps = self.trainer.train_steps(self.train, plan)
-        for batch, (loss, norms) in zip(plan, steps, strict=True):
-            self.step += 1
-            self.examples += len(batch.indices)
-            self.pending.append((self.step, loss))
-            self.bar.update(len(batch.indices))
-            last = batch is plan[-1]
-            if self.step % _STEPS_BETWEEN_CHECKS == 0 or last or self.step == 1:
-                self._check(epoch)
-            if last or (every and self.step % every == 0):
-                self._check(epoch)
-                self.seconds += time.perf_counter() - started
-                self._validate(epoch, norms)
-                started = time.perf_counter()
-                if self._stops_early():
-                    return
-
-    def _check(self, epoch):
-        """Reads the losses since the last check, and stops at a bad one."""
-        if not self.pending:
-            return
-        losses = [(step, float(loss)) for step, loss in self.pending]
-        self.pending = []
-        for step, loss in losses:
-            if not np.isfinite(loss):
-                raise NonFiniteLossError(
-                    f"The loss of step {step} is {loss}. Steps before it were "
-                    "finite. Lower --learning_rate, or look at the examples of "
-                    f"that step (epoch {epoch}, seed "
-                    f"{self.trainer.config.seed})."
-                )
-        mean = float(np.mean([loss for _, loss in losses]))
-        self.log(
-            {
-                "step": self.step,
-                "epoch": epoch,
-                "loss": round(mean, 6),
-                "learning_rate": float(self.trainer.optimizer.learning_rate),
-                "examples": self.examples,
-            }
-        )
-        self.bar.set_description(f"epoch {epoch + 1}, loss {mean:.3f}")
-
-    def _validate(self, epoch, norms):
-        values = self.trainer.evaluate(self.validation)
-        entry = {"step": self.step, "epoch": epoch, "validation": values}
-        if self.settings.log_gradient_norms:
-            names = self.trainer.model.trained_variables()
-            entry["gradient_norms"] = dict(
-                zip(names, map(float, norms.numpy()), strict=True)
-            )
-        self.log(entry)
-        self.history.append(entry)
-        name = self.trainer.metric_names[0]
-        self.bar.set_postfix({name: f"{values[name]:.3f}"})
-        if self.best is None or values[name] > self.best["validation"][name]:
-            self.best = entry
-            self.best_weights = [v.numpy() for v in self.trainer.variables]
-            self.save_best(values)
-
-    def _stops_early(self):
-        patience = self.settings.early_stopping_patience
-        if patience is None or self.best is None:
-            return False
-        since_best = len(self.history) - 1 - self.history.index(self.best)
-        return since_best >= patience

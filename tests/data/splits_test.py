@@ -1,0 +1,90 @@
+"""What a configuration reads of a task's data, and what it leaves unread."""
+
+import dataclasses
+import json
+
+import pytest
+
+from tf_adapters import config as config_lib
+from tf_adapters.data import sources
+from tf_adapters.data import splits
+from tf_adapters.data import tfds_source
+from tf_adapters.data.files import Table
+from tf_adapters.tasks import get
+
+MNLI = [
+    (i, {"premise": f"a {i}", "hypothesis": "b", "label": "neutral"})
+    for i in range(6)
+]
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """Stands for prepared sets of TensorFlow Datasets; lists what is read."""
+    names = []
+
+    def find_reader(task, split):
+        def reader():
+            names.append(split)
+            return Table(split, list(MNLI))
+
+        return reader
+
+    monkeypatch.setattr(tfds_source, "find_reader", find_reader)
+    return names
+
+
+def _config(**settings):
+    return config_lib.combine({"task": "mnli"}, settings)
+
+
+def test_an_unlabelled_test_set_is_not_read(read):
+    config = _config()
+    rows = splits.load_rows(config, get("mnli"))
+    assert set(rows) == {"train", "validation"}
+    assert read == ["train", "validation_matched"]
+
+
+def test_a_labelled_test_set_is_read(read):
+    task = dataclasses.replace(
+        get("mnli"),
+        splits={**get("mnli").splits, "test": "test"},
+        unlabelled_splits={},
+    )
+    rows = splits.load_rows(_config(), task)
+    assert len(rows["test"]) == 6 and read[-1] == "test"
+
+
+def test_a_local_test_file_may_be_labelled_where_the_public_one_is_not(
+    tmp_path,
+):
+    (tmp_path / "mnli").mkdir()
+    lines = "".join(json.dumps(row) + "\n" for _, row in MNLI)
+    for split in ("train", "dev", "test"):
+        (tmp_path / "mnli" / f"{split}.jsonl").write_text(lines)
+    config = _config(data={"data_dir": str(tmp_path)})
+    assert set(splits.load_rows(config, get("mnli"))) == {
+        "train",
+        "validation",
+        "test",
+    }
+
+
+def test_whether_data_are_there_is_said_without_reading(read, tmp_path):
+    splits.check_there(_config())
+    assert not read
+    with pytest.raises(sources.DataError, match="No data of task `mnli` in"):
+        splits.check_there(_config(data={"data_dir": str(tmp_path)}))
+
+
+def test_a_declared_task_needs_no_data(tmp_path):
+    (tmp_path / "mine.yaml").write_text(
+        "name: tickets\ntext_fields: [text]\nlabels: [bug, other]\n"
+        "files: {train: gone.csv, validation: gone.csv}\n"
+    )
+    layer = {"data": {"task_file": str(tmp_path / "mine.yaml")}}
+    config = config_lib.combine(layer)
+    assert splits.declared_task(config).labels == ("bug", "other")
+    for function in (splits.check_there, splits.get_task):
+        with pytest.raises(ValueError, match="`train` does not exist"):
+            function(config)

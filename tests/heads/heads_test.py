@@ -1,0 +1,19 @@
+"""Heads by their names."""
+
+import pytest
+
+from tf_adapters import heads
+from tf_adapters import tasks
+
+
+@pytest.mark.parametrize("name", ["sst2", "mnli", "stsb"])
+def test_a_task_has_its_head(name):
+    task = tasks.get(name)
+    head = heads.for_task(task)
+    assert heads.to_config(head)["name"] == task.head
+    assert tuple(getattr(head, "labels", ())) == tuple(task.labels)
+
+
+def test_unknown_heads_are_refused():
+    with pytest.raises(ValueError, match="`tagger`.*classification"):
+        heads.from_config({"name": "tagger"})

@@ -1,0 +1,55 @@
+"""Squared errors, predictions and decoding against NumPy."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tf_adapters import heads
+
+HEAD = heads.Regression()
+OUTPUTS = np.array([[2.5], [0.0], [-1.25]], "float32")
+
+
+def test_loss_is_the_squared_error_of_each_example():
+    targets = np.array([2.0, 3.0, -1.25])
+    expected = (OUTPUTS[:, 0] - targets) ** 2
+    losses = HEAD.loss(targets, OUTPUTS)
+    assert losses.shape == (3,) and expected[1] == 9
+    np.testing.assert_allclose(losses, expected, rtol=1e-6)
+
+
+def test_predictions_and_decoding_are_the_numbers():
+    np.testing.assert_array_equal(HEAD.predictions(OUTPUTS), [2.5, 0, -1.25])
+    decoded = json.loads(json.dumps(HEAD.decode(OUTPUTS)))
+    assert decoded == [{"score": 2.5}, {"score": 0.0}, {"score": -1.25}]
+
+
+def test_targets_are_numbers():
+    targets = HEAD.targets([{"label": 2}, {"label": np.float64(0.5)}])
+    np.testing.assert_array_equal(targets, [2, 0.5])
+    assert targets.dtype == "float32"
+
+
+@pytest.mark.parametrize("label", [None, float("nan"), float("inf"), "3"])
+def test_a_row_without_a_number_is_named(label):
+    rows = [{"label": 0.0}, {"label": label}]
+    with pytest.raises(ValueError, match="Row 1 .*expected a finite number"):
+        HEAD.targets(rows)
+
+
+def test_there_is_one_output():
+    layer = heads.Regression(reads="pooled_output").make_layer()
+    layer.build(4)
+    assert layer.kernel.shape == (4, 1) and layer.reads == "pooled_output"
+
+
+def test_config_round_trip_through_json():
+    head = heads.Regression(reads="pooled_output", dropout_rate=0.25)
+    config = json.loads(json.dumps(heads.to_config(head)))
+    assert heads.from_config(config) == head != HEAD
+
+
+def test_what_no_head_can_read_is_refused():
+    with pytest.raises(ValueError, match="reads=all"):
+        heads.Regression(reads="all")

@@ -1,0 +1,94 @@
+"""One replica = two, for every method: same losses, same final weights.
+
+Steps run without a graph here, which would take minutes to build for all;
+`tests/training/trainer_test.py` has three methods in graphs.
+"""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import tiny
+from tests.methods import cases
+from tf_adapters import config as config_lib
+from tf_adapters import heads
+from tf_adapters.data import pipeline
+from tf_adapters.model import adapt
+from tf_adapters.training import distribution
+from tf_adapters.training.trainer import Trainer
+
+HEAD = heads.Classification(("no", "yes", "maybe"), dropout_rate=0.0)
+STEPS = 2
+CONFIG = config_lib.resolve(
+    {
+        "task": "toy",
+        "method": "houlsby",  # Of the settings only those of training count.
+        "train": {"batch_size": 5, "learning_rate": 1e-2, "clip_norm": 0.5},
+    }
+)
+
+
+class _SameDraws(Trainer):
+    """Draws the same gates on every replica, so that two can equal one."""
+
+    def dropout_seed(self, replica):
+        step = tf.cast(self.optimizer.iterations.value, tf.int32)
+        return tf.stack([7, 1024 * step])
+
+
+def _examples():
+    generator = np.random.default_rng(0)
+    rows = [
+        generator.integers(1, tiny.VOCABULARY, length)
+        for length in (3, 4, 3, 5, 4, 3, 5, 4, 3, 4)
+    ]
+    return pipeline.Examples(
+        pipeline._ragged(rows),
+        pipeline._ragged([0 * row for row in rows]),
+        np.array([0, 1, 2, 1, 0, 2, 2, 1, 0, 0], "int32"),
+        pad_id=0,
+    )
+
+
+def _train(method, strategy_name):
+    """Returns the losses, and the trained weights before and after."""
+    strategy = distribution.make_strategy(strategy_name)
+    with strategy.scope():
+        model = adapt(tiny.encoder(), method, HEAD)
+        # Small gradients would be mostly noise, which Adam makes large.
+        tiny.randomize(model.trained_variables().values())
+    trainer = _SameDraws(model, strategy, CONFIG, ("accuracy",))
+    trainer.prepare_training(STEPS)
+    before = tiny.values(trainer.variables)
+    examples = _examples()
+    # Five examples do not divide by two.
+    plan = pipeline.plan_evaluation(examples.lengths, 5)
+    losses = [
+        float(trainer._train_on_replicas(features)[0])
+        for features in trainer._distribute(examples, plan)
+    ]
+    assert len(losses) == STEPS
+    return losses, before, tiny.values(trainer.variables), trainer.variables
+
+
+@pytest.mark.parametrize("name", cases.names())
+def test_two_replicas_equal_one(name):
+    method = cases.CASES[name][0]
+    losses, before, after, variables = _train(method, "one_device")
+    others, start, end, _ = _train(method, "mirrored")
+    np.testing.assert_allclose(others, losses, rtol=1e-5)
+    for old, first, second, other_old, variable in zip(
+        before, after, end, start, variables, strict=True
+    ):
+        np.testing.assert_array_equal(other_old, old)
+        # The loss does not depend on the keys' bias: its gradient is noise.
+        if "key/bias" in variable.path:
+            continue
+        # A weight whose gate is closed in both draws stays.
+        if not (
+            name.startswith("adapter_bias_l0") and "alpha/" in variable.path
+        ):
+            assert np.abs(first - old).max() > 1e-3, variable.path
+        np.testing.assert_allclose(
+            second, first, atol=2e-5, err_msg=variable.path
+        )

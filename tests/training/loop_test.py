@@ -1,0 +1,211 @@
+"""What one run counts and when it stops, with a trainer that only pretends.
+
+The pretended trainer has one weight, which each step raises by 1; a clock of
+its own tells how long everything took.
+"""
+
+import types
+
+import numpy as np
+import pytest
+
+from tests.methods.cases import CASES
+from tf_adapters import config as config_lib
+from tf_adapters import methods
+from tf_adapters.data import pipeline
+from tf_adapters.training import loop
+from tf_adapters.training import trainer
+
+BUILDING, STEP, VALIDATION = 100.0, 2.0, 1000.0
+LENGTHS = np.array([3, 9, 4, 4, 8, 3, 5, 7, 7, 2, 6])
+
+
+class _Weight:
+    """Stands for a Keras variable."""
+
+    def __init__(self):
+        self.value = 0.0
+
+    def assign(self, value):
+        self.value = value
+
+    def numpy(self):
+        return np.array(self.value)
+
+
+class _Trainer:
+    """Stands for `Trainer`.
+
+    Args:
+        config: `Config`.
+        metrics: Metric of each validation, the last one repeated.
+        losses: Dict from a step to its loss, elsewhere 0.5.
+        norms: Dict from a step to the norms of two gradients, elsewhere 1.
+    """
+
+    metric_names = ("accuracy",)
+    optimizer = types.SimpleNamespace(learning_rate=0.1)
+
+    def __init__(self, config, metrics=(1.0,), losses=None, norms=None):
+        self.config = config
+        self.metrics = list(metrics)
+        self.losses = losses or {}
+        self.norms = norms or {}
+        self.variables = [_Weight()]
+        self.model = types.SimpleNamespace(
+            trained_variables=lambda: {"adapter/a": None, "head/b": None}
+        )
+        self.now = 0.0
+        self.step = 0
+
+    def prepare_training(self, total_steps):
+        self.now += 0.5
+
+    def train_steps(self, examples, batches):
+        for _ in batches:
+            self.step += 1
+            self.now += STEP if self.step > 1 else BUILDING
+            self.variables[0].value += 1
+            loss = self.losses.get(self.step, 0.5)
+            yield loss, self.norms.get(self.step, [1.0, 1.0])
+
+    def evaluate(self, examples):
+        self.now += VALIDATION
+        if len(self.metrics) > 1:
+            return {"accuracy": self.metrics.pop(0)}
+        return {"accuracy": self.metrics[0]}
+
+
+def _config(**train):
+    return config_lib.resolve(
+        {
+            "task": "toy",
+            "method": "houlsby",
+            "data": {"batching": "random"},
+            "train": {"batch_size": 4, "epochs": 1, **train},
+        }
+    )
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Runs a loop; returns its summary, its records and what it saved."""
+
+    def run(fake):
+        monkeypatch.setattr(
+            loop, "time", types.SimpleNamespace(perf_counter=lambda: fake.now)
+        )
+        run.records, run.saved = [], []
+        train = types.SimpleNamespace(lengths=LENGTHS)
+        return loop.Loop(
+            fake,
+            train,
+            None,
+            run.records.append,
+            lambda _: run.saved.append(fake.variables[0].value),
+        ).run()
+
+    return run
+
+
+def _plan(epoch):
+    return pipeline.plan_training(LENGTHS, 4, 0, epoch, "random", 128)
+
+
+def test_speed_leaves_out_the_step_that_builds_the_graph(run):
+    summary = run(_Trainer(_config(epochs=2)))
+    # Batches of 4, 4 and 3 examples, twice.
+    assert summary["steps"] == 6 and summary["examples"] == 22
+    assert summary["seconds"] == BUILDING + 5 * STEP
+    assert summary["examples_per_second"] == (22 - 4) / (5 * STEP)
+
+
+def test_speed_leaves_out_validation_right_after_the_first_step(run):
+    summary = run(_Trainer(_config(validate_every_steps=1)))
+    assert summary["seconds"] == BUILDING + 2 * STEP
+    assert summary["examples_per_second"] == round(7 / (2 * STEP), 2)
+
+
+def test_speed_of_a_single_step_is_its_own(run):
+    summary = run(_Trainer(_config(batch_size=64)))
+    assert summary["steps"] == 1
+    assert summary["examples_per_second"] == 11 / BUILDING
+
+
+def test_padding_is_that_of_the_batches_that_were_run(run):
+    config = _config(
+        epochs=50, validate_every_steps=2, early_stopping_patience=1
+    )
+    summary = run(_Trainer(config, metrics=[0.5, 0.6, 0.6]))
+    # Validations after steps 2, 3 and 4.
+    assert summary["steps"] == 4 and summary["examples"] == 15
+    done = [*_plan(0), _plan(1)[0]]
+    positions = sum(len(b.indices) * LENGTHS[b.indices].max() for b in done)
+    tokens = sum(LENGTHS[b.indices].sum() for b in done)
+    share = 1 - tokens / positions
+    whole = pipeline.padding_share([*_plan(0), *_plan(1)], LENGTHS)
+    assert abs(share - whole) > 0.01
+    assert summary["padding_share"] == round(share, 4)
+
+
+def test_early_stopping_keeps_the_best_weights(run):
+    fake = _Trainer(
+        _config(epochs=9, early_stopping_patience=2),
+        metrics=[0.5, 0.7, 0.7, 0.6, 0.9],
+    )
+    summary = run(fake)
+    assert summary["best_step"] == 6 and summary["steps"] == 12
+    assert summary["mean_metric"] == pytest.approx((0.5 + 0.7 + 0.7 + 0.6) / 4)
+    assert run.saved == [3, 6] and fake.variables[0].value == 6
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("step", [1, 4, 5, 6])
+def test_a_gradient_that_is_not_finite_names_step_and_variable(run, bad, step):
+    """Step 6 is right before a validation, steps 4 and 5 between checks."""
+    fake = _Trainer(
+        _config(epochs=3), metrics=[0.5, 0.9], norms={step: [1.0, bad]}
+    )
+    message = (
+        f"gradient of step {step} .*loss is 0.5: `head/b` has norm {bad}[.] "
+        "Steps before it were finite. Lower --learning_rate"
+    )
+    with pytest.raises(loop.NonFiniteError, match=message):
+        run(fake)
+    # Only what the first epoch's three steps gave, if they were good.
+    assert run.saved == ([3] if step > 3 else [])
+    assert [r["validation"] for r in run.records if "validation" in r] == (
+        [{"accuracy": 0.5}] if step > 3 else []
+    )
+
+
+def test_the_first_bad_step_is_named_whatever_came_after(run):
+    fake = _Trainer(
+        _config(epochs=3),
+        norms={4: [np.nan, np.inf]},
+        losses={5: np.nan, 6: np.nan},
+    )
+    message = "step 4 .*`adapter/a` has norm nan, `head/b` has norm inf"
+    with pytest.raises(loop.NonFiniteError, match=message):
+        run(fake)
+
+
+def test_a_loss_that_is_not_finite_names_its_step(run):
+    fake = _Trainer(_config(), losses={2: -np.inf}, norms={2: [np.nan] * 2})
+    with pytest.raises(loop.NonFiniteError, match="loss of step 2 is -inf"):
+        run(fake)
+    assert run.saved == []
+
+
+def test_losses_are_read_every_twenty_steps(run):
+    run(_Trainer(_config(batch_size=1, epochs=3)))
+    steps = [r["step"] for r in run.records if "loss" in r]
+    assert steps == [1, 11, 20, 22, 33]
+
+
+@pytest.mark.parametrize("module", [loop, trainer])
+def test_no_method_is_known_by_name(module):
+    with open(module.__file__, encoding="utf-8") as file:
+        text = file.read().lower()
+    names = {*CASES, *methods.METHODS} - {"full"}  # An English word, too.
+    assert not [name for name in names if name in text]

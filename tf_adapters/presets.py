@@ -1,0 +1,81 @@
+"""Methods by name: the presets in `official_configs/methods`, as settings."""
+
+import functools
+from pathlib import Path
+
+from tf_adapters.settings import ConfigError
+from tf_adapters.settings import load_yaml
+from tf_adapters.suggestions import did_you_mean
+
+PRESETS = Path(__file__).parents[1] / "official_configs" / "methods"
+DEFAULT = "houlsby"
+
+
+def with_preset(layers):
+    """Returns layers of settings, that of the method they name before them.
+
+    Args:
+        layers: Nested dicts, later ones winning. `method` is a preset's name,
+            or a dict with `name` and hyper-parameters.
+
+    Returns:
+        List of nested dicts. The name that is left is that of the method, and
+        only the first one, the preset, has it.
+
+    Raises:
+        ConfigError: If there is no such preset.
+    """
+    complete = [_load(preset_name(layers))]
+    for layer in layers:
+        complete.append(_on_top(with_method_as_dict(layer), complete))
+    return complete
+
+
+def preset_name(layers):
+    """Returns the preset that layers of settings name last."""
+    for layer in reversed(layers):
+        method = with_method_as_dict(layer).get("method", {})
+        if "name" in method:
+            return method["name"]
+    return DEFAULT
+
+
+def with_method_as_dict(layer):
+    """Returns a layer whose `method`, if any, is a dict."""
+    method = layer.get("method", {})
+    if isinstance(method, dict):
+        return layer
+    if isinstance(method, str):
+        return {**layer, "method": {"name": method}}
+    raise ConfigError(
+        "`method` must be a name, or a mapping with `name` and settings. "
+        f"Received: {method!r}"
+    )
+
+
+def _on_top(layer, earlier):
+    if "method" not in layer:
+        return layer
+    method = {k: v for k, v in layer["method"].items() if k != "name"}
+    # Whoever says how wide wins over who said before how much narrower.
+    if "units" in method and any(
+        "reduction_factor" in layer.get("method", {}) for layer in earlier
+    ):
+        method.setdefault("reduction_factor", None)
+    return {**layer, "method": method}
+
+
+def preset_names():
+    """Returns the names that `--method` takes."""
+    return sorted(path.stem for path in PRESETS.glob("*.yaml"))
+
+
+@functools.cache
+def _load(name):
+    path = PRESETS / f"{name}.yaml"
+    if not path.exists():
+        raise ConfigError(
+            f"Unknown method `{name}`.{did_you_mean(name, preset_names())} "
+            f"Known methods: {', '.join(preset_names())}"
+        )
+    return load_yaml(path)

@@ -1,0 +1,147 @@
+"""Settings: nested dicts from YAML and text, and dataclasses from them.
+
+Nothing is guessed: an unknown key, a missing one, or a value of another type is
+an error that names it.
+"""
+
+import dataclasses
+from pathlib import Path
+import types
+import typing
+
+import yaml
+
+from tf_adapters.suggestions import did_you_mean
+
+
+class ConfigError(ValueError):
+    """A mistake in a configuration, said in one sentence."""
+
+
+def load_yaml(path):
+    """Returns the mapping in a YAML file."""
+    try:
+        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"Cannot read {path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {error}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path} must hold a mapping of settings.")
+    return values
+
+
+def parse_items(text):
+    """Returns `{"a": {"b": value}}` for each item of `"a.b=value,..."`.
+
+    Commas inside brackets part no items, and values are read as YAML.
+    """
+    return [_parse_item(item) for item in _split_outside_brackets(text)]
+
+
+def _parse_item(item):
+    key, equals, value = item.partition("=")
+    if not equals:
+        raise ConfigError(
+            "An override reads `key=value`, for example "
+            f"`method.units=256`. Received: {item}"
+        )
+    try:
+        nested = yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"`{item}` has a malformed value.") from error
+    for part in reversed(key.strip().split(".")):
+        nested = {part: nested}
+    return nested
+
+
+def _split_outside_brackets(text):
+    items, depth = [""], 0
+    for character in text:
+        depth += (character in "[{") - (character in "]}")
+        if character == "," and depth == 0:
+            items.append("")
+        else:
+            items[-1] += character
+    return [item for item in items if item.strip()]
+
+
+def merge(base, layer):
+    """Returns `base` updated by `layer`, nested dicts merged."""
+    merged = dict(base)
+    for key, value in layer.items():
+        if isinstance(value, dict) and isinstance(merged.get(key), dict):
+            value = merge(merged[key], value)
+        merged[key] = value
+    return merged
+
+
+def from_dict(cls, values, prefix=""):
+    """Returns dataclass `cls` from a dict, checked key by key.
+
+    Raises:
+        ConfigError: If a key is unknown or missing, or a value has the wrong
+            type.
+    """
+    if not isinstance(values, dict):
+        raise ConfigError(
+            f"`{prefix.rstrip('.')}` must be a mapping of settings. Received: "
+            f"{values!r}"
+        )
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    for key in values:
+        if key not in fields:
+            raise ConfigError(
+                f"Unknown setting `{prefix}{key}`."
+                f"{did_you_mean(key, fields)} Known settings: "
+                f"{', '.join(prefix + name for name in fields)}"
+            )
+    hints = typing.get_type_hints(cls)
+    built = {
+        key: _coerce(value, hints[key], f"{prefix}{key}")
+        for key, value in values.items()
+    }
+    for name, field in fields.items():
+        if name not in built and field.default is dataclasses.MISSING:
+            raise ConfigError(f"Setting `{prefix}{name}` is missing.")
+    return cls(**built)
+
+
+def _coerce(value, hint, name):
+    if dataclasses.is_dataclass(hint):
+        return from_dict(hint, value, f"{name}.")
+    if hint is typing.Any:
+        return value
+    if typing.get_origin(hint) is typing.Literal:
+        if value in typing.get_args(hint):
+            return value
+        raise ConfigError(
+            f"Setting `{name}` must be one of "
+            f"{', '.join(typing.get_args(hint))}. Received: {value!r}"
+        )
+    if typing.get_origin(hint) is tuple:
+        if isinstance(value, list | tuple) and all(
+            type(item) is int for item in value
+        ):
+            return tuple(value)
+        raise ConfigError(
+            f"Setting `{name}` must be a list of integers. Received: {value!r}"
+        )
+    accepted = (
+        typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    )
+    if value is None and types.NoneType in accepted:
+        return None
+    if float in accepted and not isinstance(value, bool):
+        # YAML reads `3e-4`, which has no dot, as text.
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            pass
+    if type(value) in accepted:
+        return value
+    expected = " or ".join(kind.__name__ for kind in accepted)
+    raise ConfigError(
+        f"Setting `{name}` must be of type {expected}. Received: {value!r} of "
+        f"type {type(value).__name__}"
+    )

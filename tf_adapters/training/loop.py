@@ -1,0 +1,193 @@
+"""One training run: steps, checks, validations, and the best weights kept."""
+
+import time
+
+import numpy as np
+import tqdm
+
+from tf_adapters.data import pipeline
+
+# Losses and gradients are looked at this often: reading waits for the device.
+_STEPS_BETWEEN_CHECKS = 20
+
+
+class NonFiniteError(RuntimeError):
+    """A loss or a gradient became NaN or infinite."""
+
+
+class Loop:
+    """The state of one call of `Trainer.fit`, see there.
+
+    Args:
+        trainer: `Trainer`.
+        train: `Examples`.
+        validation: `Examples`.
+        log: Function of a dict.
+        save_best: Function of a dict of metrics.
+    """
+
+    def __init__(self, trainer, train, validation, log, save_best):
+        self.trainer = trainer
+        self.settings = trainer.config.train
+        self.train = train
+        self.validation = validation
+        self.log = log
+        self.save_best = save_best
+        self.plans = [self._plan(e) for e in range(self.settings.epochs)]
+        self.step = 0
+        self.examples = 0
+        self.done = []
+        self.seconds = 0.0
+        self.first_step_seconds = 0.0
+        self.pending = []
+        self.history = []
+        self.best = None
+        self.best_weights = None
+
+    def _plan(self, epoch):
+        config = self.trainer.config
+        return pipeline.plan_training(
+            self.train.lengths,
+            config.train.batch_size,
+            config.seed,
+            epoch,
+            config.data.batching,
+            config.data.max_length,
+        )
+
+    def run(self):
+        """Trains, leaves the best weights in the model, returns a summary."""
+        self.trainer.prepare_training(sum(len(plan) for plan in self.plans))
+        with tqdm.tqdm(
+            total=sum(len(b.indices) for plan in self.plans for b in plan),
+            unit="ex",
+            desc="building the graph",
+            dynamic_ncols=True,
+        ) as self.bar:
+            for epoch, plan in enumerate(self.plans):
+                self._run_epoch(epoch, plan)
+                if self._stops_early():
+                    break
+        variables = self.trainer.variables
+        for variable, value in zip(variables, self.best_weights, strict=True):
+            variable.assign(value)
+        return self._summary()
+
+    def _summary(self):
+        name = self.trainer.metric_names[0]
+        padding = pipeline.padding_share(self.done, self.train.lengths)
+        return {
+            "validation": self.best["validation"],
+            "best_step": self.best["step"],
+            "mean_metric": float(
+                np.mean([entry["validation"][name] for entry in self.history])
+            ),
+            "steps": self.step,
+            "examples": self.examples,
+            "seconds": round(self.seconds, 3),
+            "examples_per_second": round(self._examples_per_second(), 2),
+            "padding_share": round(padding, 4),
+        }
+
+    def _examples_per_second(self):
+        """Returns the speed after the first step, which builds the graph."""
+        if self.step == 1:
+            return self.examples / self.seconds
+        examples = self.examples - len(self.done[0].indices)
+        return examples / (self.seconds - self.first_step_seconds)
+
+    def _run_epoch(self, epoch, plan):
+        every = self.settings.validate_every_steps
+        started = time.perf_counter()
+        steps = self.trainer.train_steps(self.train, plan)
+        for batch, (loss, norms) in zip(plan, steps, strict=True):
+            self._count(batch, loss, norms)
+            validates = batch is plan[-1] or (every and self.step % every == 0)
+            checks = self.step == 1 or self.step % _STEPS_BETWEEN_CHECKS == 0
+            if validates or checks:
+                self._check(epoch)
+            if self.step == 1:
+                self.first_step_seconds = time.perf_counter() - started
+            if validates:
+                self.seconds += time.perf_counter() - started
+                self._validate(epoch, norms)
+                started = time.perf_counter()
+                if self._stops_early():
+                    return
+
+    def _count(self, batch, loss, norms):
+        self.step += 1
+        self.examples += len(batch.indices)
+        self.done.append(batch)
+        self.pending.append((self.step, loss, norms))
+        self.bar.update(len(batch.indices))
+
+    def _check(self, epoch):
+        """Reads what the steps since the last check gave; stops at a bad one.
+
+        It comes before each validation, so that no bad weights are saved.
+        """
+        losses = []
+        for step, loss, norms in self.pending:
+            losses.append(float(loss))
+            self._check_finite(step, epoch, losses[-1], np.asarray(norms))
+        self.pending = []
+        mean = float(np.mean(losses))
+        self.log(
+            {
+                "step": self.step,
+                "epoch": epoch,
+                "loss": round(mean, 6),
+                "learning_rate": float(self.trainer.optimizer.learning_rate),
+                "examples": self.examples,
+            }
+        )
+        self.bar.set_description(f"epoch {epoch + 1}, loss {mean:.3f}")
+
+    def _check_finite(self, step, epoch, loss, norms):
+        what = None
+        if not np.isfinite(loss):
+            what = f"The loss of step {step} is {loss}."
+        elif not np.isfinite(norms).all():
+            what = (
+                f"The gradient of step {step} is not finite, though its loss "
+                f"is {loss:.6g}: {self._bad_norms(norms)}."
+            )
+        if what is not None:
+            raise NonFiniteError(
+                f"{what} Steps before it were finite. Lower --learning_rate, "
+                "compute in float32 if train.precision is another, or look at "
+                f"the examples of that step (epoch {epoch}, seed "
+                f"{self.trainer.config.seed})."
+            )
+
+    def _bad_norms(self, norms):
+        names = list(self.trainer.model.trained_variables())
+        (bad,) = np.nonzero(~np.isfinite(norms))
+        named = [f"`{names[i]}` has norm {norms[i]}" for i in bad[:3]]
+        more = f", and {len(bad) - 3} more" if len(bad) > 3 else ""
+        return ", ".join(named) + more
+
+    def _validate(self, epoch, norms):
+        values = self.trainer.evaluate(self.validation)
+        entry = {"step": self.step, "epoch": epoch, "validation": values}
+        if self.settings.log_gradient_norms:
+            names = self.trainer.model.trained_variables()
+            entry["gradient_norms"] = dict(
+                zip(names, map(float, np.asarray(norms)), strict=True)
+            )
+        self.log(entry)
+        self.history.append(entry)
+        name = self.trainer.metric_names[0]
+        self.bar.set_postfix({name: f"{values[name]:.3f}"})
+        if self.best is None or values[name] > self.best["validation"][name]:
+            self.best = entry
+            self.best_weights = [v.numpy() for v in self.trainer.variables]
+            self.save_best(values)
+
+    def _stops_early(self):
+        patience = self.settings.early_stopping_patience
+        if patience is None or self.best is None:
+            return False
+        since_best = len(self.history) - 1 - self.history.index(self.best)
+        return since_best >= patience

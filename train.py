@@ -34,6 +34,11 @@ _TASK_FILE = flags.DEFINE_string(
     "task_file", None, "YAML file that defines a task of your own."
 )
 _METHOD = flags.DEFINE_string("method", None, "Method, see --list=methods.")
+_ADAPTERS = flags.DEFINE_list(
+    "adapters",
+    None,
+    "fusion: run folders of the trained adapters to fuse, separated by commas.",
+)
 _ENCODER = flags.DEFINE_string(
     "encoder",
     None,
@@ -108,6 +113,10 @@ def _flag_layer():
     for name in ("task", "method", "encoder"):
         if flags.FLAGS[name].value is not None:
             layer[name] = flags.FLAGS[name].value
+    if _ADAPTERS.value is not None:
+        name = layer.get("method")
+        layer["method"] = {"name": name} if name else {}
+        layer["method"]["adapters"] = _ADAPTERS.value
     for name in ("data_dir", "task_file"):
         if flags.FLAGS[name].value is not None:
             layer["data"][name] = flags.FLAGS[name].value

@@ -11,6 +11,7 @@ _MEMBERS = {
     "AdapterModel": "tf_adapters.model",
     "TextPacker": "tf_adapters.data.packing",
     "adapt": "tf_adapters.model",
+    "fuse": "tf_adapters.members",
     "load_adapter": "tf_adapters.artifacts",
     "load_encoder": "tf_adapters.encoders",
     "save_adapter": "tf_adapters.artifacts",

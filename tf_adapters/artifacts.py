@@ -11,21 +11,19 @@ from pathlib import Path
 import shutil
 
 import numpy as np
-import safetensors
 import safetensors.numpy
 
 from tf_adapters import heads
+from tf_adapters import members as members_lib
 from tf_adapters import methods
+from tf_adapters.adapter_files import CONFIG_FILE
+from tf_adapters.adapter_files import FORMAT_VERSION
+from tf_adapters.adapter_files import WEIGHTS_FILE
+from tf_adapters.adapter_files import AdapterError
+from tf_adapters.adapter_files import read_config
+from tf_adapters.adapter_files import read_tensors
 from tf_adapters.encoders import encoder_fingerprint
 from tf_adapters.model import AdapterModel
-
-CONFIG_FILE = "adapter_config.json"
-WEIGHTS_FILE = "adapter.safetensors"
-FORMAT_VERSION = 1
-
-
-class AdapterError(ValueError):
-    """An adapter folder that cannot be used, and why."""
 
 
 def save_adapter(model, folder, details=None):
@@ -84,50 +82,24 @@ def _describe(model, details):
         },
         "method": methods.to_config(model.method),
         "head": None if model.head is None else heads.to_config(model.head),
+        "members": members_lib.to_config(model.members),
         "details": details,
     }
 
 
-def read_config(folder):
-    """Returns the parsed `adapter_config.json` of a folder.
-
-    Raises:
-        AdapterError: If it is missing or no such file.
-    """
-    path = Path(folder) / CONFIG_FILE
-    if not path.is_file():
-        raise AdapterError(
-            f"{folder} is no adapter folder: it has no {CONFIG_FILE}. Expected "
-            "the folder that `save_adapter` wrote, for example "
-            "<model_dir>/adapter."
-        )
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-        version = config["format_version"]
-        config["encoder"]["fingerprint"], config["method"]["name"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise AdapterError(
-            f"{path} is damaged or not of this library: {error!r}"
-        ) from error
-    if version != FORMAT_VERSION:
-        raise AdapterError(
-            f"{path} has format {version}; this version of tf_adapters reads "
-            f"format {FORMAT_VERSION}. Upgrade tf_adapters."
-        )
-    return config
-
-
-def load_adapter(folder, encoder, **options):
+def load_adapter(folder, encoder, adapters=None, **options):
     """Returns the `AdapterModel` that `save_adapter` saved.
 
     Args:
         folder: Path of an adapter folder.
         encoder: The `Encoder` it was trained on, freshly loaded.
+        adapters: Folders of a fusion's members, in its order, where they have
+            moved. Default: where they were when it was trained.
         **options: See `AdapterModel`.
 
     Raises:
         AdapterError: If the folder is damaged, a weight is missing, unexpected
-            or misshaped, or the encoder is another one.
+            or misshaped, or the encoder or a fusion's member is another one.
     """
     config = read_config(folder)
     fingerprint = encoder_fingerprint(encoder)
@@ -146,6 +118,10 @@ def load_adapter(folder, encoder, **options):
         None if head is None else heads.from_config(head),
         **options,
     )
+    members = members_lib.from_config(
+        config.get("members", []), adapters, fingerprint
+    )
+    members_lib.load_into(model, members)
     load_weights(model, folder)
     return model
 
@@ -158,7 +134,7 @@ def load_weights(model, folder):
             weight was assigned.
     """
     path = Path(folder) / WEIGHTS_FILE
-    tensors = _read_tensors(path)
+    tensors = read_tensors(path)
     variables = model.trained_variables()
     if hasattr(model.method, "unpack"):
         shapes = {name: tuple(v.shape) for name, v in variables.items()}
@@ -183,20 +159,6 @@ def load_weights(model, folder):
             )
     for name, variable in variables.items():
         variable.assign(tensors[name])
-
-
-def _read_tensors(path):
-    try:
-        return safetensors.numpy.load_file(path)
-    except FileNotFoundError as error:
-        raise AdapterError(
-            f"{path} is missing: the adapter folder is incomplete."
-        ) from error
-    except (safetensors.SafetensorError, OSError, ValueError) as error:
-        raise AdapterError(
-            f"{path} cannot be read, it is truncated or damaged ({error}). "
-            "Copy it again from where it was trained."
-        ) from error
 
 
 def _some(names):

@@ -59,6 +59,8 @@ class AdapterModel(keras.Model):
         self.method = method
         self.head = head
         self.use_encoder_dropout = use_encoder_dropout
+        # The trained adapters in the slots of a fusion; see `members`.
+        self.members = ()
         slots = method.make_slots(
             backbone.num_layers, backbone.hidden_dim, backbone.intermediate_dim
         )

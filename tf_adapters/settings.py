@@ -107,6 +107,9 @@ def from_dict(cls, values, prefix=""):
     return cls(**built)
 
 
+_PLURALS = {int: "integers", str: "texts"}
+
+
 def _coerce(value, hint, name):
     if dataclasses.is_dataclass(hint):
         return from_dict(hint, value, f"{name}.")
@@ -120,12 +123,14 @@ def _coerce(value, hint, name):
             f"{', '.join(typing.get_args(hint))}. Received: {value!r}"
         )
     if typing.get_origin(hint) is tuple:
+        kind = typing.get_args(hint)[0]
         if isinstance(value, list | tuple) and all(
-            type(item) is int for item in value
+            type(item) is kind for item in value
         ):
             return tuple(value)
         raise ConfigError(
-            f"Setting `{name}` must be a list of integers. Received: {value!r}"
+            f"Setting `{name}` must be a list of {_PLURALS[kind]}. Received: "
+            f"{value!r}"
         )
     accepted = (
         typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)

@@ -7,6 +7,7 @@ from safetensors.numpy import save_file
 
 from tests import tiny
 from tests.references import methods_numpy as reference
+from tf_adapters import adapter_files
 from tf_adapters import artifacts
 from tf_adapters.layers import Context
 from tf_adapters.methods import AdapterBias
@@ -120,7 +121,7 @@ def test_weights_behind_closed_gates_are_not_saved(tmp_path):
     features = tiny.batch(model.encoder_info)
     expected = np.asarray(model(features)["sequence_output"])
     artifacts.save_adapter(model, tmp_path / "adapter")
-    saved = artifacts._read_tensors(
+    saved = adapter_files.read_tensors(
         tmp_path / "adapter" / "adapter.safetensors"
     )
     zero_share = model.method.report(model.slots)["gates_exactly_zero"]

@@ -22,6 +22,7 @@ from tf_adapters.methods.baselines import Full
 from tf_adapters.methods.baselines import HeadOnly
 from tf_adapters.methods.baselines import LayerNorm
 from tf_adapters.methods.baselines import TopLayers
+from tf_adapters.methods.fusion import Fusion
 from tf_adapters.methods.houlsby import Houlsby
 from tf_adapters.methods.pfeiffer import Pfeiffer
 from tf_adapters.suggestions import did_you_mean
@@ -35,6 +36,7 @@ METHODS = {
     "houlsby": Houlsby,
     "pfeiffer": Pfeiffer,
     "adapter_bias": AdapterBias,
+    "fusion": Fusion,
 }
 
 
@@ -65,6 +67,8 @@ def from_config(config):
                 f"{did_you_mean(key, known)} Its parameters: "
                 f"{', '.join(sorted(known)) or 'none'}"
             )
-    if "leave_out" in options:
-        options["leave_out"] = tuple(options["leave_out"])
+    options = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in options.items()
+    }
     return METHODS[name](**options)

@@ -7,6 +7,7 @@ import keras
 
 from tf_adapters import artifacts
 from tf_adapters import heads
+from tf_adapters import members
 from tf_adapters import methods
 from tf_adapters.config import ConfigError
 from tf_adapters.data import pipeline
@@ -54,7 +55,9 @@ class Experiment:
             _check_labels(model.head, self.task, adapter)
             return model
         head = heads.for_task(self.task)
-        return adapt(self.encoder, self.config.method, head, **options)
+        method = self.config.method
+        build = members.fuse if isinstance(method, methods.Fusion) else adapt
+        return build(self.encoder, method, head, **options)
 
     def examples(self, rows, labelled=True):
         """Returns rows as `Examples`."""

@@ -1,0 +1,116 @@
+"""The factorised fusion against the plain formula in NumPy."""
+
+import numpy as np
+import pytest
+
+from tests import tiny
+from tests.references import fusion_numpy as reference
+from tests.references.methods_numpy import ACTIVATIONS
+from tf_adapters.layers.adapter_fusion import AdapterFusion
+
+WIDTH, UNITS = 8, 3
+X = np.random.default_rng(1).normal(size=(2, 5, WIDTH)).astype("float32")
+
+
+def _layer(num_adapters, value="dynamic", activation="relu"):
+    layer = AdapterFusion(num_adapters, UNITS, activation, value)
+    layer.build(X.shape)
+    tiny.randomize(layer.weights, scale=0.5)
+    return layer
+
+
+def _adapters(layer):
+    weights = [
+        np.asarray(w, "float64")
+        for w in (layer.down_kernel, layer.down_bias, layer.up_kernel)
+    ]
+    biases = np.asarray(layer.up_bias, "float64")
+    for n in range(layer.num_adapters):
+        part = slice(n * UNITS, (n + 1) * UNITS)
+        down, bias, up = weights
+        yield down[:, part], bias[part], up[part], biases[n]
+
+
+def _expected(layer):
+    value = np.eye(WIDTH)
+    if layer.value == "dynamic":
+        value = np.asarray(layer.value_kernel, "float64")
+    return reference.fusion(
+        X.reshape(-1, WIDTH).astype("float64"),
+        list(_adapters(layer)),
+        layer.activation,
+        np.asarray(layer.query_kernel, "float64"),
+        np.asarray(layer.query_bias, "float64"),
+        np.asarray(layer.key_kernel, "float64"),
+        value,
+    )
+
+
+@pytest.mark.parametrize("num_adapters", (1, 2, 5))
+@pytest.mark.parametrize("value", ("dynamic", "static"))
+def test_factorised_is_the_plain_formula(num_adapters, value):
+    layer = _layer(num_adapters, value)
+    fused, weights = layer(X)
+    expected, p = _expected(layer)
+    assert np.abs(expected).max() > 1
+    assert num_adapters == 1 or p.std() > 0.1
+    np.testing.assert_allclose(
+        np.reshape(fused, expected.shape), expected, rtol=1e-5, atol=1e-5
+    )
+    np.testing.assert_allclose(np.reshape(weights, p.shape), p, atol=1e-5)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_every_activation(activation):
+    layer = _layer(2, activation=activation)
+    expected, _ = _expected(layer)
+    np.testing.assert_allclose(
+        np.reshape(layer(X)[0], expected.shape), expected, rtol=1e-5, atol=1e-5
+    )
+
+
+def test_only_the_fusion_trains():
+    layer = _layer(4)
+    assert {w.name for w in layer.trainable_weights} == {
+        "query_kernel",
+        "query_bias",
+        "key_kernel",
+        "value_kernel",
+    }
+    assert "value_kernel" not in {w.name for w in _layer(4, "static").weights}
+
+
+def test_the_value_starts_beside_the_identity():
+    layer = AdapterFusion(2, UNITS, "relu")
+    layer.build(X.shape)
+    value = np.asarray(layer.value_kernel)
+    np.testing.assert_array_equal(np.diag(value), 1)
+    np.testing.assert_allclose(value[~np.eye(WIDTH, dtype=bool)], 1e-6)
+    pull = float(layer.pull_to_identity())
+    np.testing.assert_allclose(pull, WIDTH * (WIDTH - 1) * 1e-12, rtol=1e-5)
+    assert float(_layer(2).pull_to_identity()) > 1
+    assert float(_layer(2, "static").pull_to_identity()) == 0
+
+
+def test_zero_padding_changes_nothing():
+    layer = _layer(2)
+    wide = AdapterFusion(2, UNITS + 2, "silu")
+    wide.build(X.shape)
+    tiny.randomize(wide.weights, scale=0.5)
+    narrow = _layer(2, activation="silu")
+
+    def widen(array, axis):
+        parts = np.split(np.asarray(array), 2, axis)
+        shape = list(parts[0].shape)
+        shape[axis] = 2
+        return np.concatenate(
+            [parts[0], np.zeros(shape), parts[1], np.zeros(shape)], axis
+        )
+
+    for name, axis in (("down_kernel", 1), ("down_bias", 0), ("up_kernel", 0)):
+        getattr(wide, name).assign(widen(getattr(narrow, name), axis))
+    for name in ("up_bias", "query_kernel", "query_bias", "key_kernel"):
+        getattr(wide, name).assign(getattr(narrow, name))
+    wide.value_kernel.assign(narrow.value_kernel)
+    np.testing.assert_allclose(wide(X)[0], narrow(X)[0], atol=1e-5)
+    assert np.abs(layer(X)[0] - narrow(X)[0]).max() > 0.1

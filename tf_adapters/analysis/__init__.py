@@ -1,0 +1,1 @@
+"""One file for each analysis: `table` is pure, `plot` is thin."""

@@ -1,0 +1,190 @@
+"""How much a trained fusion uses each adapter, by layer.
+
+    python -m tf_adapters.analysis.fusion_activations \
+        --model_dir=runs/rte_fusion,runs/mrpc_fusion --output=activations
+
+The softmax weight of each adapter, averaged over all tokens of the development
+set, for each block and target task: Pfeiffer et al. 2021, section 6, figures 4
+and 6. Writes `<output>.csv` and `<output>.png`.
+"""
+
+import argparse
+import csv
+from pathlib import Path
+import sys
+
+import numpy as np
+
+COLUMNS = ("task", "block", "slot", "adapter", "weight")
+
+
+def mean_weights(model, batches):
+    """Returns the mean weight of each member in each slot of a fusion.
+
+    Args:
+        model: `AdapterModel` with `methods.Fusion`.
+        batches: Iterable of feature dicts, see `pipeline.dataset`.
+
+    Returns:
+        Dict from `(block, slot)` to an array of one weight a member. Tokens
+        that are padding do not count.
+    """
+    import tensorflow as tf
+
+    @tf.function(reduce_retracing=True)
+    def step(features):
+        inputs = {key: features[key] for key in _inputs(features)}
+        outputs = model.encoder(inputs, training=False, return_probes=True)
+        mask = tf.cast(features["padding_mask"], "float32")[:, :, None]
+        return tf.reduce_sum(mask), {
+            (block, slot): tf.reduce_sum(
+                mask * tf.cast(probe["fusion_weights"], "float32"), axis=(0, 1)
+            )
+            for block, probes in enumerate(outputs["probes"])
+            for slot, probe in probes.items()
+            if "fusion_weights" in probe
+        }
+
+    tokens, sums = 0.0, {}
+    for features in batches:
+        count, weights = step(features)
+        tokens += float(count)
+        for place, value in weights.items():
+            sums[place] = sums.get(place, 0) + value.numpy().astype("float64")
+    return {place: value / tokens for place, value in sums.items()}
+
+
+def _inputs(features):
+    known = ("token_ids", "padding_mask", "segment_ids")
+    return [key for key in known if key in features]
+
+
+def table(weights, members):
+    """Returns rows of `COLUMNS`.
+
+    Args:
+        weights: Dict from task to what `mean_weights` returns.
+        members: Dict from task to the names of its fusion's members.
+    """
+    return [
+        (task, block, slot, adapter, float(weight))
+        for task, places in weights.items()
+        for (block, slot), values in places.items()
+        for adapter, weight in zip(members[task], values, strict=True)
+    ]
+
+
+def plot(rows, path):
+    """Draws a heatmap for each block and slot: tasks by adapters.
+
+    White is a weight of 1, black of 0, as in the paper's figure 4.
+
+    Args:
+        rows: What `table` returns.
+        path: Image file to write.
+    """
+    import matplotlib.figure
+
+    places = sorted({(row[1], row[2]) for row in rows})
+    tasks = list(dict.fromkeys(row[0] for row in rows))
+    adapters = list(dict.fromkeys(row[3] for row in rows))
+    columns = min(4, len(places))
+    lines = -(-len(places) // columns)
+    size = 1.2 + 0.45 * len(adapters), 1.3 + 0.4 * len(tasks)
+    figure = matplotlib.figure.Figure(
+        figsize=(columns * size[0] + 1.5, lines * size[1] + 0.5),
+        layout="constrained",
+    )
+    axes = figure.subplots(
+        lines, columns, squeeze=False, sharex=True, sharey=True
+    )
+    several = len({slot for _, slot in places}) > 1
+    image = None
+    for axis, place in zip(axes.flat, places, strict=False):
+        grid = np.full((len(tasks), len(adapters)), np.nan)
+        for task, block, slot, adapter, weight in rows:
+            if (block, slot) == place:
+                grid[tasks.index(task), adapters.index(adapter)] = weight
+        image = axis.imshow(grid, cmap="gray", vmin=0, vmax=1, aspect="auto")
+        axis.set_facecolor("#c8d8e8")  # Not among this fusion's members.
+        block, slot = place
+        words = slot.replace("_", " ")
+        axis.set_title(f"layer {block + 1}" + several * f", {words}", size=9)
+        axis.set_xticks(range(len(adapters)), adapters, rotation=90, size=8)
+        axis.set_yticks(range(len(tasks)), tasks, size=8)
+    for axis in list(axes.flat)[len(places) :]:
+        axis.set_visible(False)
+    figure.supxlabel("adapter", size=9)
+    figure.supylabel("target task", size=9)
+    figure.colorbar(image, ax=axes, label="mean weight")
+    figure.savefig(path, dpi=150)
+
+
+def of_run(model_dir):
+    """Returns task, members' names and mean weights of one run's fusion.
+
+    Raises:
+        ConfigError: If the folder is no run of a fusion.
+    """
+    from tf_adapters import config as config_lib
+    from tf_adapters import methods
+    from tf_adapters.data import pipeline
+    from tf_adapters.data import splits
+    from tf_adapters.training.experiment import Experiment
+
+    path = Path(model_dir) / "config.yaml"
+    config = config_lib.load(path)
+    if not isinstance(config.method, methods.Fusion):
+        raise config_lib.ConfigError(
+            f"{model_dir} was trained with another method than fusion, so it "
+            "has no activations to show."
+        )
+    task = splits.get_task(config)
+    rows = splits.load_rows(config, task)["validation"]
+    experiment = Experiment(config, task, Path(model_dir) / "adapter")
+    examples = experiment.examples(rows, labelled=False)
+    plan = pipeline.plan_evaluation(
+        examples.lengths, config.train.eval_batch_size
+    )
+    weights = mean_weights(experiment.model, pipeline.dataset(examples, plan))
+    names = [member.name for member in experiment.model.members]
+    return task.name, names, weights
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--model_dir", required=True, help="run folders, with commas between"
+    )
+    parser.add_argument(
+        "--output", help="default: <first run>/fusion_activations"
+    )
+    options = parser.parse_args(arguments)
+    folders = options.model_dir.split(",")
+    output = options.output or f"{folders[0]}/fusion_activations"
+    weights, members = {}, {}
+    try:
+        for folder in folders:
+            task, names, weights_of_task = of_run(folder)
+            weights[task], members[task] = weights_of_task, names
+    except ValueError as error:
+        sys.exit(f"Error: {error}")
+    rows = table(weights, members)
+    _write(rows, f"{output}.csv")
+    plot(rows, f"{output}.png")
+    print(f"{output}.csv\n{output}.png")
+
+
+def _write(rows, path):
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        writer.writerows((*row[:-1], f"{row[-1]:.6f}") for row in rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""AdapterFusion: Pfeiffer et al. 2021, arXiv:2005.00247."""
+
+import dataclasses
+
+import keras
+
+from tf_adapters.layers.adapter_fusion import AdapterFusion
+from tf_adapters.methods import bottlenecks
+from tf_adapters.methods import houlsby
+from tf_adapters.methods import pfeiffer
+
+# Where the members of each placement stand, and what they read.
+PLACEMENTS = {
+    "houlsby": (("after_attention", "after_ffn"), houlsby.sublayer_output),
+    "pfeiffer": (("after_ffn",), pfeiffer.normed_output),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Fusion:
+    """Attention over frozen adapters of several tasks, in each block.
+
+    Trains `3 d^2 + d` weights a place (section 3.2); the members are frozen.
+
+    Attributes:
+        adapters: The members' folders, or, in a model that was built, their
+            names. `members.fuse` reads them, and sets what depends on them.
+        placement: `"pfeiffer"` (default, section 2.2) or `"houlsby"`: the
+            members' method.
+        units: Bottleneck width `m` of the widest member.
+        activation: The members' activation.
+        value: `"dynamic"` (default) or `"static"`, see `AdapterFusion`.
+        value_pull: Weight of `sum (V - I)^2`, 0.01 in the authors' library
+            (the paper gives no number, section 4.1).
+        leave_out: Indices of blocks without members and fusion.
+    """
+
+    adapters: tuple[str, ...] = ()
+    placement: str = "pfeiffer"
+    units: int = 64
+    activation: str = "relu"
+    value: str = "dynamic"
+    value_pull: float = 0.01
+    leave_out: tuple[int, ...] = ()
+
+    def make_slots(self, num_blocks, width, ffn_width):
+        """Returns one dict of slot layers for each block."""
+        if self.placement not in PLACEMENTS:
+            raise ValueError(
+                f"Unknown placement `{self.placement}`. Known placements: "
+                f"{', '.join(PLACEMENTS)}"
+            )
+        places, reads = PLACEMENTS[self.placement]
+        return [
+            {
+                place: FusionSlot(
+                    reads,
+                    len(self.adapters),
+                    self.units,
+                    self.activation,
+                    self.value,
+                    name=f"block_{i}_{place}",
+                )
+                for place in places
+                if kept
+            }
+            for i, kept in enumerate(bottlenecks.kept_blocks(self, num_blocks))
+        ]
+
+    def trainable_encoder_variables(self, encoder):
+        """Returns nothing: encoder and members are frozen."""
+        return []
+
+    def penalty(self, slots):
+        """Returns `value_pull` times the sum of all `sum (V - I)^2`."""
+        pulls = [
+            slot.fusion.pull_to_identity()
+            for block in slots
+            for slot in block.values()
+        ]
+        return self.value_pull * sum(pulls)
+
+
+class FusionSlot(keras.layers.Layer):
+    """Slot `x + sum_n p_n V z_n`, with the weights `p` as its probe.
+
+    Args:
+        reads: Function of `x` and its `Context` that returns what members and
+            query read.
+        num_adapters, units, activation, value: See `AdapterFusion`.
+
+    Call arguments:
+        x: `(batch, tokens, width)` sublayer output, after its dropout.
+        context: `Context`.
+
+    Returns:
+        The sum, of the shape of `x`, and `{"fusion_weights": p}` with `p` of
+        shape `(batch, tokens, num_adapters)`.
+    """
+
+    def __init__(self, reads, num_adapters, units, activation, value, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.reads = reads
+        self.fusion = AdapterFusion(
+            num_adapters, units, activation, value, name="fusion"
+        )
+
+    def build(self, x_shape):
+        if not self.fusion.built:
+            self.fusion.build(x_shape)
+
+    def call(self, x, context=None, training=None):
+        fused, weights = self.fusion(self.reads(x, context))
+        return x + fused, {"fusion_weights": weights}

@@ -19,6 +19,7 @@ import keras
 from keras import ops
 
 from tf_adapters.layers import activations
+from tf_adapters.layers.bank import BankNorm
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.normalization import layer_norm
@@ -42,9 +43,13 @@ class AdaptedBlock(keras.layers.Layer):
         slots: Dict from slot name to slot layer; a name may be missing.
         encoder: The `Encoder` that tells activation, epsilon and dropout.
         use_dropout: Whether the block's own dropout acts in training.
+        norms: The `BankNorm`s after attention and after the feed-forward
+            network, in place of the block's own norms, or `None`.
     """
 
-    def __init__(self, block, slots, encoder, use_dropout=True, **kwargs):
+    def __init__(
+        self, block, slots, encoder, use_dropout=True, norms=None, **kwargs
+    ):
         super().__init__(autocast=False, **kwargs)
         unknown = set(slots) - set(SLOT_NAMES)
         if unknown:
@@ -60,8 +65,10 @@ class AdaptedBlock(keras.layers.Layer):
         self.block = block
         self.after_attention = slots.get("after_attention")
         self.after_ffn = slots.get("after_ffn")
-        self.attention_norm = block._self_attention_layer_norm
-        self.ffn_norm = block._feedforward_layer_norm
+        self.attention_norm, self.ffn_norm = norms or (
+            block._self_attention_layer_norm,
+            block._feedforward_layer_norm,
+        )
         self.epsilon = encoder.layer_norm_epsilon
         self.hidden_dropout = encoder.hidden_dropout if use_dropout else 0
         self.attention_dropout = encoder.attention_dropout if use_dropout else 0
@@ -108,8 +115,10 @@ class AdaptedBlock(keras.layers.Layer):
         return x, {"after_attention": attention_probes, "after_ffn": ffn_probes}
 
     def _slot_and_norm(self, slot, weights, x, context, training):
+        gamma, beta = _norm_weights(weights, context.adapter_ids)
+
         def norm(value):
-            return layer_norm(value, weights.gamma, weights.beta, self.epsilon)
+            return layer_norm(value, gamma, beta, self.epsilon)
 
         probes = {}
         if slot is not None:
@@ -146,6 +155,13 @@ class AdaptedBlock(keras.layers.Layer):
         return dense(mixed, kernel, output.bias)
 
 
+def _norm_weights(norm, adapter_ids):
+    """Returns gamma and beta of a norm, or of each example's in a bank."""
+    if isinstance(norm, BankNorm):
+        return norm(adapter_ids)
+    return norm.gamma, norm.beta
+
+
 class AdaptedEncoder(keras.layers.Layer):
     """A frozen encoder with slots.
 
@@ -155,6 +171,8 @@ class AdaptedEncoder(keras.layers.Layer):
             A layer may recur. `None` (default) leaves all slots empty.
         use_dropout: Whether the encoder's own dropout acts in training, as in
             all five papers. Defaults to `True`.
+        norms: List of built `BankNorm`s in place of the embedding's norm and
+            of both norms of each block, or `None` (default).
 
     Call arguments:
         inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,
@@ -175,7 +193,9 @@ class AdaptedEncoder(keras.layers.Layer):
         list of one dict for each block.
     """
 
-    def __init__(self, encoder, slots=None, use_dropout=True, **kwargs):
+    def __init__(
+        self, encoder, slots=None, use_dropout=True, norms=None, **kwargs
+    ):
         backbone = encoder.backbone
         super().__init__(autocast=False, **kwargs)
         blocks = backbone.transformer_layers
@@ -189,9 +209,10 @@ class AdaptedEncoder(keras.layers.Layer):
         self.slots = slots
         self.epsilon = encoder.layer_norm_epsilon
         self.hidden_dropout = encoder.hidden_dropout if use_dropout else 0
-        self.embedding_norm = backbone.get_layer("embeddings_layer_norm")
+        own_norm = backbone.get_layer("embeddings_layer_norm")
+        self.embedding_norm = norms[0] if norms else own_norm
         self.embeddings = keras.Model(
-            backbone.input, self.embedding_norm.input, name="embeddings"
+            backbone.input, own_norm.input, name="embeddings"
         )
         self.projection = getattr(backbone, "embeddings_projection", None)
         self.pooler = backbone.pooled_dense if encoder.has_pooler else None
@@ -200,7 +221,14 @@ class AdaptedEncoder(keras.layers.Layer):
                 if not slot.built:
                     slot.build((None, None, self.width))
         self.blocks = [
-            AdaptedBlock(block, slot, encoder, use_dropout, name=f"block_{i}")
+            AdaptedBlock(
+                block,
+                slot,
+                encoder,
+                use_dropout,
+                norms and norms[1 + 2 * i : 3 + 2 * i],
+                name=f"block_{i}",
+            )
             for i, (block, slot) in enumerate(zip(blocks, slots, strict=True))
         ]
         self.built = True
@@ -243,7 +271,7 @@ class AdaptedEncoder(keras.layers.Layer):
         context = Context(
             inputs["padding_mask"], inputs.get("adapter_ids"), seeds
         )
-        x = self._embed(inputs, seeds)
+        x = self._embed(inputs, context)
         hidden_states, probes = [x], []
         shortcut = first_token_only and not (
             return_hidden_states or return_probes
@@ -266,13 +294,12 @@ class AdaptedEncoder(keras.layers.Layer):
             outputs["probes"] = probes
         return outputs
 
-    def _embed(self, inputs, seeds):
+    def _embed(self, inputs, context):
         names = [tensor.name for tensor in self.embeddings.inputs]
         x = self.embeddings({name: inputs[name] for name in names})
-        x = layer_norm(
-            x, self.embedding_norm.gamma, self.embedding_norm.beta, self.epsilon
-        )
-        x = dropout(x, self.hidden_dropout, seeds)
+        gamma, beta = _norm_weights(self.embedding_norm, context.adapter_ids)
+        x = layer_norm(x, gamma, beta, self.epsilon)
+        x = dropout(x, self.hidden_dropout, context.seeds)
         if self.projection is not None:
             x = dense(x, self.projection.kernel, self.projection.bias)
         return x

@@ -13,6 +13,7 @@ import shutil
 import numpy as np
 import safetensors.numpy
 
+from tf_adapters import fusing
 from tf_adapters import heads
 from tf_adapters import members as members_lib
 from tf_adapters import methods
@@ -121,7 +122,7 @@ def load_adapter(folder, encoder, adapters=None, **options):
     members = members_lib.from_config(
         config.get("members", []), adapters, fingerprint
     )
-    members_lib.load_into(model, members)
+    fusing.load_into(model, members)
     load_weights(model, folder)
     return model
 

@@ -1,4 +1,4 @@
-"""Trained adapters read from their folders, to be stacked for a fusion."""
+"""Trained adapters read from their folders, to be stacked on one encoder."""
 
 import dataclasses
 import hashlib
@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from tf_adapters import adapter_files
+from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.adapter_files import AdapterError
-from tf_adapters.encoders import encoder_fingerprint
 from tf_adapters.methods import bottlenecks
-from tf_adapters.model import adapt
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +22,7 @@ class Member:
         name: What people call it: the folder of its run.
         folder: Its adapter folder.
         method: The method that trained it.
+        head: Its head, or `None`.
         tensors: Dict from name to array, as saved.
         fingerprint: SHA-256 of its weights' file.
     """
@@ -30,32 +30,9 @@ class Member:
     name: str
     folder: Path
     method: Any
+    head: Any
     tensors: dict[str, np.ndarray]
     fingerprint: str
-
-
-def fuse(encoder, method, head=None, **options):
-    """Returns a model that fuses trained adapters.
-
-    Args:
-        encoder: `Encoder` that all members were trained on.
-        method: `methods.Fusion` with the members' folders as `adapters`; its
-            placement, width, activation and left-out blocks become theirs.
-        head: See `AdapterModel`.
-        **options: See `AdapterModel`.
-
-    Raises:
-        AdapterError: If a member is missing, damaged, of another encoder, or
-            does not fit the others.
-    """
-    fingerprint = encoder_fingerprint(encoder)
-    members = tuple(read(folder, fingerprint) for folder in method.adapters)
-    facts = describe(members, encoder.backbone.hidden_dim)
-    model = adapt(
-        encoder, dataclasses.replace(method, **facts), head, **options
-    )
-    load_into(model, members)
-    return model
 
 
 def read(folder, fingerprint):
@@ -72,7 +49,7 @@ def read(folder, fingerprint):
         raise AdapterError(
             f"{folder} was trained on encoder `{config['encoder']['name']}` "
             f"({config['encoder']['fingerprint'][:12]}), not on this one "
-            f"({fingerprint[:12]}). The members of a fusion share one "
+            f"({fingerprint[:12]}). They share one "
             "encoder."
         )
     weights = folder / adapter_files.WEIGHTS_FILE
@@ -81,6 +58,7 @@ def read(folder, fingerprint):
         name=(folder.parent if folder.name == "adapter" else folder).name,
         folder=folder,
         method=methods.from_config(config["method"]),
+        head=config["head"] and heads.from_config(config["head"]),
         tensors=tensors,
         fingerprint=hashlib.sha256(weights.read_bytes()).hexdigest(),
     )
@@ -130,7 +108,7 @@ def from_config(config, folders, fingerprint):
 
 
 def describe(members, width):
-    """Returns what a fusion of `members` must know: its shapes and formula.
+    """Returns what stacked members have in common: shapes and formula.
 
     Args:
         members: List of `Member`.
@@ -145,7 +123,7 @@ def describe(members, width):
     """
     if not members:
         raise AdapterError(
-            "A fusion needs trained adapters: give their run folders with "
+            "No trained adapters were given. Name their run folders with "
             "--adapters=runs/a,runs/b."
         )
     for member in members:
@@ -156,12 +134,12 @@ def describe(members, width):
     ]
     return {
         "adapters": tuple(member.name for member in members),
-        "placement": _common(members, "placement", _placement),
+        "placement": common(members, "placement", _placement),
         "units": max(units),
-        "activation": _common(
+        "activation": common(
             members, "activation", lambda m: m.method.activation
         ),
-        "leave_out": _common(
+        "leave_out": common(
             members, "left-out blocks", lambda m: m.method.leave_out
         ),
     }
@@ -176,64 +154,54 @@ def _check(member):
     if not isinstance(member.method, kinds):
         raise AdapterError(
             f"{member.folder} was trained with `{_placement(member)}`; only "
-            "bottleneck adapters (houlsby, pfeiffer) can be fused."
-        )
-    if getattr(member.method, "train_layer_norms", False):
-        raise AdapterError(
-            f"{member.folder} trained the encoder's layer norms too, which the "
-            "members of a fusion share. Train it with "
-            "--params_override=method.train_layer_norms=false."
+            "bottleneck adapters (houlsby, pfeiffer) share an encoder."
         )
 
 
-def _common(members, what, of):
+def common(members, what, of):
+    """Returns the value of `of` that all members share.
+
+    Args:
+        members: List of `Member`.
+        what: What the value is, for the error.
+        of: Function of a member.
+
+    Raises:
+        AdapterError: If they differ.
+    """
     values = {of(member): member.folder for member in members}
     if len(values) > 1:
         found = ", ".join(f"{v} ({folder})" for v, folder in values.items())
         raise AdapterError(
-            f"The members of a fusion must agree in their {what}. Found: "
+            f"Adapters on one encoder must agree in their {what}. Found: "
             f"{found}."
         )
     return next(iter(values))
 
 
-def load_into(model, members):
-    """Assigns the members' weights to the fusions in a model's slots.
+def arrays(members, name, units, axis):
+    """Returns one array a member, widened to `units` along `axis`.
 
-    Narrower members are padded with zero rows in the up-projection, so that
-    the padded units add nothing.
+    Args:
+        members: List of `Member`.
+        name: Name of the weight in the adapter folder.
+        units: Integer.
+        axis: Axis along which the bottleneck's units lie, or `None`.
+
+    Raises:
+        AdapterError: If a member has no such weight.
     """
-    model.members = members
-    if not members:
-        return
-    for block in model.slots:
-        for slot in block.values():
-            _load_slot(slot, members)
+    found = []
+    for member in members:
+        if name not in member.tensors:
+            raise AdapterError(f"{member.folder} has no weight `{name}`.")
+        array = member.tensors[name]
+        found.append(array if axis is None else widened(array, units, axis))
+    return found
 
 
-def _load_slot(slot, members):
-    fusion = slot.fusion
-
-    def arrays(part):
-        name = f"{slot.name}/delta/{part}"
-        for member in members:
-            if name not in member.tensors:
-                raise AdapterError(f"{member.folder} has no weight `{name}`.")
-            yield member.tensors[name]
-
-    def stacked(part, axis):
-        return np.concatenate(
-            [_widened(array, fusion.units, axis) for array in arrays(part)],
-            axis,
-        )
-
-    fusion.down_kernel.assign(stacked("down_kernel", 1))
-    fusion.down_bias.assign(stacked("down_bias", 0))
-    fusion.up_kernel.assign(stacked("up_kernel", 0))
-    fusion.up_bias.assign(np.stack(list(arrays("up_bias"))))
-
-
-def _widened(array, units, axis):
+def widened(array, size, axis, value=0.0):
+    """Returns an array filled up to `size` along `axis`."""
     padding = [(0, 0)] * array.ndim
-    padding[axis] = (0, units - array.shape[axis])
-    return np.pad(array, padding)
+    padding[axis] = (0, size - array.shape[axis])
+    return np.pad(array, padding, constant_values=value)

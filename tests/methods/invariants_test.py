@@ -39,7 +39,7 @@ def _train(model, steps=2):
 
 def test_every_method_is_here():
     tested = {type(method) for method, _ in CASES.values()}
-    # Fusion needs trained adapters: tests/members_test.py.
+    # Fusion needs trained adapters: tests/fusing_test.py.
     assert tested | {methods.Fusion} == set(methods.METHODS.values())
 
 

@@ -11,8 +11,8 @@ def layer_norm(x, gamma, beta, epsilon):
 
     Args:
         x: Float tensor of shape `(..., d)`.
-        gamma: Scale of shape `(d,)`.
-        beta: Offset of shape `(d,)`.
+        gamma: Scale of shape `(d,)`, or one for each example, `(batch, 1, d)`.
+        beta: Offset of the same shape.
         epsilon: Positive float, added to the variance.
     """
     dtype = x.dtype

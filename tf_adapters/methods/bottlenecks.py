@@ -4,6 +4,9 @@ import keras
 
 from tf_adapters.layers.bottleneck import Bottleneck
 
+# The weights of a `Bottleneck`, as an adapter folder names them.
+PARTS = ("down_kernel", "down_bias", "up_kernel", "up_bias")
+
 
 class BottleneckSlot(keras.layers.Layer):
     """Slot `x + delta(reads(x, context))`: a bottleneck on what a method reads.

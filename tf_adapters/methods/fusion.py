@@ -24,7 +24,7 @@ class Fusion:
 
     Attributes:
         adapters: The members' folders, or, in a model that was built, their
-            names. `members.fuse` reads them, and sets what depends on them.
+            names. `fusing.fuse` reads them, and sets what depends on them.
         placement: `"pfeiffer"` (default, section 2.2) or `"houlsby"`: the
             members' method.
         units: Bottleneck width `m` of the widest member.

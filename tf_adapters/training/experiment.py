@@ -6,8 +6,8 @@ import time
 import keras
 
 from tf_adapters import artifacts
+from tf_adapters import fusing
 from tf_adapters import heads
-from tf_adapters import members
 from tf_adapters import methods
 from tf_adapters.config import ConfigError
 from tf_adapters.data import pipeline
@@ -56,7 +56,7 @@ class Experiment:
             return model
         head = heads.for_task(self.task)
         method = self.config.method
-        build = members.fuse if isinstance(method, methods.Fusion) else adapt
+        build = fusing.fuse if isinstance(method, methods.Fusion) else adapt
         return build(self.encoder, method, head, **options)
 
     def examples(self, rows, labelled=True):

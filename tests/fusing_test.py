@@ -11,8 +11,8 @@ from tests import tiny
 from tests.references import fusion_numpy as reference
 from tf_adapters import adapter_files
 from tf_adapters import artifacts
+from tf_adapters import fusing
 from tf_adapters import heads
-from tf_adapters import members
 from tf_adapters import methods
 from tf_adapters.layers.adapter_fusion import AdapterFusion
 from tf_adapters.model import adapt
@@ -41,7 +41,7 @@ def folders(tmp_path):
 
 def _fused(folders, seed=None, **options):
     method = methods.Fusion(adapters=tuple(folders), **options)
-    model = members.fuse(tiny.encoder(), method, HEAD)
+    model = fusing.fuse(tiny.encoder(), method, HEAD)
     if seed is not None:
         tiny.randomize(model.trained_variables().values(), seed=seed)
     return model

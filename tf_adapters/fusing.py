@@ -1,0 +1,72 @@
+"""A fusion's members: stacked in its slots, frozen."""
+
+import dataclasses
+
+import numpy as np
+
+from tf_adapters import members as members_lib
+from tf_adapters.adapter_files import AdapterError
+from tf_adapters.encoders import encoder_fingerprint
+from tf_adapters.model import adapt
+
+
+def fuse(encoder, method, head=None, **options):
+    """Returns a model that fuses trained adapters.
+
+    Args:
+        encoder: `Encoder` that all members were trained on.
+        method: `methods.Fusion` with the members' folders as `adapters`; its
+            placement, width, activation and left-out blocks become theirs.
+        head: See `AdapterModel`.
+        **options: See `AdapterModel`.
+
+    Raises:
+        AdapterError: If a member is missing, damaged, of another encoder, or
+            does not fit the others.
+    """
+    fingerprint = encoder_fingerprint(encoder)
+    members = tuple(
+        members_lib.read(folder, fingerprint) for folder in method.adapters
+    )
+    for member in members:
+        _check_norms(member)
+    facts = members_lib.describe(members, encoder.backbone.hidden_dim)
+    model = adapt(
+        encoder, dataclasses.replace(method, **facts), head, **options
+    )
+    load_into(model, members)
+    return model
+
+
+def _check_norms(member):
+    if getattr(member.method, "train_layer_norms", False):
+        raise AdapterError(
+            f"{member.folder} trained the encoder's layer norms too, which the "
+            "members of a fusion share. Train it with "
+            "--params_override=method.train_layer_norms=false."
+        )
+
+
+def load_into(model, members):
+    """Assigns the members' weights to the fusions in a model's slots."""
+    model.members = members
+    if not members:
+        return
+    for block in model.slots:
+        for slot in block.values():
+            _load_slot(slot, members)
+
+
+def _load_slot(slot, members):
+    fusion = slot.fusion
+
+    def arrays(part, axis=None):
+        return members_lib.arrays(
+            members, f"{slot.name}/delta/{part}", fusion.units, axis
+        )
+
+    fusion.down_kernel.assign(np.concatenate(arrays("down_kernel", 1), 1))
+    fusion.down_bias.assign(np.concatenate(arrays("down_bias", 0), 0))
+    # Zero rows: what the padded units hold adds nothing.
+    fusion.up_kernel.assign(np.concatenate(arrays("up_kernel", 0), 0))
+    fusion.up_bias.assign(np.stack(arrays("up_bias")))

@@ -37,7 +37,8 @@ _METHOD = flags.DEFINE_string("method", None, "Method, see --list=methods.")
 _ADAPTERS = flags.DEFINE_list(
     "adapters",
     None,
-    "fusion: run folders of the trained adapters to fuse, separated by commas.",
+    "Run folders of trained adapters, with commas between: what fusion fuses, "
+    "or with --mode=export what one SavedModel serves.",
 )
 _ENCODER = flags.DEFINE_string(
     "encoder",

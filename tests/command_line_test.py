@@ -31,6 +31,7 @@ def _run(tmp_path, settings=None, **options):
         "list": None,
         "study": None,
         "glue_submission": None,
+        "adapters": None,
     }
     layer = {"data": {}, "train": {}}
     layer = config_lib.merge(layer, settings or {})
@@ -317,3 +318,11 @@ def test_tables_name_everything():
     for name in presets.preset_names():
         assert name in tables.list_methods()
     assert "minilm" in tables.list_encoders()
+
+
+def test_an_export_of_several_adapters_needs_a_folder(tmp_path, capsys):
+    runs = [str(tmp_path / "a"), str(tmp_path / "b")]
+    assert _run(tmp_path, mode="export", adapters=runs, model_dir=None) == 1
+    assert "needs --model_dir" in capsys.readouterr().err
+    assert _run(tmp_path, mode="export", adapters=runs) == 1
+    assert "Cannot read" in capsys.readouterr().err

@@ -15,8 +15,8 @@ def run(flag_layer, options):
     Args:
         flag_layer: Nested dict of the settings that flags give.
         options: Object with `mode`, `model_dir`, `config_file`,
-            `params_override`, `input`, `output`, `glue_submission`, `list`,
-            `study`, `report` and `small`.
+            `params_override`, `adapters`, `input`, `output`,
+            `glue_submission`, `list`, `study`, `report` and `small`.
 
     Returns:
         Exit status: 0, or 1 after a mistake of the user or a failed run of a
@@ -31,6 +31,8 @@ def run(flag_layer, options):
             from tf_adapters import study
 
             return study.run(options, flag_layer)
+        elif options.mode == "export" and options.adapters:
+            _export_bank(options)
         else:
             config, model_dir = _resolve(flag_layer, options)
             _MODES[options.mode](config, model_dir, options)
@@ -166,6 +168,18 @@ def _export(config, model_dir, options):
     from tf_adapters.export import saved_model
 
     folder = saved_model.export_run(config, model_dir)
+    print(f"SavedModel: {folder}")
+
+
+def _export_bank(options):
+    from tf_adapters.export import bank_model
+
+    if not options.model_dir:
+        raise config_lib.ConfigError(
+            "--mode=export with --adapters needs --model_dir: the folder that "
+            "the SavedModel of all tasks goes to."
+        )
+    folder = bank_model.export_runs(options.adapters, options.model_dir)
     print(f"SavedModel: {folder}")
 
 

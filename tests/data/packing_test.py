@@ -202,3 +202,14 @@ def test_tokenizer_of_another_kind():
     tokenizer = keras_hub.tokenizers.ByteTokenizer()
     with pytest.raises(ValueError, match="Received: ByteTokenizer"):
         TextPacker(tokenizer, 16)
+
+
+def test_pairs_and_single_texts_in_one_batch(packer):
+    is_pair = np.arange(len(FIRST)) % 3 == 0
+    mixed = packer(FIRST, SECOND, 24, is_pair=tf.constant(is_pair))
+    pairs, alone = packer(FIRST, SECOND, 24), packer(FIRST, None, 24)
+    for name, value in mixed.items():
+        np.testing.assert_array_equal(
+            value, np.where(is_pair[:, None], pairs[name], alone[name])
+        )
+    assert mixed["padding_mask"].numpy().sum(1).max() == 24

@@ -223,7 +223,7 @@ def test_without_a_tokenizer_for_graphs_token_ids_are_taken(tmp_path, caplog):
 def test_a_tokenizer_is_replaced_by_its_form_for_graphs(pair_classifier):
     tokenizer = pair_classifier.packer.tokenizer
     packer = tf_adapters.TextPacker(_PythonTokenizer(tokenizer, tokenizer), 16)
-    graph_packer = saved_model._in_graph(packer)
+    graph_packer = saved_model.in_graph(packer)
     assert graph_packer.tokenizer is tokenizer
     assert graph_packer.frame == packer.frame
     assert graph_packer.max_length == 16

@@ -108,7 +108,9 @@ class TextPacker:
                 input_signature=[tf.TensorSpec([None], tf.string)],
             )
 
-    def __call__(self, texts_a, texts_b=None, sequence_length=None):
+    def __call__(
+        self, texts_a, texts_b=None, sequence_length=None, is_pair=None
+    ):
         """Packs a batch.
 
         Args:
@@ -116,13 +118,16 @@ class TextPacker:
             texts_b: The second texts of pairs, or `None`.
             sequence_length: Length of the result. `None` (default) pads to
                 the longest row. What exceeds it is cut, as at `max_length`.
+            is_pair: Boolean tensor `(batch,)`: rows where it is false are
+                packed as one text, their second text is not looked at. `None`
+                (default): all are pairs, if there are second texts.
 
         Returns:
             Dict of int32 tensors `(batch, length)`: `token_ids`,
             `padding_mask`, and `segment_ids` where the encoder has segments.
         """
         limit = min(self.max_length, sequence_length or self.max_length)
-        rows, first_lengths = self._pack(texts_a, texts_b, limit)
+        rows, first_lengths = self._pack(texts_a, texts_b, limit, is_pair)
         token_ids = rows.to_tensor(
             self.frame.pad, shape=[None, sequence_length]
         )
@@ -168,7 +173,7 @@ class TextPacker:
             ]
         return ids, segments if self.frame.second_segment is not None else None
 
-    def _pack(self, texts_a, texts_b, limit):
+    def _pack(self, texts_a, texts_b, limit, is_pair=None):
         """Returns ragged ids, and where the second segment begins in each."""
         frame = self.frame
         if texts_b is None:
@@ -183,10 +188,23 @@ class TextPacker:
             first, second = tf_text.RoundRobinTrimmer(limit - num_special).trim(
                 [tokens[:count], tokens[count:]]
             )
-            first_parts = [[frame.start], first, frame.separators]
+            separators = frame.separators
+            if is_pair is not None:
+                alone = tokens[:count, : limit - 2]
+                first = _choose(is_pair, first, alone)
+                second = _choose(is_pair, second, second[:, :0])
+                separators = tf.gather(
+                    tf.ragged.constant([[], separators], tf.int32),
+                    tf.cast(is_pair, tf.int32),
+                )
+            first_parts = [[frame.start], first, separators]
             rows = [*first_parts, second, [frame.end]]
-        first_rows = self._join(first_parts)
-        return self._join(rows), tf.cast(first_rows.row_lengths(), tf.int32)
+        rows, first_rows = self._join(rows), self._join(first_parts)
+        first_lengths = tf.cast(first_rows.row_lengths(), tf.int32)
+        if is_pair is not None:
+            # The end of one text alone belongs to the first segment.
+            first_lengths += tf.cast(~is_pair, tf.int32)
+        return rows, first_lengths
 
     def _join(self, parts):
         """Joins ragged tokens and, repeated for each row, lists of ids."""
@@ -223,3 +241,10 @@ class TextPacker:
                 "`tokenizer.in_graph()` gives one where its vocabulary allows."
             )
         return self.tokenizer(texts)
+
+
+def _choose(condition, rows, others):
+    """Returns ragged rows where `condition` holds, and `others` elsewhere."""
+    count = tf.size(condition)
+    places = tf.range(count) + tf.where(condition, 0, count)
+    return tf.gather(tf.concat([rows, others], 0), places)

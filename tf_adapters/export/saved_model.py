@@ -82,11 +82,7 @@ def export_model(model, packer, task, folder):
         )
     folder = Path(folder)
     module, signatures = _trace(model, packer, task.text_fields)
-    version = max(serving.versions(folder), default=0) + 1
-    # The server takes no notice of a name that is not a number, so it never
-    # sees half a model.
-    partial = folder / f".{version}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
+    partial, version = next_version(folder)
     tf.saved_model.save(
         module,
         str(partial),
@@ -97,8 +93,21 @@ def export_model(model, packer, task, folder):
         partial, _warmup_requests(folder.name, signatures, packer, task)
     )
     _describe(partial, model, packer, task, signatures)
-    partial.rename(folder / str(version))
-    return folder / str(version)
+    partial.rename(version)
+    return version
+
+
+def next_version(folder):
+    """Returns where to write a model's next version, and where to move it.
+
+    The server takes no notice of a name that is not a number, so it never sees
+    half a model.
+    """
+    folder = Path(folder)
+    number = max(serving.versions(folder), default=0) + 1
+    partial = folder / f".{number}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    return partial, folder / str(number)
 
 
 def input_names(text_fields):
@@ -123,7 +132,7 @@ def _trace(model, packer, text_fields):
     """Returns the module to save, and its signatures by name."""
     module = tf.Module()
     token_function = _token_function(model)
-    graph_packer = _in_graph(packer)
+    graph_packer = in_graph(packer)
     if graph_packer is None:
         _LOGGER.warning(
             "The encoder's tokenizer cannot run inside a SavedModel: the "
@@ -133,7 +142,7 @@ def _trace(model, packer, text_fields):
         text_function = token_function
     else:
         text_function = _text_function(model, graph_packer, text_fields)
-        module.tokenizer = _resources(graph_packer.tokenizer)
+        module.tokenizer = resources(graph_packer.tokenizer)
     signatures = {
         TEXT_SIGNATURE: text_function,
         TOKEN_SIGNATURE: token_function,
@@ -192,7 +201,7 @@ def _answer(head, outputs):
     }
 
 
-def _in_graph(packer):
+def in_graph(packer):
     """Returns a packer that works in a graph, or `None`."""
     if not hasattr(packer.tokenizer, "in_graph"):
         return packer
@@ -206,7 +215,7 @@ def _in_graph(packer):
     return graph_packer
 
 
-def _resources(tokenizer):
+def resources(tokenizer):
     """Returns the tables that a KerasHub tokenizer looks things up in.
 
     Keras does not track them, and a SavedModel holds only what is tracked.

@@ -112,8 +112,11 @@ def plot(rows, path):
         axis.set_title(f"layer {block + 1}" + several * f", {words}", size=9)
         axis.set_xticks(range(len(adapters)), adapters, rotation=90, size=8)
         axis.set_yticks(range(len(tasks)), tasks, size=8)
-    for axis in list(axes.flat)[len(places) :]:
+    for axis in axes.flat[len(places) :]:
         axis.set_visible(False)
+    # Above a hidden one too; shared axes show names in the last line only.
+    for axis in axes.flat[max(0, len(places) - columns) : len(places)]:
+        axis.tick_params(labelbottom=True)
     figure.supxlabel("adapter", size=9)
     figure.supylabel("target task", size=9)
     figure.colorbar(image, ax=axes, label="mean weight")

@@ -13,10 +13,8 @@ with random batches padded to their longest, and grouped by length as ours.
 
 import argparse
 import itertools
-import json
 import os
 from pathlib import Path
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +25,7 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
 import numpy as np  # noqa: E402
 import peer_rows  # noqa: E402
+from worker import Worker  # noqa: E402
 
 from tf_adapters import config as config_lib  # noqa: E402
 from tf_adapters import minilm  # noqa: E402
@@ -57,58 +56,45 @@ class Ours:
         self.rows = splits.load_rows(self.config, self.task)["train"]
         run = experiment.Experiment(self.config, self.task)
         run.trainer.prepare_training(10_000)
-        examples = run.examples(self.rows)
-        plan = list(self._plan(examples))
-        self.steps = {
-            "train": run.trainer.train_steps(examples, plan),
-            "infer": run.trainer.eval_steps(examples, plan),
+        self.examples = run.examples(self.rows)
+        self.make_steps = {
+            "train": run.trainer.train_steps,
+            "infer": run.trainer.eval_steps,
         }
-        self.sizes = {what: iter(plan) for what in self.steps}
+        self.plans = {what: self._plan() for what in self.make_steps}
 
-    def _plan(self, examples):
-        for epoch in range(100):
+    def _plan(self):
+        for epoch in itertools.count():
             yield from pipeline.plan_training(
-                examples.lengths, BATCH_SIZE, 0, epoch, "grouped", 128
+                self.examples.lengths, BATCH_SIZE, 0, epoch, "grouped", 128
             )
 
     def do(self, what, steps):
         """Returns seconds an example over some steps."""
         started = time.perf_counter()
-        for result in itertools.islice(self.steps[what], steps):
+        batches = list(itertools.islice(self.plans[what], steps))
+        # Steps of their own each time: evaluation works ahead, and must not
+        # do so while another side is being measured.
+        for result in self.make_steps[what](self.examples, batches):
             np.asarray(result[0])  # Waits for the device.
         seconds = time.perf_counter() - started
-        batches = itertools.islice(self.sizes[what], steps)
         return seconds / sum(len(batch.indices) for batch in batches)
 
 
-class Theirs:
+class Theirs(Worker):
     """The library in a process of its own, which waits between commands."""
 
     def __init__(self, python, texts, precision, group_by_length):
-        command = [python, str(PEER), f"--encoder={minilm.folder()}"]
+        command = [python, PEER, f"--encoder={minilm.folder()}"]
         command += [f"--texts={texts}", f"--precision={precision}"]
-        command += ["--group_by_length"] if group_by_length else []
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        super().__init__(
+            command + (["--group_by_length"] if group_by_length else [])
         )
-        self._read()
-
-    def _read(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError("The peer's process ended; see its message.")
-        return json.loads(line)
 
     def do(self, what, steps):
         """Returns seconds an example over some steps."""
-        command = json.dumps({"do": what, "steps": steps})
-        print(command, file=self.process.stdin, flush=True)
-        answer = self._read()
+        answer = super().do(what, steps)
         return answer["seconds"] / answer["examples"]
-
-    def stop(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def measure(sides, turns, num_examples):

@@ -1,0 +1,81 @@
+"""AdapterFusion beside the `adapters` library: time and peak memory.
+
+    python benchmarks/fusion_speed.py --peer_python=.venv-peer/bin/python
+
+Encoders of random weights, 32 texts of 128 tokens, bottlenecks of a sixteenth
+of the width, float32. For each number of adapters both sides run in a process
+of their own and take turns; a ratio is theirs over ours in seconds, its spread
+is over the turns. Memory is each process's peak while training.
+"""
+
+import argparse
+from pathlib import Path
+import sys
+
+import numpy as np
+from worker import Worker
+
+HERE = Path(__file__).parent
+
+
+def measure(shape, num_adapters, arguments):
+    """Returns seconds {(side, what): [one a turn]} and bytes {side: peak}."""
+    options = [f"--shape={shape}", f"--adapters={num_adapters}"]
+    peer = [arguments.peer_python, HERE / "peers" / "fusion_worker.py"]
+    sides = {
+        "ours": Worker([sys.executable, HERE / "fusion_worker.py", *options]),
+        "theirs": Worker([*peer, *options]),
+    }
+    seconds, peaks = {}, {}
+    for turn in range(arguments.turns + 1):
+        for what in ("train", "infer"):
+            for name, worker in sides.items():
+                answer = worker.do(what, arguments.steps)
+                if what == "train":
+                    peaks[name] = answer["peak_bytes"]
+                if turn:  # The first turn builds graphs and fills caches.
+                    value = answer["seconds"] / arguments.steps
+                    seconds.setdefault((name, what), []).append(value)
+    for worker in sides.values():
+        worker.stop()
+    return seconds, peaks
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--peer_python", default=".venv-peer/bin/python")
+    parser.add_argument("--shapes", default="minilm,bert_base")
+    parser.add_argument("--adapters", default="1,2,4,8,16")
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=2)
+    arguments = parser.parse_args()
+    print(
+        "| encoder | N | | ours, s | theirs, s | ratio | middle half "
+        "| ours, GB | theirs, GB |\n|---|---|---|---|---|---|---|---|---|"
+    )
+    for shape in arguments.shapes.split(","):
+        for number in map(int, arguments.adapters.split(",")):
+            report(shape, number, *measure(shape, number, arguments))
+
+
+def report(shape, number, seconds, peaks):
+    """Prints a line for training and one for inference."""
+    memory = [f"{peaks[side] / 1e9:.2f}" for side in ("ours", "theirs")]
+    for what in ("train", "infer"):
+        ours, theirs = (
+            np.array(seconds[side, what]) for side in ("ours", "theirs")
+        )
+        low, middle, high = np.quantile(theirs / ours, [0.25, 0.5, 0.75])
+        print(
+            f"| {shape} | {number} | {what} | {np.median(ours):.2f} "
+            f"| {np.median(theirs):.2f} | {middle:.2f} | {low:.2f}-{high:.2f} "
+            f"| {' | '.join(memory if what == 'train' else ['', ''])} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Runs our fusion's steps on command, to be timed beside a peer's.
+
+    python benchmarks/fusion_worker.py --shape=minilm --adapters=8
+
+`fusion_speed.py` drives it through JSON lines; `peers/fusion_worker.py` answers
+the same commands.
+"""
+
+import argparse
+import json
+import os
+from pathlib import Path
+import resource
+import sys
+import time
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As train.py does.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import keras_hub  # noqa: E402
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+from tf_adapters import config as config_lib  # noqa: E402
+from tf_adapters import heads  # noqa: E402
+from tf_adapters import methods  # noqa: E402
+from tf_adapters.data import pipeline  # noqa: E402
+from tf_adapters.encoders import Encoder  # noqa: E402
+from tf_adapters.model import adapt  # noqa: E402
+from tf_adapters.training.distribution import make_strategy  # noqa: E402
+from tf_adapters.training.trainer import Trainer  # noqa: E402
+
+# Blocks, width, heads: MiniLM's, and BERT-base's.
+SHAPES = {"minilm": (6, 384, 12), "bert_base": (12, 768, 12)}
+BATCH_SIZE, TOKENS, VOCABULARY = 32, 128, 30_522
+
+
+def make_trainer(shape, num_adapters, precision):
+    """Returns a `Trainer` of a fusion over random adapters."""
+    blocks, width, num_heads = SHAPES[shape]
+    config = config_lib.resolve(
+        {
+            "task": "sst2",
+            "method": {"name": "fusion"},
+            "train": {"precision": precision},
+        }
+    )
+    backbone = keras_hub.models.BertBackbone(
+        vocabulary_size=VOCABULARY,
+        num_layers=blocks,
+        num_heads=num_heads,
+        hidden_dim=width,
+        intermediate_dim=4 * width,
+        dtype=precision,
+    )
+    encoder = Encoder(shape, backbone, "gelu", 1e-12, 0.1, 0.1, True)
+    method = methods.Fusion(
+        adapters=tuple(f"member{n}" for n in range(num_adapters)),
+        units=width // 16,
+    )
+    strategy = make_strategy("one_device")
+    with strategy.scope():
+        model = adapt(encoder, method, heads.Classification(("no", "yes")))
+    generator = np.random.default_rng(0)
+    for block in model.slots:
+        for slot in block.values():
+            for weight in slot.fusion.non_trainable_weights:
+                weight.assign(0.02 * generator.normal(size=weight.shape))
+    trainer = Trainer(model, strategy, config, ("accuracy",))
+    trainer.prepare_training(10_000)
+    return trainer
+
+
+def make_examples():
+    """Returns texts of random tokens that fill one batch."""
+    generator = np.random.default_rng(0)
+    ids = generator.integers(1_000, VOCABULARY, (BATCH_SIZE, TOKENS))
+    ragged = tf.RaggedTensor.from_tensor(ids.astype("int32"))
+    return pipeline.Examples(
+        token_ids=ragged,
+        segment_ids=ragged * 0,
+        targets=generator.integers(0, 2, BATCH_SIZE).astype("int32"),
+        pad_id=0,
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shape", choices=SHAPES, required=True)
+    parser.add_argument("--adapters", type=int, required=True)
+    parser.add_argument("--precision", default="float32")
+    arguments = parser.parse_args()
+    output, sys.stdout = sys.stdout, sys.stderr
+    trainer = make_trainer(
+        arguments.shape, arguments.adapters, arguments.precision
+    )
+    examples = make_examples()
+    batch = pipeline.Batch(np.arange(BATCH_SIZE, dtype="int32"), TOKENS)
+    make_steps = {"train": trainer.train_steps, "infer": trainer.eval_steps}
+    print(json.dumps({"ready": True}), file=output, flush=True)
+    for line in sys.stdin:
+        command = json.loads(line)
+        started = time.perf_counter()
+        # Steps of their own each time: evaluation works ahead.
+        plan = [batch] * command["steps"]
+        for result in make_steps[command["do"]](examples, plan):
+            np.asarray(result[0])  # Waits for the device.
+        answer = {
+            "seconds": time.perf_counter() - started,
+            "peak_bytes": 1024
+            * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        }
+        print(json.dumps(answer), file=output, flush=True)
+
+
+if __name__ == "__main__":
+    main()

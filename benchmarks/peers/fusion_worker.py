@@ -1,0 +1,101 @@
+"""Runs the steps of the `adapters` library's fusion on command.
+
+    python benchmarks/peers/fusion_worker.py --shape=minilm --adapters=8
+
+The same shapes, batch, head, optimiser and commands as `../fusion_worker.py`.
+The library's trainer adds the regulariser's gradient after the step; here it
+joins the loss, which costs the same.
+"""
+
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import adapters  # noqa: E402
+from adapters import SeqBnConfig  # noqa: E402
+from adapters.composition import Fuse  # noqa: E402
+import peer_model  # noqa: E402
+import torch  # noqa: E402
+import transformers  # noqa: E402
+
+SHAPES = {"minilm": (6, 384, 12), "bert_base": (12, 768, 12)}
+BATCH_SIZE, TOKENS, VOCABULARY = 32, 128, 30_522
+LEARNING_RATE = 5e-5
+
+
+def make_model(shape, num_adapters):
+    """Returns a classifier over a fusion of random adapters."""
+    blocks, width, num_heads = SHAPES[shape]
+    config = transformers.BertConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=width,
+        num_hidden_layers=blocks,
+        num_attention_heads=num_heads,
+        intermediate_size=4 * width,
+        attn_implementation="sdpa",
+    )
+    encoder = transformers.BertModel(config, add_pooling_layer=False)
+    adapters.init(encoder)
+    names = [f"member{n}" for n in range(num_adapters)]
+    for name in names:
+        encoder.add_adapter(name, config=SeqBnConfig(reduction_factor=16))
+    fuse = Fuse(*names)
+    encoder.add_adapter_fusion(fuse)
+    encoder.train_adapter_fusion(fuse)
+    encoder.active_adapters = fuse
+    return peer_model.Classifier(encoder, 2)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shape", choices=SHAPES, required=True)
+    parser.add_argument("--adapters", type=int, required=True)
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    output, sys.stdout = sys.stdout, sys.stderr
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(0)
+    model = make_model(arguments.shape, arguments.adapters)
+    optimizer = peer_model.make_optimizer(model, LEARNING_RATE)
+    inputs = {
+        "input_ids": torch.randint(1_000, VOCABULARY, (BATCH_SIZE, TOKENS)),
+        "attention_mask": torch.ones(BATCH_SIZE, TOKENS, dtype=torch.long),
+    }
+    labels = torch.randint(0, 2, (BATCH_SIZE,))
+
+    def train():
+        model.train()
+        loss = torch.nn.functional.cross_entropy(model(**inputs), labels)
+        loss = loss + model.encoder.get_fusion_regularization_loss()
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        peer_model.clip_gradients(model)
+        optimizer.step()
+
+    def infer():
+        model.eval()
+        with torch.inference_mode():
+            model(**inputs).argmax(-1).numpy()
+
+    print(json.dumps({"ready": True}), file=output, flush=True)
+    for line in sys.stdin:
+        command = json.loads(line)
+        step = {"train": train, "infer": infer}[command["do"]]
+        started = time.perf_counter()
+        for _ in range(command["steps"]):
+            step()
+        answer = {
+            "seconds": time.perf_counter() - started,
+            "peak_bytes": 1024
+            * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        }
+        print(json.dumps(answer), file=output, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -244,6 +244,12 @@ def test_no_members_at_all():
         _fused([])
 
 
+def test_blocks_may_be_left_out(folders):
+    model = _fused(folders, leave_out=(1,))
+    assert [set(block) for block in model.slots] == [{"after_ffn"}, set()]
+    assert model.method.leave_out == (1,)
+
+
 def test_houlsbys_adapters_fuse_at_both_places(tmp_path):
     method = methods.Houlsby(units=4, train_layer_norms=False)
     folders = [

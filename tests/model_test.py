@@ -139,3 +139,24 @@ def test_regression_losses_and_decoding():
     )
     assert head.decode(outputs) == [{"score": 2.5}, {"score": 0.0}]
     assert heads.from_config(heads.to_config(head)) == head
+
+
+def test_leaving_a_block_out_is_training_without_it():
+    """Same weights in the other block, so the same outputs."""
+    whole = adapt(tiny.encoder(), methods.Houlsby(units=4))
+    partial = adapt(tiny.encoder(), methods.Houlsby(units=4, leave_out=(0,)))
+    tiny.randomize(whole.trained_variables().values())
+    named = whole.trained_variables()
+    for name, variable in partial.trained_variables().items():
+        variable.assign(named[name])
+    features = tiny.batch(whole.encoder_info)
+    before = np.asarray(whole(features)["sequence_output"])
+    whole.leave_out((0,))
+    after = np.asarray(whole(features)["sequence_output"])
+    np.testing.assert_array_equal(
+        after, np.asarray(partial(features)["sequence_output"])
+    )
+    assert np.abs(after - before).max() > 1e-3
+    assert set(whole.trained_variables()) == set(named)
+    with pytest.raises(ValueError, match="no blocks"):
+        whole.leave_out((7,))

@@ -233,6 +233,14 @@ class AdaptedEncoder(keras.layers.Layer):
         ]
         self.built = True
 
+    def empty_slots(self, block):
+        """Makes a block the encoder's own again, but for norms that trained.
+
+        The slots' variables stay the model's; nothing reads them any more.
+        """
+        self.blocks[block].after_attention = None
+        self.blocks[block].after_ffn = None
+
     @property
     def width(self):
         """Width `d` of the token vectors."""

@@ -16,7 +16,8 @@ def fuse(encoder, method, head=None, **options):
     Args:
         encoder: `Encoder` that all members were trained on.
         method: `methods.Fusion` with the members' folders as `adapters`; its
-            placement, width, activation and left-out blocks become theirs.
+            placement, width and activation become theirs, and the blocks
+            that they leave out are left out too.
         head: See `AdapterModel`.
         **options: See `AdapterModel`.
 
@@ -31,6 +32,8 @@ def fuse(encoder, method, head=None, **options):
     for member in members:
         _check_norms(member)
     facts = members_lib.describe(members, encoder.backbone.hidden_dim)
+    left_out = {*facts["leave_out"], *method.leave_out}
+    facts["leave_out"] = tuple(sorted(left_out))
     model = adapt(
         encoder, dataclasses.replace(method, **facts), head, **options
     )

@@ -80,6 +80,27 @@ class AdapterModel(keras.Model):
         """One dict for each block, from slot name to slot layer."""
         return self.encoder.slots
 
+    def leave_out(self, blocks):
+        """Takes what the method added out of some blocks, for inference.
+
+        The model is faster and no longer quite the one that was trained
+        (AdapterDrop, Rueckle et al. 2021, arXiv:2010.11918).
+
+        Args:
+            blocks: Indices of blocks.
+
+        Raises:
+            ValueError: If a block does not exist.
+        """
+        unknown = sorted(set(blocks) - set(range(len(self.slots))))
+        if unknown:
+            raise ValueError(
+                f"There are no blocks {unknown}: the encoder has blocks 0 to "
+                f"{len(self.slots) - 1}."
+            )
+        for block in blocks:
+            self.encoder.empty_slots(block)
+
     def call(self, inputs, training=None, seed=None):
         if training and seed is None:
             seed = self.seed_generator.next() * Seeds.DRAWS_PER_PASS

@@ -53,6 +53,8 @@ class Experiment:
         if adapter is not None:
             model = artifacts.load_adapter(adapter, self.encoder, **options)
             _check_labels(model.head, self.task, adapter)
+            # What the run's own configuration leaves out has no slots anyway.
+            model.leave_out(getattr(self.config.method, "leave_out", ()))
             return model
         head = heads.for_task(self.task)
         method = self.config.method

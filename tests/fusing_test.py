@@ -267,3 +267,52 @@ def test_config_round_trip(folders):
     method = _fused(folders).method
     assert methods.from_config(methods.to_config(method)) == method
     assert dataclasses.replace(method) == method
+
+
+def test_a_subset_takes_part_in_training_the_same_in_all_blocks(tmp_path):
+    folders = [
+        _member(tmp_path / name, methods.Pfeiffer(units=4), seed)
+        for seed, name in enumerate("abc")
+    ]
+    model = _fused(folders, seed=5, subset=2)
+    features = tiny.batch(model.encoder_info)
+    seen = set()
+    for step in range(20):
+        outputs = model(features, training=True, seed=[1, 1024 * step])
+        drawn = [
+            names
+            for names in (("a", "b"), ("a", "c"), ("b", "c"))
+            if np.allclose(
+                fusing.pruned(model, names)(features), outputs, atol=1e-5
+            )
+        ]
+        assert len(drawn) == 1
+        seen.update(drawn)
+    assert len(seen) == 3
+    assert np.abs(model(features) - outputs).max() > 1e-3
+
+
+def test_a_subset_larger_than_the_set_is_refused(folders):
+    with pytest.raises(ValueError, match="expected one of 1 to 2"):
+        _fused(folders, subset=3)
+
+
+def test_pruned_is_the_fusion_of_the_rest(folders, tmp_path):
+    model = _fused(folders, seed=5)
+    features = tiny.batch(model.encoder_info)
+    smaller = fusing.pruned(model, ["b"])
+    assert smaller.method.adapters == ("b",)
+    expected = _fused(folders[1:])
+    for name, variable in expected.trained_variables().items():
+        variable.assign(model.trained_variables()[name])
+    np.testing.assert_allclose(smaller(features), expected(features), atol=1e-6)
+    artifacts.save_adapter(smaller, tmp_path / "pruned")
+    loaded = artifacts.load_adapter(tmp_path / "pruned", tiny.encoder())
+    np.testing.assert_array_equal(loaded(features), smaller(features))
+
+
+def test_pruning_what_is_not_there_is_refused(folders):
+    model = _fused(folders)
+    for names in (["c"], []):
+        with pytest.raises(ValueError, match="one or more of a, b"):
+            fusing.pruned(model, names)

@@ -19,8 +19,8 @@ def run(flag_layer, options):
             `glue_submission`, `list`, `study`, `report` and `small`.
 
     Returns:
-        Exit status: 0, or 1 after a mistake of the user or a failed run of a
-        study.
+        Exit status: 0; 1 after a mistake of the user or a failed run of a
+        study; 130 if it was interrupted.
     """
     try:
         if options.list:
@@ -41,6 +41,8 @@ def run(flag_layer, options):
             raise
         print(f"Error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 
@@ -95,6 +97,7 @@ def _saved_config(options):
 
 
 def _train(config, model_dir, options):
+    config = _with_members(config, model_dir, options)
     task = splits.get_task(config)
     rows = splits.load_rows(config, task)
     # Imported when the data is known to be there: it takes seconds.
@@ -108,6 +111,24 @@ def _train(config, model_dir, options):
         test=options.mode == "train_and_eval",
     )
     _print_result(result, model_dir)
+
+
+def _with_members(config, model_dir, options):
+    """Returns a fusion's configuration with adapters, trained if it has none.
+
+    They lie beside the fusion's folder, where those of other tasks find them.
+    """
+    from tf_adapters import methods
+
+    is_fusion = isinstance(config.method, methods.Fusion)
+    if not is_fusion or config.method.adapters or not config.members.tasks:
+        return config
+    from tf_adapters import fusion_members
+
+    folder = model_dir.parent / "members"
+    return fusion_members.train(
+        config, folder, processes=options.study_processes
+    )
 
 
 def _print_result(result, model_dir):

@@ -86,6 +86,20 @@ class TrainConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class MembersConfig:
+    """The single-task adapters that fusion trains first, where none are given.
+
+    Attributes:
+        tasks: Names of tasks; an adapter is trained for each.
+        settings: Settings of their runs. Encoder, data, seed, strategy and
+            precision are those of the fusion's own run.
+    """
+
+    tasks: tuple[str, ...] = ()
+    settings: typing.Any = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Config:
     """Everything that decides a run.
 
@@ -97,6 +111,7 @@ class Config:
         distribution_strategy: `"one_device"` or `"mirrored"`.
         data: `DataConfig`.
         train: `TrainConfig`.
+        members: `MembersConfig`; only fusion reads it.
     """
 
     task: str
@@ -108,6 +123,7 @@ class Config:
     )
     data: DataConfig = DataConfig()
     train: TrainConfig = TrainConfig()
+    members: MembersConfig = MembersConfig()
 
 
 def resolve(*layers):

@@ -73,3 +73,40 @@ def _load_slot(slot, members):
     # Zero rows: what the padded units hold adds nothing.
     fusion.up_kernel.assign(np.concatenate(arrays("up_kernel", 0), 0))
     fusion.up_bias.assign(np.stack(arrays("up_bias")))
+
+
+def pruned(model, names):
+    """Returns a trained fusion with some of its members only.
+
+    Query, key and value are those of the fusion; the softmax is over the
+    members that are left (AdapterFusion, section 8.2).
+
+    Args:
+        model: `AdapterModel` that `fuse` made.
+        names: Names of the members to keep, in any order.
+
+    Raises:
+        ValueError: If there is no such member, or none is left.
+    """
+    kept = [member for member in model.members if member.name in names]
+    if not names or len(kept) < len(set(names)):
+        raise ValueError(
+            "Expected one or more of "
+            f"{', '.join(member.name for member in model.members)}. Received: "
+            f"{', '.join(names) or 'none'}"
+        )
+    method = dataclasses.replace(
+        model.method,
+        adapters=tuple(member.name for member in kept),
+        subset=None,
+    )
+    smaller = adapt(
+        model.encoder_info,
+        method,
+        model.head,
+        use_encoder_dropout=model.use_encoder_dropout,
+    )
+    for name, variable in smaller.trained_variables().items():
+        variable.assign(model.trained_variables()[name])
+    load_into(smaller, tuple(kept))
+    return smaller

@@ -7,7 +7,6 @@ trains those that are missing, and `study_report` makes the tables.
 import json
 from pathlib import Path
 import shlex
-import signal
 
 from tf_adapters import config as config_lib
 from tf_adapters import study_declaration
@@ -41,9 +40,8 @@ def run(options, flag_layer, runner=None):
         processes = options.study_processes
         runner = runner or study_runs.ProcessRunner(processes)
         try:
-            _run_missing(planned, folder, runner, processes)
+            study_runs.run_missing(planned, folder, runner, processes)
         except KeyboardInterrupt:
-            print("\nStopped. The same command goes on from here.")
             return 130
     report = _report(name, study, planned, folder, _command(options, flags))
     study_report.write(report, folder)
@@ -65,15 +63,6 @@ def _flags(options, flag_layer):
         settings = study_declaration.settings_of(layer)
         flags.update(settings)
     return flags
-
-
-def _run_missing(planned, folder, runner, processes):
-    # `kill` ends the study as Ctrl-C does, and with it the runs it started.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        study_runs.run_missing(planned, folder, runner, processes)
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _report(name, study, planned, folder, command):

@@ -1,12 +1,14 @@
 """Runs a study's missing runs, each in a process of its own."""
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import fcntl
 import os
 from pathlib import Path
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -135,7 +137,10 @@ def run_missing(runs, folder, runner, processes=1):
     )
     progress = _Progress(len(runs), len(missing), processes)
     outcomes = []
-    with concurrent.futures.ThreadPoolExecutor(processes) as pool:
+    with (
+        _termination_as_interruption(),
+        concurrent.futures.ThreadPoolExecutor(processes) as pool,
+    ):
         futures = [pool.submit(_run_one, r, folder, runner) for r in missing]
         try:
             for future in concurrent.futures.as_completed(futures):
@@ -145,8 +150,19 @@ def run_missing(runs, folder, runner, processes=1):
             for future in futures:
                 future.cancel()
             getattr(runner, "stop", lambda: None)()
+            print("\nStopped. The same command goes on from here.")
             raise
     return outcomes
+
+
+@contextlib.contextmanager
+def _termination_as_interruption():
+    """Lets `kill` end all runs that were started, as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run_one(run, folder, runner):

@@ -114,3 +114,24 @@ def test_zero_padding_changes_nothing():
     wide.value_kernel.assign(narrow.value_kernel)
     np.testing.assert_allclose(wide(X)[0], narrow(X)[0], atol=1e-5)
     assert np.abs(layer(X)[0] - narrow(X)[0]).max() > 0.1
+
+
+def test_chosen_adapters_are_a_fusion_of_those_alone():
+    layer = _layer(5)
+    few = AdapterFusion(2, UNITS, "relu")
+    few.build(X.shape)
+    chosen = [3, 1]
+    columns = np.concatenate(
+        [np.arange(n * UNITS, (n + 1) * UNITS) for n in chosen]
+    )
+    few.down_kernel.assign(np.asarray(layer.down_kernel)[:, columns])
+    few.down_bias.assign(np.asarray(layer.down_bias)[columns])
+    few.up_kernel.assign(np.asarray(layer.up_kernel)[columns])
+    few.up_bias.assign(np.asarray(layer.up_bias)[chosen])
+    for name in ("query_kernel", "query_bias", "key_kernel", "value_kernel"):
+        getattr(few, name).assign(getattr(layer, name))
+    fused, weights = layer(X, chosen=np.array(chosen))
+    expected, p = few(X)
+    assert np.abs(fused - layer(X)[0]).max() > 0.1
+    np.testing.assert_allclose(fused, expected, atol=1e-5)
+    np.testing.assert_allclose(weights, p, atol=1e-5)

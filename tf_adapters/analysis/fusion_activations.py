@@ -123,15 +123,14 @@ def plot(rows, path):
     figure.savefig(path, dpi=150)
 
 
-def of_run(model_dir):
-    """Returns task, members' names and mean weights of one run's fusion.
+def load_run(model_dir):
+    """Returns `Experiment` and rows by split of one run's fusion.
 
     Raises:
         ConfigError: If the folder is no run of a fusion.
     """
     from tf_adapters import config as config_lib
     from tf_adapters import methods
-    from tf_adapters.data import pipeline
     from tf_adapters.data import splits
     from tf_adapters.training.experiment import Experiment
 
@@ -143,15 +142,19 @@ def of_run(model_dir):
             "has no activations to show."
         )
     task = splits.get_task(config)
-    rows = splits.load_rows(config, task)["validation"]
-    experiment = Experiment(config, task, Path(model_dir) / "adapter")
+    rows = splits.load_rows(config, task)
+    return Experiment(config, task, Path(model_dir) / "adapter"), rows
+
+
+def of_experiment(experiment, rows):
+    """Returns what `mean_weights` returns for an experiment's fusion."""
+    from tf_adapters.data import pipeline
+
     examples = experiment.examples(rows, labelled=False)
     plan = pipeline.plan_evaluation(
-        examples.lengths, config.train.eval_batch_size
+        examples.lengths, experiment.config.train.eval_batch_size
     )
-    weights = mean_weights(experiment.model, pipeline.dataset(examples, plan))
-    names = [member.name for member in experiment.model.members]
-    return task.name, names, weights
+    return mean_weights(experiment.model, pipeline.dataset(examples, plan))
 
 
 def main(arguments=None):
@@ -171,8 +174,10 @@ def main(arguments=None):
     weights, members = {}, {}
     try:
         for folder in folders:
-            task, names, weights_of_task = of_run(folder)
-            weights[task], members[task] = weights_of_task, names
+            experiment, rows = load_run(folder)
+            task = experiment.task.name
+            weights[task] = of_experiment(experiment, rows["validation"])
+            members[task] = experiment.model.method.adapters
     except ValueError as error:
         sys.exit(f"Error: {error}")
     rows = table(weights, members)

@@ -38,10 +38,12 @@ class AdapterFusion(keras.layers.Layer):
 
     Call arguments:
         inputs: `(batch, tokens, d)`: what the adapters and the query read.
+        chosen: Integers of shape `(k,)`, or `None` (default) for all: the
+            adapters that take part. The others are not computed.
 
     Returns:
         `fused` of shape `(batch, tokens, d)` and the weights `p` of shape
-        `(batch, tokens, N)`.
+        `(batch, tokens, N)`, or `(batch, tokens, k)`.
     """
 
     def __init__(
@@ -88,34 +90,55 @@ class AdapterFusion(keras.layers.Layer):
                 (width, width), _almost_identity, name="value_kernel"
             )
 
-    def call(self, inputs):
-        activation = dense(
-            inputs, self.down_kernel, self.down_bias, self._activation
-        )
+    def call(self, inputs, chosen=None):
+        down_kernel, down_bias, *up = self._stacks(chosen)
+        activation = dense(inputs, down_kernel, down_bias, self._activation)
         query = dense(inputs, self.query_kernel, self.query_bias)
         key_query = dense(query, ops.transpose(self.key_kernel))
-        weights = ops.softmax(self._logits(activation, key_query))
-        mixed = self._mix(activation, weights)
+        weights = ops.softmax(self._logits(activation, key_query, *up))
+        mixed = self._mix(activation, weights, *up)
         if self.value == "dynamic":
             mixed = dense(mixed, self.value_kernel)
         return mixed, weights
 
-    def _logits(self, activation, key_query):
+    def _stacks(self, chosen):
+        """Returns the adapters' stacked weights, or those of some of them."""
+        stacks = (
+            self.down_kernel,
+            self.down_bias,
+            self.up_kernel,
+            self.up_bias,
+        )
+        if chosen is None:
+            return stacks
+        chosen = ops.cast(chosen, "int32")
+        columns = chosen[:, None] * self.units + ops.arange(self.units)
+        columns = ops.reshape(columns, (-1,))
+        places = (columns, columns, columns, chosen)
+        return [
+            ops.take(stack, place, axis=axis)
+            for stack, place, axis in zip(
+                stacks, places, (1, 0, 0, 0), strict=True
+            )
+        ]
+
+    def _logits(self, activation, key_query, up_kernel, up_bias):
         """Returns `(batch, tokens, N)` from activations and `g`."""
-        seen = dense(key_query, ops.transpose(self.up_kernel))
+        seen = dense(key_query, ops.transpose(up_kernel))
         products = self._by_adapter(activation * seen)
-        biases = dense(key_query, ops.transpose(self.up_bias))
+        biases = dense(key_query, ops.transpose(up_bias))
         return ops.sum(products, axis=-1) + biases
 
-    def _mix(self, activation, weights):
+    def _mix(self, activation, weights, up_kernel, up_bias):
         """Returns `sum_n p_n z_n`, of shape `(batch, tokens, d)`."""
         weighted = self._by_adapter(activation) * weights[..., None]
         weighted = ops.reshape(weighted, ops.shape(activation))
-        return dense(weighted, self.up_kernel) + dense(weights, self.up_bias)
+        return dense(weighted, up_kernel) + dense(weights, up_bias)
 
     def _by_adapter(self, activation):
-        shape = ops.shape(activation)[:-1]
-        return ops.reshape(activation, (*shape, self.num_adapters, self.units))
+        count = activation.shape[-1] // self.units
+        shape = (*ops.shape(activation)[:-1], count, self.units)
+        return ops.reshape(activation, shape)
 
     def pull_to_identity(self):
         """Returns `sum (V - I)^2`, a scalar; 0 where the value is static."""

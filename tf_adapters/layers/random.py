@@ -33,6 +33,13 @@ class Seeds(keras.random.SeedGenerator):
             np.array([0, self.draws]), dtype=self.seed.dtype
         )
 
+    def of_pass(self):
+        """Returns new `Seeds` for what all layers of one pass draw alike."""
+        last = ops.convert_to_tensor(
+            np.array([0, self.DRAWS_PER_PASS - 2]), dtype=self.seed.dtype
+        )
+        return Seeds(self.seed + last)
+
 
 def dropout(x, rate, seeds):
     """Returns `x` with inverted dropout, or `x` itself where `seeds` is `None`.

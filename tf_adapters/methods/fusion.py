@@ -32,6 +32,9 @@ class Fusion:
         value: `"dynamic"` (default) or `"static"`, see `AdapterFusion`.
         value_pull: Weight of `sum (V - I)^2`, 0.01 in the authors' library
             (the paper gives no number, section 4.1).
+        subset: How many members, drawn anew, take part in each training step,
+            the same in all blocks; `None` (default) for all. All take part in
+            evaluation (section 8.2).
         leave_out: Indices of blocks without members and fusion.
     """
 
@@ -41,6 +44,7 @@ class Fusion:
     activation: str = "relu"
     value: str = "dynamic"
     value_pull: float = 0.01
+    subset: int | None = None
     leave_out: tuple[int, ...] = ()
 
     def make_slots(self, num_blocks, width, ffn_width):
@@ -50,6 +54,7 @@ class Fusion:
                 f"Unknown placement `{self.placement}`. Known placements: "
                 f"{', '.join(PLACEMENTS)}"
             )
+        self._check_subset()
         places, reads = PLACEMENTS[self.placement]
         return [
             {
@@ -59,6 +64,7 @@ class Fusion:
                     self.units,
                     self.activation,
                     self.value,
+                    self.subset,
                     name=f"block_{i}_{place}",
                 )
                 for place in places
@@ -66,6 +72,15 @@ class Fusion:
             }
             for i, kept in enumerate(bottlenecks.kept_blocks(self, num_blocks))
         ]
+
+    def _check_subset(self):
+        if self.subset is None or 1 <= self.subset <= len(self.adapters):
+            return
+        raise ValueError(
+            "Invalid value for `subset`: expected one of 1 to "
+            f"{len(self.adapters)}, the number of adapters. Received: "
+            f"subset={self.subset}"
+        )
 
     def trainable_encoder_variables(self, encoder):
         """Returns nothing: encoder and members are frozen."""
@@ -88,6 +103,7 @@ class FusionSlot(keras.layers.Layer):
         reads: Function of `x` and its `Context` that returns what members and
             query read.
         num_adapters, units, activation, value: See `AdapterFusion`.
+        subset: See `Fusion`.
 
     Call arguments:
         x: `(batch, tokens, width)` sublayer output, after its dropout.
@@ -95,12 +111,23 @@ class FusionSlot(keras.layers.Layer):
 
     Returns:
         The sum, of the shape of `x`, and `{"fusion_weights": p}` with `p` of
-        shape `(batch, tokens, num_adapters)`.
+        shape `(batch, tokens, num_adapters)`, or `(batch, tokens, subset)` in
+        training.
     """
 
-    def __init__(self, reads, num_adapters, units, activation, value, **kwargs):
+    def __init__(
+        self,
+        reads,
+        num_adapters,
+        units,
+        activation,
+        value,
+        subset=None,
+        **kwargs,
+    ):
         super().__init__(autocast=False, **kwargs)
         self.reads = reads
+        self.subset = subset
         self.fusion = AdapterFusion(
             num_adapters, units, activation, value, name="fusion"
         )
@@ -110,5 +137,15 @@ class FusionSlot(keras.layers.Layer):
             self.fusion.build(x_shape)
 
     def call(self, x, context=None, training=None):
-        fused, weights = self.fusion(self.reads(x, context))
+        chosen = None
+        if self.subset is not None and context.seeds is not None:
+            chosen = self._draw(context.seeds)
+        fused, weights = self.fusion(self.reads(x, context), chosen=chosen)
         return x + fused, {"fusion_weights": weights}
+
+    def _draw(self, seeds):
+        """Returns `subset` different members, equal in all slots of a pass."""
+        order = keras.random.uniform(
+            (self.fusion.num_adapters,), seed=seeds.of_pass()
+        )
+        return keras.ops.top_k(order, self.subset).indices

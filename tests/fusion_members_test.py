@@ -1,0 +1,128 @@
+"""Fusion's first stage: which adapters it trains, where, and what it keeps."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures import huggingface_folders
+from tests.fixtures import studies
+from tf_adapters import config as config_lib
+from tf_adapters import fusion_members
+from tf_adapters.analysis import fusion_pruning
+from tf_adapters.data import splits
+from tf_adapters.training import experiment
+
+SETTINGS = {"method": {"name": "pfeiffer", "units": 8}, "train": {"epochs": 2}}
+
+
+def _config(tasks=("demo_sentiment", "demo_entailment"), **layer):
+    members = {"tasks": list(tasks), "settings": SETTINGS}
+    return config_lib.resolve(
+        {
+            "task": "demo_sentiment",
+            "method": "fusion",
+            "seed": 3,
+            "data": {"max_length": 16, "max_train_examples": 40},
+            "members": members,
+        },
+        layer,
+    )
+
+
+def _train(config, folder, score=studies.score):
+    runner = studies.FakeRunner(score)
+    return fusion_members.train(config, folder, runner), runner.seen
+
+
+def test_members_have_the_fusions_data_and_their_own_method():
+    runs = fusion_members.plan(_config())
+    assert [run.id for run in runs] == ["demo_sentiment", "demo_entailment"]
+    for run in runs:
+        assert run.config.task == run.id
+        assert run.config.method.units == 8
+        assert (run.config.seed, run.config.train.epochs) == (3, 2)
+        assert run.config.data.max_train_examples == 40
+        assert not run.config.members.tasks
+
+
+def test_the_preset_trains_members_as_the_paper_does():
+    config = config_lib.resolve({"task": "mrpc", "method": "fusion"})
+    run = fusion_members.plan(config)[0]
+    assert (run.config.train.learning_rate, run.config.train.epochs) == (
+        1e-4,
+        30,
+    )
+    assert (config.train.learning_rate, config.train.epochs) == (5e-5, 10)
+
+
+def test_trained_members_become_the_fusions_adapters(tmp_path):
+    config, seen = _train(_config(), tmp_path)
+    assert seen == ["demo_sentiment", "demo_entailment"]
+    names = [Path(folder).name for folder in config.method.adapters]
+    assert names == seen
+    for folder in config.method.adapters:
+        assert (Path(folder) / "result.json").exists()
+
+
+def test_another_target_shares_them_and_other_settings_do_not(tmp_path):
+    first, _ = _train(_config(), tmp_path)
+    second, seen = _train(_config(task="demo_entailment"), tmp_path)
+    assert (seen, second.method.adapters) == ([], first.method.adapters)
+    third, seen = _train(_config(seed=4), tmp_path)
+    assert len(seen) == 2
+    assert not set(third.method.adapters) & set(first.method.adapters)
+
+
+def test_a_failing_member_is_named_and_the_rest_is_kept(tmp_path):
+    def score(config):
+        if config.task == "demo_entailment":
+            return OSError("the disk is full")
+        return studies.score(config)
+
+    with pytest.raises(config_lib.ConfigError, match="`demo_entailment`.*full"):
+        _train(_config(), tmp_path, score)
+    _, seen = _train(_config(), tmp_path)
+    assert seen == ["demo_entailment"]
+
+
+def test_mistakes(tmp_path):
+    with pytest.raises(config_lib.ConfigError, match="a task twice"):
+        fusion_members.plan(_config(tasks=("sst2", "sst2")))
+    with pytest.raises(ValueError, match="Did you mean `sst2`"):
+        fusion_members.plan(_config(tasks=("sst22",)))
+    wrong = dataclasses.replace(
+        _config().members, settings={"train": {"epoch": 3}}
+    )
+    config = dataclasses.replace(_config(), members=wrong)
+    with pytest.raises(config_lib.ConfigError, match="`members`, task.*epoch"):
+        fusion_members.plan(config)
+
+
+@pytest.mark.slow
+def test_both_stages_and_pruning_with_real_processes(tmp_path, capsys):
+    """From nothing to a fusion, and on to a smaller one that evaluates."""
+    config = _config(
+        encoder=str(huggingface_folders.folder("bert")), train={"epochs": 1}
+    )
+    config = fusion_members.train(config, tmp_path / "members")
+    task = splits.get_task(config)
+    rows = splits.load_rows(config, task)
+    _, result = experiment.train(config, task, rows, tmp_path / "fusion")
+    smaller = tmp_path / "smaller"
+    fusion_pruning.main(
+        [
+            f"--model_dir={tmp_path / 'fusion'}",
+            f"--output={smaller}",
+            "--keep=1",
+        ]
+    )
+    lines = (tmp_path / "fusion" / "fusion_pruning.csv").read_text()
+    first, second = lines.splitlines()[1:]
+    whole = result["validation"]["accuracy"]
+    assert first.startswith("2,") and f"accuracy,{whole:.6f}" in first
+    left = second.split(",")[1]
+    kept = config_lib.load(smaller / "config.yaml")
+    assert [Path(folder).name for folder in kept.method.adapters] == [left]
+    values = experiment.evaluate(kept, smaller)
+    assert f"accuracy,{values['validation']['accuracy']:.6f}" in second

@@ -1,0 +1,164 @@
+"""What is lost when the least activated adapters leave a trained fusion.
+
+    python -m tf_adapters.analysis.fusion_pruning --model_dir=runs/mrpc_fusion
+    python -m tf_adapters.analysis.fusion_pruning --model_dir=runs/mrpc_fusion \
+        --keep=2 --output=runs/mrpc_fusion_2
+
+Ranks the members by their softmax weight, averaged over the tokens of the
+training set and over all places of the fusion, then takes the last one out,
+the last two, and so on, and evaluates each on the validation set (Pfeiffer et
+al. 2021, section 8.2, after Rueckle et al. 2021, arXiv:2010.11918). Writes
+`<model_dir>/fusion_pruning.csv` and `.png`; with `--keep` also a run folder of
+the smaller fusion, which `--mode=eval|predict|export` take.
+"""
+
+import argparse
+import csv
+import dataclasses
+from pathlib import Path
+import sys
+import time
+
+import numpy as np
+
+from tf_adapters import fusing
+from tf_adapters.analysis import fusion_activations
+
+COLUMNS = ("kept", "adapters", "metric", "value", "examples_per_second")
+
+
+def ranking(weights, names):
+    """Returns members' names, the most activated first.
+
+    Args:
+        weights: What `fusion_activations.mean_weights` returns.
+        names: The members' names in their order in the fusion.
+    """
+    means = np.mean(list(weights.values()), axis=0)
+    return [names[place] for place in np.argsort(-means, kind="stable")]
+
+
+def table(experiment, ranked, rows):
+    """Returns rows of `COLUMNS`, from all members to one.
+
+    Args:
+        experiment: `Experiment` of the whole fusion.
+        ranked: What `ranking` returns.
+        rows: Validation rows.
+    """
+    results = []
+    for kept in range(len(ranked), 0, -1):
+        names = ranked[:kept]
+        trainer = _trainer(experiment, fusing.pruned(experiment.model, names))
+        examples = experiment.examples(rows)
+        trainer.predict(examples)  # Builds the graph.
+        started = time.perf_counter()
+        values = trainer.evaluate(examples)
+        speed = len(rows) / (time.perf_counter() - started)
+        metric = experiment.task.metrics[0]
+        results.append((kept, " ".join(names), metric, values[metric], speed))
+    return results
+
+
+def _trainer(experiment, model):
+    return type(experiment.trainer)(
+        model, experiment.strategy, experiment.config, experiment.task.metrics
+    )
+
+
+def plot(rows, path):
+    """Draws the metric against the number of adapters that are left.
+
+    Args:
+        rows: What `table` returns.
+        path: Image file to write.
+    """
+    import matplotlib.figure
+
+    figure = matplotlib.figure.Figure(figsize=(5, 3.2), layout="constrained")
+    axes = figure.subplots()
+    kept = [row[0] for row in rows]
+    axes.plot(kept, [row[3] for row in rows], marker="o")
+    axes.set_xticks(kept)
+    axes.set_xlabel("adapters left in the fusion")
+    axes.set_ylabel(f"validation {rows[0][2]}")
+    axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=150)
+
+
+def save(experiment, names, folder, value):
+    """Writes the run folder of a smaller fusion."""
+    from tf_adapters.training.runs import RunFolder
+
+    method = experiment.config.method
+    folders = dict(
+        zip(experiment.model.method.adapters, method.adapters, strict=True)
+    )
+    kept = [name for name in folders if name in names]
+    method = dataclasses.replace(
+        method, adapters=tuple(folders[name] for name in kept), subset=None
+    )
+    config = dataclasses.replace(experiment.config, method=method)
+    metric = experiment.task.metrics[0]
+    details = {
+        "task": experiment.task.name,
+        "max_length": config.data.max_length,
+        "validation": {metric: value},
+    }
+    run = RunFolder(folder, config)
+    run.save_adapter(fusing.pruned(experiment.model, kept), details)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--model_dir", required=True, help="run of a fusion")
+    parser.add_argument("--keep", type=int, help="how many adapters to keep")
+    parser.add_argument("--output", help="run folder to write, with --keep")
+    options = parser.parse_args(arguments)
+    if (options.keep is None) != (options.output is None):
+        parser.error("--keep and --output go together")
+    try:
+        _run(options)
+    except ValueError as error:
+        sys.exit(f"Error: {error}")
+
+
+def _run(options):
+    experiment, splits = fusion_activations.load_run(options.model_dir)
+    weights = fusion_activations.of_experiment(experiment, splits["train"])
+    ranked = ranking(weights, experiment.model.method.adapters)
+    _check(options.keep, len(ranked))
+    rows = table(experiment, ranked, splits["validation"])
+    output = Path(options.model_dir) / "fusion_pruning"
+    _write(rows, f"{output}.csv")
+    plot(rows, f"{output}.png")
+    for kept, names, metric, value, speed in rows:
+        print(f"{kept}: {metric} {value:.4f}, {speed:.0f} examples/s, {names}")
+    print(f"{output}.csv\n{output}.png")
+    if options.keep is not None:
+        value = rows[len(ranked) - options.keep][3]
+        save(experiment, ranked[: options.keep], options.output, value)
+        print(options.output)
+
+
+def _check(keep, number):
+    if keep is not None and not 1 <= keep <= number:
+        raise ValueError(
+            f"--keep must be one of 1 to {number}, the number of adapters. "
+            f"Received: {keep}"
+        )
+
+
+def _write(rows, path):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for *start, value, speed in rows:
+            writer.writerow((*start, f"{value:.6f}", f"{speed:.1f}"))
+
+
+if __name__ == "__main__":
+    main()

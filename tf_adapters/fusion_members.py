@@ -1,0 +1,94 @@
+"""The first stage of AdapterFusion: an adapter for each of several tasks.
+
+Knowledge extraction, section 3.1 of Pfeiffer et al. 2021: where a fusion names
+no trained adapters, `members.tasks` of its configuration are trained, each in a
+process and a run folder of its own. What is finished is kept: a stopped command
+goes on from there, and the fusions of other tasks with the same settings share
+the adapters.
+"""
+
+import dataclasses
+import hashlib
+from pathlib import Path
+
+from tf_adapters import config as config_lib
+from tf_adapters import study_plan
+from tf_adapters import study_runs
+from tf_adapters.config import ConfigError
+from tf_adapters.data import splits
+
+
+def train(config, folder, runner=None, processes=1):
+    """Trains the members that are missing.
+
+    Args:
+        config: `Config` of a fusion without adapters.
+        folder: Folder of all members. Those of one configuration lie in a
+            folder of it that is named by a hash.
+        runner: What trains a run, see `study_runs.run_missing`. Defaults to
+            `train.py` in a process of its own.
+        processes: How many are trained at the same time.
+
+    Returns:
+        `Config` of the fusion over them.
+
+    Raises:
+        ConfigError: If a setting is wrong, data are missing, or one fails.
+    """
+    runs = plan(config)
+    for run in runs:
+        splits.check_there(run.config)
+    folder = Path(folder) / _digest(runs)
+    runner = runner or study_runs.ProcessRunner(processes)
+    study_runs.run_missing(runs, folder, runner, processes)
+    for run in runs:
+        if study_runs.read_result(run, folder) is None:
+            raise ConfigError(
+                f"The adapter of task `{run.id}` was not trained: "
+                f"{study_runs.read_error(run, folder)} See "
+                f"{folder / run.id / 'log.txt'}. The same command goes on with "
+                "what is missing."
+            )
+    adapters = tuple(str((folder / run.id).absolute()) for run in runs)
+    method = dataclasses.replace(config.method, adapters=adapters)
+    return dataclasses.replace(config, method=method)
+
+
+def plan(config):
+    """Returns a `Run` for each of `members.tasks`, named as its task."""
+    tasks = config.members.tasks
+    if len(set(tasks)) < len(tasks):
+        raise ConfigError(
+            f"`members.tasks` names a task twice: {', '.join(tasks)}."
+        )
+    return [_run(config, task) for task in tasks]
+
+
+def _run(config, task):
+    data = dataclasses.asdict(config.data)
+    if task != config.task:
+        data["task_file"] = None
+    shared = {
+        "encoder": config.encoder,
+        "seed": config.seed,
+        "distribution_strategy": config.distribution_strategy,
+        "data": data,
+        "train": {"precision": config.train.precision},
+    }
+    try:
+        member = config_lib.resolve(
+            shared, config.members.settings or {}, {"task": task}
+        )
+    except ConfigError as error:
+        raise ConfigError(f"`members`, task `{task}`: {error}") from error
+    metric = splits.declared_task(member).metrics[0]
+    member = config_lib.with_absolute_paths(member)
+    return study_plan.Run(task, {"task": task}, member, metric)
+
+
+def _digest(runs):
+    """Returns a hash of the settings that the runs share."""
+    settings = config_lib.to_dict(runs[0].config)
+    data = {**settings["data"], "task_file": None}
+    text = study_plan.identity({**settings, "task": "", "data": data})
+    return hashlib.sha256(text.encode()).hexdigest()[:10]

@@ -19,6 +19,7 @@ from tf_adapters import study_plan
 from tf_adapters.training import runs as runs_lib
 
 TRAIN = Path(__file__).parents[1] / "train.py"
+_ELSEWHERE = "another process is working on it"
 
 
 def read_result(run, folder):
@@ -173,8 +174,7 @@ def _run_one(run, folder, runner):
     # it is held even if the study was killed and its run lives on.
     with (path / "log.txt").open("a", encoding="utf-8") as log:
         if not _lock(log):
-            error = "another process is working on it"
-            return Outcome(run, None, error, 0.0)
+            return Outcome(run, None, _ELSEWHERE, 0.0)
         status = 0
         if read_result(run, folder) is None:
             _clear(path)
@@ -230,7 +230,8 @@ class _Progress:
         number = self.total - self.missing + self.done
         words = f"[{number} of {self.total}] {outcome.run.id}: "
         if outcome.error:
-            words += f"FAILED, {outcome.error}"
+            failed = "" if outcome.error == _ELSEWHERE else "FAILED, "
+            words += f"{failed}{outcome.error}"
         else:
             metric = outcome.run.metric
             value = outcome.result["validation"][metric]

@@ -58,6 +58,12 @@ _MODEL_DIR = flags.DEFINE_string(
     "Run folder. Default: runs/<task>_<method>_<seed>. With --study: folder of "
     "the study folders. Default: runs.",
 )
+_OVERWRITE = flags.DEFINE_boolean(
+    "overwrite",
+    False,
+    "Train again where --model_dir holds a run already. Without it an "
+    "unfinished run of the same settings is gone on with.",
+)
 _CONFIG_FILE = flags.DEFINE_string("config_file", None, "YAML with settings.")
 _PARAMS_OVERRIDE = flags.DEFINE_multi_string(
     "params_override",

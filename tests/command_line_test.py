@@ -32,6 +32,7 @@ def _run(tmp_path, settings=None, **options):
         "study": None,
         "glue_submission": None,
         "adapters": None,
+        "overwrite": False,
     }
     layer = {"data": {}, "train": {}}
     layer = config_lib.merge(layer, settings or {})
@@ -297,15 +298,31 @@ def test_an_adapter_of_another_kind_is_refused(run_folder, tmp_path, capsys):
     assert "is a regression" in error and "trained on" in error
 
 
-def test_a_new_run_removes_what_the_old_one_left(tmp_path):
-    old = tmp_path / "run" / "adapter"
-    old.mkdir(parents=True)
-    (tmp_path / "run" / "result.json").write_text("{}")
+def test_a_finished_run_is_not_trained_again_unasked(run_folder, capsys):
+    weights = run_folder / "run" / "adapter" / "adapter.safetensors"
+    written = weights.stat().st_mtime_ns
+    assert _run(run_folder, SMALL) == 0
+    assert "finished; --overwrite" in capsys.readouterr().out
+    assert weights.stat().st_mtime_ns == written
+
+
+def test_a_folder_of_another_run_is_refused_and_the_difference_said(
+    run_folder, capsys
+):
+    settings = config_lib.merge(SMALL, {"train": {"learning_rate": 0.5}})
+    assert _run(run_folder, settings) == 1
+    error = capsys.readouterr().err
+    assert "  train.learning_rate: 0.0003 there, 0.5 now" in error
+    assert error.count(" there, ") == 1 and "--overwrite" in error
+
+
+def test_overwriting_removes_what_the_old_run_left(run_folder, tmp_path):
+    shutil.copytree(run_folder / "run", tmp_path / "run")
     settings = config_lib.merge(SMALL, {"train": {"learning_rate": 1e30}})
-    assert _run(tmp_path, settings) in (0, 1)
-    assert (tmp_path / "run" / "config.yaml").exists()
+    assert _run(tmp_path, settings, overwrite=True) in (0, 1)
     result = tmp_path / "run" / "result.json"
-    assert not result.exists() or result.read_text() != "{}"
+    old = (run_folder / "run" / "result.json").read_text()
+    assert not result.exists() or result.read_text() != old
 
 
 def test_prediction_without_an_input(run_folder, capsys):

@@ -34,16 +34,19 @@ def test_finished_runs_are_skipped(runs, tmp_path, capsys):
     assert _run_missing(runs, tmp_path)[0] == []
 
 
-def test_a_run_stopped_half_way_starts_from_an_empty_folder(runs, tmp_path):
+@pytest.mark.parametrize("same", (True, False))
+def test_a_run_stopped_half_way_keeps_its_checkpoints(runs, tmp_path, same):
+    """Those of other settings are not this run's, and go."""
     folder = tmp_path / runs[0].id
-    (folder / "adapter").mkdir(parents=True)
-    for name in ("metrics.jsonl", "log.txt", ".result.json.partial"):
+    (folder / "checkpoints").mkdir(parents=True)
+    for name in ("error.txt", "log.txt"):
         (folder / name).write_text("half of i")
-    config_lib.save(runs[0].config, folder / "config.yaml")
+    config_lib.save(runs[1 - same].config, folder / "config.yaml")
     seen, _ = _run_missing(runs[:1], tmp_path)
     assert seen == [runs[0].id]
-    names = {path.name for path in folder.iterdir()}
+    names = {path.name for path in folder.iterdir()} - {"checkpoints"}
     assert names == {"config.yaml", "result.json", "log.txt"}
+    assert (folder / "checkpoints").exists() == same
     assert (folder / "log.txt").read_text() == ""
 
 

@@ -20,7 +20,8 @@ def run(flag_layer, options):
 
     Returns:
         Exit status: 0; 1 after a mistake of the user or a failed run of a
-        study; 130 if it was interrupted.
+        study; 75 after SIGTERM, if the same command can go on; 130 after
+        Ctrl-C.
     """
     try:
         if options.list:
@@ -39,8 +40,10 @@ def run(flag_layer, options):
     except (ValueError, OSError, RuntimeError) as error:
         if not _is_for_users(error):
             raise
-        print(f"Error: {error}", file=sys.stderr)
-        return 1
+        # What can be gone on with has an exit status of its own.
+        status = getattr(error, "exit_status", 1)
+        print(f"{'Error: ' * (status == 1)}{error}", file=sys.stderr)
+        return status
     except KeyboardInterrupt:
         return 130
     return 0
@@ -97,20 +100,36 @@ def _saved_config(options):
 
 
 def _train(config, model_dir, options):
+    config = config_lib.with_absolute_paths(config)
     config = _with_members(config, model_dir, options)
+    if not options.overwrite and _is_finished(config, model_dir):
+        return
     task = splits.get_task(config)
     rows = splits.load_rows(config, task)
     # Imported when the data is known to be there: it takes seconds.
     from tf_adapters.training import experiment
 
     _, result = experiment.train(
-        config_lib.with_absolute_paths(config),
+        config,
         task,
         rows,
         model_dir,
         test=options.mode == "train_and_eval",
+        overwrite=options.overwrite,
     )
     _print_result(result, model_dir)
+
+
+def _is_finished(config, model_dir):
+    """Prints the result of a run that is there already; says whether it is."""
+    from tf_adapters.training import runs
+
+    result = runs.finished(model_dir, config)
+    if result is None:
+        return False
+    print(f"{model_dir} holds this run, finished; --overwrite trains it again.")
+    _print_result(result, model_dir)
+    return True
 
 
 def _with_members(config, model_dir, options):

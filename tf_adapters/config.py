@@ -67,6 +67,8 @@ class TrainConfig:
         precision: Keras policy of the encoder: `"float32"` or
             `"mixed_bfloat16"`. What trains is float32 in both.
         encoder_dropout: Whether the frozen encoder's dropout acts.
+        checkpoint_seconds: Least time between two checkpoints, from which a
+            stopped run goes on.
         log_gradient_norms: Whether each validation logs the gradient norm of
             every trained variable.
     """
@@ -82,6 +84,7 @@ class TrainConfig:
     early_stopping_patience: int | None = None
     precision: typing.Literal["float32", "mixed_bfloat16"] = "float32"
     encoder_dropout: bool = True
+    checkpoint_seconds: float = 120.0
     log_gradient_norms: bool = False
 
 
@@ -211,6 +214,7 @@ _MINIMA = {
     "train.eval_batch_size": 1,
     "train.validate_every_steps": 1,
     "train.clip_norm": 1e-12,
+    "train.checkpoint_seconds": 0.0,
 }
 
 

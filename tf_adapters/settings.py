@@ -76,6 +76,17 @@ def merge(base, layer):
     return merged
 
 
+def flatten(nested, prefix=""):
+    """Returns nested dicts as one dict with dotted keys."""
+    flat = {}
+    for key, value in nested.items():
+        if isinstance(value, dict):
+            flat.update(flatten(value, f"{prefix}{key}."))
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
 def from_dict(cls, values, prefix=""):
     """Returns dataclass `cls` from a dict, checked key by key.
 

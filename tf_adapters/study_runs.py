@@ -28,12 +28,15 @@ def read_result(run, folder):
     A folder whose saved configuration is another one does not count.
     """
     path = Path(folder) / run.id
-    result = runs_lib.read_result(path)
-    if result is None or not (path / "config.yaml").exists():
-        return None
+    return runs_lib.read_result(path) if _is_of(run, path) else None
+
+
+def _is_of(run, path):
+    """Returns whether a folder was written for this run, as it is now."""
+    if not (path / "config.yaml").exists():
+        return False
     saved = study_plan.identity(config_lib.load_yaml(path / "config.yaml"))
-    wanted = study_plan.identity(config_lib.to_dict(run.config))
-    return result if saved == wanted else None
+    return saved == study_plan.identity(config_lib.to_dict(run.config))
 
 
 def read_error(run, folder):
@@ -177,8 +180,10 @@ def _run_one(run, folder, runner):
             return Outcome(run, None, _ELSEWHERE, 0.0)
         status = 0
         if read_result(run, folder) is None:
-            _clear(path)
+            if not _is_of(run, path):
+                _clear(path)
             log.truncate(0)
+            (path / "error.txt").unlink(missing_ok=True)
             config_lib.save(run.config, path / "config.yaml")
             status = runner(path / "config.yaml", path, log)
     result = read_result(run, folder)
@@ -198,7 +203,7 @@ def _lock(file):
 
 
 def _clear(path):
-    """Removes what a run that was stopped half-way has left."""
+    """Removes what a run of other settings has left."""
     for entry in path.iterdir():
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)

@@ -105,7 +105,7 @@ def save(experiment, names, folder, value):
         "max_length": config.data.max_length,
         "validation": {metric: value},
     }
-    run = RunFolder(folder, config)
+    run = RunFolder(folder, config, {})
     run.save_adapter(fusing.pruned(experiment.model, kept), details)
 
 

@@ -20,6 +20,7 @@ from tf_adapters.model import adapt
 from tf_adapters.model import count_weights
 from tf_adapters.model import trained_table
 from tf_adapters.training.distribution import make_strategy
+from tf_adapters.training.recovery import Recovery
 from tf_adapters.training.runs import RunFolder
 from tf_adapters.training.runs import provenance
 from tf_adapters.training.trainer import Trainer
@@ -96,8 +97,10 @@ def _check_length(config, encoder):
         )
 
 
-def train(config, task, rows, model_dir, test=True):
+def train(config, task, rows, model_dir, test=True, overwrite=False):
     """Trains, writes the run folder, and returns `(experiment, result)`.
+
+    Goes on where an earlier process of the same run was stopped.
 
     Args:
         config: `Config`.
@@ -105,10 +108,17 @@ def train(config, task, rows, model_dir, test=True):
         rows: Dict from split to rows, see `splits.load_rows`.
         model_dir: Folder of the run.
         test: Whether to evaluate on the test split too, where it is labelled.
+        overwrite: Whether to remove a run that lies in `model_dir` first.
+
+    Raises:
+        Stopped: If the process was told to stop.
     """
     started = time.perf_counter()
+    fingerprints = {
+        split: sampling.fingerprint(values) for split, values in rows.items()
+    }
+    run = RunFolder(model_dir, config, fingerprints, overwrite)
     experiment = Experiment(config, task)
-    run = RunFolder(model_dir, config)
     table = trained_table(experiment.model)
     run.save_text("trained_weights.txt", table)
     print(table, flush=True)
@@ -119,10 +129,16 @@ def train(config, task, rows, model_dir, test=True):
     def save_best(values):
         run.save_adapter(experiment.model, {**details, "validation": values})
 
-    outcome = experiment.trainer.fit(
-        examples["train"], examples["validation"], run.log, save_best
-    )
-    result = _result(config, experiment, outcome, rows)
+    recovery = Recovery(run, config.train.checkpoint_seconds)
+    with recovery.listening():
+        outcome = experiment.trainer.fit(
+            examples["train"],
+            examples["validation"],
+            run.log,
+            save_best,
+            recovery,
+        )
+    result = _result(config, experiment, outcome, fingerprints)
     if test and "test" in examples:
         result["test"] = experiment.trainer.evaluate(examples["test"])
     result["seconds"] = round(time.perf_counter() - started, 1)
@@ -140,7 +156,7 @@ def _print_sizes(examples):
         )
 
 
-def _result(config, experiment, outcome, rows):
+def _result(config, experiment, outcome, fingerprints):
     model = experiment.model
     report = {}
     if hasattr(model.method, "report"):
@@ -157,10 +173,7 @@ def _result(config, experiment, outcome, rows):
         "trained_weights": count_weights(trained),
         "encoder_weights": model.encoder.backbone.count_params(),
         "training_seconds": seconds,
-        "data_fingerprint": {
-            split: sampling.fingerprint(values)
-            for split, values in rows.items()
-        },
+        "data_fingerprint": fingerprints,
         **provenance(),
     }
 

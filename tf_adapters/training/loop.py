@@ -6,6 +6,7 @@ import numpy as np
 import tqdm
 
 from tf_adapters.data import pipeline
+from tf_adapters.training import progress
 
 # Losses and gradients are looked at this often: reading waits for the device.
 _STEPS_BETWEEN_CHECKS = 20
@@ -13,6 +14,17 @@ _STEPS_BETWEEN_CHECKS = 20
 
 class NonFiniteError(RuntimeError):
     """A loss or a gradient became NaN or infinite."""
+
+
+class Stopped(RuntimeError):
+    """The run was told to stop; the same command goes on with it.
+
+    Attributes:
+        exit_status: What a program should end with: that of sysexits.h for
+            "try again".
+    """
+
+    exit_status = 75
 
 
 class Loop:
@@ -24,21 +36,28 @@ class Loop:
         validation: `Examples`.
         log: Function of a dict.
         save_best: Function of a dict of metrics.
+        recovery: `Recovery`, or `None` for a run that cannot be gone on with.
     """
 
-    def __init__(self, trainer, train, validation, log, save_best):
+    def __init__(
+        self, trainer, train, validation, log, save_best, recovery=None
+    ):
         self.trainer = trainer
         self.settings = trainer.config.train
         self.train = train
         self.validation = validation
         self.log = log
         self.save_best = save_best
+        self.recovery = recovery
         self.plans = [self._plan(e) for e in range(self.settings.epochs)]
         self.step = 0
         self.examples = 0
         self.done = []
         self.seconds = 0.0
-        self.first_step_seconds = 0.0
+        # The first step of a process builds the graph.
+        self.building_seconds = 0.0
+        self.building_examples = 0
+        self.is_built = False
         self.pending = []
         self.history = []
         self.best = None
@@ -64,14 +83,33 @@ class Loop:
             desc="building the graph",
             dynamic_ncols=True,
         ) as self.bar:
+            self._recover()
+            first_step = 0
             for epoch, plan in enumerate(self.plans):
-                self._run_epoch(epoch, plan)
-                if self._stops_early():
-                    break
-        variables = self.trainer.variables
-        for variable, value in zip(variables, self.best_weights, strict=True):
-            variable.assign(value)
+                rest = plan[max(0, self.step - first_step) :]
+                if rest and not self._stops_early():
+                    self._run_epoch(epoch, rest)
+                first_step += len(plan)
+        self._assign(self.best_weights)
         return self._summary()
+
+    def _assign(self, values):
+        variables = self.trainer.variables
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+
+    def _recover(self):
+        """Goes to where the run was stopped, if it was."""
+        if self.recovery is None or self.recovery.checkpoint is None:
+            return
+        progress.restore(self, self.recovery.checkpoint)
+        self.bar.update(self.examples)
+        if self.best is not None:
+            # A later one may lie there, of steps that are now done again.
+            now = [variable.numpy() for variable in self.trainer.variables]
+            self._assign(self.best_weights)
+            self.save_best(self.best["validation"])
+            self._assign(now)
 
     def _summary(self):
         name = self.trainer.metric_names[0]
@@ -90,11 +128,11 @@ class Loop:
         }
 
     def _examples_per_second(self):
-        """Returns the speed after the first step, which builds the graph."""
-        if self.step == 1:
+        """Returns the speed without the steps that build the graph."""
+        examples = self.examples - self.building_examples
+        if not examples:
             return self.examples / self.seconds
-        examples = self.examples - len(self.done[0].indices)
-        return examples / (self.seconds - self.first_step_seconds)
+        return examples / (self.seconds - self.building_seconds)
 
     def _run_epoch(self, epoch, plan):
         every = self.settings.validate_every_steps
@@ -106,14 +144,17 @@ class Loop:
             checks = self.step == 1 or self.step % _STEPS_BETWEEN_CHECKS == 0
             if validates or checks:
                 self._check(epoch)
-            if self.step == 1:
-                self.first_step_seconds = time.perf_counter() - started
+            if not self.is_built:
+                np.asarray(norms)  # Waits for the device.
+                self._count_building(batch, time.perf_counter() - started)
+            self.seconds += time.perf_counter() - started
             if validates:
-                self.seconds += time.perf_counter() - started
                 self._validate(epoch, norms)
-                started = time.perf_counter()
-                if self._stops_early():
-                    return
+            if self.recovery is not None:
+                self.recovery.after_step(self)
+            if self._stops_early():
+                return
+            started = time.perf_counter()
 
     def _count(self, batch, loss, norms):
         self.step += 1
@@ -121,6 +162,11 @@ class Loop:
         self.done.append(batch)
         self.pending.append((self.step, loss, norms))
         self.bar.update(len(batch.indices))
+
+    def _count_building(self, batch, seconds):
+        self.is_built = True
+        self.building_seconds += seconds
+        self.building_examples += len(batch.indices)
 
     def _check(self, epoch):
         """Reads what the steps since the last check gave; stops at a bad one.

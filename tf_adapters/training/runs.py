@@ -1,5 +1,6 @@
 """The run folder: the one place that a run writes to."""
 
+import fcntl
 import json
 from pathlib import Path
 import shutil
@@ -10,38 +11,92 @@ import tensorflow as tf
 
 from tf_adapters import artifacts
 from tf_adapters import config as config_lib
+from tf_adapters import settings
+from tf_adapters.training import checkpoints
 
 
 class RunFolder:
-    """Writes `config.yaml`, `metrics.jsonl`, TensorBoard events, `adapter/`
-    and `result.json` of one run.
+    """Writes `config.yaml`, `metrics.jsonl`, TensorBoard events, checkpoints,
+    `adapter/` and `result.json` of one run.
+
+    A folder is one run's: what an unfinished run of the same configuration
+    left is gone on from. Only one process at a time may have it.
 
     Args:
         folder: Path; created with its parents.
         config: `Config`, saved at once.
+        data_fingerprint: Dict from split to what identifies its rows.
+        overwrite: Whether to remove another run, or this one, first.
+
+    Attributes:
+        checkpoint: The newest `Checkpoint` of this run, or `None`.
+
+    Raises:
+        ConfigError: If the folder cannot be written to, is in use, or holds
+            the run of another configuration or of other data.
     """
 
-    def __init__(self, folder, config):
+    def __init__(self, folder, config, data_fingerprint, overwrite=False):
         self.folder = Path(folder)
+        self.data_fingerprint = data_fingerprint
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._remove_earlier_run()
+            self._lock = _lock(self.folder)
+            if not overwrite:
+                _check_config(self.folder, config)
+            self.checkpoint = None
+            if not overwrite:
+                self.checkpoint = self._newest_checkpoint()
+            if self.checkpoint is None:
+                self._remove_earlier_run()
             config_lib.save(config, self.folder / "config.yaml")
-            (self.folder / "metrics.jsonl").write_text("", encoding="utf-8")
+            self._restore_log()
         except OSError as error:
             raise config_lib.ConfigError(
                 f"Cannot write to --model_dir={folder}: {error.strerror}. Give "
                 "a folder that you may write to."
             ) from error
-        self._events = tf.summary.create_file_writer(
-            str(self.folder / "tensorboard")
-        )
+
+    @property
+    def _checkpoints(self):
+        return self.folder / "checkpoints"
+
+    def _newest_checkpoint(self):
+        checkpoint = checkpoints.newest(self._checkpoints)
+        if checkpoint is None:
+            return None
+        if checkpoint.state["data_fingerprint"] != self.data_fingerprint:
+            raise config_lib.ConfigError(
+                f"{self.folder} holds a run that was stopped after step "
+                f"{checkpoint.step}, and the data have changed since. Bring "
+                "them back to go on, or give --overwrite to start again."
+            )
+        return checkpoint
 
     def _remove_earlier_run(self):
         """Removes what an earlier run left, so that two never mix."""
-        (self.folder / "result.json").unlink(missing_ok=True)
-        for name in ("adapter", "tensorboard"):
+        for name in ("result.json", "error.txt"):
+            (self.folder / name).unlink(missing_ok=True)
+        for name in ("adapter", "checkpoints"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def _restore_log(self):
+        """Takes metrics and events back to where the checkpoint was written."""
+        path = self.folder / "metrics.jsonl"
+        lines = []
+        if self.checkpoint is not None:
+            lines = path.read_text(encoding="utf-8").splitlines()
+            lines = lines[: self.checkpoint.state["log_lines"]]
+        path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        self.log_lines = len(lines)
+        # Events are written anew: what a stopped run logged after its
+        # checkpoint would else be there twice.
+        shutil.rmtree(self.folder / "tensorboard", ignore_errors=True)
+        self._events = tf.summary.create_file_writer(
+            str(self.folder / "tensorboard")
+        )
+        for line in lines:
+            self._write_events(json.loads(line))
 
     @property
     def adapter_folder(self):
@@ -52,6 +107,10 @@ class RunFolder:
         """Appends a dict to `metrics.jsonl` and its numbers to TensorBoard."""
         with (self.folder / "metrics.jsonl").open("a") as file:
             file.write(json.dumps({"time": time.time(), **record}) + "\n")
+        self.log_lines += 1
+        self._write_events(record)
+
+    def _write_events(self, record):
         with self._events.as_default(step=record["step"]):
             for name, value in _numbers(record):
                 tf.summary.scalar(name, value)
@@ -65,11 +124,74 @@ class RunFolder:
         """Saves the adapter folder; returns its weights' size in bytes."""
         return artifacts.save_adapter(model, self.adapter_folder, details)
 
+    def save_checkpoint(self, step, tensors, state):
+        """Writes what a run needs to go on from here."""
+        state = {
+            **state,
+            "log_lines": self.log_lines,
+            "data_fingerprint": self.data_fingerprint,
+        }
+        checkpoint = checkpoints.Checkpoint(step, tensors, state)
+        checkpoints.save(self._checkpoints, checkpoint)
+
     def save_result(self, result):
-        """Writes `result.json`, the mark of a finished run, at one stroke."""
+        """Writes `result.json`, the mark of a finished run, at one stroke.
+
+        A finished run needs no checkpoints.
+        """
         partial = self.folder / ".result.json.partial"
         partial.write_text(json.dumps(result, indent=2) + "\n")
         partial.rename(self.folder / "result.json")
+        shutil.rmtree(self._checkpoints, ignore_errors=True)
+        self._lock.close()
+
+
+def _lock(folder):
+    """Returns an open file that is this process's while it lives."""
+    file = (folder / ".lock").open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise config_lib.ConfigError(
+            f"Another process is training in {folder}. Wait for it, stop it, "
+            "or give another --model_dir."
+        ) from error
+    return file
+
+
+def _differences(folder, config):
+    """Returns a line for each setting in which a folder's run is another."""
+    path = Path(folder) / "config.yaml"
+    if not path.exists():
+        return []
+    theirs, ours = _flat(config_lib.load(path)), _flat(config)
+    # The same data may lie elsewhere: their fingerprints are compared.
+    return [
+        f"  {key}: {theirs.get(key)!r} there, {ours.get(key)!r} now"
+        for key in sorted({*theirs, *ours} - {"data.data_dir"})
+        if theirs.get(key) != ours.get(key)
+    ]
+
+
+def finished(folder, config):
+    """Returns the result of a configuration's finished run, or `None`."""
+    if not (Path(folder) / "config.yaml").exists():
+        return None
+    return None if _differences(folder, config) else read_result(folder)
+
+
+def _check_config(folder, config):
+    differences = _differences(folder, config)
+    if differences:
+        raise config_lib.ConfigError(
+            f"{folder} holds a run of another configuration:\n"
+            + "\n".join(differences)
+            + "\nGive another --model_dir, or --overwrite to remove that run."
+        )
+
+
+def _flat(config):
+    return settings.flatten(config_lib.to_dict(config))
 
 
 def _numbers(record, prefix=""):

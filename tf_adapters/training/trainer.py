@@ -37,7 +37,7 @@ class Trainer:
         self.optimizer = None
         self._train_step = self._eval_step = None
 
-    def fit(self, train, validation, log, save_best):
+    def fit(self, train, validation, log, save_best, recovery=None):
         """Trains and leaves the best weights in the model.
 
         Args:
@@ -46,6 +46,8 @@ class Trainer:
             log: Function of a dict, called at every check and validation.
             save_best: Function of a dict of metrics, called when the first
                 metric is better than ever.
+            recovery: `Recovery`, which writes checkpoints and knows the one to
+                go on from, or `None` (default).
 
         Returns:
             Dict with `validation` (metrics of the best weights), `best_step`,
@@ -57,8 +59,10 @@ class Trainer:
         Raises:
             NonFiniteError: If a loss or a gradient is not finite; names the
                 step and the variable. No weights were saved since.
+            Stopped: If the process was told to stop.
         """
-        return Loop(self, train, validation, log, save_best).run()
+        loop = Loop(self, train, validation, log, save_best, recovery)
+        return loop.run()
 
     def evaluate(self, examples):
         """Returns the metrics of all of `examples`."""

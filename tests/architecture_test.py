@@ -44,7 +44,9 @@ def test_only_train_py_reads_flags():
 
 def test_the_trainer_knows_no_method_by_name():
     text = (PACKAGE / "training" / "trainer.py").read_text().lower()
-    for name in ("houlsby", "pfeiffer", "adapter_bias", "bitfit", "head_only"):
+    text += (PACKAGE / "training" / "loop.py").read_text().lower()
+    names = ("houlsby", "pfeiffer", "adapter_bias", "bitfit", "head_only")
+    for name in (*names, "lora", "mixout", "diff_pruning"):
         assert name not in text
 
 

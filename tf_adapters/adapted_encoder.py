@@ -257,6 +257,44 @@ class AdaptedEncoder(keras.layers.Layer):
         """Returns the pooler's variables; none where there is no pooler."""
         return [] if self.pooler is None else list(self.pooler.variables)
 
+    def attention_kernels(self):
+        """Returns the kernels of each block's attention, with input axes.
+
+        A dict a block, from `"query"`, `"key"`, `"value"` and `"output"` to a
+        kernel and how many of its axes, the first ones, are inputs.
+        """
+        attentions = [b.block._self_attention_layer for b in self.blocks]
+        return [
+            {
+                "query": (attention._query_dense.kernel, 1),
+                "key": (attention._key_dense.kernel, 1),
+                "value": (attention._value_dense.kernel, 1),
+                "output": (attention._output_dense.kernel, 2),
+            }
+            for attention in attentions
+        ]
+
+    def kernels_after_dropout(self):
+        """Returns pairs as in `attention_kernels`, of what reads a dropout.
+
+        A dropout comes after the embeddings and after each sublayer, to be read
+        by the next one's kernels, and on the attention weights, which the
+        output projection reads. None comes before the feed-forward network's
+        second kernel.
+        """
+        found = []
+        if self.projection is not None:
+            found.append((self.projection.kernel, 1))
+        for block, kernels in zip(
+            self.blocks, self.attention_kernels(), strict=True
+        ):
+            found += kernels.values()
+            inner = block.block._feedforward_intermediate_dense
+            found.append((inner.kernel, 1))
+        if self.pooler is not None:
+            found.append((self.pooler.kernel, 1))
+        return found
+
     def used_variables(self):
         """Returns the backbone's weights that the outputs depend on."""
         pooler = getattr(self.backbone, "pooled_dense", None)

@@ -160,6 +160,7 @@ def load_weights(model, folder):
             )
     for name, variable in variables.items():
         variable.assign(tensors[name])
+    model.reparameterization.restart()
 
 
 def _some(names):

@@ -11,6 +11,7 @@ from tf_adapters.adapted_encoder import AdaptedEncoder
 from tf_adapters.encoders import Encoder
 from tf_adapters.encoders import encoder_fingerprint
 from tf_adapters.layers.random import Seeds
+from tf_adapters.reparameterization import Reparameterization
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -71,6 +72,12 @@ class AdapterModel(keras.Model):
         if head is not None:
             self.head_layer = head.make_layer()
             self.head_layer.build(self.encoder.width)
+        self.reparameterization = Reparameterization(
+            method.reparameterize(self)
+            if hasattr(method, "reparameterize")
+            else [],
+            name="reparameterization",
+        )
         self.seed_generator = keras.random.SeedGenerator(seed)
         self._freeze_all_but_declared()
         self.built = True
@@ -107,17 +114,45 @@ class AdapterModel(keras.Model):
         if training:
             seed = ops.convert_to_tensor(seed)
         reads = None if self.head is None else self.head.reads
-        outputs = self.encoder(
-            inputs,
-            training=training,
-            seed=seed,
-            first_token_only=reads in ("first_token", "pooled_output"),
-        )
-        if self.head_layer is None:
-            return outputs
-        # The encoder draws with this seed; the head must not draw the same.
-        seeds = Seeds(seed + 1) if training else None
-        return self.head_layer(outputs, seeds=seeds)
+        drops = bool(training) and not self.reparameterization.replaces_dropout
+        # The encoder draws with this seed; the others must not draw the same.
+        with self.reparameterization.scope(
+            Seeds(seed + 2) if training else None
+        ):
+            outputs = self.encoder(
+                inputs,
+                training=drops,
+                seed=seed,
+                first_token_only=reads in ("first_token", "pooled_output"),
+            )
+            if self.head_layer is None:
+                return outputs
+            seeds = Seeds(seed + 1) if drops else None
+            return self.head_layer(outputs, seeds=seeds)
+
+    def encode(self, inputs, **options):
+        """Returns the encoder's outputs in evaluation, as the head sees them.
+
+        Args:
+            inputs: As in a call.
+            **options: See the call of `AdaptedEncoder`, which knows nothing of
+                what a method does to its weights.
+        """
+        with self.reparameterization.scope():
+            return self.encoder(inputs, training=False, **options)
+
+    def merge(self):
+        """Writes what a method does to the encoder's weights into them.
+
+        LoRA's products, or the differences of diff pruning; the encoder is then
+        a plain one with their outputs. A merged model answers as before, but
+        can neither train nor be saved before `unmerge`.
+        """
+        self.reparameterization.merge()
+
+    def unmerge(self):
+        """Takes out again what `merge` wrote, exactly."""
+        self.reparameterization.unmerge()
 
     def variable_groups(self):
         """Returns all weights as (group, whether it trains, variables).
@@ -133,14 +168,18 @@ class AdapterModel(keras.Model):
             for slot in block_slots.values()
             for variable in slot.weights
         )
+        in_functions = self.reparameterization.weights
+        initial = [v for v in in_functions if not v.trainable]
+        added = [v for v in [*in_slots, *in_functions] if v.trainable]
         head = [] if self.head_layer is None else self.head_layer.weights
         frozen = [v for v in in_backbone if id(v) not in declared]
         groups = [
-            ("adapters", True, [v for v in in_slots if v.trainable]),
+            ("adapters", True, added),
             ("head", True, head),
             *_by_kind([v for v in in_backbone if id(v) in declared]),
             # What a slot reads but did not train: the adapters of a fusion.
             ("members", False, [v for v in in_slots if not v.trainable]),
+            ("initial weights", False, initial),
             ("encoder", False, frozen),
         ]
         known = {id(v) for _, _, variables in groups for v in variables}
@@ -148,17 +187,23 @@ class AdapterModel(keras.Model):
             if id(variable) not in known:
                 raise ValueError(
                     f"Variable `{variable.path}` belongs neither to the "
-                    "encoder, nor to a slot, nor to the head, so nothing says "
-                    "whether it trains."
+                    "encoder, nor to the method, nor to the head, so nothing "
+                    "says whether it trains."
                 )
         return [group for group in groups if group[2]]
 
-    def _declared_encoder_variables(self):
-        declared = self.method.trainable_encoder_variables(self.encoder)
+    def encoder_variables_read(self):
+        """Returns the encoder's weights that this model's outputs depend on."""
+        variables = self.encoder.used_variables()
         if self.head is not None and self.head.reads != "pooled_output":
             pooler = {id(v) for v in self.encoder.pooler_variables()}
-            declared = [v for v in declared if id(v) not in pooler]
-        return declared
+            variables = [v for v in variables if id(v) not in pooler]
+        return variables
+
+    def _declared_encoder_variables(self):
+        read = {id(v) for v in self.encoder_variables_read()}
+        declared = self.method.trainable_encoder_variables(self.encoder)
+        return [v for v in declared if id(v) in read]
 
     def _freeze_all_but_declared(self):
         for _, trains, variables in self.variable_groups():
@@ -169,8 +214,10 @@ class AdapterModel(keras.Model):
         """Returns a dict from name to variable of everything that trains.
 
         Raises:
-            ValueError: If two variables have the same name.
+            ValueError: If two variables have the same name, or if the model is
+                merged: the encoder then holds what trained.
         """
+        self._check_not_merged()
         variables = [
             variable
             for _, trains, variables in self.variable_groups()
@@ -186,13 +233,31 @@ class AdapterModel(keras.Model):
         """Returns the method's own term of the loss, a scalar."""
         if not hasattr(self.method, "penalty"):
             return ops.zeros(())
-        return ops.convert_to_tensor(self.method.penalty(self.slots), "float32")
+        return ops.convert_to_tensor(self.method.penalty(self), "float32")
+
+    def last_phase_step(self, total_steps):
+        """Returns the step after which the method's last phase begins, or 0."""
+        if not hasattr(self.method, "last_phase_step"):
+            return 0
+        return self.method.last_phase_step(total_steps)
+
+    def start_last_phase(self):
+        """Begins the method's last phase of training."""
+        self.method.start_last_phase(self)
+
+    def _check_not_merged(self):
+        if self.reparameterization.merged:
+            raise ValueError(
+                "The trained weights are merged into the encoder's, so they "
+                "can be neither saved nor trained. Call `unmerge()` first."
+            )
 
     def compute_loss(self, *args, **kwargs):
         """Returns Keras's loss plus the method's penalty, for `fit`."""
         return super().compute_loss(*args, **kwargs) + self.penalty()
 
     def get_config(self):
+        self._check_not_merged()
         info = self.encoder_info
         fields = {**vars(info), "backbone": None}
         return {

@@ -105,7 +105,7 @@ def half_closed_folder(tmp_path):
 
 def test_report_sets_each_share_beside_its_start():
     model = _half_closed_model()
-    report = model.method.report(model.slots)
+    report = model.method.report(model)
     assert report["gates"] == tiny.BLOCKS * (tiny.FFN_WIDTH + 1)
     assert abs(report["gates_open_expected_at_start"] - 0.8318) < 1e-3
     assert abs(report["gates_open_sampled_at_start"] - 0.83) < 0.15
@@ -124,7 +124,7 @@ def test_weights_behind_closed_gates_are_not_saved(tmp_path):
     saved = adapter_files.read_tensors(
         tmp_path / "adapter" / "adapter.safetensors"
     )
-    zero_share = model.method.report(model.slots)["gates_exactly_zero"]
+    zero_share = model.method.report(model)["gates_exactly_zero"]
     gates = tiny.BLOCKS * (tiny.FFN_WIDTH + 1)
     kept = sum(v.size for k, v in saved.items() if k.endswith("/values"))
     assert kept == round(gates * (1 - zero_share)) < gates
@@ -200,7 +200,7 @@ def test_all_gates_may_be_closed(tmp_path):
             variable.assign(np.full(variable.shape, -1.0))
     artifacts.save_adapter(model, tmp_path / "adapter")
     loaded = artifacts.load_adapter(tmp_path / "adapter", tiny.encoder())
-    assert loaded.method.report(loaded.slots)["gates_exactly_zero"] == 1
+    assert loaded.method.report(loaded)["gates_exactly_zero"] == 1
 
 
 def test_gates_are_drawn_in_training_and_fixed_in_evaluation():

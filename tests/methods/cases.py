@@ -12,6 +12,8 @@ NORMS = (2 * L + 1) * 2 * D
 _ATTENTION = 4 * (D * D + D)
 _FFN = D * F + F + F * D + D
 _BLOCK = _ATTENTION + _FFN + 4 * D
+_FULL = (50 + 32 + 2) * D + 2 * D + L * _BLOCK
+_DIFFERENCES = {"l0_lambda": 1e-4, "gate_learning_rate_multiplier": 1.0}
 _GATED = {"l0_lambda": 1e-4, "gate_learning_rate_multiplier": 1.0}
 
 
@@ -24,8 +26,9 @@ def _bottleneck(units):
 CASES = {
     "full": (
         methods.Full(),
-        (50 + 32 + 2) * D + 2 * D + L * _BLOCK,
+        _FULL,
     ),
+    "full_mixout": (methods.Full(mixout=0.5), _FULL),
     "head_only": (methods.HeadOnly(), 0),
     "top_layers": (methods.TopLayers(k=1), _BLOCK),
     "layer_norm": (methods.LayerNorm(), NORMS),
@@ -42,10 +45,28 @@ CASES = {
         methods.Houlsby(units=4, leave_out=(0,)),
         2 * _bottleneck(4) + NORMS,
     ),
+    "houlsby_mixout": (
+        methods.Houlsby(units=4, mixout=0.5),
+        L * 2 * _bottleneck(4) + NORMS,
+    ),
     "pfeiffer": (methods.Pfeiffer(units=4), L * _bottleneck(4)),
     "pfeiffer_zero_up": (
         methods.Pfeiffer(units=4, initialization="zero_up", leave_out=(1,)),
         _bottleneck(4),
+    ),
+    "lora": (methods.LoRA(rank=4), L * 2 * 2 * 4 * D),
+    "lora_all": (
+        methods.LoRA(
+            rank=3,
+            alpha=5.0,
+            projections=("query", "key", "value", "output"),
+        ),
+        L * 4 * 2 * 3 * D,
+    ),
+    "diff_pruning": (
+        methods.DiffPruning(**_DIFFERENCES),
+        # A group gate for each of the encoder's variables that are read.
+        2 * _FULL + 5 + 16 * L,
     ),
     "adapter_bias": (
         methods.AdapterBias(),

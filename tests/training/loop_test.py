@@ -52,8 +52,12 @@ class _Trainer:
         self.losses = losses or {}
         self.norms = norms or {}
         self.variables = [_Weight()]
+        self.last_phase = 0
+        self.phases = []
         self.model = types.SimpleNamespace(
-            trained_variables=lambda: {"adapter/a": None, "head/b": None}
+            trained_variables=lambda: {"adapter/a": None, "head/b": None},
+            last_phase_step=lambda total_steps: self.last_phase,
+            start_last_phase=lambda: self.phases.append(self.step),
         )
         self.now = 0.0
         self.step = 0
@@ -110,6 +114,24 @@ def run(monkeypatch):
 
 def _plan(epoch):
     return pipeline.plan_training(LENGTHS, 4, 0, epoch, "random", 128)
+
+
+@pytest.mark.parametrize(
+    ("last_phase", "best_step"), [(0, 1), (2, 2), (3, 3), (6, 6)]
+)
+def test_only_weights_of_the_last_phase_count(run, last_phase, best_step):
+    """Metrics fall from step to step, and patience would end it early."""
+    config = _config(
+        epochs=2, validate_every_steps=1, early_stopping_patience=1
+    )
+    fake = _Trainer(config, metrics=[0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
+    fake.last_phase = last_phase
+    summary = run(fake)
+    assert fake.phases == ([last_phase] if last_phase else [])
+    assert summary["best_step"] == best_step
+    assert run.saved == [best_step]
+    assert fake.variables[0].value == best_step
+    assert summary["steps"] == min(best_step + 1, 6)
 
 
 def test_speed_leaves_out_the_step_that_builds_the_graph(run):

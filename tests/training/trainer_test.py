@@ -76,8 +76,9 @@ def _losses(records):
         methods.Houlsby(units=4),
         methods.Full(),
         methods.AdapterBias(),
+        methods.LoRA(rank=4),
     ],
-    ids=["houlsby", "full", "adapter_bias"],
+    ids=["houlsby", "full", "adapter_bias", "lora"],
 )
 def test_two_replicas_equal_one_device(method):
     """21 examples do not divide by 8, nor the rest by 2."""
@@ -109,8 +110,18 @@ def test_penalty_is_counted_once_over_replicas():
     assert abs(first[0] - first[1]) < 0.1 * penalty
 
 
-def test_replicas_draw_different_dropout_masks():
-    trainer = _trainer(_config(), "mirrored", dropout=0.5)
+@pytest.mark.parametrize(
+    ("dropout", "method"),
+    [
+        (0.5, methods.Houlsby(units=4)),
+        (0.0, methods.Full(mixout=0.5)),
+        (0.0, methods.DiffPruning(gate_learning_rate_multiplier=1.0)),
+    ],
+    ids=["dropout", "mixout", "gates"],
+)
+def test_replicas_draw_different_masks(dropout, method):
+    trainer = _trainer(_config(), "mirrored", dropout, method)
+    tiny.randomize(trainer.variables)
     trainer.prepare_training(10)
     features = tiny.batch(trainer.model.encoder_info)
 
@@ -173,6 +184,24 @@ def test_it_learns_keeps_the_best_and_reports_it():
     assert outcome["mean_metric"] == pytest.approx(
         np.mean([v["accuracy"] for v in validations])
     )
+
+
+@pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
+def test_pruned_differences_are_what_is_kept(strategy):
+    """Best weights are those of the last phase, however good others were."""
+    method = methods.DiffPruning(share=0.02, gate_learning_rate_multiplier=4.0)
+    config = _config(epochs=4, validate_every_steps=1)
+    trainer = _trainer(config, strategy, method=method)
+    differ = []
+
+    def save(values):
+        report = method.report(trainer.model)
+        differ.append(report["weights_that_differ"])
+
+    trainer.fit(_examples(), _examples(seed=1), lambda record: None, save)
+    report = method.report(trainer.model)
+    assert report["weights_that_differ"] == int(0.02 * 5824)
+    assert set(differ) == {int(0.02 * 5824)}
 
 
 def test_validation_every_n_steps_and_gradient_norms():

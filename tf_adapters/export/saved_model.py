@@ -81,14 +81,16 @@ def export_model(model, packer, task, folder):
             "head's. Received: a model with head=None. Pass a head to `adapt`."
         )
     folder = Path(folder)
-    module, signatures = _trace(model, packer, task.text_fields)
     partial, version = next_version(folder)
-    tf.saved_model.save(
-        module,
-        str(partial),
-        signatures,
-        tf.saved_model.SaveOptions(experimental_custom_gradients=False),
-    )
+    # What is served computes with the final weights, not from their parts.
+    with model.reparameterization.merged_meanwhile():
+        module, signatures = _trace(model, packer, task.text_fields)
+        tf.saved_model.save(
+            module,
+            str(partial),
+            signatures,
+            tf.saved_model.SaveOptions(experimental_custom_gradients=False),
+        )
     serving.write_warmup(
         partial, _warmup_requests(folder.name, signatures, packer, task)
     )

@@ -4,6 +4,7 @@ import math
 
 import keras
 from keras import ops
+import numpy as np
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -33,7 +34,11 @@ class HardConcreteGates(keras.layers.Layer):
             `log_alpha / multiplier`, so that an optimiser of Adam's kind moves
             `log_alpha` that much faster: at a learning rate of 1e-3 it would
             otherwise need 2,400 steps to close a gate.
+        initial_log_alpha: Float. Defaults to 0.
     """
+
+    # A logit that neither noise nor an optimiser's momentum leads back.
+    CERTAIN = 1e3
 
     def __init__(
         self,
@@ -42,6 +47,7 @@ class HardConcreteGates(keras.layers.Layer):
         stretch_low=-0.1,
         stretch_high=1.1,
         learning_rate_multiplier=1.0,
+        initial_log_alpha=0.0,
         **kwargs,
     ):
         super().__init__(autocast=False, **kwargs)
@@ -56,10 +62,26 @@ class HardConcreteGates(keras.layers.Layer):
         self.stretch_low = stretch_low
         self.stretch_high = stretch_high
         self.learning_rate_multiplier = learning_rate_multiplier
+        self.initial_log_alpha = initial_log_alpha
 
     def build(self, input_shape=None):
+        initial = self.initial_log_alpha / self.learning_rate_multiplier
         self.scaled_log_alpha = self.add_weight(
-            self.shape, "zeros", name="scaled_log_alpha"
+            self.shape,
+            keras.initializers.Constant(initial),
+            name="scaled_log_alpha",
+        )
+
+    def fix(self, is_open):
+        """Makes gates 1 or 0 for good, in training too.
+
+        Args:
+            is_open: Boolean, or an array of them of the layer's shape.
+        """
+        log_alpha = np.where(is_open, self.CERTAIN, -self.CERTAIN)
+        self.scaled_log_alpha.assign(
+            np.broadcast_to(log_alpha, self.shape)
+            / self.learning_rate_multiplier
         )
 
     @property
@@ -99,4 +121,5 @@ class HardConcreteGates(keras.layers.Layer):
             "stretch_low": self.stretch_low,
             "stretch_high": self.stretch_high,
             "learning_rate_multiplier": self.learning_rate_multiplier,
+            "initial_log_alpha": self.initial_log_alpha,
         }

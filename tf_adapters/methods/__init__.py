@@ -8,8 +8,12 @@ A method has
 
 and, where it needs them,
 
-- `penalty(slots)`: a scalar that joins the loss;
-- `report(slots)`: numbers about the trained method for `result.json`;
+- `reparameterize(model)`: pairs of a variable and the function, a layer, that
+  gives its value in a forward pass, see `tf_adapters.reparameterization`;
+- `penalty(model)`: a scalar that joins the loss;
+- `report(model)`: numbers about the trained method for `result.json`;
+- `last_phase_step(total_steps)` and `start_last_phase(model)`: the step after
+  which the trainer calls the latter; only weights from then on count;
 - `pack(tensors)` and `unpack(tensors, shapes)`: a smaller form of the tensors
   for the adapter folder.
 """
@@ -22,8 +26,10 @@ from tf_adapters.methods.baselines import Full
 from tf_adapters.methods.baselines import HeadOnly
 from tf_adapters.methods.baselines import LayerNorm
 from tf_adapters.methods.baselines import TopLayers
+from tf_adapters.methods.diff_pruning import DiffPruning
 from tf_adapters.methods.fusion import Fusion
 from tf_adapters.methods.houlsby import Houlsby
+from tf_adapters.methods.lora import LoRA
 from tf_adapters.methods.pfeiffer import Pfeiffer
 from tf_adapters.suggestions import did_you_mean
 
@@ -36,6 +42,8 @@ METHODS = {
     "houlsby": Houlsby,
     "pfeiffer": Pfeiffer,
     "adapter_bias": AdapterBias,
+    "lora": LoRA,
+    "diff_pruning": DiffPruning,
     "fusion": Fusion,
 }
 

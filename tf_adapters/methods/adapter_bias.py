@@ -109,26 +109,26 @@ class AdapterBias:
             norms += [block.attention_norm for block in encoder.blocks]
         return [variable for norm in norms for variable in norm.variables]
 
-    def penalty(self, slots):
+    def penalty(self, model):
         """Returns `lambda` times the expected number of open gates.
 
         Each gate counts once, however many blocks share it.
         """
-        gates = _gates(slots)
+        gates = _gates(model.slots)
         if not gates:
             return 0.0
         return self.l0_lambda * sum(
             keras.ops.sum(gate.expected_open()) for gate in gates
         )
 
-    def report(self, slots):
+    def report(self, model):
         """Returns the shares of open gates, as in table 7, or nothing.
 
         Each share stands beside its value for gates that were never trained:
         the expected share starts at 0.83, so that "83 % remain" alone says
         nothing.
         """
-        gates = _gates(slots)
+        gates = _gates(model.slots)
         if not gates:
             return {}
         expected = np.concatenate([g.expected_open() for g in gates])

@@ -6,6 +6,8 @@ file because each is one line of choice.
 
 import dataclasses
 
+from tf_adapters.methods import mixing
+
 
 def _no_slots(num_blocks):
     return [{} for _ in range(num_blocks)]
@@ -13,13 +15,29 @@ def _no_slots(num_blocks):
 
 @dataclasses.dataclass(frozen=True)
 class Full:
-    """Fine-tunes every variable of the encoder (Devlin et al. 2019)."""
+    """Fine-tunes every variable of the encoder (Devlin et al. 2019).
+
+    Attributes:
+        mixout: Rate of mixout, which then takes the place of every dropout; 0.9
+            in He et al. 2021, table 7. See `tf_adapters.layers.mixout`.
+    """
+
+    mixout: float = 0.0
 
     def make_slots(self, num_blocks, width, ffn_width):
         return _no_slots(num_blocks)
 
     def trainable_encoder_variables(self, encoder):
         return encoder.used_variables()
+
+    def reparameterize(self, model):
+        read = {id(v) for v in model.encoder_variables_read()}
+        kernels = [
+            (kernel, num_input_axes)
+            for kernel, num_input_axes in model.encoder.kernels_after_dropout()
+            if id(kernel) in read
+        ]
+        return mixing.reparameterize(self.mixout, kernels, model)
 
 
 @dataclasses.dataclass(frozen=True)

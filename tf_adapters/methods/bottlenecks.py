@@ -3,6 +3,7 @@
 import keras
 
 from tf_adapters.layers.bottleneck import Bottleneck
+from tf_adapters.methods import mixing
 
 # The weights of a `Bottleneck`, as an adapter folder names them.
 PARTS = ("down_kernel", "down_bias", "up_kernel", "up_bias")
@@ -74,3 +75,17 @@ def layer_options(method, width):
         "initialization": method.initialization,
         "init_stddev": method.init_stddev,
     }
+
+
+def mix(rate, model):
+    """Returns the reparameterization of mixout: what follows a dropout mixes.
+
+    That is `W_down`, which reads the sublayer's output after its dropout, and
+    the head; nothing is dropped before `W_up`.
+    """
+    kernels = [
+        (slot.delta.down_kernel, 1)
+        for slots in model.slots
+        for slot in slots.values()
+    ]
+    return mixing.reparameterize(rate, kernels, model)

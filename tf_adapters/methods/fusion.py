@@ -86,11 +86,11 @@ class Fusion:
         """Returns nothing: encoder and members are frozen."""
         return []
 
-    def penalty(self, slots):
+    def penalty(self, model):
         """Returns `value_pull` times the sum of all `sum (V - I)^2`."""
         pulls = [
             slot.fusion.pull_to_identity()
-            for block in slots
+            for block in model.slots
             for slot in block.values()
         ]
         return self.value_pull * sum(pulls)

@@ -27,7 +27,7 @@ def pack(tensors, gate_options):
         log_alpha = packed.pop(name)
         kernel = packed.pop(f"{prefix}/kernel")
         bias = packed.pop(f"{prefix}/bias")
-        gates = _gate_values(log_alpha, gate_options)
+        gates = gate_values(log_alpha, gate_options)
         weights = np.concatenate([kernel[:, 0], bias]) * gates
         (places,) = np.nonzero(gates)
         packed[f"{prefix}/open"] = places.astype("int32")
@@ -35,7 +35,8 @@ def pack(tensors, gate_options):
     return packed
 
 
-def _gate_values(scaled_log_alpha, gate_options):
+def gate_values(scaled_log_alpha, gate_options):
+    """Returns the deterministic gates of stored logits."""
     gates = HardConcreteGates(scaled_log_alpha.shape, **gate_options)
     gates.build()
     gates.scaled_log_alpha.assign(scaled_log_alpha)
@@ -58,7 +59,12 @@ def unpack(tensors, shapes, gate_options):
     unpacked = dict(tensors)
     for name in [n for n in shapes if n.endswith(_GATES)]:
         prefix = name.removesuffix(_GATES)
-        places, values = _take_packed(unpacked, prefix, *shapes[name])
+        places, values = take_packed(
+            unpacked,
+            prefix,
+            *shapes[name],
+            replaced=("/kernel", "/bias", _GATES),
+        )
         weights = np.zeros(shapes[name], "float32")
         log_alpha = np.full(shapes[name], -_CERTAIN, "float32")
         weights[places] = values
@@ -69,16 +75,24 @@ def unpack(tensors, shapes, gate_options):
     return unpacked
 
 
-def _take_packed(tensors, prefix, count):
+def take_packed(tensors, prefix, count, replaced):
     """Takes `open` and `values` of one gated layer out of `tensors`, checked.
 
     NumPy would spread a single value over all places, and take a negative
     place for one from the end.
+
+    Args:
+        tensors: Dict from name to array.
+        prefix: Name of the layer.
+        count: How many weights it has.
+        replaced: Ends of the names of what the two stand for.
+
+    Raises:
+        ValueError: See `unpack`.
     """
     open_name, values_name = f"{prefix}/open", f"{prefix}/values"
     missing = [n for n in (open_name, values_name) if n not in tensors]
-    replaced = (prefix + end for end in ("/kernel", "/bias", _GATES))
-    unexpected = [name for name in replaced if name in tensors]
+    unexpected = [prefix + end for end in replaced if prefix + end in tensors]
     if missing or unexpected:
         raise ValueError(
             f"Missing: {', '.join(missing) or 'none'}. "

@@ -21,6 +21,7 @@ class Houlsby:
         init_stddev: 1e-2 in the paper (section 3.6), 1e-3 in its code.
         train_layer_norms: Whether all layer norms train, the embedding's too.
         leave_out: Indices of blocks without adapters.
+        mixout: Rate of mixout, see `Full`.
     """
 
     units: int = 64
@@ -30,6 +31,7 @@ class Houlsby:
     init_stddev: float = 1e-2
     train_layer_norms: bool = True
     leave_out: tuple[int, ...] = ()
+    mixout: float = 0.0
 
     def make_slots(self, num_blocks, width, ffn_width):
         """Returns one dict of slot layers for each block."""
@@ -48,6 +50,10 @@ class Houlsby:
     def trainable_encoder_variables(self, encoder):
         """Returns gamma and beta of every layer norm, or nothing."""
         return encoder.norm_variables() if self.train_layer_norms else []
+
+    def reparameterize(self, model):
+        """Returns the mixed kernels, if there are any."""
+        return bottlenecks.mix(self.mixout, model)
 
 
 def sublayer_output(x, context):

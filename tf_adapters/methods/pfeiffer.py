@@ -21,6 +21,7 @@ class Pfeiffer:
         initialization: See `Bottleneck`.
         init_stddev: 0.02 in the `adapters` library, as in BERT.
         leave_out: Indices of blocks without adapters.
+        mixout: Rate of mixout, see `Full`.
     """
 
     units: int = 64
@@ -29,6 +30,7 @@ class Pfeiffer:
     initialization: str = "normal"
     init_stddev: float = 2e-2
     leave_out: tuple[int, ...] = ()
+    mixout: float = 0.0
 
     def make_slots(self, num_blocks, width, ffn_width):
         """Returns one dict of slot layers for each block."""
@@ -47,6 +49,10 @@ class Pfeiffer:
     def trainable_encoder_variables(self, encoder):
         """Returns nothing: the encoder is frozen, norms included."""
         return []
+
+    def reparameterize(self, model):
+        """Returns the mixed kernels, if there are any."""
+        return bottlenecks.mix(self.mixout, model)
 
 
 def normed_output(x, context):

@@ -160,7 +160,7 @@ def _result(config, experiment, outcome, fingerprints):
     model = experiment.model
     report = {}
     if hasattr(model.method, "report"):
-        report = model.method.report(model.slots)
+        report = model.method.report(model)
     trained = model.trained_variables().values()
     seconds = outcome.pop("seconds")
     return {

@@ -50,6 +50,8 @@ class Loop:
         self.save_best = save_best
         self.recovery = recovery
         self.plans = [self._plan(e) for e in range(self.settings.epochs)]
+        self.total_steps = sum(len(plan) for plan in self.plans)
+        self.last_phase = trainer.model.last_phase_step(self.total_steps)
         self.step = 0
         self.examples = 0
         self.done = []
@@ -76,7 +78,7 @@ class Loop:
 
     def run(self):
         """Trains, leaves the best weights in the model, returns a summary."""
-        self.trainer.prepare_training(sum(len(plan) for plan in self.plans))
+        self.trainer.prepare_training(self.total_steps)
         with tqdm.tqdm(
             total=sum(len(b.indices) for plan in self.plans for b in plan),
             unit="ex",
@@ -140,6 +142,8 @@ class Loop:
         steps = self.trainer.train_steps(self.train, plan)
         for batch, (loss, norms) in zip(plan, steps, strict=True):
             self._count(batch, loss, norms)
+            if self.step == self.last_phase:
+                self.trainer.model.start_last_phase()
             validates = batch is plan[-1] or (every and self.step % every == 0)
             checks = self.step == 1 or self.step % _STEPS_BETWEEN_CHECKS == 0
             if validates or checks:
@@ -226,6 +230,8 @@ class Loop:
         self.history.append(entry)
         name = self.trainer.metric_names[0]
         self.bar.set_postfix({name: f"{values[name]:.3f}"})
+        if self.step < self.last_phase:
+            return
         if self.best is None or values[name] > self.best["validation"][name]:
             self.best = entry
             self.best_weights = [v.numpy() for v in self.trainer.variables]

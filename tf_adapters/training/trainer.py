@@ -180,10 +180,11 @@ class Trainer:
         """Returns this step's seed: a function of run, replica and step."""
         step = tf.cast(self.optimizer.iterations.value, tf.int32)
         number = tf.cast(replica.replica_id_in_sync_group, tf.int32)
-        # Two numbers a replica: the encoder's draws and the head's.
+        # Four numbers a replica: three for the encoder's draws, the head's and
+        # those of a reparameterization.
         return tf.stack(
             [
-                (self.config.seed % 32768) * 65536 + 2 * number,
+                (self.config.seed % 32768) * 65536 + 4 * number,
                 step * Seeds.DRAWS_PER_PASS,
             ]
         )

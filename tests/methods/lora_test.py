@@ -1,0 +1,234 @@
+"""LoRA against PEFT and its own formula; merging and taking apart again.
+
+`tests/fixtures/make_lora_fixtures.py` made what is compared.
+"""
+
+import json
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+import tensorflow as tf
+
+from tests import tiny
+from tests.references import reparameterizations_numpy as reference
+from tf_adapters import artifacts
+from tf_adapters import heads
+from tf_adapters.encoders import load_encoder
+from tf_adapters.layers.low_rank import LowRank
+from tf_adapters.layers.random import Seeds
+from tf_adapters.methods import LoRA
+from tf_adapters.model import adapt
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+PROJECTIONS = {
+    "attention.self.query": "query",
+    "attention.self.key": "key",
+    "attention.self.value": "value",
+    "attention.output.dense": "output",
+}
+HEAD = heads.Classification(("no", "yes"))
+
+
+def _named(model):
+    """Yields PEFT's name and our variable, which is transposed."""
+    for function in model.reparameterization.functions:
+        _, block, name = function.name.split("_")
+        path = {ours: theirs for theirs, ours in PROJECTIONS.items()}[name]
+        start = f"base_model.model.encoder.layer.{block}.{path}"
+        yield f"{start}.lora_A.weight", function.down_kernel
+        yield f"{start}.lora_B.weight", function.up_kernel
+
+
+def _load(case):
+    folder = FIXTURES / "lora" / case
+    config = json.loads((folder / "adapter_config.json").read_text())
+    method = LoRA(
+        rank=config["r"],
+        alpha=float(config["lora_alpha"]),
+        projections=tuple(PROJECTIONS[name] for name in _paths(config)),
+    )
+    encoder, _ = load_encoder(FIXTURES / "adapters" / "encoders" / "bert")
+    model = adapt(encoder, method)
+    weights = load_file(folder / "adapter_model.safetensors")
+    for name, variable in _named(model):
+        variable.assign(weights.pop(name).T)
+    assert not weights
+    return model, load_file(folder / "example.safetensors")
+
+
+def _paths(config):
+    return [
+        path
+        for path in PROJECTIONS
+        if any(path.endswith(name) for name in config["target_modules"])
+    ]
+
+
+def _features(example):
+    names = ("token_ids", "padding_mask", "segment_ids")
+    return {name: example[name] for name in names}
+
+
+@pytest.mark.parametrize("case", ["query_value", "all"])
+def test_outputs_and_gradients_are_pefts(case):
+    model, example = _load(case)
+    mask = example["padding_mask"][:, :, None]
+    names, variables = zip(*_named(model), strict=True)
+    values = [variable.value for variable in variables]
+    with tf.GradientTape() as tape:
+        tape.watch(values)
+        output = model(_features(example), training=True, seed=[1, 0])
+        output = output["sequence_output"]
+        loss = tf.reduce_sum(output * example["loss_weights"] * mask)
+    np.testing.assert_allclose(
+        output * mask, example["last_hidden_state"] * mask, atol=1e-5
+    )
+    np.testing.assert_allclose(loss, example["loss"], rtol=1e-5, atol=1e-5)
+    expected = load_file(FIXTURES / "lora" / case / "gradients.safetensors")
+    gradients = dict(zip(names, tape.gradient(loss, values), strict=True))
+    assert set(gradients) == set(expected)
+    for name, wanted in expected.items():
+        np.testing.assert_allclose(
+            gradients[name], wanted.T, rtol=1e-5, atol=1e-5, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("case", ["query_value", "all"])
+def test_a_merged_model_is_pefts(case):
+    model, example = _load(case)
+    mask = example["padding_mask"][:, :, None]
+    model.merge()
+    # The encoder alone has it all now.
+    output = model.encoder(_features(example))["sequence_output"]
+    np.testing.assert_allclose(
+        output * mask, example["merged_hidden_state"] * mask, atol=1e-5
+    )
+
+
+def _random_model(**options):
+    model = adapt(tiny.encoder(), LoRA(rank=3, alpha=5.0, **options), HEAD)
+    tiny.randomize(model.trained_variables().values())
+    return model
+
+
+@pytest.mark.parametrize("name", ["query", "key", "value", "output"])
+def test_each_projection_changes_by_its_own_product(name):
+    model = _random_model(projections=(name,))
+    kernels = model.encoder.attention_kernels()
+    kernels = [block[name][0] for block in kernels]
+    before = tiny.values(kernels)
+    model.merge()
+    products = tiny.values(model.reparameterization.weights)
+    model.unmerge()
+    assert not any(product.any() for product in products)
+    products = tiny.values(model.reparameterization.weights)
+    model.merge()
+    for i, kernel in enumerate(kernels):
+        down, up = products[2 * i : 2 * i + 2]
+        expected = reference.lora(before[i], down.T, up.T, alpha=5.0)
+        assert np.abs(expected - before[i]).max() > 0.3
+        np.testing.assert_allclose(kernel.numpy(), expected, atol=1e-6)
+
+
+def test_gradients_by_hand():
+    generator = np.random.default_rng(0)
+    kernel = generator.normal(size=(6, 2, 4)).astype("float32")
+    gradient = generator.normal(size=kernel.shape).astype("float32")
+    layer = LowRank(kernel.shape, rank=3, alpha=5.0)
+    layer.build()
+    tiny.randomize(layer.weights)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer.call(tf.constant(kernel)) * gradient)
+    actual = tape.gradient(loss, [v.value for v in layer.weights])
+    a, b = (np.float64(value.T) for value in tiny.values(layer.weights))
+    expected = reference.lora_gradients(gradient, a, b, alpha=5.0)
+    for ours, theirs in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs.T, rtol=1e-5, atol=1e-5)
+
+
+def test_merge_keeps_the_outputs_and_unmerge_every_weight():
+    model = _random_model()
+    features = tiny.batch(model.encoder_info)
+    model.compile()
+    expected = model.predict(features, verbose=0)
+    before = tiny.values(model.weights)
+    model.merge()
+    model.merge()  # Nothing is added a second time.
+    np.testing.assert_allclose(model(features), expected, atol=1e-5)
+    # The graph that Keras traced before the merge.
+    np.testing.assert_allclose(
+        model.predict(features, verbose=0), expected, atol=1e-5
+    )
+    model.unmerge()
+    for old, new in zip(before, tiny.values(model.weights), strict=True):
+        np.testing.assert_array_equal(new, old)
+    np.testing.assert_allclose(model(features), expected, atol=1e-5)
+
+
+def test_a_merged_model_neither_trains_nor_is_saved(tmp_path):
+    model = _random_model()
+    model.merge()
+    with pytest.raises(ValueError, match="unmerge"):
+        model(tiny.batch(model.encoder_info), training=True, seed=[0, 0])
+    with pytest.raises(ValueError, match="unmerge"):
+        artifacts.save_adapter(model, tmp_path / "adapter")
+    with pytest.raises(ValueError, match="unmerge"):
+        model.save(tmp_path / "model.keras")
+
+
+def test_it_starts_as_in_peft():
+    layer = LowRank((768, 12, 64), rank=8, alpha=8.0)
+    layer.build()
+    down, up = tiny.values(layer.weights)
+    bound = 1 / np.sqrt(768)  # Kaiming uniform with a = sqrt(5).
+    assert 0.99 * bound < np.abs(down).max() <= bound
+    np.testing.assert_allclose(down.std(), bound / np.sqrt(3), rtol=0.03)
+    assert not up.any()
+    # PEFT's count for BERT-base: query and value of twelve blocks.
+    assert 12 * 2 * layer.count_params() == 294_912
+
+
+def test_dropout_drops_input_neurons_of_the_product():
+    kernel = np.zeros((6, 5), "float32")
+    layer = LowRank(kernel.shape, rank=3, alpha=3.0, dropout_rate=0.5)
+    layer.build()
+    tiny.randomize(layer.weights)
+    down, up = tiny.values(layer.weights)
+    seeds = Seeds([1, 7])
+    kept = keras.random.dropout(tf.ones((6, 1)), 0.5, seed=Seeds([1, 7]))
+    assert set(np.unique(kept)) == {0.0, 2.0}
+    np.testing.assert_allclose(
+        layer.call(kernel, seeds), (kept * down) @ up, rtol=1e-5, atol=1e-6
+    )
+    np.testing.assert_allclose(layer.call(kernel), down @ up, atol=1e-6)
+
+
+def test_keras_fit_trains_the_products_alone():
+    model = adapt(tiny.encoder(), LoRA(rank=2), HEAD)
+    features = tiny.batch(model.encoder_info, size=8)
+    names = set(model.trained_variables())
+    before = {v.path: v.numpy().copy() for v in model.weights}
+    model.compile(
+        keras.optimizers.Adam(0.05),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    labels = np.arange(8) % 2
+    losses = model.fit(features, labels, epochs=10, verbose=0).history["loss"]
+    assert losses[-1] < losses[0] - 0.1
+    changed = {
+        v.path
+        for v in model.weights
+        if not np.array_equal(v.numpy(), before[v.path])
+    }
+    assert changed == names
+
+
+@pytest.mark.parametrize(
+    "options", [{"projections": ("q",)}, {"projections": ()}, {"rank": 0}]
+)
+def test_options_that_mean_nothing_are_refused(options):
+    with pytest.raises(ValueError, match="projections|rank"):
+        adapt(tiny.encoder(), LoRA(**options))

@@ -1,0 +1,64 @@
+"""Mixout: neurons whose outgoing weights are the initial ones for a step."""
+
+import keras
+from keras import ops
+
+
+class Mixout(keras.layers.Layer):
+    """Mixes a kernel with its initial value, in training.
+
+    For each input neuron a gate `m` is drawn, 0 with probability `rate`. With
+    the kernel `W` and its initial value `U`, all outgoing weights of a neuron
+
+        ((1 - m) U + m W - rate U) / (1 - rate)
+
+    are mixed together; the expected value is `W` (Lee et al. 2020,
+    arXiv:1909.11299; He et al. 2021, table 7). With `U = 0` it is
+    dropout, whose place it takes.
+
+    Args:
+        shape: Shape of the kernel, axes of the inputs first.
+        rate: Float in `[0, 1)`.
+        num_input_axes: How many axes of the kernel are inputs. Defaults to 1.
+
+    Call arguments:
+        value: The kernel's own value.
+        seeds: `Seeds` in training, else `None`.
+
+    Returns:
+        Tensor of the kernel's shape; outside of training `value` itself.
+    """
+
+    replaces_dropout = True
+
+    def __init__(self, shape, rate, num_input_axes=1, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        if not 0 <= rate < 1:
+            raise ValueError(
+                "The rate of mixout must lie in [0, 1). Received: "
+                f"mixout={rate}"
+            )
+        self.shape = tuple(shape)
+        self.rate = rate
+        self.gates_shape = (
+            *self.shape[:num_input_axes],
+            *[1] * (len(self.shape) - num_input_axes),
+        )
+
+    def build(self, input_shape=None):
+        self.initial = self.add_weight(
+            self.shape, "zeros", trainable=False, name="initial"
+        )
+
+    def start_from(self, value):
+        """Takes `value` for the initial one."""
+        self.initial.assign(value)
+
+    def call(self, value, seeds=None):
+        if seeds is None:
+            return value
+        noise = keras.random.uniform(self.gates_shape, seed=seeds)
+        gates = ops.cast(noise >= self.rate, value.dtype)
+        initial = ops.cast(self.initial, value.dtype)
+        mixed = gates * value + (1 - gates) * initial
+        return (mixed - self.rate * initial) / (1 - self.rate)

@@ -1,0 +1,140 @@
+"""Diff pruning: Guo et al. 2021, arXiv:2012.07463."""
+
+import dataclasses
+
+from keras import ops
+import numpy as np
+
+from tf_adapters.layers.difference import Difference
+from tf_adapters.methods import difference_packing
+
+
+@dataclasses.dataclass(frozen=True)
+class DiffPruning:
+    """Trains a sparse difference to all of the encoder's weights.
+
+    Three phases: the difference trains with a hard-concrete gate for each of
+    its elements; then all but the largest `share` of its elements become zero;
+    then these train on, the others fixed at zero. In training it needs two
+    numbers for each weight of the encoder; what is saved are `share` of them
+    and their places.
+
+    Attributes:
+        share: Share of the encoder's weights that differ in the end, 0.5 % in
+            table 1.
+        structured: Whether all weights of one kernel, bias or norm share one
+            more gate (section 3.2), as in the better rows of table 1.
+        l0_lambda: Weight of the expected number of open gates in the loss.
+        gate_temperature: See `HardConcreteGates`; the paper has none.
+        gate_stretch_low: See `HardConcreteGates`.
+        gate_stretch_high: See `HardConcreteGates`.
+        gate_initial_log_alpha: Logit of every gate at the start.
+        gate_learning_rate_multiplier: See `HardConcreteGates`. The authors'
+            code trains gates at 0.1, 2,000 times the rate of the preset.
+        last_phase: Share of the steps after the pruning: half of them, as the
+            authors' code has three epochs before and three after it.
+    """
+
+    share: float = 0.005
+    structured: bool = True
+    l0_lambda: float = 1.25e-7
+    gate_temperature: float = 1.0
+    gate_stretch_low: float = -1.5
+    gate_stretch_high: float = 1.5
+    gate_initial_log_alpha: float = 5.0
+    gate_learning_rate_multiplier: float = 2000.0
+    last_phase: float = 0.5
+
+    def __post_init__(self):
+        for name in ("share", "last_phase"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(
+                    f"`{name}` must lie between 0 and 1. Received: "
+                    f"{name}={getattr(self, name)}"
+                )
+
+    def make_slots(self, num_blocks, width, ffn_width):
+        """Returns no slots: the weights themselves change."""
+        return [{} for _ in range(num_blocks)]
+
+    def trainable_encoder_variables(self, encoder):
+        """Returns nothing: the pretrained weights are frozen."""
+        return []
+
+    def reparameterize(self, model):
+        """Returns pairs of a weight of the encoder and its `Difference`."""
+        pairs = []
+        for variable in model.encoder_variables_read():
+            layer = Difference(
+                variable.shape,
+                self._gate_options(),
+                self.structured,
+                # Layers' names have no slashes.
+                name=variable.path.replace("/", "."),
+            )
+            layer.build()
+            pairs.append((variable, layer))
+        return pairs
+
+    def _gate_options(self):
+        return {
+            "temperature": self.gate_temperature,
+            "stretch_low": self.gate_stretch_low,
+            "stretch_high": self.gate_stretch_high,
+            "learning_rate_multiplier": self.gate_learning_rate_multiplier,
+            "initial_log_alpha": self.gate_initial_log_alpha,
+        }
+
+    def penalty(self, model):
+        """Returns `lambda` times the expected number of open gates.
+
+        A weight counts by the product of its own and its group's probability.
+        """
+        return self.l0_lambda * sum(
+            difference.expected_open()
+            for difference in model.reparameterization.functions
+        )
+
+    def last_phase_step(self, total_steps):
+        """Returns the step after which the difference is pruned."""
+        return max(1, round(total_steps * (1 - self.last_phase)))
+
+    def start_last_phase(self, model):
+        """Keeps the `share` of the encoder's weights that differ most.
+
+        Never more: the number is rounded down. Under Keras's own `fit`, which
+        knows no phases, call it between two of them.
+        """
+        differences = model.reparameterization.functions
+        changes = [ops.convert_to_numpy(d.change()) for d in differences]
+        sizes = np.concatenate([np.abs(change).ravel() for change in changes])
+        count = int(self.share * len(sizes))
+        kept = np.zeros(len(sizes), bool)
+        kept[np.argpartition(-sizes, count - 1)[:count]] = True
+        ends = np.cumsum([change.size for change in changes])
+        for difference, change, part in zip(
+            differences, changes, np.split(kept, ends[:-1]), strict=True
+        ):
+            difference.keep(part.reshape(change.shape))
+
+    def report(self, model):
+        """Returns how many of the encoder's weights differ."""
+        changes = [
+            ops.convert_to_numpy(difference.change())
+            for difference in model.reparameterization.functions
+        ]
+        differ = sum(int(np.count_nonzero(change)) for change in changes)
+        weights = sum(change.size for change in changes)
+        return {
+            "weights_of_encoder": weights,
+            "weights_that_differ": differ,
+            "share_that_differs": differ / weights,
+        }
+
+    def pack(self, tensors):
+        """Returns tensors for saving: only elements with open gates."""
+        return difference_packing.pack(tensors, self._gate_options())
+
+    def unpack(self, tensors, shapes):
+        """Returns the tensors that `pack` made smaller; gates are 0 or 1."""
+        return difference_packing.unpack(tensors, shapes, self._gate_options())

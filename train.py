@@ -72,10 +72,21 @@ _PARAMS_OVERRIDE = flags.DEFINE_multi_string(
     "method.units=256,train.learning_rate=3e-4. May be repeated.",
 )
 _INPUT = flags.DEFINE_string(
-    "input", None, "predict: JSONL, CSV, TSV, or .txt with a text a line."
+    "input",
+    None,
+    "predict: JSONL, CSV, TSV, .conllu, .conll, or .txt with a text a line.",
 )
 _OUTPUT = flags.DEFINE_string(
-    "output", None, "predict: JSONL file to write. Default: standard output."
+    "output",
+    None,
+    "predict: file to write, .conllu or .conll for tags, else JSONL. Default: "
+    "JSONL to standard output.",
+)
+_EVAL_LANGUAGES = flags.DEFINE_list(
+    "eval_languages",
+    None,
+    "Short for --params_override=data.eval_languages=[...]: languages to "
+    "evaluate a task of many languages in, or `all`.",
 )
 _GLUE_SUBMISSION = flags.DEFINE_string(
     "glue_submission",
@@ -127,6 +138,8 @@ def _flag_layer():
     for name in ("data_dir", "task_file"):
         if flags.FLAGS[name].value is not None:
             layer["data"][name] = flags.FLAGS[name].value
+    if _EVAL_LANGUAGES.value is not None:
+        layer["data"]["eval_languages"] = _EVAL_LANGUAGES.value
     for name, (key, _) in _SHORT.items():
         if _SHORT_FLAGS[name].value is not None:
             section, _, field = key.rpartition(".")

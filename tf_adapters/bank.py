@@ -3,10 +3,13 @@
 import keras
 import numpy as np
 
+from tf_adapters import heads
 from tf_adapters import members as members_lib
 from tf_adapters.adapted_encoder import AdaptedEncoder
 from tf_adapters.adapter_files import AdapterError
 from tf_adapters.encoders import encoder_fingerprint
+from tf_adapters.heads import Classification
+from tf_adapters.heads import Regression
 from tf_adapters.layers.bank import BankBottleneck
 from tf_adapters.layers.bank import BankHead
 from tf_adapters.layers.bank import BankNorm
@@ -72,8 +75,9 @@ def load_bank(folders, encoder):
 
     Raises:
         AdapterError: If one is damaged, of another encoder, trains the
-            encoder's kernels or biases, has no head, or does not fit the
-            others in placement, activation or left-out blocks.
+            encoder's kernels or biases, has no head or one of another kind
+            than classification and regression, or does not fit the others in
+            placement, activation or left-out blocks.
     """
     fingerprint = encoder_fingerprint(encoder)
     members = tuple(members_lib.read(f, fingerprint) for f in folders)
@@ -82,6 +86,13 @@ def load_bank(folders, encoder):
             raise AdapterError(
                 f"{member.folder} has no head, so a bank could not answer "
                 "with it."
+            )
+        if not isinstance(member.head, (Classification, Regression)):
+            kind = heads.to_config(member.head)["name"]
+            raise AdapterError(
+                f"The head of {member.folder} is a {kind}, and a bank answers "
+                "with classes and numbers only. Leave it out, and export it "
+                "alone with --mode=export --model_dir=<its run>."
             )
     return BankModel(encoder, members)
 

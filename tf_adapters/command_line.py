@@ -6,7 +6,9 @@ import sys
 
 from tf_adapters import config as config_lib
 from tf_adapters import presets
+from tf_adapters.data import prediction_files
 from tf_adapters.data import splits
+from tf_adapters.data import transfer
 
 
 def run(flag_layer, options):
@@ -118,6 +120,8 @@ def _train(config, model_dir, options):
         overwrite=options.overwrite,
     )
     _print_result(result, model_dir)
+    if "transfer" in result:
+        _print_transfer(config, result["transfer"])
 
 
 def _is_finished(config, model_dir):
@@ -174,7 +178,14 @@ def _evaluate(config, model_dir, options):
     from tf_adapters.training import experiment
 
     for split, values in experiment.evaluate(config, model_dir).items():
-        print(f"{split}: {_metrics(values)}")
+        if split == "transfer":
+            _print_transfer(config, values)
+        else:
+            print(f"{split}: {_metrics(values)}")
+
+
+def _print_transfer(config, summary):
+    print(transfer.table(splits.declared_task(config), summary))
 
 
 def _predict(config, model_dir, options):
@@ -191,17 +202,15 @@ def _predict(config, model_dir, options):
             "--mode=predict needs --input: a JSONL, CSV or TSV file with the "
             "task's text fields, or a .txt file with a text a line."
         )
-    lines = (
-        json.dumps(row, ensure_ascii=False)
-        for row in experiment.predict(config, model_dir, options.input)
-    )
+    task = splits.declared_task(config)
+    if options.output:
+        prediction_files.check(options.output, task)
+    rows = experiment.predict(config, model_dir, options.input)
     if not options.output:
-        print("\n".join(lines))
+        print("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
         return
-    text = "".join(f"{line}\n" for line in lines)
-    Path(options.output).parent.mkdir(parents=True, exist_ok=True)
-    Path(options.output).write_text(text, encoding="utf-8")
-    print(f"{text.count(chr(10))} predictions in {options.output}")
+    count = prediction_files.write(options.output, rows, task)
+    print(f"{count} predictions in {options.output}")
 
 
 def _export(config, model_dir, options):

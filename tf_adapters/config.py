@@ -37,6 +37,8 @@ class DataConfig:
         batching: `"grouped"` (batches of similar length, little padding),
             `"random"`, or `"fixed"` (all of `batch_size` rows of
             `max_length` tokens, filled up where rows lack, for TPUs).
+        eval_languages: Languages to evaluate a task of many languages in, or
+            `("all",)` for those that the data has; see `tasks.languages`.
     """
 
     data_dir: str | None = None
@@ -45,6 +47,7 @@ class DataConfig:
     max_train_examples: int | None = None
     low_resource: int | None = None
     batching: typing.Literal["grouped", "random", "fixed"] = "grouped"
+    eval_languages: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -67,7 +67,7 @@ def plan(config):
 def _run(config, task):
     data = dataclasses.asdict(config.data)
     if task != config.task:
-        data["task_file"] = None
+        data.update(task_file=None, eval_languages=())
     shared = {
         "encoder": config.encoder,
         "seed": config.seed,
@@ -89,6 +89,6 @@ def _run(config, task):
 def _digest(runs):
     """Returns a hash of the settings that the runs share."""
     settings = config_lib.to_dict(runs[0].config)
-    data = {**settings["data"], "task_file": None}
+    data = {**settings["data"], "task_file": None, "eval_languages": []}
     text = study_plan.identity({**settings, "task": "", "data": data})
     return hashlib.sha256(text.encode()).hexdigest()[:10]

@@ -4,8 +4,11 @@ An average over batches of F1, Matthews or a correlation is another number than
 the one over the set, so nothing here takes a batch.
 """
 
+import functools
+
 import numpy as np
 from scipy import stats
+from seqeval import metrics as seqeval_metrics
 from sklearn import metrics as sklearn_metrics
 
 
@@ -65,6 +68,59 @@ REGRESSION_METRICS = {"pearson": pearson, "spearman": spearman}
 METRICS = {**CLASSIFICATION_METRICS, **REGRESSION_METRICS}
 
 
+def tag_accuracy(labels, predictions):
+    """Returns the share of words, over all sentences, that are right."""
+    pairs = [
+        pair
+        for sentences in zip(labels, predictions, strict=True)
+        for pair in zip(*sentences, strict=True)
+    ]
+    return sum(label == tag for label, tag in pairs) / len(pairs)
+
+
+# Of entities, which count where their words and their kind are right; seqeval's
+# own mode, that of the script of CoNLL 2000.
+TAGGING_METRICS = {
+    "accuracy": tag_accuracy,
+    "entity_f1": functools.partial(seqeval_metrics.f1_score, zero_division=0),
+    "entity_precision": functools.partial(
+        seqeval_metrics.precision_score, zero_division=0
+    ),
+    "entity_recall": functools.partial(
+        seqeval_metrics.recall_score, zero_division=0
+    ),
+}
+
+
+def compute_tagging(names, labels, predictions):
+    """Computes metrics of tagging over a whole set.
+
+    Args:
+        names: Iterable of keys of `TAGGING_METRICS`.
+        labels: List with a list of class names for each sentence.
+        predictions: The same for what was predicted.
+
+    Returns:
+        Dict from each name to a Python float.
+
+    Raises:
+        ValueError: If a name is unknown, no word has a label, or the lists
+            differ in length.
+    """
+    _check_names(names, TAGGING_METRICS)
+    lengths = [[len(row) for row in part] for part in (labels, predictions)]
+    if lengths[0] != lengths[1] or not sum(lengths[0]):
+        raise ValueError(
+            "Metrics of tagging need a label and a prediction for each word, "
+            f"and a word. Received: {sum(lengths[0])} labels and "
+            f"{sum(lengths[1])} predictions."
+        )
+    return {
+        name: float(TAGGING_METRICS[name](labels, predictions))
+        for name in names
+    }
+
+
 def compute(names, labels, predictions):
     """Computes metrics over a whole set.
 
@@ -83,14 +139,18 @@ def compute(names, labels, predictions):
             shape, are not one-dimensional or hold a value that is not finite.
     """
     labels, predictions = np.asarray(labels), np.asarray(predictions)
-    unknown = sorted(set(names) - set(METRICS))
-    if unknown:
-        raise ValueError(
-            f"Unknown metrics. Expected some of {sorted(METRICS)}. "
-            f"Received: {unknown}"
-        )
+    _check_names(names, METRICS)
     _check_arrays(labels, predictions)
     return {name: float(METRICS[name](labels, predictions)) for name in names}
+
+
+def _check_names(names, known):
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        raise ValueError(
+            f"Unknown metrics. Expected some of {sorted(known)}. "
+            f"Received: {unknown}"
+        )
 
 
 def _check_arrays(labels, predictions):

@@ -34,13 +34,16 @@ class AdapterModel(keras.Model):
     Call arguments:
         inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,
             `padding_mask`, and `segment_ids` where the backbone takes them.
+            For a head of choices `(batch, choices, tokens)`, and a choice
+            without a token is none.
         training: Whether dropout acts.
         seed: Integer tensor of shape `(2,)` that all dropout of this call
             follows from; by default drawn from the model's own generator.
 
     Returns:
-        The head's output, float32: `(batch, classes)` logits or `(batch, 1)`
-        numbers. Without a head the dict of `AdaptedEncoder`.
+        The head's output, float32: `(batch, classes)` logits, `(batch, 1)`
+        numbers, `(batch, choices)` scores or what else its layer returns.
+        Without a head the dict of `AdaptedEncoder`.
     """
 
     def __init__(
@@ -120,7 +123,7 @@ class AdapterModel(keras.Model):
             Seeds(seed + 2) if training else None
         ):
             outputs = self.encoder(
-                inputs,
+                _as_sequences(inputs),
                 training=drops,
                 seed=seed,
                 first_token_only=reads in ("first_token", "pooled_output"),
@@ -128,6 +131,7 @@ class AdapterModel(keras.Model):
             if self.head_layer is None:
                 return outputs
             seeds = Seeds(seed + 1) if drops else None
+            outputs["padding_mask"] = inputs["padding_mask"]
             return self.head_layer(outputs, seeds=seeds)
 
     def encode(self, inputs, **options):
@@ -299,6 +303,16 @@ def adapt(encoder, method, head=None, **options):
         **options: See `AdapterModel`.
     """
     return AdapterModel(encoder, method, head, **options)
+
+
+def _as_sequences(inputs):
+    """Returns inputs `(batch, choices, tokens)` as one sequence a choice."""
+    if len(inputs["token_ids"].shape) < 3:
+        return inputs
+    return {
+        name: ops.reshape(value, (-1, ops.shape(value)[-1]))
+        for name, value in inputs.items()
+    }
 
 
 def _check_pooler(head, encoder):

@@ -113,7 +113,7 @@ def _outcome(batching, strategy="one_device"):
     assert outcome["examples"] == 21
     losses = [record["loss"] for record in records if "loss" in record]
     assert len(losses) == 2  # The first, and the mean of the others.
-    return losses, trainer.predict(_examples())
+    return losses, np.stack(trainer.predict(_examples()))
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ import tf_adapters
 from tf_adapters import tasks
 from tf_adapters.export import saved_model
 from tf_adapters.export import serving
+from tf_adapters.export.inputs import input_names
 
 TEXTS = [
     "",
@@ -253,4 +254,4 @@ def test_a_model_without_a_head_is_refused(tmp_path, pair_classifier):
     ],
 )
 def test_inputs_are_named_as_fields_where_a_graph_allows(fields, names):
-    assert saved_model.input_names(fields) == names
+    assert input_names(fields) == names

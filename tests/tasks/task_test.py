@@ -32,6 +32,8 @@ def test_every_metric_suits_a_head():
     assert {kind: set(names) for kind, names in HEAD_METRICS.items()} == {
         "classification": set(metrics.CLASSIFICATION_METRICS),
         "regression": set(metrics.REGRESSION_METRICS),
+        "choice": {"accuracy"},
+        "tagging": set(metrics.TAGGING_METRICS),
     }
 
 
@@ -47,6 +49,10 @@ def test_every_metric_suits_a_head():
         ({"labels": ("a",)}, "at least two classes"),
         ({"labels": ("a", "b", "a")}, "each named once"),
         ({"head": "regression", "metrics": ("pearson",)}, "has no classes"),
+        (
+            {"head": "choice", "labels": (), "text_fields": ("a",)},
+            "last that of the choices",
+        ),
         ({"metrics": ()}, "one metric or more"),
         ({"metrics": ("macro-f1",)}, "Did you mean `macro_f1`"),
         ({"metrics": ("pearson",)}, "which suit classification"),

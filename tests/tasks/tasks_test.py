@@ -8,10 +8,12 @@ import pytest
 from tf_adapters import tasks
 from tf_adapters.tasks.argument import ARGUMENT
 from tf_adapters.tasks.builtin import BUILTIN
+from tf_adapters.tasks.commonsense import COMMONSENSE
 from tf_adapters.tasks.glue import GLUE
 from tf_adapters.tasks.houlsby_extra import HOULSBY_EXTRA
 from tf_adapters.tasks.inference import INFERENCE
 from tf_adapters.tasks.tae import TAE
+from tf_adapters.tasks.xtreme import XTREME
 
 FROM_TFDS = sorted(
     name
@@ -21,7 +23,16 @@ FROM_TFDS = sorted(
 
 
 def test_names_are_unique_and_every_group_is_there():
-    groups = (BUILTIN, GLUE, TAE, INFERENCE, (ARGUMENT,), HOULSBY_EXTRA)
+    groups = (
+        BUILTIN,
+        GLUE,
+        TAE,
+        INFERENCE,
+        (ARGUMENT,),
+        HOULSBY_EXTRA,
+        COMMONSENSE,
+        XTREME,
+    )
     names = [task.name for group in groups for task in group]
     assert sorted(names) == sorted(tasks.TASKS)
     assert (len(GLUE), len(TAE), len(HOULSBY_EXTRA)) == (9, 8, 17)
@@ -58,7 +69,7 @@ def test_tae_selects_by_the_metric_of_the_paper():
 
 
 def test_other_papers_select_by_accuracy():
-    for task in (*INFERENCE, ARGUMENT, *HOULSBY_EXTRA):
+    for task in (*INFERENCE, ARGUMENT, *HOULSBY_EXTRA, *COMMONSENSE):
         assert task.metrics[0] == "accuracy"
 
 
@@ -102,12 +113,20 @@ def test_definition_agrees_with_tensorflow_datasets(name, tmp_path):
     task = tasks.get(name)
     builder = tfds.builder(task.source, data_dir=str(tmp_path))
     features = builder.info.features
-    assert set(task.text_fields) <= set(features)
+    fields = {*task.text_fields, *task.choice_fields} - {task.list_field}
+    assert fields <= set(features)
     if task.head == "regression":
         assert features[task.label_field].dtype == "float32"
+    elif task.head == "choice":
+        assert "int" in features[task.label_field].dtype.name
     else:
-        assert tuple(features[task.label_field].names) == task.labels
+        label = features[task.label_field]
+        names = getattr(label, "feature", label).names
+        # "_" is no tag.
+        assert tuple(name for name in names if name != "_") == task.labels
     used = {*task.splits.values(), *task.unlabelled_splits.values()}
+    if task.train_task:
+        used.remove(task.splits["train"])
     assert {split.split("[")[0] for split in used} <= _split_names(builder)
 
 

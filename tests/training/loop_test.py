@@ -100,7 +100,7 @@ def run(monkeypatch):
             loop, "time", types.SimpleNamespace(perf_counter=lambda: fake.now)
         )
         run.records, run.saved = [], []
-        train = types.SimpleNamespace(lengths=LENGTHS)
+        train = types.SimpleNamespace(lengths=LENGTHS, sequence_lengths=LENGTHS)
         return loop.Loop(
             fake,
             train,

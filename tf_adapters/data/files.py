@@ -10,6 +10,8 @@ import json
 import logging
 from pathlib import Path
 
+from tf_adapters.data import conll
+
 _LOGGER = logging.getLogger(__name__)
 _MAX_REPORTED = 10
 
@@ -63,7 +65,8 @@ def read_file(path, text_field=None):
     Args:
         path: A file that ends in `.jsonl` (an object a line), `.csv` (quoted
             as usual, with a header line), `.tsv` (no quoting, with a header
-            line) or `.txt` (a text a line).
+            line), `.conllu` or `.conll` (a word a line; the fields are
+            `tokens` and `tags`) or `.txt` (a text a line).
         text_field: Name that a `.txt` file's lines get as a field; None where
             the format cannot be read.
 
@@ -81,10 +84,15 @@ def read_file(path, text_field=None):
         table = _parse_csv(lines)
     elif path.suffix == ".tsv":
         table = _parse_tsv(lines)
+    elif path.suffix == ".conllu":
+        table = _parse_words(conll.parse_conllu, lines)
+    elif path.suffix == ".conll":
+        table = _parse_words(conll.parse_columns, lines)
     elif path.suffix == ".txt" and text_field:
         table = Table("", [(n, {text_field: line}) for n, line in lines])
     else:
-        formats = ".jsonl, .csv, .tsv" + (", .txt" if text_field else "")
+        formats = ".jsonl, .csv, .tsv, .conllu, .conll"
+        formats += ", .txt" if text_field else ""
         raise DataError(
             f"Cannot tell the format of {path}. Expected a name that ends in "
             f"one of: {formats}."
@@ -143,6 +151,11 @@ def _read_lines(path):
     while lines and not lines[-1][1]:
         lines.pop()
     return lines, problems
+
+
+def _parse_words(parse, lines):
+    rows, problems = parse(lines)
+    return Table("", rows, problems=problems)
 
 
 def _parse_jsonl(lines):

@@ -8,74 +8,14 @@ transformers' `longest_first` agrees but for the odd token, which it gives to
 the longer text, or to the second of two equals, and this to the first.
 """
 
-import dataclasses
-
 import keras_hub
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from tf_adapters.data.frame import frame_of
+
 _ROWS_AT_ONCE = 1024
-
-
-@dataclasses.dataclass(frozen=True)
-class Frame:
-    """The special tokens around one or two texts.
-
-    Attributes:
-        start: Id before the first text.
-        separators: Ids between the first text and the second.
-        end: Id after the last text.
-        pad: Id after the end.
-        second_segment: Segment number of the second text, or `None` where
-            the encoder has no segments.
-    """
-
-    start: int
-    separators: tuple[int, ...]
-    end: int
-    pad: int
-    second_segment: int | None
-
-
-def frame_of(tokenizer):
-    """Returns the `Frame` of a tokenizer from `load_encoder`.
-
-    BERT, ELECTRA and DistilBERT: `[CLS] a [SEP] b [SEP]`. RoBERTa and XLM-R:
-    `<s> a </s></s> b </s>`.
-
-    Raises:
-        ValueError: If the tokenizer belongs to none of these.
-    """
-    models = keras_hub.models
-    if hasattr(tokenizer, "separator_ids"):
-        separators = tuple(tokenizer.separator_ids)
-        second_segment = tokenizer.second_segment
-    elif isinstance(tokenizer, (models.BertTokenizer, models.ElectraTokenizer)):
-        separators, second_segment = (tokenizer.end_token_id,), 1
-    elif isinstance(tokenizer, models.DistilBertTokenizer):
-        separators, second_segment = (tokenizer.end_token_id,), None
-    elif isinstance(
-        tokenizer, (models.RobertaTokenizer, models.XLMRobertaTokenizer)
-    ):
-        separators, second_segment = (tokenizer.end_token_id,) * 2, None
-    else:
-        raise ValueError(
-            "Expected a tokenizer of BERT, RoBERTa, XLM-R, DistilBERT or "
-            f"ELECTRA. Received: {type(tokenizer).__name__}"
-        )
-    # `load_encoder` notes what the backbone takes; some pair a BERT with
-    # XLM-R's vocabulary.
-    takes_segments = getattr(
-        tokenizer, "takes_segments", second_segment is not None
-    )
-    return Frame(
-        start=tokenizer.start_token_id,
-        separators=separators,
-        end=tokenizer.end_token_id,
-        pad=tokenizer.pad_token_id,
-        second_segment=(second_segment or 0) if takes_segments else None,
-    )
 
 
 class TextPacker:
@@ -128,6 +68,20 @@ class TextPacker:
         """
         limit = min(self.max_length, sequence_length or self.max_length)
         rows, first_lengths = self._pack(texts_a, texts_b, limit, is_pair)
+        return self._features(rows, first_lengths, sequence_length)
+
+    def pack_tokens(self, tokens):
+        """Returns features as for one text each, from ragged tokens."""
+        rows = self._frame(tokens, self.max_length)
+        lengths = tf.cast(rows.row_lengths(), tf.int32)
+        return self._features(rows, lengths, None)
+
+    def _frame(self, tokens, limit):
+        return self._join(
+            [[self.frame.start], tokens[:, : limit - 2], [self.frame.end]]
+        )
+
+    def _features(self, rows, first_lengths, sequence_length):
         token_ids = rows.to_tensor(
             self.frame.pad, shape=[None, sequence_length]
         )
@@ -177,12 +131,12 @@ class TextPacker:
         """Returns ragged ids, and where the second segment begins in each."""
         frame = self.frame
         if texts_b is None:
-            tokens = self._tokenize(texts_a)
+            tokens = self.tokenize(texts_a)
             rows = [[frame.start], tokens[:, : limit - 2], [frame.end]]
             first_parts = rows
         else:
             # One call for both: tracing a tokenizer can take seconds.
-            tokens = self._tokenize(tf.concat([texts_a, texts_b], 0))
+            tokens = self.tokenize(tf.concat([texts_a, texts_b], 0))
             count = tf.shape(texts_a)[0]
             num_special = 2 + len(frame.separators)
             first, second = tf_text.RoundRobinTrimmer(limit - num_special).trim(
@@ -220,7 +174,8 @@ class TextPacker:
             axis=1,
         )
 
-    def _tokenize(self, texts):
+    def tokenize(self, texts):
+        """Returns ragged int32 tokens of texts, uncut and without a frame."""
         # A NUL ends the string inside TensorFlow's regular expressions.
         texts = tf.strings.regex_replace(texts, r"\x{0}", "")
         if not tf.executing_eagerly():

@@ -2,9 +2,12 @@
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
+
+from tf_adapters.data.encoded import IGNORED
 
 # Batches of one group are sorted by length; groups this many batches long
 # keep the padding small and the order random enough.
@@ -16,24 +19,58 @@ class Examples:
     """Tokenised texts with their targets.
 
     Attributes:
-        token_ids: Ragged int32 tensor `(examples, tokens)`, special tokens in.
+        token_ids: Ragged int32 tensor `(examples, tokens)`, special tokens in,
+            or `(examples, choices, tokens)`.
         segment_ids: The same shape, or `None` where the encoder takes none.
-        targets: Array with one entry for each example, or `None`.
+        targets: Array with one entry for each example, ragged int32 tensor
+            `(examples, tokens)`, or `None`.
         pad_id: Token id that fills batches.
+        counts: Array, the number of terms that the loss of each example sums;
+            `None` (default) for one each.
+        source: What a head needs to go back to its rows, see `Encoded`.
     """
 
     token_ids: tf.RaggedTensor
     segment_ids: tf.RaggedTensor | None
-    targets: np.ndarray | None
+    targets: np.ndarray | tf.RaggedTensor | None
     pad_id: int
+    counts: np.ndarray | None = None
+    source: Any = None
 
     def __len__(self):
         return int(self.token_ids.nrows())
 
     @property
     def lengths(self):
-        """Number of tokens of each example."""
-        return self.token_ids.row_lengths().numpy()
+        """Number of tokens of each example, of its longest choice."""
+        lengths = self.sequence_lengths
+        return lengths if lengths.ndim == 1 else lengths.max(axis=1)
+
+    @property
+    def sequence_lengths(self):
+        """Number of tokens, `(examples,)`, or `(examples, choices)`.
+
+        0 stands where there is no choice.
+        """
+        if self.token_ids.ragged_rank == 1:
+            return self.token_ids.row_lengths().numpy()
+        return self.token_ids.row_lengths(axis=2).to_tensor().numpy()
+
+    @property
+    def num_choices(self):
+        """Most choices of an example, or `None` where there are no choices."""
+        if self.token_ids.ragged_rank == 1:
+            return None
+        return int(tf.reduce_max(self.token_ids.row_lengths()))
+
+    def count(self, indices):
+        """Returns the number of terms in the loss of some examples.
+
+        At least 1, so that a batch without any has a mean, which is 0.
+        """
+        if self.counts is None:
+            return len(indices)
+        return max(1, int(self.counts[indices].sum()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,28 +89,32 @@ class Batch:
     size: int | None = None
 
 
-def tokenize(rows, text_fields, packer, targets=None):
-    """Returns the `Examples` of rows, tokenised once.
+def to_examples(encoded, pad_id):
+    """Returns the `Examples` of a head's `Encoded`.
 
     Args:
-        rows: List of dicts.
-        text_fields: One or two keys of the rows.
-        packer: `TextPacker`.
-        targets: Array of the same length, or `None`.
+        encoded: `data.encoded.Encoded`.
+        pad_id: Token id that fills batches.
     """
-    texts = [[row[field] for row in rows] for field in text_fields]
-    token_ids, segment_ids = packer.tokenize_rows(*texts)
+    segment_ids, targets = encoded.segment_ids, encoded.targets
     return Examples(
-        _ragged(token_ids),
+        _ragged(encoded.token_ids),
         None if segment_ids is None else _ragged(segment_ids),
-        targets,
-        packer.frame.pad,
+        _ragged(targets) if isinstance(targets, list) else targets,
+        pad_id,
+        encoded.counts,
+        encoded.source,
     )
 
 
 def _ragged(arrays):
+    """Returns arrays, or lists of arrays, as a ragged tensor."""
+    outer = [len(part) for part in arrays]
+    if arrays and isinstance(arrays[0], list):
+        inner = _ragged([array for part in arrays for array in part])
+        return tf.RaggedTensor.from_row_lengths(inner, outer)
     flat = np.concatenate([*arrays, np.zeros(0, "int32")]).astype("int32")
-    return tf.RaggedTensor.from_row_lengths(flat, [len(a) for a in arrays])
+    return tf.RaggedTensor.from_row_lengths(flat, outer)
 
 
 def plan_training(lengths, batch_size, seed, epoch, batching, max_length):
@@ -135,9 +176,22 @@ def _cut(order, lengths, batch_size):
 
 
 def padding_share(batches, lengths):
-    """Returns the share of positions in `batches` that are padding."""
-    positions = sum(b.length * (b.size or len(b.indices)) for b in batches)
-    tokens = sum(int(lengths[batch.indices].sum()) for batch in batches)
+    """Returns the share of positions in `batches` that are padding.
+
+    Args:
+        batches: List of `Batch`.
+        lengths: Array `(examples,)` or `(examples, choices)`, see
+            `Examples.sequence_lengths`.
+    """
+    lengths = lengths.reshape(len(lengths), -1)
+    positions = tokens = 0
+    for batch in batches:
+        rows = lengths[batch.indices]
+        # Fixed batches have room for the most choices that occur at all.
+        choices = lengths if batch.size else rows
+        sequences = (batch.size or len(rows)) * choices.any(axis=0).sum()
+        positions += batch.length * int(sequences)
+        tokens += int(rows.sum())
     return 1 - tokens / positions if positions else 0.0
 
 
@@ -146,7 +200,7 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
 
     Each batch is cut into `num_shards` contiguous parts, one for each replica;
     parts of a small last batch may be empty. Every element carries `weights`,
-    one over the size of the whole batch, so that sums over replicas are means
+    one over the terms of the whole batch, so that sums over replicas are means
     over the batch whatever the parts' sizes.
 
     Batches with a `size` are filled up to it with rows of weight 0, further
@@ -171,8 +225,9 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
         for shard in shards:
             parts.append(pieces[shard])
             lengths.append(batch.length)
-            sizes.append(len(batch.indices))
+            sizes.append(examples.count(batch.indices))
     static_length = batches[0].length if batches and batches[0].size else None
+    num_choices = examples.num_choices
     plan = tf.data.Dataset.from_tensor_slices(
         (
             np.stack(parts) if static_length else _ragged(parts),
@@ -182,7 +237,7 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
     )
     return plan.map(
         lambda indices, length, size: _features(
-            examples, indices, static_length or length, size
+            examples, indices, static_length or length, size, num_choices
         ),
         num_parallel_calls=2,
         deterministic=True,
@@ -198,26 +253,36 @@ def _filled_up(batch, num_shards):
     return np.concatenate([batch.indices, fill]).astype("int32")
 
 
-def _features(examples, indices, length, size):
+def _features(examples, indices, length, size, num_choices):
     # What fills up is the first example: a real text, so that nothing in the
     # model becomes infinite, which a weight of 0 would not take away.
     places = tf.maximum(indices, 0)
-    shape = tf.stack([-1, length])
-    if isinstance(length, int):
-        shape = [indices.shape[0], length]
+    is_static = isinstance(length, int)
+    first = indices.shape[0] if is_static else tf.size(indices, tf.int64)
 
-    def padded(ragged, value):
-        return tf.gather(ragged, places).to_tensor(value, shape=shape)
+    def padded(rows, value):
+        shape = [first, length]
+        if rows.ragged_rank == 2:
+            # A replica's part may be empty, and no loss is over no choice.
+            most = tf.maximum(tf.reduce_max(rows.row_lengths()), 1)
+            shape[1:1] = [num_choices if is_static else most]
+        shape = shape if is_static else tf.stack(shape)
+        return rows.to_tensor(value, shape=shape)
 
-    token_counts = tf.gather(examples.token_ids.row_lengths(), places)
+    token_ids = tf.gather(examples.token_ids, places)
     features = {
-        "token_ids": padded(examples.token_ids, examples.pad_id),
-        "padding_mask": tf.sequence_mask(token_counts, length, tf.int32),
+        "token_ids": padded(token_ids, examples.pad_id),
+        "padding_mask": padded(tf.ones_like(token_ids), 0),
         "weights": tf.where(indices >= 0, 1 / size, 0.0),
         "indices": indices,
     }
     if examples.segment_ids is not None:
-        features["segment_ids"] = padded(examples.segment_ids, 0)
+        features["segment_ids"] = padded(
+            tf.gather(examples.segment_ids, places), 0
+        )
     if examples.targets is not None:
-        features["targets"] = tf.gather(examples.targets, places)
+        targets = tf.gather(examples.targets, places)
+        if isinstance(targets, tf.RaggedTensor):
+            targets = padded(targets, IGNORED)
+        features["targets"] = targets
     return features

@@ -2,6 +2,8 @@
 
 import math
 
+from tf_adapters.data import lists
+
 
 def typed_rows(table, task, labels="required"):
     """Checks every row of a table and maps its label.
@@ -13,8 +15,10 @@ def typed_rows(table, task, labels="required"):
             `"ignored"` (every row gets None).
 
     Returns:
-        List of dicts: a string for each of `task.text_fields`, and `"label"`: a
-        class id, a float for regression, or None.
+        List of dicts: a string for each of `task.text_fields`, or a list of
+        strings for `task.list_field`, and `"label"`: a class id, a float for
+        regression, the place of the right choice, a list with the class id of
+        each word or `IGNORED`, or None.
 
     Raises:
         DataError: With the first ten problems of the file, if it has any.
@@ -38,8 +42,12 @@ def _missing_column(table, task, labels):
         return None
     wanted = [(field, task.aliases.get(field)) for field in task.text_fields]
     if labels == "required":
-        wanted.append((task.label_field, None))
+        alias = task.aliases.get(task.label_field)
+        wanted.append((task.label_field, alias))
     for field, alias in wanted:
+        others = set(task.choice_fields) if field == task.list_field else set()
+        if others and others <= set(table.columns):
+            continue
         if field not in table.columns and alias not in table.columns:
             return (
                 f"the header lacks the column {_names(field, alias)}; it has "
@@ -56,13 +64,16 @@ def _typed_row(fields, task, labels):
     row, problems = {}, []
     for field in task.text_fields:
         try:
-            row[field] = _text(fields, field, task)
+            if field == task.list_field:
+                row[field] = lists.find(fields, field, task)
+            else:
+                row[field] = _text(fields, field, task)
         except ValueError as error:
             problems.append(str(error))
     row["label"] = None
     if labels != "ignored":
         try:
-            row["label"] = parse_label(fields.get(task.label_field), task)
+            row["label"] = _label(fields, task, row)
         except ValueError as error:
             problems.append(str(error))
         else:
@@ -88,6 +99,17 @@ def _text(fields, field, task):
             f"({type(value).__name__})"
         )
     return value
+
+
+def _label(fields, task, row):
+    value = fields.get(task.label_field)
+    if value is None:
+        value = fields.get(task.aliases.get(task.label_field))
+    if task.head == "choice":
+        return lists.parse_place(value, row.get(task.list_field))
+    if task.head == "tagging":
+        return lists.parse_tags(value, row.get(task.list_field), task.labels)
+    return parse_label(value, task)
 
 
 def parse_label(value, task):

@@ -20,7 +20,7 @@ from tf_adapters.data.rows import typed_rows
 from tf_adapters.suggestions import did_you_mean
 
 _BUILTIN = "builtin:"
-_SUFFIXES = (".jsonl", ".csv", ".tsv")
+_SUFFIXES = (".jsonl", ".csv", ".tsv", ".conllu", ".conll")
 
 
 def load_split(task, split, data_dir=None):
@@ -149,6 +149,8 @@ def _read_table(task, split, data_dir):
 
 def _find_reader(task, split, data_dir):
     """Returns a function that reads a split from where it was found."""
+    if split == "train" and task.train_task:
+        return _find_reader(task.train_task, split, data_dir)
     if task.files:
         _check_known(task, split, task.files)
         return functools.partial(read_file, task.files[split])
@@ -173,7 +175,7 @@ def _generate(task, split):
 def _find_in_folder(task, split, data_dir):
     folder, files = _split_files(task, split, data_dir)
     for file in files:
-        if file.is_file() and folder.name == task.name:
+        if file.is_file() and folder == _local_folder(task, data_dir):
             return functools.partial(read_file, file)
         if file.is_file():
             return functools.partial(read_glue_file, file, task)
@@ -209,13 +211,44 @@ def _split_files(task, split, data_dir):
         for stem in stems
         for word in ("dev", "validation")
     )
-    folder = Path(data_dir) / task.name
-    if folder.is_dir():
+    folder = _local_folder(task, data_dir)
+    if folder:
         return folder, [folder / (s + end) for s in stems for end in _SUFFIXES]
     if task.glue and (Path(data_dir) / task.glue.folder).is_dir():
         folder = Path(data_dir) / task.glue.folder
         return folder, [folder / f"{stem}.tsv" for stem in stems]
     return None, []
+
+
+def _local_folder(task, data_dir):
+    """Returns the folder of a task's own files, or None.
+
+    In a language it may go on with `_`: treebanks have names (`en_ewt`).
+    """
+    folder = Path(data_dir) / (task.folder or task.name)
+    if folder.is_dir():
+        return None if _holds_prepared(task, folder) else folder
+    if not task.language:
+        return None
+    found = sorted(p for p in folder.parent.glob(f"{folder.name}_*"))
+    if len(found) > 1:
+        raise DataError(
+            f"Several folders hold `{task.name}` in `{task.language}`: "
+            f"{', '.join(path.name for path in found)}. Give one of these "
+            f"names as a language, or a folder `{folder.name}`."
+        )
+    return found[0] if found else None
+
+
+def _holds_prepared(task, folder):
+    """Says whether a folder is what TensorFlow Datasets made, and no more.
+
+    It may have the task's name: then it holds folders only.
+    """
+    source = task.source.split("/")[0]
+    return source == folder.name and not any(
+        path.is_file() for path in folder.iterdir()
+    )
 
 
 def _is_from_tfds(task, split, data_dir):
@@ -245,7 +278,8 @@ def _check_known(task, split, known):
 
 
 def _layout(task, folder):
-    layout = f"{folder}/{task.name}/{{train,dev,test}}.jsonl (or .csv, .tsv)"
+    name = task.folder or task.name
+    layout = f"{folder}/{name}/{{train,dev,test}}.jsonl (or .csv, .tsv)"
     if task.glue:
         layout += f", or GLUE's own {folder}/{task.glue.folder}/train.tsv"
     if task.source:

@@ -180,19 +180,48 @@ def _read(task, split, builder):
     import tensorflow_datasets as tfds
 
     dataset = builder.as_dataset(split=split, shuffle_files=False)
-    names = getattr(builder.info.features[task.label_field], "names", None)
+    label_feature = builder.info.features[task.label_field]
+    # Those of a sequence of labels are one level down.
+    label_feature = getattr(label_feature, "feature", label_feature)
+    names = getattr(label_feature, "names", None)
+    fields = {*task.text_fields, *task.choice_fields}
     rows = []
     for number, example in enumerate(tfds.as_numpy(dataset), start=1):
-        row = {field: example[field].decode() for field in task.text_fields}
-        row[task.label_field] = _label(example[task.label_field], names)
+        row = {
+            key: _plain(example[key], task.language)
+            for key in fields & set(example)
+        }
+        row[task.label_field] = _label(example[task.label_field], names, task)
         rows.append((number, row))
     table = Table(f"{task.source}, split {split}", rows)
     table.raise_empty()
     return table
 
 
-def _label(value, names):
+def _plain(value, language=""):
+    """Returns a text, or a list of texts; of translations that one."""
+    if isinstance(value, dict) and "translation" in value:
+        value = dict(
+            zip(
+                _plain(value["language"]),
+                value["translation"].tolist(),
+                strict=True,
+            )
+        )
+    if isinstance(value, dict):
+        value = value[language]
+    if isinstance(value, bytes):
+        return value.decode()
+    return [part.decode() for part in value]
+
+
+def _label(value, names, task):
     """Returns a class by its name, so that its order there does not matter."""
+    if task.head == "choice":
+        # A choice is known by its place, whatever that is called there.
+        return int(value)
+    if task.head == "tagging":
+        return [names[label] for label in value]
     if names is None:
         return float(value)
     return names[value] if value >= 0 else None

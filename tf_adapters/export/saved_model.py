@@ -9,7 +9,6 @@ import dataclasses
 import json
 import logging
 from pathlib import Path
-import re
 import shutil
 
 import tensorflow as tf
@@ -17,6 +16,7 @@ import tensorflow as tf
 from tf_adapters.data import splits
 from tf_adapters.data.packing import TextPacker
 from tf_adapters.export import serving
+from tf_adapters.export import signatures
 
 TEXT_SIGNATURE = "serving_default"
 TOKEN_SIGNATURE = "token_ids"
@@ -55,18 +55,16 @@ def export_run(config, model_dir):
 def export_model(model, packer, task, folder):
     """Writes the next version of a model in TensorFlow Serving's layout.
 
-    The signature `serving_default` takes a string tensor `(batch,)` for each
-    of the task's text fields, named as in `input_names`, and has the tokenizer
-    inside; `token_ids` takes what the packer makes, of any batch and length.
-    Both answer `label` (string), `label_id` (int32) and `probabilities`
-    (float32, `(batch, classes)`), or for regression `score` (float32). Where
-    the tokenizer cannot run in a graph, `serving_default` takes token ids as
-    well, and a warning says so.
+    The signature `serving_default` takes texts and has the tokenizer inside;
+    `token_ids` takes what the packer makes, of any batch and length. What both
+    take and answer is the head's: see the modules that `signatures` names.
+    Where the tokenizer cannot run in a graph, `serving_default` takes token ids
+    as well, and a warning says so.
 
     Args:
         model: `AdapterModel` with a head.
         packer: `TextPacker` as in training: it decides where texts are cut.
-        task: `Task`; its name and text fields are used.
+        task: `Task`; its name and the names of its fields are used.
         folder: Path `<somewhere>/<name>`. The model is served as `<name>`.
 
     Returns:
@@ -84,17 +82,18 @@ def export_model(model, packer, task, folder):
     partial, version = next_version(folder)
     # What is served computes with the final weights, not from their parts.
     with model.reparameterization.merged_meanwhile():
-        module, signatures = _trace(model, packer, task.text_fields)
+        module, functions = _trace(model, packer, task)
         tf.saved_model.save(
             module,
             str(partial),
-            signatures,
+            functions,
             tf.saved_model.SaveOptions(experimental_custom_gradients=False),
         )
+    inputs = signatures.of(model.head).warmup_inputs(packer, task)
     serving.write_warmup(
-        partial, _warmup_requests(folder.name, signatures, packer, task)
+        partial, _warmup_requests(folder.name, functions, inputs)
     )
-    _describe(partial, model, packer, task, signatures)
+    _describe(partial, model, packer, task, functions)
     partial.rename(version)
     return version
 
@@ -112,40 +111,28 @@ def next_version(folder):
     return partial, folder / str(number)
 
 
-def input_names(text_fields):
-    """Returns the names of the inputs of `serving_default`.
-
-    They are the text fields, or `text_1`, `text_2` where one of the fields
-    cannot name an input of a graph ("my text", "1st").
-    """
-    are_names = all(
-        re.fullmatch(r"(?!self$)[A-Za-z][A-Za-z0-9_]*", field)
-        for field in text_fields
-    )
-    # The names of a graph's nodes do not differ by case alone.
-    if are_names and len({field.lower() for field in text_fields}) == len(
-        text_fields
-    ):
-        return tuple(text_fields)
-    return ("text_1", "text_2")[: len(text_fields)]
-
-
-def _trace(model, packer, text_fields):
+def _trace(model, packer, task):
     """Returns the module to save, and its signatures by name."""
+    kind = signatures.of(model.head)
     module = tf.Module()
-    token_function = _token_function(model)
+    token_function = kind.token_function(model)
     graph_packer = in_graph(packer)
-    if graph_packer is None:
+    text_function = token_function
+    if not hasattr(kind, "text_function"):
+        _LOGGER.warning(
+            "%s: the export takes token ids only, in both signatures.",
+            kind.NO_TEXTS,
+        )
+    elif graph_packer is None:
         _LOGGER.warning(
             "The encoder's tokenizer cannot run inside a SavedModel: the "
             "export takes token ids only, in both signatures. Tokenise with "
             "`TextPacker` before calling it."
         )
-        text_function = token_function
     else:
-        text_function = _text_function(model, graph_packer, text_fields)
+        text_function = kind.text_function(model, graph_packer, task)
         module.tokenizer = resources(graph_packer.tokenizer)
-    signatures = {
+    functions = {
         TEXT_SIGNATURE: text_function,
         TOKEN_SIGNATURE: token_function,
     }
@@ -153,54 +140,11 @@ def _trace(model, packer, text_fields):
     module.weights = list(
         {
             id(variable): variable
-            for function in signatures.values()
+            for function in functions.values()
             for variable in function.variables
         }.values()
     )
-    return module, signatures
-
-
-def _text_function(model, packer, text_fields):
-    @tf.function(autograph=False)
-    def from_texts(*texts):
-        return _answer(model.head, model(packer(*texts), training=False))
-
-    return from_texts.get_concrete_function(
-        *(
-            tf.TensorSpec([None], tf.string, name)
-            for name in input_names(text_fields)
-        )
-    )
-
-
-def _token_function(model):
-    names = ["token_ids", "padding_mask"]
-    backbone = model.encoder_info.backbone
-    if "segment_ids" in {tensor.name for tensor in backbone.inputs}:
-        names.append("segment_ids")
-
-    @tf.function(autograph=False)
-    def from_tokens(*inputs):
-        features = dict(zip(names, inputs, strict=True))
-        return _answer(model.head, model(features, training=False))
-
-    return from_tokens.get_concrete_function(
-        *(tf.TensorSpec([None, None], tf.int32, name) for name in names)
-    )
-
-
-def _answer(head, outputs):
-    """Returns what a client gets, from the head's outputs."""
-    outputs = tf.cast(outputs, tf.float32)
-    labels = getattr(head, "labels", None)
-    if labels is None:
-        return {"score": outputs[:, 0]}
-    label_ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
-    return {
-        "label": tf.gather(tf.constant(labels), label_ids),
-        "label_id": label_ids,
-        "probabilities": tf.nn.softmax(outputs),
-    }
+    return module, functions
 
 
 def in_graph(packer):
@@ -229,23 +173,17 @@ def resources(tokenizer):
     ]
 
 
-def _warmup_requests(name, signatures, packer, task):
-    """Returns requests of one text and of several, short and cut."""
-    texts = ["", "A short text.", "A longer text, cut. " * packer.max_length]
-    requests = []
-    names = input_names(task.text_fields)
-    for batch in (texts[1:2], texts):
-        features = packer(*[batch] * len(names))
-        inputs = {**features, **dict.fromkeys(names, batch)}
-        requests += [
-            serving.predict_request(
-                name,
-                signature_name,
-                {key: inputs[key] for key in _inputs(function)},
-            )
-            for signature_name, function in signatures.items()
-        ]
-    return requests
+def _warmup_requests(name, functions, inputs):
+    """Returns a request to each signature for each dict of inputs."""
+    return [
+        serving.predict_request(
+            name,
+            signature_name,
+            {key: values[key] for key in _inputs(function)},
+        )
+        for values in inputs
+        for signature_name, function in functions.items()
+    ]
 
 
 def _inputs(function):
@@ -253,7 +191,7 @@ def _inputs(function):
     return [spec.name for spec in specs]
 
 
-def _describe(folder, model, packer, task, signatures):
+def _describe(folder, model, packer, task, functions):
     """Writes what a client may want to know beside the SavedModel."""
     description = {
         "task": task.name,
@@ -266,7 +204,7 @@ def _describe(folder, model, packer, task, signatures):
                 "inputs": _inputs(function),
                 "outputs": sorted(function.structured_outputs),
             }
-            for name, function in signatures.items()
+            for name, function in functions.items()
         },
     }
     path = folder / serving.EXTRA_FOLDER / DESCRIPTION_FILE

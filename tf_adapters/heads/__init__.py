@@ -1,21 +1,40 @@
 """Heads, one file for each kind of output.
 
-A head owns everything about a kind of output: targets from rows, what it reads
-of the encoder, loss, predictions for metrics, and decoding for people.
+A head owns everything about a kind of output, as methods of a frozen dataclass:
+
+- `reads`: what it reads of the encoder; `make_layer()`: from that to outputs;
+- `encode(rows, fields, packer, labelled)`: rows become `Encoded` examples;
+- `loss(targets, outputs)`: the sum of each example's terms, `(batch,)`;
+- `evaluate(names, outputs, targets, source)`: metrics of a whole set;
+- `decode(outputs, source)`: a dict for each row, for people.
+
+`outputs` in the last two has an array for each example, `source` is what
+`encode` gave. Trainer and pipeline know no head by name.
 """
 
 import dataclasses
 
+from tf_adapters.heads.choice import Choice
 from tf_adapters.heads.classification import Classification
 from tf_adapters.heads.regression import Regression
+from tf_adapters.heads.tagging import Tagging
 
-HEADS = {"classification": Classification, "regression": Regression}
+HEADS = {
+    "classification": Classification,
+    "regression": Regression,
+    "choice": Choice,
+    "tagging": Tagging,
+}
 
 
 def for_task(task):
     """Returns the head of a task."""
     if task.head == "classification":
         return Classification(labels=task.labels)
+    if task.head == "tagging":
+        return Tagging(labels=task.labels)
+    if task.head == "choice":
+        return Choice(blank=task.blank)
     return HEADS[task.head]()
 
 

@@ -7,6 +7,8 @@ from keras import ops
 import numpy as np
 import scipy.special
 
+from tf_adapters import metrics
+from tf_adapters.data.encoded import encode_texts
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
 
@@ -41,6 +43,11 @@ class Classification:
             len(self.labels), self.reads, self.dropout_rate, name="head"
         )
 
+    def encode(self, rows, fields, packer, labelled=True):
+        """Returns an example for each row; see `encode_texts`."""
+        targets = self.targets(rows) if labelled else None
+        return encode_texts(rows, fields, packer, targets)
+
     def targets(self, rows):
         """Returns the class ids of rows, `(len(rows),)` int32.
 
@@ -73,7 +80,11 @@ class Classification:
         """Returns the most probable class ids of logits, as metrics want."""
         return np.argmax(outputs, axis=-1)
 
-    def decode(self, outputs):
+    def evaluate(self, names, outputs, targets, source=None):
+        """Returns metrics over a whole set, see `metrics.compute`."""
+        return metrics.compute(names, targets, self.predictions(outputs))
+
+    def decode(self, outputs, source=None):
         """Returns one dict for each row of logits, for people and JSON."""
         probabilities = scipy.special.softmax(
             np.asarray(outputs, "float64"), axis=-1

@@ -7,6 +7,8 @@ from tf_adapters.layers.dense import dense
 from tf_adapters.layers.random import dropout
 
 READS = ("first_token", "pooled_output")
+# The output for what is not there: padding, or a choice of other questions.
+ABSENT = -1e9
 
 
 @keras.saving.register_keras_serializable("tf_adapters")

@@ -7,6 +7,8 @@ import numbers
 from keras import ops
 import numpy as np
 
+from tf_adapters import metrics
+from tf_adapters.data.encoded import encode_texts
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
 
@@ -30,6 +32,11 @@ class Regression:
         """Returns the layer from encoder outputs to one number."""
         return LinearHead(1, self.reads, self.dropout_rate, name="head")
 
+    def encode(self, rows, fields, packer, labelled=True):
+        """Returns an example for each row; see `encode_texts`."""
+        targets = self.targets(rows) if labelled else None
+        return encode_texts(rows, fields, packer, targets)
+
     def targets(self, rows):
         """Returns the numbers of rows, `(len(rows),)` float32.
 
@@ -49,7 +56,11 @@ class Regression:
         """Returns the predicted numbers, as metrics want them."""
         return np.asarray(outputs)[:, 0]
 
-    def decode(self, outputs):
+    def evaluate(self, names, outputs, targets, source=None):
+        """Returns metrics over a whole set, see `metrics.compute`."""
+        return metrics.compute(names, targets, self.predictions(outputs))
+
+    def decode(self, outputs, source=None):
         """Returns one dict for each row, for people and JSON."""
         return [
             {"score": round(float(score), 6)}

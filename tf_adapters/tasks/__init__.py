@@ -3,12 +3,14 @@
 from tf_adapters.suggestions import did_you_mean
 from tf_adapters.tasks.argument import ARGUMENT
 from tf_adapters.tasks.builtin import BUILTIN
+from tf_adapters.tasks.commonsense import COMMONSENSE
 from tf_adapters.tasks.glue import GLUE
 from tf_adapters.tasks.houlsby_extra import HOULSBY_EXTRA
 from tf_adapters.tasks.inference import INFERENCE
 from tf_adapters.tasks.tae import TAE
 from tf_adapters.tasks.task import Task
 from tf_adapters.tasks.task_file import load_task_file
+from tf_adapters.tasks.xtreme import XTREME
 
 TASKS = {
     task.name: task
@@ -19,6 +21,8 @@ TASKS = {
         *INFERENCE,
         ARGUMENT,
         *HOULSBY_EXTRA,
+        *COMMONSENSE,
+        *XTREME,
     )
 }
 

@@ -3,12 +3,27 @@
 import dataclasses
 
 from tf_adapters.suggestions import did_you_mean
+from tf_adapters.tasks.languages import Languages
 
 # Names in `metrics.METRICS`, by the kind of output that they suit. Written out,
 # so that to look a task up needs no SciPy.
 HEAD_METRICS = {
     "classification": ("accuracy", "f1", "micro_f1", "macro_f1", "matthews"),
     "regression": ("pearson", "spearman"),
+    "choice": ("accuracy",),
+    "tagging": (
+        "accuracy",
+        "entity_f1",
+        "entity_precision",
+        "entity_recall",
+    ),
+}
+# How many text fields a task may have; two texts are what an encoder takes.
+_FIELDS = {
+    "classification": ((1, 2), "one text field or two"),
+    "regression": ((1, 2), "one text field or two"),
+    "choice": ((2, 3), "one text field or two, and last that of the choices,"),
+    "tagging": ((1,), "one text field, that of the words,"),
 }
 
 
@@ -42,22 +57,33 @@ class Task:
             result files.
         source: Name in TensorFlow Datasets, for example `"glue/mnli"`;
             `"builtin:..."` for generated texts; `""` for local files only.
-        text_fields: One or two field names, in `[CLS] a [SEP] b [SEP]` order.
-        labels: Class names in label-id order. Empty for regression, and for
-            classification where the names are those of the training file.
+        text_fields: Names of the fields that are read, in the order in which
+            the head reads them: one or two texts for classification and
+            regression; one or two texts and the list of choices for a choice;
+            the list of words for tagging.
+        labels: Class names in label-id order. Empty for classification where
+            the names are those of the training file, and where the head has
+            no classes.
         splits: From `train`, `validation`, and `test` where it is labelled, to
             the split's name in TensorFlow Datasets.
         head: Kind of output, a key of `HEAD_METRICS`.
         metrics: Names in `metrics.METRICS`. The first selects the checkpoint.
         cite: Where the task, its metric and its splits are defined.
         label_field: Name of the label's field.
-        aliases: From a text field to its other name in local files.
+        aliases: From a field to its other name in local files.
         optional_fields: Text fields that may be null, which reads as "".
         label_range: Least and greatest label of a regression task, if fixed.
         unlabelled_splits: As `splits`, for splits whose labels are secret.
         glue: Where the official GLUE download keeps the task, if it does.
         files: From `train`, `validation`, `test` to a file, for a task of
             one's own; empty otherwise.
+        choice_fields: Other fields that hold the choices: one with all of
+            them, or one for each.
+        blank: What stands in a choice's question for the answer, if anything.
+        folder: Folder of the task's local files, if not called as the task.
+        language: Code of the language that the task is in, if it has several.
+        languages: All of them, or `None`.
+        train_task: Task whose training split is this one's, or `None`.
     """
 
     name: str
@@ -75,16 +101,29 @@ class Task:
     unlabelled_splits: dict[str, str] = dataclasses.field(default_factory=dict)
     glue: GlueLayout | None = None
     files: dict[str, str] = dataclasses.field(default_factory=dict)
+    choice_fields: tuple[str, ...] = ()
+    blank: str = ""
+    folder: str = ""
+    language: str = ""
+    languages: Languages | None = None
+    train_task: "Task | None" = None
 
     def __post_init__(self):
+        self._check_head()
         self._check_fields()
         self._check_labels()
         self._check_metrics()
 
     @property
+    def list_field(self):
+        """Name of the field that is a list of texts, or `None`."""
+        is_list = self.head in ("choice", "tagging")
+        return self.text_fields[-1] if is_list else None
+
+    @property
     def num_outputs(self):
-        """Number of classes, or 1 for regression."""
-        if self.head == "regression":
+        """Number of classes, or 1 where the head has none."""
+        if self.head not in ("classification", "tagging"):
             return 1
         if not self.labels:
             raise ValueError(
@@ -97,10 +136,11 @@ class Task:
 
     def _check_fields(self):
         fields = self.text_fields
-        if len(fields) not in (1, 2) or len(set(fields)) != len(fields):
+        counts, words = _FIELDS[self.head]
+        if len(fields) not in counts or len(set(fields)) != len(fields):
             raise ValueError(
-                f"Task `{self.name}` must have one text field or two "
-                f"different ones. Received: text_fields={fields}"
+                f"Task `{self.name}` must have {words} with different names. "
+                f"Received: text_fields={fields}"
             )
         if self.label_field in fields:
             raise ValueError(
@@ -114,16 +154,18 @@ class Task:
                 f"Received: splits={self.splits}"
             )
 
-    def _check_labels(self):
+    def _check_head(self):
         if self.head not in HEAD_METRICS:
             raise ValueError(
                 f"Unknown head of task `{self.name}`. Expected one of "
                 f"{sorted(HEAD_METRICS)}. Received: head={self.head!r}."
                 + did_you_mean(self.head, HEAD_METRICS)
             )
-        if self.head == "regression" and self.labels:
+
+    def _check_labels(self):
+        if self.head in ("regression", "choice") and self.labels:
             raise ValueError(
-                f"Task `{self.name}` is a regression and so has no classes. "
+                f"Task `{self.name}` is a {self.head} and so has no classes. "
                 f"Received: labels={self.labels}"
             )
         if len(self.labels) == 1 or len(set(self.labels)) != len(self.labels):

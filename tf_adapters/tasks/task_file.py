@@ -18,12 +18,22 @@ from tf_adapters.tasks.task import HEAD_METRICS
 from tf_adapters.tasks.task import Task
 
 _REQUIRED = ("name", "text_fields", "files")
-_OPTIONAL = ("labels", "head", "metrics", "label_field", "label_range", "cite")
+_OPTIONAL = (
+    "labels",
+    "head",
+    "metrics",
+    "label_field",
+    "label_range",
+    "cite",
+    "blank",
+)
 _KEYS = _REQUIRED + _OPTIONAL
 _SPLITS = ("train", "validation", "test")
 _DEFAULT_METRICS = {
     "classification": ["accuracy"],
     "regression": ["spearman", "pearson"],
+    "choice": ["accuracy"],
+    "tagging": ["accuracy"],
 }
 
 
@@ -32,8 +42,9 @@ def load_task_file(path, check_files=True):
 
     Args:
         path: YAML file with the keys `name`, `text_fields`, `labels` (class
-            names in order; none for regression), `head`, `metrics`, `files`
-            and, by choice, `label_field`, `label_range` and `cite`.
+            names in order; none for regression and choices), `head`,
+            `metrics`, `files` and, by choice, `label_field`, `label_range`,
+            `blank` and `cite`.
         check_files: Whether the data files must exist. Defaults to `True`.
 
     Returns:
@@ -54,10 +65,10 @@ def load_task_file(path, check_files=True):
             + did_you_mean(head, HEAD_METRICS)
         )
     labels = _strings(path, "labels", entries.get("labels", []))
-    if head == "classification" and not labels:
+    if head in ("classification", "tagging") and not labels:
         raise ValueError(
-            f"Task file `{path}`: a classification needs `labels`, the list "
-            "of its class names in the order of their ids."
+            f"Task file `{path}`: a {head} needs `labels`, the list of its "
+            "class names in the order of their ids."
         )
     metrics = entries.get("metrics", _DEFAULT_METRICS[head])
     files = _absolute_files(path, entries["files"])
@@ -77,6 +88,9 @@ def load_task_file(path, check_files=True):
         ),
         label_range=_range(path, entries.get("label_range")),
         files=files,
+        blank=_string(path, "blank", entries["blank"])
+        if "blank" in entries
+        else "",
     )
 
 

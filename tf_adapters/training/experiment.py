@@ -14,6 +14,7 @@ from tf_adapters.data import pipeline
 from tf_adapters.data import sampling
 from tf_adapters.data import sources
 from tf_adapters.data import splits
+from tf_adapters.data import transfer
 from tf_adapters.data.packing import TextPacker
 from tf_adapters.encoders import load_encoder
 from tf_adapters.model import adapt
@@ -64,25 +65,35 @@ class Experiment:
 
     def examples(self, rows, labelled=True):
         """Returns rows as `Examples`."""
-        targets = self.model.head.targets(rows) if labelled else None
-        return pipeline.tokenize(
-            rows, self.task.text_fields, self.packer, targets
+        encoded = self.model.head.encode(
+            rows, self.task.text_fields, self.packer, labelled
         )
+        return pipeline.to_examples(encoded, self.packer.frame.pad)
+
+    def transfer(self, languages):
+        """Returns the metrics in other languages, see `data.transfer`."""
+        metrics = {
+            language: (split, self.trainer.evaluate(self.examples(rows)))
+            for language, (split, rows) in languages.items()
+        }
+        return transfer.summarise(self.task, metrics)
 
     def predict(self, rows):
-        """Returns one dict for each row: label and probabilities, or score."""
-        outputs = self.trainer.predict(self.examples(rows, labelled=False))
-        return self.model.head.decode(outputs)
+        """Returns one dict for each row, see `decode` of the task's head."""
+        examples = self.examples(rows, labelled=False)
+        outputs = self.trainer.predict(examples)
+        return self.model.head.decode(outputs, examples.source)
 
 
 def _check_labels(head, task, adapter):
     labels = getattr(head, "labels", ())
-    same_kind = isinstance(head, heads.HEADS[task.head])
+    kind = None if head is None else heads.to_config(head)["name"]
+    same_kind = kind == task.head
     # A task may leave its class names to its data; then the head's count.
     if not same_kind or (task.labels and labels != tuple(task.labels)):
         raise artifacts.AdapterError(
             f"The adapter in {adapter} predicts "
-            f"{', '.join(labels) or 'a number'}, but task `{task.name}` is a "
+            f"{', '.join(labels) or f'a {kind}'}, but task `{task.name}` is a "
             f"{task.head} of {', '.join(task.labels) or 'its own labels'}. "
             "Give the task it was trained on."
         )
@@ -114,6 +125,8 @@ def train(config, task, rows, model_dir, test=True, overwrite=False):
         Stopped: If the process was told to stop.
     """
     started = time.perf_counter()
+    # First, so that missing data are missed before the training.
+    languages = transfer.load_languages(task, config.data)
     fingerprints = {
         split: sampling.fingerprint(values) for split, values in rows.items()
     }
@@ -141,6 +154,8 @@ def train(config, task, rows, model_dir, test=True, overwrite=False):
     result = _result(config, experiment, outcome, fingerprints)
     if test and "test" in examples:
         result["test"] = experiment.trainer.evaluate(examples["test"])
+    if languages:
+        result["transfer"] = experiment.transfer(languages)
     result["seconds"] = round(time.perf_counter() - started, 1)
     run.save_result(result)
     return experiment, result
@@ -179,8 +194,15 @@ def _result(config, experiment, outcome, fingerprints):
 
 
 def evaluate(config, model_dir):
-    """Returns the metrics of a run's adapter on validation and test."""
+    """Returns the metrics of a run's adapter on validation and test.
+
+    With `data.eval_languages` it is under `transfer` the summary over them.
+    """
     task = splits.get_task(config)
+    languages = transfer.load_languages(task, config.data)
+    if languages:
+        experiment = Experiment(config, task, Path(model_dir) / "adapter")
+        return {"transfer": experiment.transfer(languages)}
     rows = splits.load_rows(config, task)
     experiment = Experiment(config, task, Path(model_dir) / "adapter")
     return {

@@ -115,7 +115,7 @@ class Loop:
 
     def _summary(self):
         name = self.trainer.metric_names[0]
-        padding = pipeline.padding_share(self.done, self.train.lengths)
+        padding = pipeline.padding_share(self.done, self.train.sequence_lengths)
         return {
             "validation": self.best["validation"],
             "best_step": self.best["step"],

@@ -4,10 +4,8 @@ import collections
 from concurrent import futures
 import dataclasses
 
-import numpy as np
 import tensorflow as tf
 
-from tf_adapters import metrics
 from tf_adapters.data import pipeline
 from tf_adapters.layers.random import Seeds
 from tf_adapters.training.loop import Loop
@@ -35,7 +33,7 @@ class Trainer:
         self.metric_names = metric_names
         self.variables = list(model.trained_variables().values())
         self.optimizer = None
-        self._train_step = self._eval_step = None
+        self._train_step = self._eval_step = self._eval_spec = None
 
     def fit(self, train, validation, log, save_best, recovery=None):
         """Trains and leaves the best weights in the model.
@@ -66,37 +64,45 @@ class Trainer:
 
     def evaluate(self, examples):
         """Returns the metrics of all of `examples`."""
-        return metrics.compute(
+        return self.model.head.evaluate(
             self.metric_names,
+            self.predict(examples),
             examples.targets,
-            self.model.head.predictions(self.predict(examples)),
+            examples.source,
         )
 
     def predict(self, examples):
-        """Returns the model's outputs, one row for each example, in order."""
+        """Returns a list with the model's outputs for each example, in order.
+
+        Where outputs are as long as texts, they are as long as in the batch.
+        """
         fixed = None
         if self.config.data.batching == "fixed":
             fixed = self.config.data.max_length
         batches = pipeline.plan_evaluation(
             examples.lengths, self.config.train.eval_batch_size, fixed
         )
-        rows, places = [], []
+        rows = [None] * len(examples)
         for outputs, indices in self.eval_steps(
             self.eval_batches(examples, batches)
         ):
-            rows.append(self._gathered(outputs))
-            places.append(self._gathered(indices))
-        places = np.concatenate(places)
-        order = np.argsort(places, kind="stable")
-        # Rows that only fill a batch up are in the place -1.
-        return np.concatenate(rows)[order[places[order] >= 0]]
+            found = zip(
+                self._gathered(indices), self._gathered(outputs), strict=True
+            )
+            for place, row in found:
+                # Rows that only fill a batch up are in the place -1.
+                if place >= 0:
+                    rows[place] = row
+        return rows
 
     def eval_batches(self, examples, batches):
         """Returns the features of each batch, without targets, as data."""
         unlabelled = dataclasses.replace(examples, targets=None)
         batches = self._distribute(unlabelled, batches)
-        if self._eval_step is None:
+        # Static shapes differ where data sets have different most choices.
+        if self._eval_spec != batches.element_spec:
             self._eval_step = _one_trace(self._eval_on_replicas, batches)
+            self._eval_spec = batches.element_spec
         return batches
 
     def eval_steps(self, batches):
@@ -112,8 +118,9 @@ class Trainer:
         yield from _map_in_order(self._eval_step, batches, at_once)
 
     def _gathered(self, value):
+        """Returns the rows of all replicas, whose widths may differ."""
         parts = self.strategy.experimental_local_results(value)
-        return np.concatenate([part.numpy() for part in parts])
+        return [row for part in parts for row in part.numpy()]
 
     def _distribute(self, examples, batches):
         replicas = self.strategy.num_replicas_in_sync

@@ -1,0 +1,49 @@
+"""Commands as `train.py` gives them, for tests of whole runs."""
+
+import json
+from pathlib import Path
+import types
+
+from tf_adapters import command_line
+from tf_adapters import config as config_lib
+
+# Its words are those of tests/fixtures/tiny_encoders.py.
+ENCODER = str(Path(__file__).parent / "fixtures/adapters/encoders/bert")
+
+
+def run(model_dir, settings=None, **options):
+    """Returns the exit status of a command."""
+    defaults = {
+        "mode": "train_and_eval",
+        "model_dir": str(model_dir),
+        "config_file": None,
+        "params_override": [],
+        "input": None,
+        "output": None,
+        "list": None,
+        "study": None,
+        "glue_submission": None,
+        "adapters": None,
+    }
+    layer = config_lib.merge({"data": {}, "train": {}}, settings or {})
+    return command_line.run(
+        layer, types.SimpleNamespace(**{**defaults, **options})
+    )
+
+
+def write_rows(path, rows):
+    """Writes rows as JSON lines and returns the path as text."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
+    return str(path)
+
+
+def read_rows(path):
+    """Returns the rows of a file of JSON lines."""
+    return [
+        json.loads(line)
+        for line in path.read_text(encoding="utf-8").split("\n")
+        if line
+    ]

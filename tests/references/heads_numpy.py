@@ -1,0 +1,27 @@
+"""Losses of the heads from their formulas, in NumPy. Imports nothing of ours.
+
+One example at a time, with a loop where the library has a mask.
+"""
+
+import numpy as np
+
+
+def log_softmax(logits):
+    logits = np.asarray(logits, "float64")
+    shifted = logits - logits.max()
+    return shifted - np.log(np.exp(shifted).sum())
+
+
+def choice(first_vectors, kernel, bias, right):
+    """first_vectors: (choices, width), of this question's choices alone."""
+    scores = [vector @ kernel[:, 0] + bias[0] for vector in first_vectors]
+    return np.array(scores), -log_softmax(scores)[right]
+
+
+def tagging(vectors, kernel, bias, targets):
+    """vectors: (tokens, width); a target below 0 is none. Sums over tokens."""
+    return sum(
+        -log_softmax(vector @ kernel + bias)[target]
+        for vector, target in zip(vectors, targets, strict=True)
+        if target >= 0
+    )

@@ -1,0 +1,50 @@
+"""Rows as a head reads them: token ids and targets, before any batch."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+# What fills up targets that come one a token: such a place has no target.
+IGNORED = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoded:
+    """The examples that a head makes of rows.
+
+    An example is what one loss belongs to: a text, all choices of a question,
+    or a window of a long text. A row may become several, or none.
+
+    Attributes:
+        token_ids: List with an int32 array `(tokens,)` for each example, or a
+            list of such arrays, one for each choice. Special tokens are in.
+        segment_ids: The same shape, or `None` where the encoder takes none.
+        targets: Array with one entry for each example; or a list of int32
+            arrays with one entry for each token, `IGNORED` where there is no
+            target; or `None`.
+        counts: Number of terms that the loss of each example sums, an integer
+            array, or `None` for one each. A batch's loss is its mean over
+            terms.
+        source: What the head needs to find its way back from the model's
+            outputs to the rows; nobody else reads it.
+    """
+
+    token_ids: list
+    segment_ids: list | None
+    targets: np.ndarray | list | None = None
+    counts: np.ndarray | None = None
+    source: Any = None
+
+
+def encode_texts(rows, fields, packer, targets=None):
+    """Returns one example for each row, of its text or its two texts.
+
+    Args:
+        rows: List of dicts.
+        fields: One or two keys of the rows.
+        packer: `TextPacker`.
+        targets: Array with one entry for each row, or `None`.
+    """
+    texts = [[row[field] for row in rows] for field in fields]
+    return Encoded(*packer.tokenize_rows(*texts), targets)

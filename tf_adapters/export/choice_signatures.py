@@ -1,0 +1,95 @@
+"""Signatures of a choice.
+
+`serving_default` takes a string tensor `(batch,)` for each text field of the
+question and `(batch, choices)` for the choices; "" fills up where a question
+has fewer. `token_ids` takes tensors `(batch, choices, tokens)`, and a choice
+without a token is none. The answer is `label_id` (int32, the place of the
+choice), `probabilities` (float32, `(batch, choices)`) and, from texts, `label`
+(string, the choice itself).
+"""
+
+import tensorflow as tf
+
+from tf_adapters.export import inputs
+
+
+def text_function(model, packer, task):
+    """Returns the traced function from questions and choices to an answer."""
+
+    @tf.function(autograph=False)
+    def from_texts(*texts):
+        *question, choices = texts
+        features = _features(model.head, packer, question, choices)
+        answer = _answer(model(features, training=False))
+        label = tf.gather(choices, answer["label_id"], batch_dims=1)
+        return {"label": label, **answer}
+
+    *names, last = inputs.input_names(task.text_fields)
+    return from_texts.get_concrete_function(
+        *(tf.TensorSpec([None], tf.string, name) for name in names),
+        tf.TensorSpec([None, None], tf.string, last),
+    )
+
+
+def _features(head, packer, question, choices):
+    """Returns what `Choice.encode` makes, in a graph."""
+    shape = tf.shape(choices)
+    question = tf.strings.join(question, " ")
+    repeated = tf.repeat(question, shape[1])
+    flat = tf.reshape(choices, [-1])
+    features = packer(*_texts(head.blank, repeated, flat))
+    is_there = tf.cast(flat != "", tf.int32)[:, tf.newaxis]
+    features["padding_mask"] *= is_there
+    return {
+        name: tf.reshape(value, [shape[0], shape[1], tf.shape(value)[1]])
+        for name, value in features.items()
+    }
+
+
+def _texts(blank, question, choice):
+    """Returns what `Choice.texts` makes, in a graph."""
+    if not blank:
+        return question, choice
+    parts = tf.strings.split(question, blank, maxsplit=1)
+    before = parts[:, :1].to_tensor("", shape=[None, 1])[:, 0]
+    after = parts[:, 1:].to_tensor("", shape=[None, 1])[:, 0]
+    return (
+        tf.strings.strip(before),
+        tf.strings.strip(tf.strings.join([choice, after])),
+    )
+
+
+def token_function(model):
+    """Returns the traced function from token ids to an answer."""
+    return inputs.token_function(model, _answer, rank=3)
+
+
+def _answer(outputs):
+    """Returns what a client gets, from the head's outputs."""
+    outputs = tf.cast(outputs, tf.float32)
+    return {
+        "label_id": tf.argmax(outputs, axis=-1, output_type=tf.int32),
+        "probabilities": tf.nn.softmax(outputs),
+    }
+
+
+def warmup_inputs(packer, task):
+    """Returns inputs of one question and of several, short and cut."""
+    long = "A longer text, cut. " * packer.max_length
+    questions = ["A question?", long]
+    choices = [["yes", "no", ""], ["yes", "no", long]]
+    *names, last = inputs.input_names(task.text_fields)
+    batches = []
+    for count in (1, 2):
+        flat = [text for row in choices[:count] for text in row]
+        tokens = packer(
+            [question for question in questions[:count] for _ in range(3)], flat
+        )
+        batches.append(
+            {
+                **{k: tf.reshape(v, [count, 3, -1]) for k, v in tokens.items()},
+                **dict.fromkeys(names, questions[:count]),
+                last: choices[:count],
+            }
+        )
+    return batches

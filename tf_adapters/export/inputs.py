@@ -1,0 +1,46 @@
+"""Names and shapes of what a SavedModel takes."""
+
+import re
+
+import tensorflow as tf
+
+
+def input_names(text_fields):
+    """Returns the names of the inputs of `serving_default`.
+
+    They are the text fields, or `text_1`, `text_2` where one of the fields
+    cannot name an input of a graph ("my text", "1st").
+    """
+    are_names = all(
+        re.fullmatch(r"(?!self$)[A-Za-z][A-Za-z0-9_]*", field)
+        for field in text_fields
+    )
+    # The names of a graph's nodes do not differ by case alone.
+    if are_names and len({field.lower() for field in text_fields}) == len(
+        text_fields
+    ):
+        return tuple(text_fields)
+    return tuple(f"text_{i}" for i in range(1, len(text_fields) + 1))
+
+
+def token_function(model, answer, rank=2):
+    """Returns the traced function from token ids to an answer.
+
+    Args:
+        model: `AdapterModel`.
+        answer: Function of the model's outputs that returns a dict.
+        rank: Number of dimensions of the inputs.
+    """
+    names = ["token_ids", "padding_mask"]
+    backbone = model.encoder_info.backbone
+    if "segment_ids" in {tensor.name for tensor in backbone.inputs}:
+        names.append("segment_ids")
+
+    @tf.function(autograph=False)
+    def from_tokens(*inputs):
+        features = dict(zip(names, inputs, strict=True))
+        return answer(model(features, training=False))
+
+    return from_tokens.get_concrete_function(
+        *(tf.TensorSpec([None] * rank, tf.int32, name) for name in names)
+    )

@@ -1,0 +1,22 @@
+"""What a SavedModel takes and answers, by the kind of its head.
+
+Each module has `token_function(model)`, `warmup_inputs(packer, task)` and,
+where texts can be read in a graph, `text_function(model, packer, task)`.
+"""
+
+from tf_adapters import heads
+from tf_adapters.export import choice_signatures
+from tf_adapters.export import tagging_signatures
+from tf_adapters.export import text_signatures
+
+_MODULES = {
+    heads.Classification: text_signatures,
+    heads.Regression: text_signatures,
+    heads.Choice: choice_signatures,
+    heads.Tagging: tagging_signatures,
+}
+
+
+def of(head):
+    """Returns the module for a head."""
+    return _MODULES[type(head)]

@@ -1,0 +1,86 @@
+"""Signatures of a tagging.
+
+`serving_default` takes a string tensor `(batch,)` named `text`: sentences with
+blanks between their words. The answer is `words` and `tags` (string, `(batch,
+words)`, filled up with ""), `tag_id` (int32, filled up with -1) and
+`probabilities` (float32, `(batch, words, classes)`). A sentence is one input
+there: words beyond the longest length have no tag, "" and -1. (In prediction
+without a SavedModel a long sentence becomes several inputs, and each word has
+a tag.) `token_ids` answers `tag_id` and `probabilities` for each token.
+"""
+
+import tensorflow as tf
+
+from tf_adapters.data.words import unknown_id
+from tf_adapters.data.words import word_prefix
+from tf_adapters.export import inputs
+
+
+def text_function(model, packer, task):
+    """Returns the traced function from sentences to their words' tags."""
+
+    @tf.function(autograph=False)
+    def from_texts(text):
+        words = tf.strings.split(text)
+        tokens, firsts = _tokenize(packer, words)
+        outputs = model(packer.pack_tokens(tokens), training=False)
+        return _of_words(model.head, outputs, words, firsts)
+
+    return from_texts.get_concrete_function(
+        tf.TensorSpec([None], tf.string, "text")
+    )
+
+
+def _tokenize(packer, words):
+    """Returns the tokens of each sentence, and the place of each word's first.
+
+    As `Tagging.encode` has it, in a graph; the frame's first token counts.
+    """
+    prefix = word_prefix(packer.tokenizer)
+    tokens = packer.tokenize(tf.strings.join([prefix, words.flat_values]))
+    is_empty = tf.cast(tokens.row_lengths() == 0, tf.int64)
+    unknown = tf.fill([tf.reduce_sum(is_empty)], unknown_id(packer.tokenizer))
+    tokens = tf.concat(
+        [tokens, tf.RaggedTensor.from_row_lengths(unknown, is_empty)], axis=1
+    )
+    ends = tf.cumsum(tokens.row_lengths())
+    starts = ends - tokens.row_lengths()
+    of_sentence = words.with_values(tokens).merge_dims(1, 2)
+    before = tf.gather(of_sentence.row_splits, words.value_rowids())
+    return of_sentence, words.with_values(1 + starts - before)
+
+
+def _of_words(head, outputs, words, firsts):
+    num_tokens = tf.shape(outputs)[1]
+    # The last token that a word may begin at stands before the frame's end.
+    places = tf.cast(firsts.to_tensor(-1), tf.int32)
+    has_tag = (places > 0) & (places < num_tokens - 1)
+    scores = tf.gather(outputs, tf.where(has_tag, places, 0), batch_dims=1)
+    tag_ids = tf.argmax(scores, axis=-1, output_type=tf.int32)
+    return {
+        "words": words.to_tensor(""),
+        "tags": tf.where(
+            has_tag, tf.gather(tf.constant(head.labels), tag_ids), ""
+        ),
+        "tag_id": tf.where(has_tag, tag_ids, -1),
+        "probabilities": tf.nn.softmax(scores)
+        * tf.cast(has_tag, tf.float32)[..., tf.newaxis],
+    }
+
+
+def token_function(model):
+    """Returns the traced function from token ids to each token's tag."""
+
+    def answer(outputs):
+        return {
+            "tag_id": tf.argmax(outputs, axis=-1, output_type=tf.int32),
+            "probabilities": tf.nn.softmax(outputs),
+        }
+
+    return inputs.token_function(model, answer)
+
+
+def warmup_inputs(packer, task):
+    """Returns inputs of one text and of several, short and cut."""
+    texts = ["", "A short text .", "A longer text , cut . " * packer.max_length]
+    return [{**packer(batch), "text": batch} for batch in (texts[1:2], texts)]

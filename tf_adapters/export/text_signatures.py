@@ -1,0 +1,55 @@
+"""Signatures of a classification or a regression.
+
+`serving_default` takes a string tensor `(batch,)` for each of the task's text
+fields, named as in `input_names`. The answer is `label` (string), `label_id`
+(int32) and `probabilities` (float32, `(batch, classes)`), or for regression
+`score` (float32).
+"""
+
+import tensorflow as tf
+
+from tf_adapters.export import inputs
+
+
+def text_function(model, packer, task):
+    """Returns the traced function from texts to an answer."""
+
+    @tf.function(autograph=False)
+    def from_texts(*texts):
+        return _answer(model.head, model(packer(*texts), training=False))
+
+    return from_texts.get_concrete_function(
+        *(
+            tf.TensorSpec([None], tf.string, name)
+            for name in inputs.input_names(task.text_fields)
+        )
+    )
+
+
+def token_function(model):
+    """Returns the traced function from token ids to an answer."""
+    return inputs.token_function(model, lambda x: _answer(model.head, x))
+
+
+def _answer(head, outputs):
+    """Returns what a client gets, from the head's outputs."""
+    outputs = tf.cast(outputs, tf.float32)
+    labels = getattr(head, "labels", None)
+    if labels is None:
+        return {"score": outputs[:, 0]}
+    label_ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
+    return {
+        "label": tf.gather(tf.constant(labels), label_ids),
+        "label_id": label_ids,
+        "probabilities": tf.nn.softmax(outputs),
+    }
+
+
+def warmup_inputs(packer, task):
+    """Returns inputs of one text and of several, short and cut."""
+    texts = ["", "A short text.", "A longer text, cut. " * packer.max_length]
+    names = inputs.input_names(task.text_fields)
+    return [
+        {**packer(*[batch] * len(names)), **dict.fromkeys(names, batch)}
+        for batch in (texts[1:2], texts)
+    ]

@@ -1,0 +1,161 @@
+"""One class for each word of a sentence."""
+
+import dataclasses
+import itertools
+from typing import ClassVar
+
+from keras import ops
+import numpy as np
+
+from tf_adapters import metrics
+from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.encoded import Encoded
+from tf_adapters.data.words import tokenize_words
+from tf_adapters.data.words import windows
+from tf_adapters.heads.tokens import TokenHead
+
+
+@dataclasses.dataclass(frozen=True)
+class Tagging:
+    """A linear classifier on the first token of each word.
+
+    The other tokens of a word have no label (Devlin et al. 2019, section
+    5.3). A sentence longer than the longest input becomes several windows,
+    parted between words, so that each word has a prediction.
+
+    Attributes:
+        labels: Class names in the order of their ids; at least two.
+        dropout_rate: Dropout before the linear layer. Defaults to 0.1.
+    """
+
+    labels: tuple[str, ...]
+    dropout_rate: float = 0.1
+    reads: ClassVar[str] = "sequence_output"
+
+    def __post_init__(self):
+        object.__setattr__(self, "labels", tuple(self.labels))
+        if len(self.labels) < 2:
+            raise ValueError(
+                "A tagger needs at least two labels. Received: "
+                f"labels={self.labels}"
+            )
+
+    def make_layer(self):
+        """Returns the layer from encoder outputs to logits of each token."""
+        return TokenHead(len(self.labels), self.dropout_rate, name="head")
+
+    def encode(self, rows, fields, packer, labelled=True):
+        """Returns an example for each window.
+
+        Args:
+            rows: List of dicts.
+            fields: The key of the list of words.
+            packer: `TextPacker`.
+            labelled: Whether rows have labels: a class id for each word, or
+                `IGNORED`.
+        """
+        (field,) = fields
+        words = [word for row in rows for word in row[field]]
+        tokens = iter(tokenize_words(packer, words))
+        ids, targets, found = [], [], []
+        for place, row in enumerate(rows):
+            of_row = list(itertools.islice(tokens, len(row[field])))
+            for part in windows(_lengths(of_row), packer.max_length - 2):
+                window, firsts = _window(of_row[part], packer)
+                ids.append(window)
+                found.append(_Window(place, firsts))
+                if labelled:
+                    targets.append(_targets(window, firsts, row["label"][part]))
+        counts = [np.count_nonzero(row != IGNORED) for row in targets]
+        return Encoded(
+            ids,
+            [0 * row for row in ids] if packer.frame.has_segments else None,
+            targets if labelled else None,
+            np.array(counts) if labelled else None,
+            _Source(rows, found),
+        )
+
+    def loss(self, targets, outputs):
+        """Returns the sum of the words' cross-entropies, `(batch,)`."""
+        has_target = targets != IGNORED
+        losses = ops.sparse_categorical_crossentropy(
+            ops.where(has_target, targets, 0), outputs, from_logits=True
+        )
+        return ops.sum(ops.where(has_target, losses, 0.0), axis=-1)
+
+    def predictions(self, outputs, source):
+        """Returns a list of class ids for the words of each row."""
+        ids = [[] for _ in source.rows]
+        for output, window in zip(outputs, source.windows, strict=True):
+            best = np.argmax(np.asarray(output)[window.firsts], axis=-1)
+            ids[window.row] += best.tolist()
+        return ids
+
+    def evaluate(self, names, outputs, targets, source):
+        """Returns metrics over the words that have a label.
+
+        See `metrics.compute_tagging`.
+        """
+        gold, predicted = [], []
+        for row, ids in zip(
+            source.rows, self.predictions(outputs, source), strict=True
+        ):
+            kept = [
+                (self.labels[label], self.labels[i])
+                for label, i in zip(row["label"], ids, strict=True)
+                if label != IGNORED
+            ]
+            gold.append([label for label, _ in kept])
+            predicted.append([name for _, name in kept])
+        return metrics.compute_tagging(names, gold, predicted)
+
+    def decode(self, outputs, source):
+        """Returns a dict with the tag of each word, for each row."""
+        return [
+            {"tags": [self.labels[i] for i in ids]}
+            for ids in self.predictions(outputs, source)
+        ]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Window:
+    """Where a window comes from.
+
+    Attributes:
+        row: Place of its row.
+        firsts: Places of its words' first tokens.
+    """
+
+    row: int
+    firsts: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    rows: list
+    windows: list
+
+
+def _lengths(tokens):
+    """Returns the number of tokens of each word."""
+    return [len(word) for word in tokens]
+
+
+def _window(words, packer):
+    """Returns the tokens of words in their frame, and each word's first.
+
+    Only a word that is alone in its window can be cut.
+    """
+    lengths = _lengths(words)
+    firsts = 1 + np.cumsum([0, *lengths[:-1]])
+    inside = np.concatenate(words)[: packer.max_length - 2]
+    frame = packer.frame
+    return np.concatenate([[frame.start], inside, [frame.end]]).astype(
+        "int32"
+    ), firsts
+
+
+def _targets(window, firsts, labels):
+    targets = np.full(len(window), IGNORED, "int32")
+    targets[firsts] = labels
+    return targets

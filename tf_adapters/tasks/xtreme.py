@@ -1,0 +1,96 @@
+"""The three cross-lingual tasks of He et al. 2021, section 4.
+
+Trained and selected in English, evaluated in every language. The groups of
+languages are those of Tables 12 to 14; docs/papers.md says where the printed
+averages and the printed groups differ.
+"""
+
+from tf_adapters.tasks.glue import MNLI
+from tf_adapters.tasks.languages import Languages
+from tf_adapters.tasks.task import Task
+
+_CITE = "He et al. 2021, arXiv:2106.03164, section 4; {}"
+_THREE_SPLITS = {"train": "train", "validation": "validation", "test": "test"}
+
+_POS = Languages(
+    names=tuple(
+        "en af ar bg de el es et eu fa fi fr he hi hu id it ja kk ko mr nl pt "
+        "ru ta te th tl tr ur vi yo zh".split()
+    ),
+    distant=tuple(
+        "ar et eu fi he hu id ja kk ko ta te th tl tr vi yo zh".split()
+    ),
+    folder="ud/{language}",
+    source="xtreme_pos/xtreme_pos_{language}",
+)
+_NER = Languages(
+    names=tuple(
+        "en ar he vi id jv ms tl eu ml ta te af nl de el bn hi mr ur fa fr it "
+        "pt es bg ru ja ka ko th sw yo my zh kk tr et fi hu".split()
+    ),
+    distant=tuple(
+        "ar he vi id jv ms tl eu ml ta te ja ka ko th sw yo my zh kk tr et fi "
+        "hu".split()
+    ),
+    folder="panx/{language}",
+    source="wikiann/{language}",
+)
+_XNLI = Languages(
+    names=tuple("en ar bg de el es fr hi ru sw th tr ur vi zh".split()),
+    # Greek and Urdu are Indo-European; the printed averages have them.
+    distant=tuple("ar el sw th tr ur vi zh".split()),
+    folder="xnli/{language}",
+    source="xnli",
+)
+
+UD_POS = Task(
+    name="ud_pos",
+    source=_POS.source.format(language="en"),
+    text_fields=("tokens",),
+    labels=tuple(
+        "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ "
+        "SYM VERB X".split()
+    ),
+    splits={"train": "train", "validation": "dev", "test": "test"},
+    head="tagging",
+    metrics=("accuracy",),
+    cite=_CITE.format("Nivre et al. 2018, Universal Dependencies 2.5"),
+    label_field="upos",
+    aliases={"upos": "tags"},
+    folder="ud/en",
+    language="en",
+    languages=_POS,
+)
+
+WIKIANN = Task(
+    name="wikiann",
+    source=_NER.source.format(language="en"),
+    text_fields=("tokens",),
+    labels=("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC"),
+    splits=_THREE_SPLITS,
+    head="tagging",
+    metrics=("entity_f1", "entity_precision", "entity_recall"),
+    cite=_CITE.format("Pan et al. 2017; Rahimi et al. 2019"),
+    label_field="tags",
+    folder="panx/en",
+    language="en",
+    languages=_NER,
+)
+
+XNLI = Task(
+    name="xnli",
+    source="xnli",
+    text_fields=MNLI.text_fields,
+    labels=MNLI.labels,
+    splits=_THREE_SPLITS,
+    head="classification",
+    metrics=("accuracy",),
+    cite=_CITE.format("Conneau et al. 2018, arXiv:1809.05053"),
+    aliases=MNLI.aliases,
+    folder="xnli/en",
+    language="en",
+    languages=_XNLI,
+    train_task=MNLI,
+)
+
+XTREME = (UD_POS, WIKIANN, XNLI)

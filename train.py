@@ -40,11 +40,17 @@ _ADAPTERS = flags.DEFINE_list(
     "Run folders of trained adapters, with commas between: what fusion fuses, "
     "or with --mode=export what one SavedModel serves.",
 )
+_TASKS = flags.DEFINE_list(
+    "tasks",
+    None,
+    "Tasks that --method=multitask trains together, with commas between.",
+)
 _ENCODER = flags.DEFINE_string(
     "encoder",
     None,
-    "Encoder: `minilm` (default), a KerasHub preset, a Hugging Face folder, or "
-    "hf://owner/name. See --list=encoders.",
+    "Encoder: `minilm` (default), a KerasHub preset, a Hugging Face folder, "
+    "hf://owner/name, or the folder of a run that trained an encoder. See "
+    "--list=encoders.",
 )
 _DATA_DIR = flags.DEFINE_string(
     "data_dir",
@@ -131,10 +137,11 @@ def _flag_layer():
     for name in ("task", "method", "encoder"):
         if flags.FLAGS[name].value is not None:
             layer[name] = flags.FLAGS[name].value
-    if _ADAPTERS.value is not None:
+    lists = {"adapters": _ADAPTERS.value, "tasks": _TASKS.value}
+    given = {key: value for key, value in lists.items() if value is not None}
+    if given:
         name = layer.get("method")
-        layer["method"] = {"name": name} if name else {}
-        layer["method"]["adapters"] = _ADAPTERS.value
+        layer["method"] = {**({"name": name} if name else {}), **given}
     for name in ("data_dir", "task_file"):
         if flags.FLAGS[name].value is not None:
             layer["data"][name] = flags.FLAGS[name].value

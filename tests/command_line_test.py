@@ -9,6 +9,7 @@ import types
 
 import pytest
 
+from tests import commands
 from tests.fixtures import huggingface_folders
 from tf_adapters import command_line
 from tf_adapters import config as config_lib
@@ -19,26 +20,10 @@ from tf_adapters import tasks
 ENCODER = str(huggingface_folders.folder("bert"))
 
 
-def _run(tmp_path, settings=None, **options):
+def _run(tmp_path, settings=None, model_dir="run", **options):
     """Returns the exit status of a command."""
-    defaults = {
-        "mode": "train_and_eval",
-        "model_dir": str(tmp_path / "run"),
-        "config_file": None,
-        "params_override": [],
-        "input": None,
-        "output": None,
-        "list": None,
-        "study": None,
-        "glue_submission": None,
-        "adapters": None,
-        "overwrite": False,
-    }
-    layer = {"data": {}, "train": {}}
-    layer = config_lib.merge(layer, settings or {})
-    return command_line.run(
-        layer, types.SimpleNamespace(**{**defaults, **options})
-    )
+    model_dir = None if model_dir is None else tmp_path / model_dir
+    return commands.run(model_dir, settings, **options)
 
 
 SMALL = {

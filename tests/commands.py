@@ -15,7 +15,7 @@ def run(model_dir, settings=None, **options):
     """Returns the exit status of a command."""
     defaults = {
         "mode": "train_and_eval",
-        "model_dir": str(model_dir),
+        "model_dir": None if model_dir is None else str(model_dir),
         "config_file": None,
         "params_override": [],
         "input": None,
@@ -24,6 +24,8 @@ def run(model_dir, settings=None, **options):
         "study": None,
         "glue_submission": None,
         "adapters": None,
+        "overwrite": False,
+        "study_processes": 1,
     }
     layer = config_lib.merge({"data": {}, "train": {}}, settings or {})
     return command_line.run(

@@ -13,12 +13,12 @@ off in every layer of ours (`autocast=False`).
 """
 
 import dataclasses
-import math
 
 import keras
 from keras import ops
 
 from tf_adapters.layers import activations
+from tf_adapters.layers.attention import attention
 from tf_adapters.layers.bank import BankNorm
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
@@ -127,31 +127,24 @@ class AdaptedBlock(keras.layers.Layer):
         return norm(x + context.residual), probes
 
     def _attend(self, queries_from, keys_from, context):
-        attention = self.block._self_attention_layer
-        width, num_heads, head_width = attention._query_dense.kernel.shape
+        layer = self.block._self_attention_layer
+        width, num_heads, _ = layer._query_dense.kernel.shape
 
         def project(x, projection):
             kernel = ops.reshape(projection.kernel, (width, width))
-            y = dense(x, kernel, ops.reshape(projection.bias, (width,)))
-            y = ops.reshape(y, (*ops.shape(x)[:-1], num_heads, head_width))
-            return ops.transpose(y, (0, 2, 1, 3))
+            return dense(x, kernel, ops.reshape(projection.bias, (width,)))
 
-        query = project(queries_from, attention._query_dense)
-        key = project(keys_from, attention._key_dense)
-        value = project(keys_from, attention._value_dense)
-        query = query * ops.cast(1 / math.sqrt(head_width), query.dtype)
-        scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
-        blocked = 1 - ops.cast(context.padding_mask, scores.dtype)
-        scores = scores + blocked[:, None, None, :] * ops.cast(
-            -1e9, scores.dtype
+        mixed = attention(
+            project(queries_from, layer._query_dense),
+            project(keys_from, layer._key_dense),
+            project(keys_from, layer._value_dense),
+            num_heads,
+            context.padding_mask,
+            self.attention_dropout,
+            context.seeds,
         )
-        weights = dropout(
-            ops.softmax(scores), self.attention_dropout, context.seeds
-        )
-        mixed = ops.transpose(ops.matmul(weights, value), (0, 2, 1, 3))
-        output = attention._output_dense
+        output = layer._output_dense
         kernel = ops.reshape(output.kernel, (width, width))
-        mixed = ops.reshape(mixed, ops.shape(queries_from))
         return dense(mixed, kernel, output.bias)
 
 

@@ -15,6 +15,12 @@ class AdapterError(ValueError):
     """An adapter folder that cannot be used, and why."""
 
 
+def find(folder):
+    """Returns an adapter folder: `folder` itself, or that of a run."""
+    folder = Path(folder)
+    return folder if (folder / CONFIG_FILE).is_file() else folder / "adapter"
+
+
 def read_config(folder):
     """Returns the parsed `adapter_config.json` of a folder.
 
@@ -45,6 +51,11 @@ def read_config(folder):
 
 
 def read_tensors(path):
+    """Returns a dict from name to array.
+
+    Raises:
+        AdapterError: If the file is missing or damaged.
+    """
     try:
         return safetensors.numpy.load_file(path)
     except FileNotFoundError as error:
@@ -56,3 +67,39 @@ def read_tensors(path):
             f"{path} cannot be read, it is truncated or damaged ({error}). "
             "Copy it again from where it was trained."
         ) from error
+
+
+def assign(variables, tensors, path):
+    """Assigns tensors to the variables of the same names.
+
+    Args:
+        variables: Dict from name to Keras variable.
+        tensors: Dict from name to array.
+        path: Where the tensors come from, for the error.
+
+    Raises:
+        AdapterError: If a tensor is missing, unexpected or misshaped. Then
+            nothing was assigned.
+    """
+    missing = sorted(set(variables) - set(tensors))
+    unexpected = sorted(set(tensors) - set(variables))
+    if missing or unexpected:
+        raise AdapterError(
+            f"{path} does not fit the model. Missing: {_some(missing)}. "
+            f"Unexpected: {_some(unexpected)}."
+        )
+    for name, variable in variables.items():
+        if tuple(tensors[name].shape) != tuple(variable.shape):
+            raise AdapterError(
+                f"{path}: weight `{name}` has shape {tensors[name].shape}, but "
+                f"the model needs {tuple(variable.shape)}."
+            )
+    for name, variable in variables.items():
+        variable.assign(tensors[name])
+
+
+def _some(names):
+    if not names:
+        return "none"
+    rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + rest

@@ -13,6 +13,7 @@ import shutil
 import numpy as np
 import safetensors.numpy
 
+from tf_adapters import adapter_files
 from tf_adapters import fusing
 from tf_adapters import heads
 from tf_adapters import members as members_lib
@@ -30,14 +31,37 @@ from tf_adapters.model import AdapterModel
 def save_adapter(model, folder, details=None):
     """Writes what `model` trained to `folder`, replacing one that is there.
 
-    The folder appears whole or not at all: it is written beside its place and
-    then moved.
-
     Args:
         model: `AdapterModel`.
         folder: Path.
         details: Dict of plain values for the card and the configuration: task,
             metrics, maximum length.
+
+    Returns:
+        Size of the weights' file in bytes.
+
+    Raises:
+        AdapterError: If `folder` holds something else than an adapter.
+    """
+    tensors = {
+        name: variable.numpy()
+        for name, variable in model.trained_variables().items()
+    }
+    if hasattr(model.method, "pack"):
+        tensors = model.method.pack(tensors)
+    return write(folder, describe(model, details), tensors)
+
+
+def write(folder, config, tensors):
+    """Writes an adapter folder, replacing one that is there.
+
+    The folder appears whole or not at all: it is written beside its place and
+    then moved.
+
+    Args:
+        folder: Path.
+        config: Dict that `describe` returns.
+        tensors: Dict from name to array.
 
     Returns:
         Size of the weights' file in bytes.
@@ -51,13 +75,6 @@ def save_adapter(model, folder, details=None):
             f"{folder} exists and is no adapter folder; saving there would "
             "delete it. Give a folder that does not exist yet."
         )
-    tensors = {
-        name: variable.numpy()
-        for name, variable in model.trained_variables().items()
-    }
-    if hasattr(model.method, "pack"):
-        tensors = model.method.pack(tensors)
-    config = _describe(model, details or {})
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -71,7 +88,8 @@ def save_adapter(model, folder, details=None):
     return (folder / WEIGHTS_FILE).stat().st_size
 
 
-def _describe(model, details):
+def describe(model, details=None):
+    """Returns what `adapter_config.json` says of a model."""
     encoder = model.encoder_info
     return {
         "format_version": FORMAT_VERSION,
@@ -84,7 +102,7 @@ def _describe(model, details):
         "method": methods.to_config(model.method),
         "head": None if model.head is None else heads.to_config(model.head),
         "members": members_lib.to_config(model.members),
-        "details": details,
+        "details": details or {},
     }
 
 
@@ -145,29 +163,8 @@ def load_weights(model, folder):
             raise AdapterError(
                 f"{path} does not fit the model. {error}"
             ) from error
-    missing = sorted(set(variables) - set(tensors))
-    unexpected = sorted(set(tensors) - set(variables))
-    if missing or unexpected:
-        raise AdapterError(
-            f"{path} does not fit the model. Missing: {_some(missing)}. "
-            f"Unexpected: {_some(unexpected)}."
-        )
-    for name, variable in variables.items():
-        if tuple(tensors[name].shape) != tuple(variable.shape):
-            raise AdapterError(
-                f"{path}: weight `{name}` has shape {tensors[name].shape}, but "
-                f"the model needs {tuple(variable.shape)}."
-            )
-    for name, variable in variables.items():
-        variable.assign(tensors[name])
+    adapter_files.assign(variables, tensors, path)
     model.reparameterization.restart()
-
-
-def _some(names):
-    if not names:
-        return "none"
-    rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(names[:5]) + rest
 
 
 def _card(config, tensors):

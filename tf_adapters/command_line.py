@@ -1,10 +1,12 @@
 """What `train.py` calls: one function for each mode, errors as sentences."""
 
+import dataclasses
 import json
 from pathlib import Path
 import sys
 
 from tf_adapters import config as config_lib
+from tf_adapters import config_task
 from tf_adapters import presets
 from tf_adapters.data import prediction_files
 from tf_adapters.data import splits
@@ -77,13 +79,41 @@ def _resolve(flag_layer, options):
     layers += map(config_lib.parse_override, options.params_override)
     layers.append(flag_layer)
     config = config_lib.combine(*layers)
+    config = _with_encoder_of_adapters(config, layers)
     model_dir = options.model_dir or (
         f"runs/{config.task}_{presets.preset_name(layers)}_{config.seed}"
     )
     if options.mode in ("train", "train_and_eval"):
         # Before anything imports Keras, which takes seconds.
-        splits.check_there(config)
+        for one in config_task.by_task(config).values():
+            splits.check_there(one)
+    else:
+        _check_one_task(config, model_dir, options.mode)
     return config_lib.build_method(config), Path(model_dir)
+
+
+def _with_encoder_of_adapters(config, layers):
+    """Returns a configuration with the encoder of the adapters it names.
+
+    That is what `encoder` is where no layer of settings says it.
+    """
+    folders = config.method.get("adapters")
+    if not folders or any("encoder" in layer for layer in layers):
+        return config
+    from tf_adapters import adapter_files
+
+    adapter = adapter_files.read_config(adapter_files.find(folders[0]))
+    return dataclasses.replace(config, encoder=adapter["encoder"]["name"])
+
+
+def _check_one_task(config, model_dir, mode):
+    tasks = list(config_task.by_task(config))
+    if len(tasks) > 1:
+        raise config_lib.ConfigError(
+            f"{model_dir} is a run of the tasks {', '.join(tasks)}. "
+            f"--mode={mode} needs the folder of one of them: "
+            f"--model_dir={Path(model_dir) / tasks[0]}"
+        )
 
 
 def _saved_config(options):
@@ -105,6 +135,9 @@ def _train(config, model_dir, options):
     config = config_lib.with_absolute_paths(config)
     config = _with_members(config, model_dir, options)
     if not options.overwrite and _is_finished(config, model_dir):
+        return
+    if len(config_task.by_task(config)) > 1:
+        _train_together(config, model_dir, options)
         return
     task = splits.get_task(config)
     rows = splits.load_rows(config, task)
@@ -132,7 +165,10 @@ def _is_finished(config, model_dir):
     if result is None:
         return False
     print(f"{model_dir} holds this run, finished; --overwrite trains it again.")
-    _print_result(result, model_dir)
+    if "tasks" in result:
+        _print_results_of_tasks(result, config, model_dir)
+    else:
+        _print_result(result, model_dir)
     return True
 
 
@@ -154,6 +190,34 @@ def _with_members(config, model_dir, options):
     )
 
 
+def _train_together(config, model_dir, options):
+    tasks, rows = {}, {}
+    for name, one in config_task.by_task(config).items():
+        tasks[name] = splits.get_task(one)
+        rows[name] = splits.load_rows(one, tasks[name])
+    from tf_adapters.training import multitask
+
+    result = multitask.train(
+        config,
+        tasks,
+        rows,
+        model_dir,
+        test=options.mode == "train_and_eval",
+        overwrite=options.overwrite,
+    )
+    _print_results_of_tasks(result, config, model_dir)
+
+
+def _print_results_of_tasks(result, config, model_dir):
+    for name, metrics in result["tasks"].items():
+        for split, values in metrics.items():
+            print(f"{name} {split}: {_metrics(values)}")
+        print(f"{name} adapter: {model_dir / name / 'adapter'}")
+    if config.method.train_encoder:
+        print(f"encoder: {model_dir / 'encoder'}")
+    _print_speed(result)
+
+
 def _print_result(result, model_dir):
     for split in ("validation", "test"):
         if split in result:
@@ -163,7 +227,13 @@ def _print_result(result, model_dir):
     size = (model_dir / "adapter" / "adapter.safetensors").stat().st_size
     print(
         f"adapter: {model_dir / 'adapter'} ({size / 1e6:.1f} MB beside an "
-        f"encoder of {4 * result['encoder_weights'] / 1e6:.0f} MB)\n"
+        f"encoder of {4 * result['encoder_weights'] / 1e6:.0f} MB)"
+    )
+    _print_speed(result)
+
+
+def _print_speed(result):
+    print(
         f"{result['examples_per_second']:.0f} examples a second, "
         f"{result['padding_share']:.0%} of positions were padding, "
         f"{result['seconds']:.0f} s in all"

@@ -12,12 +12,12 @@ import typing
 
 import yaml
 
+from tf_adapters import config_task
 from tf_adapters import presets
 from tf_adapters import settings
 from tf_adapters.settings import ConfigError
 from tf_adapters.settings import load_yaml
 from tf_adapters.settings import merge
-from tf_adapters.tasks.task_file import load_task_file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,8 +110,9 @@ class Config:
     """Everything that decides a run.
 
     Attributes:
-        task: Name of a task, see `--list=tasks`.
-        encoder: Name or folder of an encoder, see `--list=encoders`.
+        task: Name of a task, see `--list=tasks`; where several train together
+            all of their names with `+` between.
+        encoder: Name or folder of an encoder, see `load_encoder`.
         method: A method, see `tf_adapters.methods`.
         seed: Integer. Decides samples, initial weights, order and dropout.
         distribution_strategy: `"one_device"` or `"mirrored"`.
@@ -152,44 +153,31 @@ def combine(*layers):
     """
     merged = {}
     for layer in presets.with_preset(layers):
-        merged = merge(merged, _with_task_of_file(layer, merged))
-    config = settings.from_dict(Config, merged)
+        merged = merge(merged, config_task.with_task_of_file(layer, merged))
+    config = settings.from_dict(Config, config_task.with_name_of_tasks(merged))
     _check_values(config)
     return config
 
 
 def build_method(config):
     """Returns the configuration from `combine` with its method built."""
-    # Here, not above: Keras comes with it.
-    from tf_adapters import methods
-
-    options = dict(config.method)
-    cls = methods.METHODS[options.pop("name")]
     try:
-        method = settings.from_dict(cls, options, "method.")
+        method = _build(config.method, "method.")
     except ValueError as error:
         raise ConfigError(str(error)) from error
     return dataclasses.replace(config, method=method)
 
 
-def _with_task_of_file(layer, earlier):
-    """Returns a layer in which task and task file belong together.
+def _build(options, prefix):
+    # Here, not above: Keras comes with it.
+    from tf_adapters import methods
 
-    Whichever of the two a layer names, it replaces both of earlier layers.
-    """
-    data = layer.get("data")
-    file = data.get("task_file") if isinstance(data, dict) else None
-    if file is not None:
-        name = load_task_file(file, check_files=False).name
-        if layer.get("task", name) != name:
-            raise ConfigError(
-                f"`data.task_file` {file} defines task `{name}`, but `task` is "
-                f"`{layer['task']}`. Give one of the two."
-            )
-        return {**layer, "task": name}
-    if "task" in layer and layer["task"] != earlier.get("task"):
-        return merge({"data": {"task_file": None}}, layer)
-    return layer
+    options = dict(options)
+    cls = methods.METHODS[options.pop("name")]
+    if "adapter" in options:  # A method, too.
+        adapter = presets.complete(options["adapter"])
+        options["adapter"] = _build(adapter, f"{prefix}adapter.")
+    return settings.from_dict(cls, options, prefix)
 
 
 def _check_values(config):

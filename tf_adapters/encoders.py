@@ -11,6 +11,8 @@ from tf_adapters import downloads
 from tf_adapters import huggingface
 from tf_adapters import huggingface_tokenizer
 from tf_adapters import minilm
+from tf_adapters import trained_encoder
+from tf_adapters.adapter_files import AdapterError
 from tf_adapters.suggestions import did_you_mean
 
 
@@ -97,6 +99,8 @@ def load_encoder(name, dtype=None):
               `model.safetensors`, vocabulary), of model_type bert, roberta,
               xlm-roberta, distilbert or electra;
             - the path of a folder that KerasHub's `save_to_preset` wrote;
+            - the path of a run that trained an encoder, by method `full` or
+              `multitask`, or of that encoder's folder in it;
             - `"hf://owner/model"` or `"kaggle://..."`, as KerasHub takes them.
         dtype: Keras dtype policy of the backbone, for example
             `"mixed_bfloat16"`. `None` (default) is Keras's own.
@@ -111,6 +115,9 @@ def load_encoder(name, dtype=None):
             or if its files are incomplete or do not fit together.
     """
     source = _source(str(name))
+    trained = trained_encoder.find(source)
+    if trained is not None:
+        return _load_trained(str(name), trained, dtype)
     if isinstance(source, pathlib.Path) and _is_huggingface(source):
         backbone, fields = huggingface.load(source, dtype)
         tokenizer = huggingface_tokenizer.load(source)
@@ -170,6 +177,22 @@ def _source(name):
         "`minilm`, a KerasHub preset (`train.py --list=encoders` prints "
         "them), the path of a folder, or `hf://owner/model`."
     )
+
+
+def _load_trained(name, folder, dtype):
+    """Loads the encoder that training started from, and its new weights."""
+    config = trained_encoder.read_config(folder)
+    base, tokenizer = load_encoder(config["encoder"]["name"], dtype)
+    fingerprint = encoder_fingerprint(base)
+    if fingerprint != config["encoder"]["fingerprint"]:
+        raise AdapterError(
+            f"The encoder in {folder} was trained from `{base.name}` with "
+            f"fingerprint {config['encoder']['fingerprint'][:12]}, but "
+            f"`{base.name}` now has {fingerprint[:12]}. Put that encoder back, "
+            "or train again."
+        )
+    trained_encoder.load_weights(base.backbone, folder)
+    return dataclasses.replace(base, name=name), tokenizer
 
 
 def _is_huggingface(folder):

@@ -41,9 +41,7 @@ def read(folder, fingerprint):
     Raises:
         AdapterError: If the folder holds no adapter, or one of another encoder.
     """
-    folder = Path(folder).absolute()
-    if not (folder / adapter_files.CONFIG_FILE).is_file():
-        folder = folder / "adapter"
+    folder = adapter_files.find(Path(folder).absolute())
     config = adapter_files.read_config(folder)
     if config["encoder"]["fingerprint"] != fingerprint:
         raise AdapterError(

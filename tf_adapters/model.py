@@ -349,16 +349,20 @@ def count_weights(variables):
 def trained_table(model):
     """Returns a text table of what trains and what is frozen."""
     encoder_weights = count_weights(model.encoder.backbone.weights)
+    groups = model.variable_groups()
+    wide = max(16, *(len(part) for part, _, _ in groups))
 
     def line(part, state, count, weights):
         share = weights / encoder_weights
-        return f"{part:<16} {state:<7} {count:>9} {weights:>12,} {share:>9.3%}"
+        return (
+            f"{part:<{wide}} {state:<7} {count:>9} {weights:>12,} {share:>9.3%}"
+        )
 
     lines = [
-        f"{'part':<16} {'':<7} {'variables':>9} {'weights':>12} "
+        f"{'part':<{wide}} {'':<7} {'variables':>9} {'weights':>12} "
         f"{'of encoder':>10}"
     ]
-    for part, trains, variables in model.variable_groups():
+    for part, trains, variables in groups:
         state = "trains" if trains else "frozen"
         lines.append(
             line(part, state, len(variables), count_weights(variables))

@@ -41,16 +41,38 @@ def preset_name(layers):
 
 
 def with_method_as_dict(layer):
-    """Returns a layer whose `method`, if any, is a dict."""
+    """Returns a layer whose `method`, if any, is a dict; its adapter too."""
     method = layer.get("method", {})
-    if isinstance(method, dict):
-        return layer
     if isinstance(method, str):
         return {**layer, "method": {"name": method}}
-    raise ConfigError(
-        "`method` must be a name, or a mapping with `name` and settings. "
-        f"Received: {method!r}"
-    )
+    if not isinstance(method, dict):
+        raise ConfigError(
+            "`method` must be a name, or a mapping with `name` and settings. "
+            f"Received: {method!r}"
+        )
+    if isinstance(method.get("adapter"), str):
+        method = {**method, "adapter": {"name": method["adapter"]}}
+        return {**layer, "method": method}
+    return layer
+
+
+def complete(method):
+    """Returns a method's settings on top of those of the preset it names.
+
+    Args:
+        method: Dict with the `name` of a preset, and settings.
+
+    Raises:
+        ConfigError: If it is no such dict, or there is no such preset.
+    """
+    if not isinstance(method, dict) or "name" not in method:
+        raise ConfigError(
+            "`method.adapter` must be a method's name, or a mapping with "
+            f"`name` and settings. Received: {method!r}"
+        )
+    preset = _load(method["name"])
+    own = _on_top({"method": method}, [preset])["method"]
+    return {**preset["method"], **own}
 
 
 def _on_top(layer, earlier):

@@ -67,13 +67,23 @@ def _split_outside_brackets(text):
 
 
 def merge(base, layer):
-    """Returns `base` updated by `layer`, nested dicts merged."""
+    """Returns `base` updated by `layer`, nested dicts merged.
+
+    One that has another `name` than its predecessor is another thing, and
+    replaces it.
+    """
     merged = dict(base)
     for key, value in layer.items():
-        if isinstance(value, dict) and isinstance(merged.get(key), dict):
+        if _same_thing(value, merged.get(key)):
             value = merge(merged[key], value)
         merged[key] = value
     return merged
+
+
+def _same_thing(new, old):
+    if not isinstance(new, dict) or not isinstance(old, dict):
+        return False
+    return "name" not in new or new["name"] == old.get("name", new["name"])
 
 
 def flatten(nested, prefix=""):

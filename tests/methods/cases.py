@@ -21,13 +21,14 @@ def _bottleneck(units):
     return 2 * units * D + units + D
 
 
-# Name: the method, and how many weights it trains beside the head. The tiny
-# encoder is a BERT: 50 words, 32 positions, 2 segments, a pooler not read.
+# The tiny encoder is a BERT: 50 words, 32 positions, 2 segments, a pooler that
+# nothing reads.
+_FULL = (50 + 32 + 2) * D + 2 * D + L * _BLOCK
+
+
+# Name: the method, and how many weights it trains beside the head.
 CASES = {
-    "full": (
-        methods.Full(),
-        _FULL,
-    ),
+    "full": (methods.Full(), _FULL),
     "full_mixout": (methods.Full(mixout=0.5), _FULL),
     "head_only": (methods.HeadOnly(), 0),
     "top_layers": (methods.TopLayers(k=1), _BLOCK),
@@ -109,6 +110,34 @@ CASES = {
     "adapter_bias_l0_shared": (
         methods.AdapterBias(share_alpha=True, train_norms="none", **_GATED),
         L * D + 2 * (F + 1),
+    ),
+    "projected_attention": (
+        methods.ProjectedAttention(units=4, num_heads=2, attention_dropout=0.0),
+        2 * D * 4 + D + 4 + L * (3 * 16 + 8),
+    ),
+    "projected_attention_code": (
+        methods.ProjectedAttention(
+            units=4,
+            num_heads=2,
+            activation="gelu",
+            attention_dropout=0.0,
+            leave_out=(0,),
+        ),
+        2 * D * 4 + D + 4 + (3 * 16 + 8),
+    ),
+    "multitask": (
+        methods.MultiTask(("a", "b"), methods.Pfeiffer(units=4)),
+        _FULL + L * _bottleneck(4),
+    ),
+    "multitask_heads": (
+        methods.MultiTask(("a", "b"), methods.HeadOnly()),
+        _FULL,
+    ),
+    "multitask_frozen": (
+        methods.MultiTask(
+            ("a", "b"), methods.Pfeiffer(units=4), train_encoder=False
+        ),
+        L * _bottleneck(4),
     ),
 }
 

@@ -62,6 +62,12 @@ class _Trainer:
         self.now = 0.0
         self.step = 0
 
+    def plan(self, train, epoch):
+        settings = self.config.train
+        return pipeline.plan_training(
+            train.lengths, settings.batch_size, 0, epoch, "random", 128
+        )
+
     def prepare_training(self, total_steps):
         self.now += 0.5
 

@@ -30,7 +30,9 @@ from tf_adapters.methods.diff_pruning import DiffPruning
 from tf_adapters.methods.fusion import Fusion
 from tf_adapters.methods.houlsby import Houlsby
 from tf_adapters.methods.lora import LoRA
+from tf_adapters.methods.multitask import MultiTask
 from tf_adapters.methods.pfeiffer import Pfeiffer
+from tf_adapters.methods.projected_attention import ProjectedAttention
 from tf_adapters.suggestions import did_you_mean
 
 METHODS = {
@@ -45,13 +47,25 @@ METHODS = {
     "lora": LoRA,
     "diff_pruning": DiffPruning,
     "fusion": Fusion,
+    "projected_attention": ProjectedAttention,
+    "multitask": MultiTask,
 }
 
 
 def to_config(method):
-    """Returns a method as a dict of plain values with its `name`."""
+    """Returns a method as a dict of plain values with its `name`.
+
+    A parameter that is a method becomes such a dict too.
+    """
     name = next(key for key, cls in METHODS.items() if cls is type(method))
-    return {"name": name, **dataclasses.asdict(method)}
+    values = {
+        field.name: getattr(method, field.name)
+        for field in dataclasses.fields(method)
+    }
+    return {"name": name} | {
+        key: to_config(value) if type(value) in METHODS.values() else value
+        for key, value in values.items()
+    }
 
 
 def from_config(config):
@@ -75,8 +89,10 @@ def from_config(config):
                 f"{did_you_mean(key, known)} Its parameters: "
                 f"{', '.join(sorted(known)) or 'none'}"
             )
-    options = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in options.items()
-    }
-    return METHODS[name](**options)
+    return METHODS[name](**{k: _from_plain(v) for k, v in options.items()})
+
+
+def _from_plain(value):
+    if isinstance(value, dict):
+        return from_config(value)
+    return tuple(value) if isinstance(value, list) else value

@@ -34,21 +34,30 @@ class Experiment:
         config: `Config`.
         task: `Task`, its labels resolved.
         adapter: Folder of a trained adapter to start from, or `None`.
+        sibling: `Experiment` whose encoder this one shares, or `None`.
     """
 
-    def __init__(self, config, task, adapter=None):
+    def __init__(self, config, task, adapter=None, sibling=None):
         self.config = config
         self.task = task
         self.strategy = make_strategy(config.distribution_strategy)
-        keras.utils.set_random_seed(config.seed)
+        if sibling is None:
+            keras.utils.set_random_seed(config.seed)
+            self._load_encoder()
+        else:
+            self.encoder = sibling.encoder
+            self.tokenizer, self.packer = sibling.tokenizer, sibling.packer
+        with self.strategy.scope():
+            self.model = self._make_model(adapter)
+        self.trainer = Trainer(self.model, self.strategy, config, task.metrics)
+
+    def _load_encoder(self):
         with self.strategy.scope():
             self.encoder, self.tokenizer = load_encoder(
-                config.encoder, dtype=config.train.precision
+                self.config.encoder, dtype=self.config.train.precision
             )
-            self.model = self._make_model(adapter)
-        _check_length(config, self.encoder)
-        self.packer = TextPacker(self.tokenizer, config.data.max_length)
-        self.trainer = Trainer(self.model, self.strategy, config, task.metrics)
+        _check_length(self.config, self.encoder)
+        self.packer = TextPacker(self.tokenizer, self.config.data.max_length)
 
     def _make_model(self, adapter):
         options = {"use_encoder_dropout": self.config.train.encoder_dropout}
@@ -127,16 +136,14 @@ def train(config, task, rows, model_dir, test=True, overwrite=False):
     started = time.perf_counter()
     # First, so that missing data are missed before the training.
     languages = transfer.load_languages(task, config.data)
-    fingerprints = {
-        split: sampling.fingerprint(values) for split, values in rows.items()
-    }
-    run = RunFolder(model_dir, config, fingerprints, overwrite)
+    data_fingerprint = fingerprints(rows)
+    run = RunFolder(model_dir, config, data_fingerprint, overwrite)
     experiment = Experiment(config, task)
     table = trained_table(experiment.model)
     run.save_text("trained_weights.txt", table)
     print(table, flush=True)
     examples = {split: experiment.examples(rows[split]) for split in rows}
-    _print_sizes(examples)
+    print_sizes(examples)
     details = {"task": task.name, "max_length": config.data.max_length}
 
     def save_best(values):
@@ -151,7 +158,7 @@ def train(config, task, rows, model_dir, test=True, overwrite=False):
             save_best,
             recovery,
         )
-    result = _result(config, experiment, outcome, fingerprints)
+    result = _result(config, experiment, outcome, data_fingerprint)
     if test and "test" in examples:
         result["test"] = experiment.trainer.evaluate(examples["test"])
     if languages:
@@ -161,7 +168,8 @@ def train(config, task, rows, model_dir, test=True, overwrite=False):
     return experiment, result
 
 
-def _print_sizes(examples):
+def print_sizes(examples):
+    """Prints how many examples there are, by name, and how long they are."""
     for split, tokenized in examples.items():
         lengths = tokenized.lengths
         print(
@@ -171,25 +179,39 @@ def _print_sizes(examples):
         )
 
 
-def _result(config, experiment, outcome, fingerprints):
+def _result(config, experiment, outcome, data_fingerprint):
     model = experiment.model
     report = {}
     if hasattr(model.method, "report"):
         report = model.method.report(model)
-    trained = model.trained_variables().values()
     seconds = outcome.pop("seconds")
     return {
-        "task": experiment.task.name,
+        **facts(config, model),
+        **outcome,
+        **({"method_report": report} if report else {}),
+        "training_seconds": seconds,
+        "data_fingerprint": data_fingerprint,
+    }
+
+
+def facts(config, model):
+    """Returns what a run's result says of its configuration and model."""
+    trained = model.trained_variables().values()
+    return {
+        "task": config.task,
         "encoder": config.encoder,
         "method": methods.to_config(config.method)["name"],
         "seed": config.seed,
-        **outcome,
-        **({"method_report": report} if report else {}),
         "trained_weights": count_weights(trained),
         "encoder_weights": model.encoder.backbone.count_params(),
-        "training_seconds": seconds,
-        "data_fingerprint": fingerprints,
         **provenance(),
+    }
+
+
+def fingerprints(rows):
+    """Returns the fingerprint of the rows of each split."""
+    return {
+        split: sampling.fingerprint(values) for split, values in rows.items()
     }
 
 

@@ -31,9 +31,9 @@ class Loop:
     """The state of one call of `Trainer.fit`, see there.
 
     Args:
-        trainer: `Trainer`.
-        train: `Examples`.
-        validation: `Examples`.
+        trainer: `Trainer` or `JointTrainer`.
+        train: What the trainer takes: `Examples` or `Mixture`.
+        validation: The same.
         log: Function of a dict.
         save_best: Function of a dict of metrics.
         recovery: `Recovery`, or `None` for a run that cannot be gone on with.
@@ -49,7 +49,9 @@ class Loop:
         self.log = log
         self.save_best = save_best
         self.recovery = recovery
-        self.plans = [self._plan(e) for e in range(self.settings.epochs)]
+        self.plans = [
+            trainer.plan(train, epoch) for epoch in range(self.settings.epochs)
+        ]
         self.total_steps = sum(len(plan) for plan in self.plans)
         self.last_phase = trainer.model.last_phase_step(self.total_steps)
         self.step = 0
@@ -64,17 +66,6 @@ class Loop:
         self.history = []
         self.best = None
         self.best_weights = None
-
-    def _plan(self, epoch):
-        config = self.trainer.config
-        return pipeline.plan_training(
-            self.train.lengths,
-            config.train.batch_size,
-            config.seed,
-            epoch,
-            config.data.batching,
-            config.data.max_length,
-        )
 
     def run(self):
         """Trains, leaves the best weights in the model, returns a summary."""

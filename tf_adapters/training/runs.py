@@ -30,6 +30,7 @@ class RunFolder:
 
     Attributes:
         checkpoint: The newest `Checkpoint` of this run, or `None`.
+        restored: List of the records that were logged until then.
 
     Raises:
         ConfigError: If the folder cannot be written to, is in use, or holds
@@ -39,6 +40,7 @@ class RunFolder:
     def __init__(self, folder, config, data_fingerprint, overwrite=False):
         self.folder = Path(folder)
         self.data_fingerprint = data_fingerprint
+        self._check_encoder(config.encoder)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = _lock(self.folder)
@@ -73,11 +75,22 @@ class RunFolder:
             )
         return checkpoint
 
+    def _check_encoder(self, encoder):
+        """Refuses to overwrite the encoder that a run starts from."""
+        written = {self.folder, self.folder / "adapter"}
+        written.add(self.folder / "encoder")
+        if Path(encoder).resolve() in {path.resolve() for path in written}:
+            raise config_lib.ConfigError(
+                f"--model_dir={self.folder} holds the encoder that the run "
+                f"starts from, {encoder}, and would overwrite it. Give another "
+                "folder."
+            )
+
     def _remove_earlier_run(self):
         """Removes what an earlier run left, so that two never mix."""
         for name in ("result.json", "error.txt"):
             (self.folder / name).unlink(missing_ok=True)
-        for name in ("adapter", "checkpoints"):
+        for name in ("adapter", "encoder", "checkpoints"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def _restore_log(self):
@@ -95,8 +108,9 @@ class RunFolder:
         self._events = tf.summary.create_file_writer(
             str(self.folder / "tensorboard")
         )
-        for line in lines:
-            self._write_events(json.loads(line))
+        self.restored = [json.loads(line) for line in lines]
+        for record in self.restored:
+            self._write_events(record)
 
     @property
     def adapter_folder(self):

@@ -141,22 +141,40 @@ class Trainer:
 
         return self.strategy.run(step, args=(features,))
 
+    def plan(self, examples, epoch):
+        """Returns the batches of one epoch, see `pipeline.plan_training`."""
+        return pipeline.plan_training(
+            examples.lengths,
+            self.config.train.batch_size,
+            self.config.seed,
+            epoch,
+            self.config.data.batching,
+            self.config.data.max_length,
+        )
+
     def prepare_training(self, total_steps):
         """Creates the optimiser and the train step."""
         with self.strategy.scope():
-            self.optimizer = make_optimizer(
+            optimizer = make_optimizer(
                 self.config.train, total_steps, self.variables
             )
+        self.use_optimizer(optimizer)
+
+    def use_optimizer(self, optimizer):
+        """Trains with an optimiser, which may know other variables too."""
+        self.optimizer = optimizer
         # A step is traced with its optimiser.
         self._train_step = None
 
     def train_steps(self, examples, batches):
-        """Yields loss and gradient norms of each step over `batches`."""
+        """Returns an iterator of each step's loss and gradient norms.
+
+        The graph is built here, the steps run as they are asked for.
+        """
         batches = self._distribute(examples, batches)
         if self._train_step is None:
             self._train_step = _one_trace(self._train_on_replicas, batches)
-        for features in batches:
-            yield self._train_step(features)
+        return map(self._train_step, batches)
 
     def _train_on_replicas(self, features):
         losses, norms = self.strategy.run(self._replica_step, args=(features,))
@@ -207,8 +225,10 @@ class Trainer:
 
 
 def _one_trace(function, batches):
-    """Returns a `tf.function` that is traced once, for batches of any size."""
-    return tf.function(function, input_signature=[batches.element_spec])
+    """Returns a `tf.function`, traced here, once, for batches of any size."""
+    step = tf.function(function, input_signature=[batches.element_spec])
+    step.get_concrete_function()
+    return step
 
 
 def _map_in_order(function, items, at_once):

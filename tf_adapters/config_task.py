@@ -1,0 +1,67 @@
+"""Which task a configuration is of: one, one of a file, or several."""
+
+import dataclasses
+
+from tf_adapters.settings import ConfigError
+from tf_adapters.settings import merge
+from tf_adapters.tasks.task_file import load_task_file
+
+
+def with_task_of_file(layer, earlier):
+    """Returns a layer in which task and task file belong together.
+
+    Whichever of the two a layer names, it replaces both of earlier layers.
+    """
+    data = layer.get("data")
+    file = data.get("task_file") if isinstance(data, dict) else None
+    if file is not None:
+        name = load_task_file(file, check_files=False).name
+        if layer.get("task", name) != name:
+            raise ConfigError(
+                f"`data.task_file` {file} defines task `{name}`, but `task` is "
+                f"`{layer['task']}`. Give one of the two."
+            )
+        return {**layer, "task": name}
+    if "task" in layer and layer["task"] != earlier.get("task"):
+        return merge({"data": {"task_file": None}}, layer)
+    return layer
+
+
+def with_name_of_tasks(merged):
+    """Names a run of several tasks, where there are several, after them all."""
+    method = merged["method"]
+    tasks = method.get("tasks") or []
+    if method["name"] != "multitask":
+        if tasks:
+            raise ConfigError(
+                "Only method `multitask` trains several tasks together. "
+                f"Received: the tasks {tasks} with method "
+                f"`{method['name']}`. Give --task, or --method=multitask."
+            )
+        return merged
+    is_list = isinstance(tasks, list | tuple)
+    if not is_list or len(set(tasks)) < max(2, len(tasks)):
+        raise ConfigError(
+            "Method `multitask` trains two tasks or more together, each named "
+            f"once: --tasks=a,b. Received: {tasks}"
+        )
+    name = "+".join(map(str, tasks))
+    if merged.get("task", name) != name:
+        raise ConfigError(
+            f"Both one task, `{merged['task']}`, and several, `{name}`, are "
+            "named. Give --task or --tasks."
+        )
+    return {**merged, "task": name}
+
+
+def by_task(config):
+    """Returns a dict from each task of a run to its own configuration."""
+    method = config.method
+    if isinstance(method, dict):  # Not yet built.
+        tasks = method.get("tasks")
+    else:
+        tasks = getattr(method, "tasks", ())
+    return {
+        name: dataclasses.replace(config, task=name)
+        for name in tasks or (config.task,)
+    }

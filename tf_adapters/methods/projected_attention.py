@@ -1,0 +1,106 @@
+"""Projected attention layers: Stickland and Murray 2019, arXiv:1902.02671."""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from tf_adapters.layers import activations
+from tf_adapters.layers.projected_attention import Projections
+from tf_adapters.layers.projected_attention import SmallAttention
+from tf_adapters.methods import bottlenecks
+
+
+@dataclasses.dataclass(frozen=True)
+class ProjectedAttention:
+    """A small self-attention beside each block, before its last norm.
+
+    Each block computes `norm(x + residual + f(W_up MHA(W_down h)))` with `h`
+    its own input; all blocks share `W_down` and `W_up`. Trains
+    `2dm + d + m + L (3 m^2 + 2 m)` weights in `L` blocks. The encoder is
+    frozen; `MultiTask` trains it too, as the paper does.
+
+    Attributes:
+        units: Small width `m`; 204 in the paper and in its code.
+        num_heads: Attention heads; 12 in the paper, 6 in its code.
+        activation: `f`: none (`"linear"`, default) in the paper's formula,
+            `"gelu"` in its code (Bert-n-Pals, modeling.py).
+        attention_dropout: Dropout rate of the attention weights; 0.1, BERT's.
+        init_stddev: Of the normal that all kernels start from; 0.02, BERT's.
+        leave_out: Indices of blocks without it.
+    """
+
+    units: int = 204
+    num_heads: int = 12
+    activation: str = "linear"
+    attention_dropout: float = 0.1
+    init_stddev: float = 0.02
+    leave_out: tuple[int, ...] = ()
+
+    def make_slots(self, num_blocks, width, ffn_width):
+        """Returns one dict of slot layers for each block."""
+        projections = Projections(
+            self.units, self.init_stddev, name="shared_projections"
+        )
+        return [
+            {
+                "after_ffn": ProjectedAttentionSlot(
+                    projections,
+                    SmallAttention(
+                        self.units,
+                        self.num_heads,
+                        self.attention_dropout,
+                        self.init_stddev,
+                        name=f"block_{i}_attention",
+                    ),
+                    self.activation,
+                    name=f"block_{i}_after_ffn",
+                )
+            }
+            if kept
+            else {}
+            for i, kept in enumerate(bottlenecks.kept_blocks(self, num_blocks))
+        ]
+
+    def trainable_encoder_variables(self, encoder):
+        """Returns nothing: the encoder is frozen, norms included."""
+        return []
+
+
+class ProjectedAttentionSlot(keras.layers.Layer):
+    """Slot `x + f(up(attention(down(block_input))))`.
+
+    Args:
+        projections: `Projections`, possibly shared with other blocks.
+        attention: `SmallAttention`.
+        activation: Name of `f`.
+
+    Call arguments:
+        x: `(batch, positions, width)` output of the feed-forward network.
+        context: `Context` with `block_input`, `padding_mask` and `seeds`.
+
+    Returns:
+        The sum, of the shape of `x`, and no probes.
+    """
+
+    def __init__(self, projections, attention, activation, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.projections = projections
+        self.attention = attention
+        self._activation = activations.get(activation)
+
+    def build(self, x_shape):
+        for layer in (self.projections, self.attention):
+            if not layer.built:
+                layer.build(x_shape)
+
+    def call(self, x, context=None, training=None):
+        tokens = self.projections.down(context.block_input)
+        # The last block may compute its first positions only.
+        mixed = self.attention(
+            tokens[:, : ops.shape(x)[1]],
+            tokens,
+            context.padding_mask,
+            seeds=context.seeds,
+        )
+        return x + self.projections.up(mixed, self._activation), {}

@@ -1,0 +1,178 @@
+"""A run of several tasks: `train.py --method=multitask --tasks=a,b`."""
+
+import dataclasses
+from pathlib import Path
+import time
+
+from tf_adapters import config_task
+from tf_adapters.data.mixture import Mixture
+from tf_adapters.joint_model import JointModel
+from tf_adapters.model import count_weights
+from tf_adapters.model import trained_table
+from tf_adapters.training import experiment as experiment_lib
+from tf_adapters.training.joint import JointTrainer
+from tf_adapters.training.joint import of_task
+from tf_adapters.training.recovery import Recovery
+from tf_adapters.training.runs import RunFolder
+
+
+def train(config, tasks, rows, model_dir, test=True, overwrite=False):
+    """Trains, writes the run folders, and returns the result of the whole.
+
+    Args:
+        config: `Config` with a method that has `tasks`.
+        tasks: Dict from name to `Task`.
+        rows: Dict from name to the task's rows by split.
+        model_dir: Folder of the run. Each task gets a run folder in it, named
+            after the task, that reads like that of a run of its own; a trained
+            encoder is written once, to `encoder`.
+        test: Whether to evaluate on labelled test splits too.
+        overwrite: See `experiment.train`.
+
+    Raises:
+        Stopped: If the process was told to stop.
+    """
+    started = time.perf_counter()
+    experiments = _make_experiments(config, tasks)
+    model = JointModel({name: e.model for name, e in experiments.items()})
+    fingerprints = {
+        name: experiment_lib.fingerprints(rows[name]) for name in tasks
+    }
+    folders = _Folders(model_dir, config, model, fingerprints, overwrite)
+    examples = {
+        f"{name} {split}": experiment.examples(rows[name][split])
+        for name, experiment in experiments.items()
+        for split in rows[name]
+    }
+    experiment_lib.print_sizes(examples)
+    train_set, validation_set = (
+        Mixture({name: examples[f"{name} {split}"] for name in tasks})
+        for split in ("train", "validation")
+    )
+    trainers = {name: e.trainer for name, e in experiments.items()}
+    recovery = Recovery(folders.whole, config.train.checkpoint_seconds)
+    with recovery.listening():
+        outcome = JointTrainer(model, trainers, config).fit(
+            train_set, validation_set, folders.log, folders.save_best, recovery
+        )
+    results = {
+        name: {
+            **experiment_lib.facts(own, experiments[name].model),
+            "trained_weights": count_weights(
+                model.own_variables(name).values()
+            ),
+            "trained_with": list(tasks),
+            "validation": of_task(outcome["validation"], name),
+            "best_step": outcome["best_step"],
+            "steps": outcome["steps"],
+            "data_fingerprint": fingerprints[name],
+        }
+        for name, own in folders.configs.items()
+    }
+    for name, trainer in trainers.items() if test else ():
+        if "test" in rows[name]:
+            metrics = trainer.evaluate(examples[f"{name} test"])
+            results[name]["test"] = metrics
+    seconds = time.perf_counter() - started
+    return folders.save_results(outcome, results, seconds)
+
+
+def _make_experiments(config, tasks):
+    experiments, sibling = {}, None
+    for name, own in config_task.by_task(config).items():
+        sibling = experiment_lib.Experiment(own, tasks[name], sibling=sibling)
+        experiments[name] = sibling
+    return experiments
+
+
+class _Folders:
+    """The run folder of the whole, and in it one for each task.
+
+    Args:
+        model_dir: Path.
+        config: `Config`.
+        model: `JointModel`.
+        fingerprints: Dict from task to that of its data.
+        overwrite: See `RunFolder`.
+    """
+
+    def __init__(self, model_dir, config, model, fingerprints, overwrite):
+        self.model = model
+        self.config = config
+        self.whole = RunFolder(model_dir, config, fingerprints, overwrite)
+        self.encoder_folder = Path(model_dir).absolute() / "encoder"
+        encoder = config.encoder
+        if config.method.train_encoder:
+            encoder = str(self.encoder_folder)
+        # What trained with the others is an adapter on its encoder now.
+        self.configs = {
+            name: dataclasses.replace(
+                own, encoder=encoder, method=config.method.adapter
+            )
+            for name, own in config_task.by_task(config).items()
+        }
+        self.tasks = {
+            name: RunFolder(
+                self.whole.folder / name, own, fingerprints[name], overwrite
+            )
+            for name, own in self.configs.items()
+        }
+        for record in self.whole.restored:
+            self._log_to_tasks(record)
+        table = trained_table(model)
+        self.whole.save_text("trained_weights.txt", table)
+        print(table, flush=True)
+
+    def log(self, record):
+        """Logs to the whole; to each task its own validations."""
+        self.whole.log(record)
+        self._log_to_tasks(record)
+
+    def _log_to_tasks(self, record):
+        for name, folder in self.tasks.items():
+            if "validation" in record:
+                own = {"validation": of_task(record["validation"], name)}
+                folder.log({**record, **own})
+
+    def save_best(self, values):
+        """Writes the encoder, if it trains, and the adapter of each task."""
+        details = {"tasks": ", ".join(self.tasks)}
+        encoder = None
+        if self.config.method.train_encoder:
+            encoder = self.model.save_encoder(self.encoder_folder, details)
+        for name, folder in self.tasks.items():
+            self.model.save_adapter(
+                name,
+                folder.adapter_folder,
+                encoder,
+                {
+                    "task": name,
+                    "max_length": self.config.data.max_length,
+                    "validation": of_task(values, name),
+                },
+            )
+
+    def save_results(self, outcome, results, seconds):
+        """Writes a `result.json` for each task and for the whole.
+
+        Returns:
+            That of the whole; `tasks` in it has the metrics of each.
+        """
+        for name, result in results.items():
+            self.tasks[name].save_result(result)
+        whole = {
+            **experiment_lib.facts(self.config, self.model),
+            **outcome,
+            "training_seconds": outcome["seconds"],
+            "tasks": {
+                name: {
+                    split: result[split]
+                    for split in ("validation", "test")
+                    if split in result
+                }
+                for name, result in results.items()
+            },
+            "seconds": round(seconds, 1),
+        }
+        self.whole.save_result(whole)
+        return whole

@@ -86,6 +86,25 @@ def test_a_failing_member_is_named_and_the_rest_is_kept(tmp_path):
     assert seen == ["demo_entailment"]
 
 
+def test_members_that_train_together_are_one_run(tmp_path):
+    """MT-A: the fusion is over the adapters and on the encoder of that run."""
+    settings = {**SETTINGS, "method": {"name": "multitask"}}
+    members = {"tasks": ["demo_sentiment", "mrpc"], "settings": settings}
+    plain = _config()
+    config = dataclasses.replace(
+        plain, members=config_lib.MembersConfig(**members)
+    )
+    (run,) = fusion_members.plan(config)
+    assert run.config.method.tasks == ("demo_sentiment", "mrpc")
+    assert run.metrics == {"demo_sentiment": "accuracy", "mrpc": "f1"}
+    fused = fusion_members._with_adapters(config, [run], tmp_path)
+    assert fused.method.adapters == (
+        str(tmp_path / "multitask" / "demo_sentiment"),
+        str(tmp_path / "multitask" / "mrpc"),
+    )
+    assert fused.encoder == str(tmp_path / "multitask" / "encoder")
+
+
 def test_mistakes(tmp_path):
     with pytest.raises(config_lib.ConfigError, match="a task twice"):
         fusion_members.plan(_config(tasks=("sst2", "sst2")))
@@ -95,7 +114,9 @@ def test_mistakes(tmp_path):
         _config().members, settings={"train": {"epoch": 3}}
     )
     config = dataclasses.replace(_config(), members=wrong)
-    with pytest.raises(config_lib.ConfigError, match="`members`, task.*epoch"):
+    with pytest.raises(
+        config_lib.ConfigError, match="`members`, `demo_sent.*epoch"
+    ):
         fusion_members.plan(config)
 
 

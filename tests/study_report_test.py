@@ -238,3 +238,36 @@ def test_files_hold_all_rows(tmp_path):
     ]
     markdown = (tmp_path / "table.md").read_text()
     assert markdown == tables.markdown + "\n"
+
+
+def test_a_run_of_several_tasks_fills_the_column_of_each(tmp_path):
+    grid = [
+        {"task": ["sst2", "cola"], "method": ["houlsby"]},
+        {"method": ["multitask"]},
+    ]
+    where = {
+        "when": {"method": "multitask"},
+        "set": {"method.tasks": ["sst2", "cola"]},
+    }
+    report = {"rows": "method", "columns": "task"}
+    study, planned = studies.plan(
+        tmp_path, grid=grid, report=report, where=[where], small=None
+    )
+    values = {"sst2": {"accuracy": 0.75}, "cola": {"matthews": 0.25}}
+    results = {}
+    for run in planned:
+        result = studies.finished(validation=values.get(run.config.task, {}))
+        if run.metric == "mean":
+            own = {
+                task: {"validation": {k: v + 0.1 for k, v in metrics.items()}}
+                for task, metrics in values.items()
+            }
+            result |= {"validation": {"mean": 0.6}, "tasks": own}
+        results[run.id] = result
+    errors = dict.fromkeys(results, "")
+    tables = study_report.make("demo", study, planned, results, errors, "")
+    lines = [
+        line for line in tables.markdown.splitlines() if "| multitask" in line
+    ]
+    assert lines[0].endswith("| 85.0 | 35.0 | 60.0 |")
+    assert tables.complete and len(tables.runs) == 4

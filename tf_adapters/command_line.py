@@ -210,8 +210,9 @@ def _train_together(config, model_dir, options):
 
 def _print_results_of_tasks(result, config, model_dir):
     for name, metrics in result["tasks"].items():
-        for split, values in metrics.items():
-            print(f"{name} {split}: {_metrics(values)}")
+        for split in ("validation", "test"):
+            if split in metrics:
+                print(f"{name} {split}: {_metrics(metrics[split])}")
         print(f"{name} adapter: {model_dir / name / 'adapter'}")
     if config.method.train_encoder:
         print(f"encoder: {model_dir / 'encoder'}")

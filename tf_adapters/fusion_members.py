@@ -2,9 +2,9 @@
 
 Knowledge extraction, section 3.1 of Pfeiffer et al. 2021: where a fusion names
 no trained adapters, `members.tasks` of its configuration are trained, each in a
-process and a run folder of its own. What is finished is kept: a stopped command
-goes on from there, and the fusions of other tasks with the same settings share
-the adapters.
+process and a run folder of its own (ST-A), or together (MT-A). What is finished
+is kept: a stopped command goes on from there, and the fusions of other tasks
+with the same settings share the adapters.
 """
 
 import dataclasses
@@ -12,6 +12,8 @@ import hashlib
 from pathlib import Path
 
 from tf_adapters import config as config_lib
+from tf_adapters import config_task
+from tf_adapters import presets
 from tf_adapters import study_plan
 from tf_adapters import study_runs
 from tf_adapters.config import ConfigError
@@ -37,8 +39,9 @@ def train(config, folder, runner=None, processes=1):
     """
     runs = plan(config)
     for run in runs:
-        splits.check_there(run.config)
-    folder = Path(folder) / _digest(runs)
+        for own in config_task.by_task(run.config).values():
+            splits.check_there(own)
+    folder = Path(folder).absolute() / _digest(runs)
     runner = runner or study_runs.ProcessRunner(processes)
     study_runs.run_missing(runs, folder, runner, processes)
     for run in runs:
@@ -49,24 +52,48 @@ def train(config, folder, runner=None, processes=1):
                 f"{folder / run.id / 'log.txt'}. The same command goes on with "
                 "what is missing."
             )
-    adapters = tuple(str((folder / run.id).absolute()) for run in runs)
-    method = dataclasses.replace(config.method, adapters=adapters)
-    return dataclasses.replace(config, method=method)
+    return _with_adapters(config, runs, folder)
+
+
+def _with_adapters(config, runs, folder):
+    """Returns the configuration of the fusion over trained members."""
+    adapters, encoder = [], config.encoder
+    for run in runs:
+        several = len(run.metrics) > 1
+        adapters += (
+            [folder / run.id / task for task in run.metrics]
+            if several
+            else [folder / run.id]
+        )
+        if several and run.config.method.train_encoder:
+            encoder = str(folder / run.id / "encoder")
+    method = dataclasses.replace(
+        config.method, adapters=tuple(map(str, adapters))
+    )
+    return dataclasses.replace(config, method=method, encoder=encoder)
 
 
 def plan(config):
-    """Returns a `Run` for each of `members.tasks`, named as its task."""
+    """Returns the runs of the first stage.
+
+    One for each of `members.tasks`, named as its task; or, where the members'
+    method trains several tasks together (MT-A), one for all of them.
+    """
     tasks = config.members.tasks
     if len(set(tasks)) < len(tasks):
         raise ConfigError(
             f"`members.tasks` names a task twice: {', '.join(tasks)}."
         )
-    return [_run(config, task) for task in tasks]
+    settings = config.members.settings or {}
+    if presets.preset_name([settings]) == "multitask":
+        together = {"method": {"name": "multitask", "tasks": list(tasks)}}
+        return [_run(config, "multitask", together)]
+    return [_run(config, task, {"task": task}) for task in tasks]
 
 
-def _run(config, task):
+def _run(config, name, layer):
     data = dataclasses.asdict(config.data)
-    if task != config.task:
+    if name != config.task:
         data.update(task_file=None, eval_languages=())
     shared = {
         "encoder": config.encoder,
@@ -77,13 +104,13 @@ def _run(config, task):
     }
     try:
         member = config_lib.resolve(
-            shared, config.members.settings or {}, {"task": task}
+            shared, config.members.settings or {}, layer
         )
     except ConfigError as error:
-        raise ConfigError(f"`members`, task `{task}`: {error}") from error
-    metric = splits.declared_task(member).metrics[0]
+        raise ConfigError(f"`members`, `{name}`: {error}") from error
+    metrics = study_plan.metrics_of(member)
     member = config_lib.with_absolute_paths(member)
-    return study_plan.Run(task, {"task": task}, member, metric)
+    return study_plan.Run(name, {}, member, metrics)
 
 
 def _digest(runs):

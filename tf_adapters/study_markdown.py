@@ -13,7 +13,7 @@ def report(name, command, declared, cells, rows):
         command: Command line to show.
         declared: `Report`.
         cells: List of dicts, from `study_report.make_cells`.
-        rows: List of dicts, from `study_report.run_row`.
+        rows: List of dicts, from `study_report.run_rows`.
     """
     return "\n".join(
         [

@@ -7,6 +7,7 @@ import json
 import re
 
 from tf_adapters import config as config_lib
+from tf_adapters import config_task
 from tf_adapters import study_declaration
 from tf_adapters.config import ConfigError
 from tf_adapters.data import splits
@@ -20,13 +21,21 @@ class Run:
         id: Name of its folder: task, method, seed, and a hash of `config`.
         point: Dict from the study's keys to this run's values.
         config: `Config`.
-        metric: Name of the metric that selects and that the table shows.
+        metrics: Dict from each of the run's tasks to the name of the metric
+            that the table shows.
     """
 
     id: str
     point: dict
     config: config_lib.Config
-    metric: str
+    metrics: dict
+
+    @property
+    def metric(self):
+        """Name of the metric that selects the run's best weights."""
+        if len(self.metrics) > 1:
+            return "mean"
+        return next(iter(self.metrics.values()))
 
 
 def load(path, small=False, flags=None):
@@ -104,24 +113,32 @@ def _make_run(study, point):
     settings = {**settings, **study.overrides, **point}
     try:
         config = config_lib.resolve(study_declaration.nest(settings))
-        metric = _metric(study.report.metric, config)
+        metrics = metrics_of(config, study.report.metric)
     except ValueError as error:
         raise ConfigError(f"Run {point}: {error}") from error
     # The run saves these paths, and is found again by them.
     absolute = config_lib.with_absolute_paths(config)
-    return Run(_run_id(config), point, absolute, metric)
+    return Run(_run_id(config), point, absolute, metrics)
 
 
-def _metric(name, config):
-    task = splits.declared_task(config)
-    if name is None:
-        return task.metrics[0]
-    if name not in task.metrics:
-        raise ConfigError(
-            f"`report.metric` must be one of task `{task.name}`: "
-            f"{', '.join(task.metrics)}. Received: {name}"
-        )
-    return name
+def metrics_of(config, name=None):
+    """Returns a dict from each task of a run to the metric that is shown.
+
+    Args:
+        config: `Config`.
+        name: Name of a metric that each of them has; `None` (default) for the
+            first one of each.
+    """
+    metrics = {}
+    for key, own in config_task.by_task(config).items():
+        task = splits.declared_task(own)
+        if name is not None and name not in task.metrics:
+            raise ConfigError(
+                f"`report.metric` must be one of task `{task.name}`: "
+                f"{', '.join(task.metrics)}. Received: {name}"
+            )
+        metrics[key] = name or task.metrics[0]
+    return metrics
 
 
 def identity(settings):

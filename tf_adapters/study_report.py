@@ -45,7 +45,11 @@ def make(name, study, runs, results, errors, command):
         errors: Dict from run id to why the run failed, or "".
         command: Command line to show.
     """
-    rows = [run_row(run, results[run.id], errors[run.id]) for run in runs]
+    rows = [
+        row
+        for run in runs
+        for row in run_rows(run, results[run.id], errors[run.id])
+    ]
     cells = make_cells(rows, study.report, list(study.select_over))
     text = study_markdown.report(name, command, study.report, cells, rows)
     complete = all(row["state"] == "finished" for row in rows)
@@ -68,25 +72,40 @@ def _write_csv(path, rows):
         writer.writerows(rows)
 
 
-def run_row(run, result, error=""):
-    """Returns all that the tables need of one run as a flat dict."""
-    state = "failed" if error else "missing"
-    row = {"run": run.id, "state": state, **run.point, "metric": run.metric}
-    if result is None:
-        return {**row, "error": error}
-    row["state"] = "finished"
+def run_rows(run, result, error=""):
+    """Returns all that the tables need of one run: a flat dict for each task.
+
+    A run has one task, or, with method `multitask`, several.
+    """
+    rows = []
+    for task, metric in run.metrics.items():
+        point = (
+            {**run.point, "task": task} if len(run.metrics) > 1 else run.point
+        )
+        state = "failed" if error else "missing"
+        row = {"run": run.id, "state": state, **point, "metric": metric}
+        if result is None:
+            rows.append({**row, "error": error})
+            continue
+        own = {**result, **result.get("tasks", {}).get(task, {})}
+        rows.append({**row, **_finished_row(run, task, metric, own)})
+    return rows
+
+
+def _finished_row(run, task, metric, result):
+    row = {"state": "finished"}
     for split in _SPLITS:
-        row[split] = result.get(split, {}).get(run.metric)
+        row[split] = result.get(split, {}).get(metric)
     for key in ("trained_weights", "encoder_weights", "seconds", "best_step"):
         row[key] = result.get(key)
     row |= _provenance(result)
     for split in _SPLITS:
-        for metric, value in result.get(split, {}).items():
-            row[f"{split}/{metric}"] = value
+        for name, value in result.get(split, {}).items():
+            row[f"{split}/{name}"] = value
     for key, value in result.get("method_report", {}).items():
         row[f"method_report/{key}"] = value
     low_resource = run.config.data.low_resource
-    row["data"] = f"{run.config.task}, seed {run.config.seed}, {low_resource}"
+    row["data"] = f"{task}, seed {run.config.seed}, {low_resource}"
     fingerprint = result.get("data_fingerprint", {}).get("validation")
     row["validation_fingerprint"] = fingerprint
     return {**row, "error": ""}

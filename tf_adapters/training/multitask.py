@@ -167,7 +167,7 @@ class _Folders:
             "tasks": {
                 name: {
                     split: result[split]
-                    for split in ("validation", "test")
+                    for split in ("validation", "test", "data_fingerprint")
                     if split in result
                 }
                 for name, result in results.items()

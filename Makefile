@@ -27,13 +27,16 @@ demo: $(VENV)/.installed
 	  --input=examples/demo.txt
 	$(RUN) train.py --mode=export --model_dir=$(RUNS)/demo
 
+# A file's tests stay in one process: they share what is slow to make.
+PYTEST := $(RUN) -m pytest -n 2 --dist=loadfile
+
 # All tests, the slow ones too.
 test: $(VENV)/.installed-dev
-	$(RUN) -m pytest
+	$(PYTEST)
 
 # What to run while you work.
 test-fast: $(VENV)/.installed-dev
-	$(RUN) -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .

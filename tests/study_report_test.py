@@ -263,6 +263,9 @@ def test_a_run_of_several_tasks_fills_the_column_of_each(tmp_path):
                 for task, metrics in values.items()
             }
             result |= {"validation": {"mean": 0.6}, "tasks": own}
+            result["data_fingerprint"] = {
+                task: {"validation": "f00"} for task in own
+            }
         results[run.id] = result
     errors = dict.fromkeys(results, "")
     tables = study_report.make("demo", study, planned, results, errors, "")

@@ -210,9 +210,8 @@ def _train_together(config, model_dir, options):
 
 def _print_results_of_tasks(result, config, model_dir):
     for name, metrics in result["tasks"].items():
-        for split in ("validation", "test"):
-            if split in metrics:
-                print(f"{name} {split}: {_metrics(metrics[split])}")
+        for split, values in metrics.items():
+            print(f"{name} {split}: {_metrics(values)}")
         print(f"{name} adapter: {model_dir / name / 'adapter'}")
     if config.method.train_encoder:
         print(f"encoder: {model_dir / 'encoder'}")

@@ -87,7 +87,14 @@ def run_rows(run, result, error=""):
         if result is None:
             rows.append({**row, "error": error})
             continue
-        own = {**result, **result.get("tasks", {}).get(task, {})}
+        own = result
+        if len(run.metrics) > 1:
+            fingerprint = result["data_fingerprint"][task]
+            own = {
+                **result,
+                **result["tasks"][task],
+                "data_fingerprint": fingerprint,
+            }
         rows.append({**row, **_finished_row(run, task, metric, own)})
     return rows
 

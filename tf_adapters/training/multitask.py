@@ -164,10 +164,14 @@ class _Folders:
             **experiment_lib.facts(self.config, self.model),
             **outcome,
             "training_seconds": outcome["seconds"],
+            "data_fingerprint": {
+                name: result["data_fingerprint"]
+                for name, result in results.items()
+            },
             "tasks": {
                 name: {
                     split: result[split]
-                    for split in ("validation", "test", "data_fingerprint")
+                    for split in ("validation", "test")
                     if split in result
                 }
                 for name, result in results.items()

@@ -60,7 +60,7 @@ def peer_flags(config):
         "seed": config.seed,
     }
     flags = [f"--{name}={value}" for name, value in flags.items()]
-    norms = method["train_layer_norms"]
+    norms = method.get("train_layer_norms", False)
     return flags + ["--group_by_length"] + ["--train_layer_norms"] * norms
 
 

@@ -204,7 +204,8 @@ def test_twenty_kills_at_random_moments(tmp_path):
         status = process.wait()
         if status == 0:
             break
-        assert status == (75 if kind == signal.SIGTERM else -signal.SIGKILL)
+        # After its last step a run has nothing to save, and just ends.
+        assert status == -kind or (kind, status) == (signal.SIGTERM, 75)
     assert number >= 5
     subprocess.run(_command(folder), check=True)
     _are_equal(folder, tmp_path / "whole")

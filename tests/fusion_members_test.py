@@ -9,6 +9,7 @@ from tests.fixtures import huggingface_folders
 from tests.fixtures import studies
 from tf_adapters import config as config_lib
 from tf_adapters import fusion_members
+from tf_adapters import study_runs
 from tf_adapters.analysis import fusion_pruning
 from tf_adapters.data import splits
 from tf_adapters.training import experiment
@@ -74,6 +75,35 @@ def test_another_target_shares_them_and_other_settings_do_not(tmp_path):
     assert not set(third.method.adapters) & set(first.method.adapters)
 
 
+def test_a_finished_run_of_the_same_settings_is_a_member(tmp_path):
+    """Such as a study's single-task run; one of other settings is none."""
+    own, other = fusion_members.plan(_config())
+    different = dataclasses.replace(other.config, seed=4)
+    studies.finish(own.config, tmp_path / "sentiment")
+    studies.finish(different, tmp_path / "entailment")
+    config, seen = _train(_config(), tmp_path / "members")
+    assert seen == ["demo_entailment"]
+    assert config.method.adapters[0] == str(tmp_path / "sentiment")
+
+
+def test_it_waits_for_what_another_process_trains(tmp_path, monkeypatch):
+    """The fusions of two tasks that start together share their members."""
+    monkeypatch.setattr(fusion_members, "_SECONDS_TO_WAIT", 0)
+    runs = fusion_members.plan(_config())
+    path = tmp_path / fusion_members._digest(runs) / runs[0].id
+    path.mkdir(parents=True)
+    with (path / "log.txt").open("a") as log:
+        assert study_runs._lock(log)
+
+        def let_go(_):
+            studies.finish(runs[0].config, path)
+            log.close()
+
+        monkeypatch.setattr(fusion_members.time, "sleep", let_go)
+        _, seen = _train(_config(), tmp_path)
+    assert seen == ["demo_entailment"]
+
+
 def test_a_failing_member_is_named_and_the_rest_is_kept(tmp_path):
     def score(config):
         if config.task == "demo_entailment":
@@ -97,12 +127,12 @@ def test_members_that_train_together_are_one_run(tmp_path):
     (run,) = fusion_members.plan(config)
     assert run.config.method.tasks == ("demo_sentiment", "mrpc")
     assert run.metrics == {"demo_sentiment": "accuracy", "mrpc": "f1"}
-    fused = fusion_members._with_adapters(config, [run], tmp_path)
+    fused = fusion_members._with_adapters(config, [run], [tmp_path])
     assert fused.method.adapters == (
-        str(tmp_path / "multitask" / "demo_sentiment"),
-        str(tmp_path / "multitask" / "mrpc"),
+        str(tmp_path / "demo_sentiment"),
+        str(tmp_path / "mrpc"),
     )
-    assert fused.encoder == str(tmp_path / "multitask" / "encoder")
+    assert fused.encoder == str(tmp_path / "encoder")
 
 
 def test_mistakes(tmp_path):

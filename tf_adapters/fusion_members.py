@@ -3,13 +3,15 @@
 Knowledge extraction, section 3.1 of Pfeiffer et al. 2021: where a fusion names
 no trained adapters, `members.tasks` of its configuration are trained, each in a
 process and a run folder of its own (ST-A), or together (MT-A). What is finished
-is kept: a stopped command goes on from there, and the fusions of other tasks
-with the same settings share the adapters.
+is kept: a stopped command goes on from there, the fusions of other tasks with
+the same settings share the adapters, and a finished run of the same settings
+beside the fusion's own is taken as it is.
 """
 
 import dataclasses
 import hashlib
 from pathlib import Path
+import time
 
 from tf_adapters import config as config_lib
 from tf_adapters import config_task
@@ -18,6 +20,8 @@ from tf_adapters import study_plan
 from tf_adapters import study_runs
 from tf_adapters.config import ConfigError
 from tf_adapters.data import splits
+
+_SECONDS_TO_WAIT = 10
 
 
 def train(config, folder, runner=None, processes=1):
@@ -41,9 +45,31 @@ def train(config, folder, runner=None, processes=1):
     for run in runs:
         for own in config_task.by_task(run.config).values():
             splits.check_there(own)
-    folder = Path(folder).absolute() / _digest(runs)
+    folder = Path(folder).absolute()
     runner = runner or study_runs.ProcessRunner(processes)
-    study_runs.run_missing(runs, folder, runner, processes)
+    found = {run.id: _find_trained(run, folder.parent) for run in runs}
+    missing = [run for run in runs if found[run.id] is None]
+    if missing:
+        folder = folder / _digest(runs)
+        _train_missing(missing, folder, runner, processes)
+    folders = [found[run.id] or folder / run.id for run in runs]
+    return _with_adapters(config, runs, folders)
+
+
+def _find_trained(run, folder):
+    """Returns the folder in `folder` of a finished run of these settings."""
+    for path in sorted(folder.glob("*/result.json")):
+        if study_runs.is_of(run, path.parent):
+            return path.parent
+    return None
+
+
+def _train_missing(runs, folder, runner, processes):
+    outcomes = study_runs.run_missing(runs, folder, runner, processes)
+    while any(o.error == study_runs.ELSEWHERE for o in outcomes):
+        # The fusion of another task trains it: both need it.
+        time.sleep(_SECONDS_TO_WAIT)
+        outcomes = study_runs.run_missing(runs, folder, runner, processes)
     for run in runs:
         if study_runs.read_result(run, folder) is None:
             raise ConfigError(
@@ -52,21 +78,18 @@ def train(config, folder, runner=None, processes=1):
                 f"{folder / run.id / 'log.txt'}. The same command goes on with "
                 "what is missing."
             )
-    return _with_adapters(config, runs, folder)
 
 
-def _with_adapters(config, runs, folder):
+def _with_adapters(config, runs, folders):
     """Returns the configuration of the fusion over trained members."""
     adapters, encoder = [], config.encoder
-    for run in runs:
+    for run, folder in zip(runs, folders, strict=True):
         several = len(run.metrics) > 1
-        adapters += (
-            [folder / run.id / task for task in run.metrics]
-            if several
-            else [folder / run.id]
-        )
+        adapters += [folder / task for task in run.metrics if several] or [
+            folder
+        ]
         if several and run.config.method.train_encoder:
-            encoder = str(folder / run.id / "encoder")
+            encoder = str(folder / "encoder")
     method = dataclasses.replace(
         config.method, adapters=tuple(map(str, adapters))
     )

@@ -24,6 +24,8 @@ from tf_adapters import settings
 from tf_adapters.config import ConfigError
 from tf_adapters.suggestions import did_you_mean
 
+# Settings of other runs: one value here.
+_LEAVES = ("members.settings",)
 STUDIES = Path(__file__).parents[1] / "official_configs" / "studies"
 
 
@@ -168,7 +170,7 @@ def _flatten(nested, prefix=""):
     flat = {}
     for key, value in nested.items():
         inner = {f"{prefix}{key}": value}
-        if isinstance(value, dict):
+        if isinstance(value, dict) and f"{prefix}{key}" not in _LEAVES:
             inner = _flatten(value, f"{prefix}{key}.")
         for dotted, leaf in inner.items():
             dotted = "method" if dotted == "method.name" else dotted

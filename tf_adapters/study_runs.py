@@ -19,7 +19,7 @@ from tf_adapters import study_plan
 from tf_adapters.training import runs as runs_lib
 
 TRAIN = Path(__file__).parents[1] / "train.py"
-_ELSEWHERE = "another process is working on it"
+ELSEWHERE = "another process is working on it"
 
 
 def read_result(run, folder):
@@ -28,10 +28,10 @@ def read_result(run, folder):
     A folder whose saved configuration is another one does not count.
     """
     path = Path(folder) / run.id
-    return runs_lib.read_result(path) if _is_of(run, path) else None
+    return runs_lib.read_result(path) if is_of(run, path) else None
 
 
-def _is_of(run, path):
+def is_of(run, path):
     """Returns whether a folder was written for this run, as it is now."""
     if not (path / "config.yaml").exists():
         return False
@@ -177,10 +177,10 @@ def _run_one(run, folder, runner):
     # it is held even if the study was killed and its run lives on.
     with (path / "log.txt").open("a", encoding="utf-8") as log:
         if not _lock(log):
-            return Outcome(run, None, _ELSEWHERE, 0.0)
+            return Outcome(run, None, ELSEWHERE, 0.0)
         status = 0
         if read_result(run, folder) is None:
-            if not _is_of(run, path):
+            if not is_of(run, path):
                 _clear(path)
             log.truncate(0)
             (path / "error.txt").unlink(missing_ok=True)
@@ -235,7 +235,7 @@ class _Progress:
         number = self.total - self.missing + self.done
         words = f"[{number} of {self.total}] {outcome.run.id}: "
         if outcome.error:
-            failed = "" if outcome.error == _ELSEWHERE else "FAILED, "
+            failed = "" if outcome.error == ELSEWHERE else "FAILED, "
             words += f"{failed}{outcome.error}"
         else:
             metric = outcome.run.metric

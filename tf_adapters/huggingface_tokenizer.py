@@ -99,7 +99,7 @@ class HuggingFaceTokenizer:
     """transformers' tokenizer with the members that packing reads.
 
     Attributes:
-        start_token_id, end_token_id, pad_token_id: Integers.
+        start_token_id, end_token_id, pad_token_id, unk_token_id: Integers.
         separator_ids: List of what stands between two texts.
         second_segment: Segment number of the second text, 0 or 1.
         takes_segments: Whether the encoder takes segment ids.
@@ -125,9 +125,20 @@ class HuggingFaceTokenizer:
         self.second_segment = max(pair["token_type_ids"])
         self.takes_segments = self.second_segment > 0
         self.pad_token_id = self._tokenizer.pad_token_id
+        self.unk_token_id = self._tokenizer.unk_token_id
 
     def __call__(self, texts):
         """Returns a list of lists of token ids, without special tokens."""
+        return self._encode(texts)["input_ids"]
+
+    def with_offsets(self, texts):
+        """Returns a pair for each text: token ids, and their characters."""
+        encoded = self._encode(texts, return_offsets_mapping=True)
+        return list(
+            zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
+        )
+
+    def _encode(self, texts, **options):
         return self._tokenizer(
             list(texts),
             add_special_tokens=False,
@@ -135,7 +146,8 @@ class HuggingFaceTokenizer:
             truncation=False,
             padding=False,
             verbose=False,
-        )["input_ids"]
+            **options,
+        )
 
     def in_graph(self):
         """Returns a KerasHub tokenizer with the same ids, for export.

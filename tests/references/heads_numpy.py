@@ -25,3 +25,10 @@ def tagging(vectors, kernel, bias, targets):
         for vector, target in zip(vectors, targets, strict=True)
         if target >= 0
     )
+
+
+def span(vectors, kernel, bias, first, last):
+    """vectors: (tokens, width), without padding. Mean of both ends' losses."""
+    logits = vectors @ kernel + bias
+    of_first = -log_softmax(logits[:, 0])[first]
+    return (of_first - log_softmax(logits[:, 1])[last]) / 2

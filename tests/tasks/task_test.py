@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from tf_adapters import metrics
+from tf_adapters import span_metrics
 from tf_adapters.tasks.task import HEAD_METRICS
 from tf_adapters.tasks.task import Task
 
@@ -34,6 +35,7 @@ def test_every_metric_suits_a_head():
         "regression": set(metrics.REGRESSION_METRICS),
         "choice": {"accuracy"},
         "tagging": set(metrics.TAGGING_METRICS),
+        "span": set(span_metrics.SPAN_METRICS),
     }
 
 

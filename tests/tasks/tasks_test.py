@@ -12,6 +12,7 @@ from tf_adapters.tasks.commonsense import COMMONSENSE
 from tf_adapters.tasks.glue import GLUE
 from tf_adapters.tasks.houlsby_extra import HOULSBY_EXTRA
 from tf_adapters.tasks.inference import INFERENCE
+from tf_adapters.tasks.squad import SQUAD
 from tf_adapters.tasks.tae import TAE
 from tf_adapters.tasks.xtreme import XTREME
 
@@ -24,6 +25,7 @@ FROM_TFDS = sorted(
 
 def test_names_are_unique_and_every_group_is_there():
     groups = (
+        (SQUAD,),
         BUILTIN,
         GLUE,
         TAE,
@@ -117,6 +119,8 @@ def test_definition_agrees_with_tensorflow_datasets(name, tmp_path):
     assert fields <= set(features)
     if task.head == "regression":
         assert features[task.label_field].dtype == "float32"
+    elif task.head == "span":
+        assert {"text", "answer_start"} == set(features["answers"].feature)
     elif task.head == "choice":
         assert "int" in features[task.label_field].dtype.name
     else:

@@ -11,6 +11,7 @@ import logging
 from pathlib import Path
 
 from tf_adapters.data import conll
+from tf_adapters.data import squad
 
 _LOGGER = logging.getLogger(__name__)
 _MAX_REPORTED = 10
@@ -29,19 +30,21 @@ class Table:
         rows: Pairs of line number and dict of fields.
         columns: Names in the header line; None where there is none.
         problems: Pairs of line number and what is wrong there.
+        unit: What the numbers count, if not lines.
     """
 
     origin: str
     rows: list[tuple[int, dict]]
     columns: tuple[str, ...] | None = None
     problems: list[tuple[int, str]] = dataclasses.field(default_factory=list)
+    unit: str = "line"
 
     def raise_problems(self):
         """Raises one `DataError` that lists the problems, if there are any."""
         if not self.problems:
             return
         shown = sorted(self.problems)[:_MAX_REPORTED]
-        lines = [f"  line {line}: {what}" for line, what in shown]
+        lines = [f"  {self.unit} {line}: {what}" for line, what in shown]
         if len(self.problems) > len(shown):
             lines.append(f"  and {len(self.problems) - len(shown)} more")
         raise DataError(
@@ -66,7 +69,8 @@ def read_file(path, text_field=None):
         path: A file that ends in `.jsonl` (an object a line), `.csv` (quoted
             as usual, with a header line), `.tsv` (no quoting, with a header
             line), `.conllu` or `.conll` (a word a line; the fields are
-            `tokens` and `tags`) or `.txt` (a text a line).
+            `tokens` and `tags`), `.json` (SQuAD's own format) or `.txt` (a
+            text a line).
         text_field: Name that a `.txt` file's lines get as a field; None where
             the format cannot be read.
 
@@ -88,10 +92,12 @@ def read_file(path, text_field=None):
         table = _parse_words(conll.parse_conllu, lines)
     elif path.suffix == ".conll":
         table = _parse_words(conll.parse_columns, lines)
+    elif path.suffix == ".json":
+        table = _parse_squad(lines, path)
     elif path.suffix == ".txt" and text_field:
         table = Table("", [(n, {text_field: line}) for n, line in lines])
     else:
-        formats = ".jsonl, .csv, .tsv, .conllu, .conll"
+        formats = ".jsonl, .csv, .tsv, .conllu, .conll, .json"
         formats += ", .txt" if text_field else ""
         raise DataError(
             f"Cannot tell the format of {path}. Expected a name that ends in "
@@ -151,6 +157,14 @@ def _read_lines(path):
     while lines and not lines[-1][1]:
         lines.pop()
     return lines, problems
+
+
+def _parse_squad(lines, path):
+    try:
+        rows = squad.parse_squad("\n".join(line for _, line in lines))
+    except ValueError as error:
+        raise DataError(f"{path} is {error}.") from error
+    return Table("", rows, unit="question")
 
 
 def _parse_words(parse, lines):

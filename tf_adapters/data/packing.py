@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from tf_adapters.data import offsets
 from tf_adapters.data.frame import frame_of
 
 _ROWS_AT_ONCE = 1024
@@ -69,6 +70,10 @@ class TextPacker:
         limit = min(self.max_length, sequence_length or self.max_length)
         rows, first_lengths = self._pack(texts_a, texts_b, limit, is_pair)
         return self._features(rows, first_lengths, sequence_length)
+
+    def tokenize_with_offsets(self, texts):
+        """Returns tokens and characters, see `offsets`; eagerly only."""
+        return offsets.tokenize_with_offsets(self.tokenizer, texts)
 
     def pack_tokens(self, tokens):
         """Returns features as for one text each, from ragged tokens."""

@@ -2,75 +2,18 @@
 
 import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import Examples as Examples
+from tf_adapters.data.examples import ragged as _ragged
+from tf_adapters.data.examples import to_examples as to_examples
 
 # Batches of one group are sorted by length; groups this many batches long
 # keep the padding small and the order random enough.
 _BATCHES_PER_GROUP = 50
-
-
-@dataclasses.dataclass(frozen=True)
-class Examples:
-    """Tokenised texts with their targets.
-
-    Attributes:
-        token_ids: Ragged int32 tensor `(examples, tokens)`, special tokens in,
-            or `(examples, choices, tokens)`.
-        segment_ids: The same shape, or `None` where the encoder takes none.
-        targets: Array with one entry for each example, ragged int32 tensor
-            `(examples, tokens)`, or `None`.
-        pad_id: Token id that fills batches.
-        counts: Array, the number of terms that the loss of each example sums;
-            `None` (default) for one each.
-        source: What a head needs to go back to its rows, see `Encoded`.
-    """
-
-    token_ids: tf.RaggedTensor
-    segment_ids: tf.RaggedTensor | None
-    targets: np.ndarray | tf.RaggedTensor | None
-    pad_id: int
-    counts: np.ndarray | None = None
-    source: Any = None
-
-    def __len__(self):
-        return int(self.token_ids.nrows())
-
-    @property
-    def lengths(self):
-        """Number of tokens of each example, of its longest choice."""
-        lengths = self.sequence_lengths
-        return lengths if lengths.ndim == 1 else lengths.max(axis=1)
-
-    @property
-    def sequence_lengths(self):
-        """Number of tokens, `(examples,)`, or `(examples, choices)`.
-
-        0 stands where there is no choice.
-        """
-        if self.token_ids.ragged_rank == 1:
-            return self.token_ids.row_lengths().numpy()
-        return self.token_ids.row_lengths(axis=2).to_tensor().numpy()
-
-    @property
-    def num_choices(self):
-        """Most choices of an example, or `None` where there are no choices."""
-        if self.token_ids.ragged_rank == 1:
-            return None
-        return int(tf.reduce_max(self.token_ids.row_lengths()))
-
-    def count(self, indices):
-        """Returns the number of terms in the loss of some examples.
-
-        At least 1, so that a batch without any has a mean, which is 0.
-        """
-        if self.counts is None:
-            return len(indices)
-        return max(1, int(self.counts[indices].sum()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,34 +30,6 @@ class Batch:
     indices: np.ndarray
     length: int
     size: int | None = None
-
-
-def to_examples(encoded, pad_id):
-    """Returns the `Examples` of a head's `Encoded`.
-
-    Args:
-        encoded: `data.encoded.Encoded`.
-        pad_id: Token id that fills batches.
-    """
-    segment_ids, targets = encoded.segment_ids, encoded.targets
-    return Examples(
-        _ragged(encoded.token_ids),
-        None if segment_ids is None else _ragged(segment_ids),
-        _ragged(targets) if isinstance(targets, list) else targets,
-        pad_id,
-        encoded.counts,
-        encoded.source,
-    )
-
-
-def _ragged(arrays):
-    """Returns arrays, or lists of arrays, as a ragged tensor."""
-    outer = [len(part) for part in arrays]
-    if arrays and isinstance(arrays[0], list):
-        inner = _ragged([array for part in arrays for array in part])
-        return tf.RaggedTensor.from_row_lengths(inner, outer)
-    flat = np.concatenate([*arrays, np.zeros(0, "int32")]).astype("int32")
-    return tf.RaggedTensor.from_row_lengths(flat, outer)
 
 
 def plan_training(lengths, batch_size, seed, epoch, batching, max_length):

@@ -3,6 +3,7 @@
 import math
 
 from tf_adapters.data import lists
+from tf_adapters.data import squad
 
 
 def typed_rows(table, task, labels="required"):
@@ -18,7 +19,7 @@ def typed_rows(table, task, labels="required"):
         List of dicts: a string for each of `task.text_fields`, or a list of
         strings for `task.list_field`, and `"label"`: a class id, a float for
         regression, the place of the right choice, a list with the class id of
-        each word or `IGNORED`, or None.
+        each word or `IGNORED`, a list of answers, or None.
 
     Raises:
         DataError: With the first ten problems of the file, if it has any.
@@ -29,7 +30,7 @@ def typed_rows(table, task, labels="required"):
         table.raise_problems()
     rows = []
     for line, fields in table.rows:
-        row, problems = _typed_row(fields, task, labels)
+        row, problems = _typed_row(line, fields, task, labels)
         rows.append(row)
         table.problems += [(line, problem) for problem in problems]
     table.raise_problems()
@@ -60,7 +61,7 @@ def _names(field, alias):
     return f"`{field}`" + (f" (or `{alias}`)" if alias else "")
 
 
-def _typed_row(fields, task, labels):
+def _typed_row(number, fields, task, labels):
     row, problems = {}, []
     for field in task.text_fields:
         try:
@@ -70,6 +71,8 @@ def _typed_row(fields, task, labels):
                 row[field] = _text(fields, field, task)
         except ValueError as error:
             problems.append(str(error))
+    if task.id_field:
+        row[task.id_field] = str(fields.get(task.id_field, number))
     row["label"] = None
     if labels != "ignored":
         try:
@@ -107,6 +110,8 @@ def _label(fields, task, row):
         value = fields.get(task.aliases.get(task.label_field))
     if task.head == "choice":
         return lists.parse_place(value, row.get(task.list_field))
+    if task.head == "span":
+        return squad.parse_answers(value)
     if task.head == "tagging":
         return lists.parse_tags(value, row.get(task.list_field), task.labels)
     return parse_label(value, task)

@@ -7,9 +7,9 @@ Datasets prepared. Without `data_dir` it is TensorFlow Datasets.
 
 import dataclasses
 import functools
-from pathlib import Path
 
 from tf_adapters.data import builtin
+from tf_adapters.data import folders
 from tf_adapters.data import sampling
 from tf_adapters.data import tfds_source
 from tf_adapters.data.files import DataError
@@ -20,7 +20,6 @@ from tf_adapters.data.rows import typed_rows
 from tf_adapters.suggestions import did_you_mean
 
 _BUILTIN = "builtin:"
-_SUFFIXES = (".jsonl", ".csv", ".tsv", ".conllu", ".conll")
 
 
 def load_split(task, split, data_dir=None):
@@ -116,7 +115,7 @@ def has_split(task, split, data_dir=None):
         return split in task.files
     if data_dir is None or task.source.startswith(_BUILTIN):
         return split in task.splits or split in task.unlabelled_splits
-    folder, files = _split_files(task, split, data_dir)
+    folder, files = folders.split_files(task, split, data_dir)
     if folder:
         return any(file.is_file() for file in files)
     return _is_from_tfds(task, split, data_dir)
@@ -162,7 +161,7 @@ def _find_reader(task, split, data_dir):
     if not task.source:
         raise DataError(
             f"Task `{task.name}` is not in TensorFlow Datasets. Give its files "
-            f"with --data_dir=<folder>, as {_layout(task, '<folder>')}."
+            f"with --data_dir=<folder>, as {folders.layout(task, '<folder>')}."
         )
     return tfds_source.find_reader(task, _tfds_split(task, split))
 
@@ -173,9 +172,9 @@ def _generate(task, split):
 
 
 def _find_in_folder(task, split, data_dir):
-    folder, files = _split_files(task, split, data_dir)
+    folder, files = folders.split_files(task, split, data_dir)
     for file in files:
-        if file.is_file() and folder == _local_folder(task, data_dir):
+        if file.is_file() and folder == folders.local_folder(task, data_dir):
             return functools.partial(read_file, file)
         if file.is_file():
             return functools.partial(read_glue_file, file, task)
@@ -192,62 +191,7 @@ def _find_in_folder(task, split, data_dir):
         )
     raise DataError(
         f"No data of task `{task.name}` in {data_dir}. Expected "
-        f"{_layout(task, data_dir)}."
-    )
-
-
-def _split_files(task, split, data_dir):
-    """Returns the folder that holds the task, if any, and its possible files.
-
-    A split may have the task's name for it or that of TensorFlow Datasets, and
-    `dev` for `validation`.
-    """
-    stems = [split]
-    named = {**task.splits, **task.unlabelled_splits}.get(split, split)
-    if named.isidentifier():
-        stems.append(named)
-    stems = dict.fromkeys(
-        stem.replace("validation", word)
-        for stem in stems
-        for word in ("dev", "validation")
-    )
-    folder = _local_folder(task, data_dir)
-    if folder:
-        return folder, [folder / (s + end) for s in stems for end in _SUFFIXES]
-    if task.glue and (Path(data_dir) / task.glue.folder).is_dir():
-        folder = Path(data_dir) / task.glue.folder
-        return folder, [folder / f"{stem}.tsv" for stem in stems]
-    return None, []
-
-
-def _local_folder(task, data_dir):
-    """Returns the folder of a task's own files, or None.
-
-    In a language it may go on with `_`: treebanks have names (`en_ewt`).
-    """
-    folder = Path(data_dir) / (task.folder or task.name)
-    if folder.is_dir():
-        return None if _holds_prepared(task, folder) else folder
-    if not task.language:
-        return None
-    found = sorted(p for p in folder.parent.glob(f"{folder.name}_*"))
-    if len(found) > 1:
-        raise DataError(
-            f"Several folders hold `{task.name}` in `{task.language}`: "
-            f"{', '.join(path.name for path in found)}. Give one of these "
-            f"names as a language, or a folder `{folder.name}`."
-        )
-    return found[0] if found else None
-
-
-def _holds_prepared(task, folder):
-    """Says whether a folder is what TensorFlow Datasets made, and no more.
-
-    It may have the task's name: then it holds folders only.
-    """
-    source = task.source.split("/")[0]
-    return source == folder.name and not any(
-        path.is_file() for path in folder.iterdir()
+        f"{folders.layout(task, data_dir)}."
     )
 
 
@@ -258,7 +202,7 @@ def _is_from_tfds(task, split, data_dir):
     known = split in task.splits or split in task.unlabelled_splits
     if data_dir is None:
         return known
-    folder, _ = _split_files(task, split, data_dir)
+    folder, _ = folders.split_files(task, split, data_dir)
     prepared = tfds_source.find_prepared(task, data_dir)
     return known and folder is None and prepared is not None
 
@@ -275,13 +219,3 @@ def _check_known(task, split, known):
             f"Task `{task.name}` has no split `{split}`."
             f"{did_you_mean(split, known)} Known: {', '.join(sorted(known))}."
         )
-
-
-def _layout(task, folder):
-    name = task.folder or task.name
-    layout = f"{folder}/{name}/{{train,dev,test}}.jsonl (or .csv, .tsv)"
-    if task.glue:
-        layout += f", or GLUE's own {folder}/{task.glue.folder}/train.tsv"
-    if task.source:
-        layout += f", or {folder}/{task.source} as TensorFlow Datasets makes it"
-    return layout

@@ -184,7 +184,7 @@ def _read(task, split, builder):
     # Those of a sequence of labels are one level down.
     label_feature = getattr(label_feature, "feature", label_feature)
     names = getattr(label_feature, "names", None)
-    fields = {*task.text_fields, *task.choice_fields}
+    fields = {*task.text_fields, *task.choice_fields, task.id_field}
     rows = []
     for number, example in enumerate(tfds.as_numpy(dataset), start=1):
         row = {
@@ -222,6 +222,9 @@ def _label(value, names, task):
         return int(value)
     if task.head == "tagging":
         return [names[label] for label in value]
+    if task.head == "span":
+        starts = value["answer_start"].tolist()
+        return {"text": _plain(value["text"]), "answer_start": starts}
     if names is None:
         return float(value)
     return names[value] if value >= 0 else None

@@ -6,6 +6,7 @@ where texts can be read in a graph, `text_function(model, packer, task)`.
 
 from tf_adapters import heads
 from tf_adapters.export import choice_signatures
+from tf_adapters.export import span_signatures
 from tf_adapters.export import tagging_signatures
 from tf_adapters.export import text_signatures
 
@@ -14,6 +15,7 @@ _MODULES = {
     heads.Regression: text_signatures,
     heads.Choice: choice_signatures,
     heads.Tagging: tagging_signatures,
+    heads.Span: span_signatures,
 }
 
 

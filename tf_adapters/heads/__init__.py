@@ -17,6 +17,7 @@ import dataclasses
 from tf_adapters.heads.choice import Choice
 from tf_adapters.heads.classification import Classification
 from tf_adapters.heads.regression import Regression
+from tf_adapters.heads.span import Span
 from tf_adapters.heads.tagging import Tagging
 
 HEADS = {
@@ -24,6 +25,7 @@ HEADS = {
     "regression": Regression,
     "choice": Choice,
     "tagging": Tagging,
+    "span": Span,
 }
 
 

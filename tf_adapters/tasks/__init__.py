@@ -7,6 +7,7 @@ from tf_adapters.tasks.commonsense import COMMONSENSE
 from tf_adapters.tasks.glue import GLUE
 from tf_adapters.tasks.houlsby_extra import HOULSBY_EXTRA
 from tf_adapters.tasks.inference import INFERENCE
+from tf_adapters.tasks.squad import SQUAD
 from tf_adapters.tasks.tae import TAE
 from tf_adapters.tasks.task import Task
 from tf_adapters.tasks.task_file import load_task_file
@@ -23,6 +24,7 @@ TASKS = {
         *HOULSBY_EXTRA,
         *COMMONSENSE,
         *XTREME,
+        SQUAD,
     )
 }
 

@@ -17,6 +17,7 @@ HEAD_METRICS = {
         "entity_precision",
         "entity_recall",
     ),
+    "span": ("answer_f1", "exact_match"),
 }
 # How many text fields a task may have; two texts are what an encoder takes.
 _FIELDS = {
@@ -24,6 +25,7 @@ _FIELDS = {
     "regression": ((1, 2), "one text field or two"),
     "choice": ((2, 3), "one text field or two, and last that of the choices,"),
     "tagging": ((1,), "one text field, that of the words,"),
+    "span": ((2,), "two text fields, that of the question and of the text,"),
 }
 
 
@@ -60,7 +62,8 @@ class Task:
         text_fields: Names of the fields that are read, in the order in which
             the head reads them: one or two texts for classification and
             regression; one or two texts and the list of choices for a choice;
-            the list of words for tagging.
+            the list of words for tagging; the question and the text for a
+            span.
         labels: Class names in label-id order. Empty for classification where
             the names are those of the training file, and where the head has
             no classes.
@@ -84,6 +87,8 @@ class Task:
         language: Code of the language that the task is in, if it has several.
         languages: All of them, or `None`.
         train_task: Task whose training split is this one's, or `None`.
+        id_field: Name of the field that a row is known by outside, if any.
+        file_stems: From a split to another name of its local file.
     """
 
     name: str
@@ -107,6 +112,8 @@ class Task:
     language: str = ""
     languages: Languages | None = None
     train_task: "Task | None" = None
+    id_field: str = ""
+    file_stems: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         self._check_head()
@@ -163,7 +170,7 @@ class Task:
             )
 
     def _check_labels(self):
-        if self.head in ("regression", "choice") and self.labels:
+        if self.head in ("regression", "choice", "span") and self.labels:
             raise ValueError(
                 f"Task `{self.name}` is a {self.head} and so has no classes. "
                 f"Received: labels={self.labels}"

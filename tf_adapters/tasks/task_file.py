@@ -34,6 +34,7 @@ _DEFAULT_METRICS = {
     "regression": ["spearman", "pearson"],
     "choice": ["accuracy"],
     "tagging": ["accuracy"],
+    "span": ["answer_f1", "exact_match"],
 }
 
 
@@ -88,6 +89,7 @@ def load_task_file(path, check_files=True):
         ),
         label_range=_range(path, entries.get("label_range")),
         files=files,
+        id_field="id" if head == "span" else "",
         blank=_string(path, "blank", entries["blank"])
         if "blank" in entries
         else "",

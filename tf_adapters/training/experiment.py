@@ -241,5 +241,6 @@ def predict(config, model_dir, input_file):
     rows = sources.load_file(task, input_file)
     experiment = Experiment(config, task, Path(model_dir) / "adapter")
     for row, prediction in zip(rows, experiment.predict(rows), strict=True):
-        texts = {field: row[field] for field in task.text_fields}
+        fields = (task.id_field, *task.text_fields)
+        texts = {field: row[field] for field in fields if field}
         yield {**texts, **prediction}

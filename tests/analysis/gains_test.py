@@ -1,0 +1,97 @@
+"""Differences between methods, their spread, and what is written of them."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from tests import commands
+from tests.fixtures import huggingface_folders
+from tf_adapters.analysis import gains
+
+HITS = {
+    ("cb", "pfeiffer"): {"0": [1, 0, 1, 0], "1": [1, 0, 0, 0]},
+    ("cb", "fusion"): {"0": [1, 1, 1, 0], "1": [1, 1, 1, 1]},
+    ("rte", "pfeiffer"): {"0": [1, 1]},
+    ("rte", "fusion"): {"0": [0, 1]},
+    ("sick", "pfeiffer"): {"0": [1, 1, 0]},
+}
+SIZES = {"cb": 250, "rte": 1000, "sick": 1000}
+
+
+def _table():
+    hits = {
+        key: {seed: np.array(values, float) for seed, values in seeds.items()}
+        for key, seeds in HITS.items()
+    }
+    return {
+        (gain.task, gain.method): gain
+        for gain in gains.table(hits, SIZES, "pfeiffer")
+    }
+
+
+def test_differences_are_paired_by_example_and_seed():
+    gain = _table()["cb", "fusion"]
+    assert (gain.accuracy, gain.seeds) == (0.875, 2)
+    assert gain.deviation == pytest.approx(np.std([0.75, 1.0], ddof=1))
+    # Each example's mean over the seeds: 0, 1, 0.5, 0.5.
+    assert gain.difference == 0.5
+    assert gain.standard_error == pytest.approx(
+        np.sqrt(((0.5**2 + 0.5**2) / 3) / 4)
+    )
+    baseline = _table()["cb", "pfeiffer"]
+    assert (baseline.difference, baseline.standard_error) == (0, 0)
+    assert np.isnan(_table()["sick", "pfeiffer"].deviation)
+
+
+def test_markdown_has_the_smallest_task_first():
+    lines = gains.markdown(list(_table().values()), "pfeiffer").splitlines()
+    assert lines[0] == "| method | cb (250) | rte (1,000) | sick (1,000) |"
+    assert lines[2] == "| `pfeiffer` | 37.5 ± 17.7 | 100.0 | 66.7 |"
+    assert lines[3] == (
+        "| `fusion` | 87.5 ± 17.7 (+50.0 ± 20.4) | 50.0 (-50.0 ± 50.0) |  |"
+    )
+
+
+def test_picture(tmp_path):
+    path = tmp_path / "gains.png"
+    gains.plot(list(_table().values()), "pfeiffer", path)
+    assert path.stat().st_size > 3000
+
+
+def test_mistakes(tmp_path):
+    arguments = [f"--study_dir={tmp_path}", "--baseline=pfeiffer"]
+    with pytest.raises(SystemExit, match="no runs.csv"):
+        gains.main(arguments)
+
+
+@pytest.mark.slow
+def test_of_a_real_study(tmp_path, capsys):
+    """The accuracies are those that training wrote."""
+    study = tmp_path / "tiny.yaml"
+    study.write_text(
+        f"""
+base:
+  encoder: {huggingface_folders.folder("bert")}
+  train.epochs: 1
+  data: {{max_train_examples: 40, max_length: 16}}
+grid: {{task: [demo_sentiment], method: [head_only, bitfit], seed: [0]}}
+"""
+    )
+    status = commands.run(
+        tmp_path, study=str(study), report=False, small=False
+    )
+    assert status == 0
+    folder = tmp_path / "tiny"
+    gains.main([f"--study_dir={folder}", "--baseline=head_only"])
+    assert "`bitfit`" in capsys.readouterr().out
+    with (folder / "gains.csv").open() as file:
+        found = {row["method"]: row for row in csv.DictReader(file)}
+    for path in folder.glob("*/result.json"):
+        result = json.loads(path.read_text())
+        written = result["validation"]["accuracy"]
+        accuracy = float(found[result["method"]]["accuracy"])
+        assert accuracy == pytest.approx(written, abs=1e-9)
+    with pytest.raises(SystemExit, match="Methods of the study: bitfit"):
+        gains.main([f"--study_dir={folder}", "--baseline=full"])

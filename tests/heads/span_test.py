@@ -1,0 +1,231 @@
+"""Spans: losses against NumPy, windows, and answers back in characters."""
+
+import json
+import re
+
+from keras import ops
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import tiny
+from tests.references import heads_numpy
+from tf_adapters import heads
+from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.frame import Frame
+from tf_adapters.heads import span_windows
+
+HEAD = heads.Span()
+RANDOM = np.random.default_rng(0)
+WIDTH, TOKENS = 6, 7
+LENGTHS = (7, 4, 5)
+MASK = (np.arange(TOKENS) < np.array(LENGTHS)[:, None]).astype("int32")
+TARGETS = np.array([[2, 5], [0, 0], [IGNORED, IGNORED]], "int32")
+
+
+def _layer():
+    layer = HEAD.make_layer()
+    layer.build(WIDTH)
+    tiny.randomize(layer.weights, scale=1.0)
+    return layer
+
+
+def _outputs():
+    vectors = RANDOM.normal(size=(3, TOKENS, WIDTH)).astype("float32")
+    return {"sequence_output": vectors, "padding_mask": MASK}
+
+
+def _expected(outputs, kernel, bias):
+    return [
+        heads_numpy.span(vectors[:length], kernel, bias, *ends)
+        if ends[0] >= 0
+        else 0.0
+        for vectors, length, ends in zip(
+            outputs["sequence_output"], LENGTHS, TARGETS, strict=True
+        )
+    ]
+
+
+def test_loss_sees_no_padding_and_no_answer_that_is_missing():
+    layer, outputs = _layer(), _outputs()
+    losses = HEAD.loss(TARGETS, layer(outputs))
+    weights = [w.astype("float64") for w in tiny.values(layer.weights)]
+    expected = _expected(outputs, *weights)
+    assert min(expected[:2]) > 0.3
+    np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_by_differences():
+    layer, outputs = _layer(), _outputs()
+    with tf.GradientTape() as tape:
+        loss = ops.sum(HEAD.loss(TARGETS, layer(outputs)))
+    gradient = np.asarray(tape.gradient(loss, layer.kernel.value))
+    kernel, bias = (w.astype("float64") for w in tiny.values(layer.weights))
+    for place in ((0, 0), (3, 1), (5, 0)):
+        step = np.zeros_like(kernel)
+        step[place] = 1e-5
+        above, below = (
+            sum(_expected(outputs, kernel + sign * step, bias))
+            for sign in (1, -1)
+        )
+        expected = (above - below) / 2e-5
+        assert abs(expected) > 1e-3
+        np.testing.assert_allclose(gradient[place], expected, rtol=1e-3)
+
+
+class _Packer:
+    """A token for each word, its id the word's first letter."""
+
+    frame = Frame(start=1, separators=(2,), end=2, pad=0, second_segment=1)
+
+    def __init__(self, max_length):
+        self.max_length = max_length
+
+    def tokenize_with_offsets(self, texts):
+        found = []
+        for text in texts:
+            spans = [match.span() for match in re.finditer(r"\S+", text)]
+            ids = np.array([ord(text[begin]) for begin, _ in spans], "int32")
+            found.append((ids, np.array(spans).reshape(-1, 2)))
+        return found
+
+
+FIELDS = ("question", "context")
+CONTEXT = "Ä  b 電 dd, e f\u00a0g  h (i) j k l m n o p q r s t"
+
+
+def _row(answer, context=CONTEXT, question="who is it"):
+    label = [{"text": answer, "answer_start": context.index(answer)}]
+    return {"question": question, "context": context, "label": label}
+
+
+@pytest.mark.parametrize(("room", "stride"), [(5, 2), (5, 9), (1, 1), (40, 8)])
+def test_windows_cover_the_text(room, stride):
+    for count in (0, 1, 5, 6, 23):
+        parts = list(span_windows.spans(count, room, stride))
+        assert {i for p in parts for i in range(count)[p]} == set(range(count))
+        assert all(p.stop - p.start <= room for p in parts)
+        starts = [part.start for part in parts]
+        assert all(d == min(room, stride) for d in np.diff(starts))
+        assert not parts or parts[-1].stop == count
+        # Each token counts in one window: where most is around it.
+        owners = sum(
+            np.bincount(
+                np.arange(part.start, part.stop)[
+                    span_windows._is_widest(part, parts)
+                ],
+                minlength=count,
+            )
+            for part in parts
+        )
+        assert not count or (owners == 1).all()
+
+
+def test_a_token_counts_where_most_is_around_it():
+    parts = [slice(0, 6), slice(3, 9)]
+    first, second = (span_windows._is_widest(p, parts) for p in parts)
+    # Of tokens 3, 4, 5 the first window has 2, 1, 0 after; the second 0, 1, 2
+    # before. Equal ones belong to the first.
+    assert first.tolist() == [True] * 5 + [False]
+    assert second.tolist() == [False, False, True, True, True, True]
+
+
+def test_an_answer_that_a_window_lacks_is_the_first_token():
+    head = heads.Span(stride=4)
+    encoded = head.encode([_row("e f")], FIELDS, _Packer(14))
+    # [1] who is it [2] + 8 tokens + [2]; the answer is tokens 4 and 5.
+    firsts = [w.first for w in encoded.source.windows]
+    assert firsts == [0, 4, 8, 12]
+    assert encoded.targets.tolist() == [[9, 10], [5, 6], [0, 0], [0, 0]]
+    assert encoded.token_ids[0].tolist() == [
+        *(1, *map(ord, "wii"), 2),
+        *(ord(c) for c in "Äb電defgh"),
+        2,
+    ]
+    assert encoded.segment_ids[0].tolist() == [0] * 5 + [1] * 9
+    assert encoded.counts.tolist() == [1] * 4
+
+
+def test_an_answer_that_a_window_cuts_is_the_first_token_too():
+    head = heads.Span(stride=4)
+    encoded = head.encode([_row("g  h (i)")], FIELDS, _Packer(14))
+    assert encoded.targets.tolist()[:2] == [[0, 0], [7, 9]]
+
+
+def test_an_answer_elsewhere_than_it_says_trains_nothing():
+    row = _row("e f")
+    row["label"][0]["answer_start"] += 1
+    encoded = HEAD.encode([row, _row("b")], FIELDS, _Packer(64))
+    assert encoded.targets.tolist() == [[IGNORED, IGNORED], [6, 6]]
+    assert encoded.counts.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("answer", ["Ä", "b 電", "dd,", "g  h (i)", "t"])
+@pytest.mark.parametrize("max_length", [12, 16, 128])
+def test_answers_map_back_to_their_characters(answer, max_length):
+    """By way of the targets, in whichever window they fall."""
+    head = heads.Span(stride=4)
+    encoded = head.encode([_row(answer)], FIELDS, _Packer(max_length))
+    outputs = []
+    for ids, ends in zip(encoded.token_ids, encoded.targets, strict=True):
+        output = np.zeros((len(ids) + 2, 2))
+        for end, place in enumerate(ends):
+            output[place, end] = 5.0
+        outputs.append(output)
+    (decoded,) = json.loads(json.dumps(head.decode(outputs, encoded.source)))
+    assert decoded["answer"] == answer
+    assert decoded["answer_start"] == CONTEXT.index(answer)
+    best = decoded["best"]
+    assert len({entry["answer"] for entry in best}) == len(best) <= 20
+    assert best[0]["probability"] >= best[-1]["probability"]
+
+
+def test_the_best_answer_is_that_of_a_search_through_all():
+    head = heads.Span(stride=3, max_answer_tokens=4, num_best=50)
+    encoded = head.encode([_row("b")], FIELDS, _Packer(15))
+    outputs = [RANDOM.normal(size=(len(ids), 2)) for ids in encoded.token_ids]
+    ((_, offsets),) = _Packer(0).tokenize_with_offsets([CONTEXT])
+    scores = {}
+    for window, output in zip(encoded.source.windows, outputs, strict=True):
+        for first in range(window.length):
+            for last in range(first, min(first + 4, window.length)):
+                if not window.is_widest[first]:
+                    continue
+                score = (
+                    output[window.begin + first, 0]
+                    + output[window.begin + last, 1]
+                )
+                begin = offsets[window.first + first][0]
+                end = offsets[window.first + last][1]
+                text = CONTEXT[begin:end]
+                scores[text] = max(score, scores.get(text, -np.inf))
+    expected = sorted(scores.items(), key=lambda pair: -pair[1])[:50]
+    (received,) = head.predictions(outputs, encoded.source)
+    assert [text for text, _, _ in received] == [text for text, _ in expected]
+    np.testing.assert_allclose(
+        [score for _, _, score in received], [s for _, s in expected]
+    )
+
+
+def test_a_text_without_tokens_has_an_empty_answer():
+    rows = [{"question": "who", "context": " "}, _row("b")]
+    encoded = HEAD.encode(rows, FIELDS, _Packer(64), labelled=False)
+    assert [w.row for w in encoded.source.windows] == [1]
+    assert encoded.targets is None
+    first, second = HEAD.decode([np.zeros((40, 2))], encoded.source)
+    assert first == {"answer": "", "answer_start": None, "best": []}
+    assert second["answer"]
+
+
+def test_a_long_question_leaves_room_for_the_text():
+    row = _row("b", question="w " * 80)
+    for max_length, question in ((128, 64), (21, 13)):
+        encoded = HEAD.encode([row], FIELDS, _Packer(max_length))
+        assert {w.begin for w in encoded.source.windows} == {question + 2}
+        assert max(map(len, encoded.token_ids)) <= max_length
+
+
+def test_config_round_trip_through_json():
+    head = heads.Span(stride=64)
+    config = json.loads(json.dumps(heads.to_config(head)))
+    assert heads.from_config(config) == head != HEAD

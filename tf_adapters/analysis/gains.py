@@ -1,0 +1,258 @@
+"""What the methods of a study gain over one of them, with its spread.
+
+    python -m tf_adapters.analysis.gains --study_dir=runs/adapterfusion \
+        --baseline=pfeiffer
+
+Evaluates every finished run of the study on its validation set and compares
+the accuracy with that of the baseline's run of the same task and seed, example
+by example (Pfeiffer et al. 2021, table 1, tells the two apart by their
+standard deviations over seeds). Writes `<study_dir>/gains.csv`, `.md` and
+`.png`.
+"""
+
+import argparse
+import csv
+import dataclasses
+from pathlib import Path
+import sys
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Gain:
+    """A method on a task, beside the baseline.
+
+    Attributes:
+        task: Name of the task.
+        train_examples: Number of training examples.
+        method: Name of the method.
+        accuracy: Mean over seeds, from 0 to 1.
+        deviation: Sample standard deviation over seeds, NaN for one seed.
+        difference: Mean difference to the baseline, NaN without a baseline.
+        standard_error: Of the difference, over validation examples.
+        seeds: Number of seeds.
+    """
+
+    task: str
+    train_examples: int
+    method: str
+    accuracy: float
+    deviation: float
+    difference: float
+    standard_error: float
+    seeds: int
+
+
+def table(hits, sizes, baseline):
+    """Returns a `Gain` for each task and method, in the order of `hits`.
+
+    Args:
+        hits: Dict from `(task, method)` to a dict from seed to an array, 1 for
+            each validation example that was right, 0 for each other.
+        sizes: Dict from task to its number of training examples.
+        baseline: Name of the method that the others are compared with.
+    """
+    return [
+        _gain(task, sizes[task], method, by_seed, hits.get((task, baseline)))
+        for (task, method), by_seed in hits.items()
+    ]
+
+
+def _gain(task, size, method, by_seed, base):
+    scores = [np.mean(hits) for hits in by_seed.values()]
+    deviation = np.std(scores, ddof=1) if len(scores) > 1 else np.nan
+    difference, error = _paired(by_seed, base or {})
+    return Gain(
+        task,
+        size,
+        method,
+        *map(float, (np.mean(scores), deviation, difference, error)),
+        len(scores),
+    )
+
+
+def _paired(by_seed, base):
+    """Returns the mean difference over common seeds, and its standard error.
+
+    The examples are the sample: each one's difference is a mean over seeds.
+    """
+    both = [seed for seed in by_seed if seed in base]
+    if not both:
+        return np.nan, np.nan
+    differences = np.mean(
+        [np.subtract(by_seed[seed], base[seed]) for seed in both], axis=0
+    )
+    error = np.std(differences, ddof=1) / np.sqrt(len(differences))
+    return np.mean(differences), error
+
+
+def markdown(gains, baseline):
+    """Returns a table of methods by tasks, the smallest training set first."""
+    tasks = _by_size(gains)
+    lines = [
+        "| method | "
+        + " | ".join(f"{task} ({size:,})" for task, size in tasks)
+        + " |",
+        "|---" * (len(tasks) + 1) + "|",
+    ]
+    cells = {(gain.task, gain.method): gain for gain in gains}
+    for method in dict.fromkeys(gain.method for gain in gains):
+        row = [cells.get((task, method)) for task, _ in tasks]
+        words = " | ".join(_cell(gain, baseline) for gain in row)
+        lines.append(f"| `{method}` | {words} |")
+    return "\n".join(lines)
+
+
+def _by_size(gains):
+    sizes = {gain.task: gain.train_examples for gain in gains}
+    return sorted(sizes.items(), key=lambda item: (item[1], item[0]))
+
+
+def _cell(gain, baseline):
+    if gain is None:
+        return ""
+    text = f"{100 * gain.accuracy:.1f}"
+    if gain.seeds > 1:
+        text += f" ± {100 * gain.deviation:.1f}"
+    if gain.method == baseline or np.isnan(gain.difference):
+        return text
+    error = 100 * gain.standard_error
+    return f"{text} ({100 * gain.difference:+.1f} ± {error:.1f})"
+
+
+def plot(gains, baseline, path):
+    """Draws the differences as bars, the smallest training set first.
+
+    Args:
+        gains: What `table` returns.
+        baseline: Name of the method at zero.
+        path: Image file to write.
+    """
+    import matplotlib.figure
+
+    shown = [
+        gain
+        for gain in gains
+        if gain.method != baseline and not np.isnan(gain.difference)
+    ]
+    tasks = _by_size(shown)
+    methods = list(dict.fromkeys(gain.method for gain in shown))
+    width = 0.8 / max(1, len(methods))
+    figure = matplotlib.figure.Figure(
+        figsize=(2 + 1.1 * len(tasks), 3.6), layout="constrained"
+    )
+    axes = figure.subplots()
+    names = [task for task, _ in tasks]
+    for place, method in enumerate(methods):
+        own = [gain for gain in shown if gain.method == method]
+        axes.bar(
+            [names.index(g.task) - 0.4 + (place + 0.5) * width for g in own],
+            [100 * gain.difference for gain in own],
+            width,
+            yerr=[100 * gain.standard_error for gain in own],
+            capsize=2,
+            label=method,
+        )
+    axes.axhline(0, color="black", linewidth=0.8)
+    labels = [f"{task}\n{size:,}" for task, size in tasks]
+    axes.set_xticks(range(len(tasks)), labels)
+    axes.set_xlabel("task and its training examples")
+    axes.set_ylabel(f"accuracy beside {baseline}, points")
+    axes.legend(fontsize=8)
+    figure.savefig(path, dpi=150)
+
+
+def evaluate(study_dir):
+    """Returns what `table` takes, of a study's finished runs.
+
+    Raises:
+        ValueError: If the folder holds no study, or a task has no classes.
+    """
+    hits, sizes = {}, {}
+    for row in _finished(study_dir):
+        task, right, size = _hits(_run_folder(study_dir, row))
+        sizes[task] = size
+        key = (task, row["method"])
+        hits.setdefault(key, {})[row.get("seed", "0")] = right
+        print(f"{task}, {row['method']}: {np.mean(right):.4f}", flush=True)
+    return hits, sizes
+
+
+def _finished(study_dir):
+    path = Path(study_dir) / "runs.csv"
+    if not path.exists():
+        raise ValueError(
+            f"{study_dir} is no folder of a study: it has no runs.csv. "
+            "`train.py --study=<name> --report` writes it."
+        )
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file)]
+    return [row for row in rows if row["state"] == "finished"]
+
+
+def _run_folder(study_dir, row):
+    """Returns the folder of a run, or of one of the tasks of its run."""
+    folder = Path(study_dir) / row["run"]
+    own = folder / row["task"]
+    return own if (own / "config.yaml").exists() else folder
+
+
+def _hits(folder):
+    from tf_adapters import config as config_lib
+    from tf_adapters.data import splits
+    from tf_adapters.training.experiment import Experiment
+
+    config = config_lib.load(folder / "config.yaml")
+    task = splits.get_task(config)
+    if task.head != "classification":
+        raise ValueError(
+            f"Accuracies are compared; task `{task.name}` is a {task.head}."
+        )
+    rows = splits.load_rows(config, task)
+    experiment = Experiment(config, task, folder / "adapter")
+    predicted = experiment.predict(rows["validation"])
+    right = [
+        float(prediction["label"] == task.labels[row["label"]])
+        for prediction, row in zip(predicted, rows["validation"], strict=True)
+    ]
+    return task.name, np.array(right), len(rows["train"])
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--study_dir", required=True, help="folder of a study")
+    parser.add_argument("--baseline", required=True, help="name of a method")
+    options = parser.parse_args(arguments)
+    try:
+        hits, sizes = evaluate(options.study_dir)
+        methods = {method for _, method in hits}
+        if options.baseline not in methods:
+            raise ValueError(
+                f"No finished run of `{options.baseline}`. Methods of the "
+                f"study: {', '.join(sorted(methods))}"
+            )
+    except ValueError as error:
+        sys.exit(f"Error: {error}")
+    gains = table(hits, sizes, options.baseline)
+    output = Path(options.study_dir) / "gains"
+    _write(gains, f"{output}.csv")
+    text = markdown(gains, options.baseline)
+    Path(f"{output}.md").write_text(text + "\n", encoding="utf-8")
+    plot(gains, options.baseline, f"{output}.png")
+    print(f"{text}\n{output}.csv\n{output}.md\n{output}.png")
+
+
+def _write(gains, path):
+    names = [field.name for field in dataclasses.fields(Gain)]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(dataclasses.asdict(gain) for gain in gains)
+
+
+if __name__ == "__main__":
+    main()

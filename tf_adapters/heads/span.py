@@ -1,0 +1,173 @@
+"""An answer as a span of a text."""
+
+import dataclasses
+from typing import ClassVar
+
+from keras import ops
+import numpy as np
+import scipy.special
+
+from tf_adapters import span_metrics
+from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.encoded import Encoded
+from tf_adapters.heads import span_windows
+from tf_adapters.heads.tokens import TokenHead
+
+
+@dataclasses.dataclass(frozen=True)
+class Span:
+    """The first and the last token of the answer (Devlin et al. 2019, 4.2).
+
+    A text that is too long becomes windows that overlap; a window without
+    the whole answer has the first token, `[CLS]`, as its target. Defaults are
+    those of the paper's code (google-research/bert, run_squad.py).
+
+    Attributes:
+        stride: Tokens between the beginnings of two windows, at most.
+        max_question_tokens: What of a question is beyond is cut.
+        max_answer_tokens: Longest answer.
+        num_best: Best beginnings, ends and answers that are looked at.
+        dropout_rate: Dropout before the linear layer. The code has none;
+            defaults to 0.
+    """
+
+    stride: int = 128
+    max_question_tokens: int = 64
+    max_answer_tokens: int = 30
+    num_best: int = 20
+    dropout_rate: float = 0.0
+    reads: ClassVar[str] = "sequence_output"
+
+    def make_layer(self):
+        """Returns the layer from encoder outputs to two logits a token."""
+        return TokenHead(2, self.dropout_rate, name="head")
+
+    def encode(self, rows, fields, packer, labelled=True):
+        """Returns an example for each window of each text.
+
+        Args:
+            rows: List of dicts.
+            fields: The keys of the question and of the text.
+            packer: `TextPacker`.
+            labelled: Whether rows have answers. Training takes the first; one
+                that the text does not have at its place trains nothing.
+        """
+        source = span_windows.make(self, rows, fields, packer)
+        targets = counts = None
+        if labelled:
+            answers = [
+                span_windows.answer_tokens(row["label"][0], text, offsets)
+                for row, text, offsets in zip(
+                    rows, source.texts, source.offsets, strict=True
+                )
+            ]
+            targets = np.array(
+                [w.target(answers[w.row]) for w in source.windows], "int32"
+            ).reshape(-1, 2)
+            counts = (targets[:, 0] != IGNORED).astype("int32")
+        ids = [window.token_ids for window in source.windows]
+        segments = None
+        if packer.frame.has_segments:
+            second = packer.frame.second_segment
+            segments = [
+                second * (np.arange(len(w.token_ids)) >= w.begin)
+                for w in source.windows
+            ]
+        return Encoded(ids, segments, targets, counts, source)
+
+    def loss(self, targets, outputs):
+        """Returns the mean of both ends' cross-entropies, `(batch,)`."""
+        has_target = targets[:, 0] != IGNORED
+        losses = [
+            ops.sparse_categorical_crossentropy(
+                ops.where(has_target, targets[:, end], 0),
+                outputs[..., end],
+                from_logits=True,
+            )
+            for end in (0, 1)
+        ]
+        return ops.where(has_target, (losses[0] + losses[1]) / 2, 0.0)
+
+    def predictions(self, outputs, source):
+        """Returns the best answer to each row, as `(text, begin, score)`s.
+
+        The first is the best; there are none where no window has one.
+        """
+        found = [[] for _ in source.texts]
+        for output, window in zip(outputs, source.windows, strict=True):
+            found[window.row] += self._candidates(np.asarray(output), window)
+        return [
+            self._best(candidates, text, offsets)
+            for candidates, text, offsets in zip(
+                found, source.texts, source.offsets, strict=True
+            )
+        ]
+
+    def _candidates(self, output, window):
+        """Returns the window's best spans as (score, first, last) tokens."""
+        logits = output[window.begin :][: window.length].astype("float64")
+        firsts, lasts = (
+            np.argsort(-logits[:, end], kind="stable")[: self.num_best]
+            for end in (0, 1)
+        )
+        return [
+            (
+                logits[first, 0] + logits[last, 1],
+                window.first + int(first),
+                window.first + int(last),
+            )
+            for first in firsts
+            if window.is_widest[first]
+            for last in lasts
+            if 0 <= last - first < self.max_answer_tokens
+        ]
+
+    def _best(self, candidates, text, offsets):
+        """Returns the answers with the highest scores, each text once."""
+        answers = {}
+        for score, first, last in sorted(candidates, key=lambda c: -c[0]):
+            begin, end = int(offsets[first][0]), int(offsets[last][1])
+            answers.setdefault(text[begin:end], (begin, score))
+            if len(answers) == self.num_best:
+                break
+        return [(text, *rest) for text, rest in answers.items()]
+
+    def evaluate(self, names, outputs, targets, source):
+        """Returns metrics over a whole set, see `span_metrics.compute`."""
+        predicted = [
+            answers[0][0] if answers else ""
+            for answers in self.predictions(outputs, source)
+        ]
+        gold = [[a["text"] for a in row["label"]] for row in source.rows]
+        return span_metrics.compute(names, gold, predicted)
+
+    def decode(self, outputs, source):
+        """Returns one dict for each row, for people and JSON.
+
+        `answer` and `answer_start` are the best answer and its place in the
+        text, `best` all that were looked at with their probabilities among
+        them.
+        """
+        return [
+            _decoded(answers) for answers in self.predictions(outputs, source)
+        ]
+
+
+def _decoded(answers):
+    if not answers:
+        return {"answer": "", "answer_start": None, "best": []}
+    scores = np.array([score for _, _, score in answers])
+    return {
+        "answer": answers[0][0],
+        "answer_start": answers[0][1],
+        "best": [
+            {
+                "answer": text,
+                "answer_start": begin,
+                "probability": round(float(probability), 6),
+            }
+            for (text, begin, _), probability in zip(
+                answers, scipy.special.softmax(scores), strict=True
+            )
+        ],
+    }

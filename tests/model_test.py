@@ -8,7 +8,7 @@ from tests import tiny
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.model import adapt
-from tf_adapters.model import trained_table
+from tf_adapters.trained_weights import trained_table
 
 HEAD = heads.Classification(("no", "yes"))
 

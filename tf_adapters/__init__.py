@@ -16,7 +16,7 @@ _MEMBERS = {
     "load_bank": "tf_adapters.bank",
     "load_encoder": "tf_adapters.encoders",
     "save_adapter": "tf_adapters.artifacts",
-    "trained_table": "tf_adapters.model",
+    "trained_table": "tf_adapters.trained_weights",
 }
 
 __all__ = ["__version__", *_MODULES, *_MEMBERS]

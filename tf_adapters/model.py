@@ -1,12 +1,11 @@
 """Encoder, method and head as one Keras model that knows what trains."""
 
-import math
-
 import keras
 from keras import ops
 
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters import trained_weights
 from tf_adapters.adapted_encoder import AdaptedEncoder
 from tf_adapters.encoders import Encoder
 from tf_adapters.encoders import encoder_fingerprint
@@ -164,37 +163,7 @@ class AdapterModel(keras.Model):
         Raises:
             ValueError: If a variable belongs to no group.
         """
-        declared = {id(v) for v in self._declared_encoder_variables()}
-        in_backbone = self.encoder.backbone.weights
-        in_slots = _unique(
-            variable
-            for block_slots in self.slots
-            for slot in block_slots.values()
-            for variable in slot.weights
-        )
-        in_functions = self.reparameterization.weights
-        initial = [v for v in in_functions if not v.trainable]
-        added = [v for v in [*in_slots, *in_functions] if v.trainable]
-        head = [] if self.head_layer is None else self.head_layer.weights
-        frozen = [v for v in in_backbone if id(v) not in declared]
-        groups = [
-            ("adapters", True, added),
-            ("head", True, head),
-            *_by_kind([v for v in in_backbone if id(v) in declared]),
-            # What a slot reads but did not train: the adapters of a fusion.
-            ("members", False, [v for v in in_slots if not v.trainable]),
-            ("initial weights", False, initial),
-            ("encoder", False, frozen),
-        ]
-        known = {id(v) for _, _, variables in groups for v in variables}
-        for variable in self.weights:
-            if id(variable) not in known:
-                raise ValueError(
-                    f"Variable `{variable.path}` belongs neither to the "
-                    "encoder, nor to the method, nor to the head, so nothing "
-                    "says whether it trains."
-                )
-        return [group for group in groups if group[2]]
+        return trained_weights.groups(self)
 
     def encoder_variables_read(self):
         """Returns the encoder's weights that this model's outputs depend on."""
@@ -204,7 +173,8 @@ class AdapterModel(keras.Model):
             variables = [v for v in variables if id(v) not in pooler]
         return variables
 
-    def _declared_encoder_variables(self):
+    def declared_encoder_variables(self):
+        """Returns the encoder's weights that the method trains."""
         read = {id(v) for v in self.encoder_variables_read()}
         declared = self.method.trainable_encoder_variables(self.encoder)
         return [v for v in declared if id(v) in read]
@@ -322,53 +292,3 @@ def _check_pooler(head, encoder):
             f"The head reads `pooled_output`, but encoder `{encoder.name}` has "
             "no pooler. Use reads='first_token'."
         )
-
-
-def _unique(variables):
-    return list({id(variable): variable for variable in variables}.values())
-
-
-def _by_kind(variables):
-    """Splits trained encoder variables into norms, biases and the rest."""
-    kinds = {"layer norms": [], "biases": [], "encoder kernels": []}
-    for variable in variables:
-        if variable.name in ("gamma", "beta"):
-            kinds["layer norms"].append(variable)
-        elif variable.name == "bias":
-            kinds["biases"].append(variable)
-        else:
-            kinds["encoder kernels"].append(variable)
-    return [(kind, True, group) for kind, group in kinds.items()]
-
-
-def count_weights(variables):
-    """Returns the number of weights in `variables`."""
-    return sum(math.prod(variable.shape) for variable in variables)
-
-
-def trained_table(model):
-    """Returns a text table of what trains and what is frozen."""
-    encoder_weights = count_weights(model.encoder.backbone.weights)
-    groups = model.variable_groups()
-    wide = max(16, *(len(part) for part, _, _ in groups))
-
-    def line(part, state, count, weights):
-        share = weights / encoder_weights
-        return (
-            f"{part:<{wide}} {state:<7} {count:>9} {weights:>12,} {share:>9.3%}"
-        )
-
-    lines = [
-        f"{'part':<{wide}} {'':<7} {'variables':>9} {'weights':>12} "
-        f"{'of encoder':>10}"
-    ]
-    for part, trains, variables in groups:
-        state = "trains" if trains else "frozen"
-        lines.append(
-            line(part, state, len(variables), count_weights(variables))
-        )
-    trained = model.trained_variables().values()
-    lines.append(
-        line("all that trains", "", len(trained), count_weights(trained))
-    )
-    return "\n".join(lines)

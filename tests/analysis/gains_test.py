@@ -79,9 +79,7 @@ base:
 grid: {{task: [demo_sentiment], method: [head_only, bitfit], seed: [0]}}
 """
     )
-    status = commands.run(
-        tmp_path, study=str(study), report=False, small=False
-    )
+    status = commands.run(tmp_path, study=str(study), report=False, small=False)
     assert status == 0
     folder = tmp_path / "tiny"
     gains.main([f"--study_dir={folder}", "--baseline=head_only"])

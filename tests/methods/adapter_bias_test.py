@@ -12,7 +12,7 @@ from tf_adapters import artifacts
 from tf_adapters.layers import Context
 from tf_adapters.methods import AdapterBias
 from tf_adapters.model import adapt
-from tf_adapters.model import count_weights
+from tf_adapters.trained_weights import count_weights
 
 WIDTH, FFN_WIDTH = 6, 10
 RANDOM = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from tf_adapters.encoders import load_encoder
 from tf_adapters.methods import Houlsby
 from tf_adapters.methods import Pfeiffer
 from tf_adapters.model import adapt
-from tf_adapters.model import count_weights
+from tf_adapters.trained_weights import count_weights
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "adapters"
 ACTIVATIONS = {

@@ -12,7 +12,7 @@ from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.adapted_encoder import AdaptedEncoder
 from tf_adapters.model import adapt
-from tf_adapters.model import count_weights
+from tf_adapters.trained_weights import count_weights
 
 HEAD = heads.Classification(("no", "yes", "maybe"), dropout_rate=0.0)
 HEAD_WEIGHTS = 3 * (tiny.WIDTH + 1)

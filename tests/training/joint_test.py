@@ -17,8 +17,8 @@ from tf_adapters import methods
 from tf_adapters.data.mixture import Mixture
 from tf_adapters.joint_model import JointModel
 from tf_adapters.model import adapt
-from tf_adapters.model import count_weights
-from tf_adapters.model import trained_table
+from tf_adapters.trained_weights import count_weights
+from tf_adapters.trained_weights import trained_table
 from tf_adapters.training import distribution
 from tf_adapters.training import trainer as trainer_lib
 from tf_adapters.training.joint import JointTrainer

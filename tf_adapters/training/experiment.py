@@ -18,8 +18,8 @@ from tf_adapters.data import transfer
 from tf_adapters.data.packing import TextPacker
 from tf_adapters.encoders import load_encoder
 from tf_adapters.model import adapt
-from tf_adapters.model import count_weights
-from tf_adapters.model import trained_table
+from tf_adapters.trained_weights import count_weights
+from tf_adapters.trained_weights import trained_table
 from tf_adapters.training.distribution import make_strategy
 from tf_adapters.training.recovery import Recovery
 from tf_adapters.training.runs import RunFolder

@@ -7,8 +7,8 @@ import time
 from tf_adapters import config_task
 from tf_adapters.data.mixture import Mixture
 from tf_adapters.joint_model import JointModel
-from tf_adapters.model import count_weights
-from tf_adapters.model import trained_table
+from tf_adapters.trained_weights import count_weights
+from tf_adapters.trained_weights import trained_table
 from tf_adapters.training import experiment as experiment_lib
 from tf_adapters.training.joint import JointTrainer
 from tf_adapters.training.joint import of_task

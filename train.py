@@ -88,6 +88,12 @@ _OUTPUT = flags.DEFINE_string(
     "predict: file to write, .conllu or .conll for tags, else JSONL. Default: "
     "JSONL to standard output.",
 )
+_INIT_ADAPTER = flags.DEFINE_string(
+    "init_adapter",
+    None,
+    "Run folder of an adapter of the same method and encoder, trained on "
+    "another task: where the weights begin, but for the head.",
+)
 _EVAL_LANGUAGES = flags.DEFINE_list(
     "eval_languages",
     None,
@@ -124,6 +130,7 @@ _SHORT = {
     "max_length": ("data.max_length", flags.DEFINE_integer),
     "precision": ("train.precision", flags.DEFINE_string),
     "distribution_strategy": ("distribution_strategy", flags.DEFINE_string),
+    "pretrain_steps": ("pretrain.steps", flags.DEFINE_integer),
 }
 _SHORT_FLAGS = {
     name: define(name, None, f"Short for --params_override={key}=...")
@@ -134,7 +141,7 @@ _SHORT_FLAGS = {
 def _flag_layer():
     """Returns the settings that flags give, as nested dicts."""
     layer = {"data": {}, "train": {}}
-    for name in ("task", "method", "encoder"):
+    for name in ("task", "method", "encoder", "init_adapter"):
         if flags.FLAGS[name].value is not None:
             layer[name] = flags.FLAGS[name].value
     lists = {"adapters": _ADAPTERS.value, "tasks": _TASKS.value}
@@ -150,9 +157,8 @@ def _flag_layer():
     for name, (key, _) in _SHORT.items():
         if _SHORT_FLAGS[name].value is not None:
             section, _, field = key.rpartition(".")
-            (layer[section] if section else layer)[field] = _SHORT_FLAGS[
-                name
-            ].value
+            inner = layer.setdefault(section, {}) if section else layer
+            inner[field] = _SHORT_FLAGS[name].value
     return layer
 
 

@@ -73,6 +73,7 @@ def _result(folder):
     return json.loads((folder / "result.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_run_leaves_a_run_folder_a_task_and_one_encoder(run_folder):
     whole = _result(run_folder)
     assert whole["task"] == "demo_sentiment+stsb"
@@ -97,6 +98,7 @@ def test_a_run_leaves_a_run_folder_a_task_and_one_encoder(run_folder):
     assert "stsb: adapters" in table
 
 
+@pytest.mark.slow
 def test_the_encoder_did_train(run_folder):
     trained, _ = load_encoder(run_folder / "encoder")
     base, _ = load_encoder(ENCODER)
@@ -109,6 +111,7 @@ def test_the_encoder_did_train(run_folder):
     assert sum(moved) > len(moved) - 10  # Not the pooler.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_evaluation_of_a_task_repeats_its_numbers(run_folder, task, capsys):
     assert _run({}, run_folder / task, mode="eval") == 0
@@ -119,6 +122,7 @@ def test_evaluation_of_a_task_repeats_its_numbers(run_folder, task, capsys):
             assert f"{name} {value:.4f}" in line
 
 
+@pytest.mark.slow
 def test_an_exported_task_answers_as_the_run(run_folder, tmp_path):
     texts = ["the film is good", "it was bad and dull", "very"]
     (tmp_path / "in.txt").write_text("".join(f"{text}\n" for text in texts))
@@ -133,6 +137,7 @@ def test_an_exported_task_answers_as_the_run(run_folder, tmp_path):
     np.testing.assert_allclose(answer["probabilities"], expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_fusion_takes_the_encoder_of_its_adapters(
     run_folder, data_dir, tmp_path
 ):
@@ -146,6 +151,7 @@ def test_fusion_takes_the_encoder_of_its_adapters(
     assert "accuracy" in _result(tmp_path / "run")["test"]
 
 
+@pytest.mark.slow
 def test_another_encoder_is_refused(run_folder, capsys):
     settings = {"encoder": ENCODER}
     assert _run(settings, run_folder / "stsb", mode="eval") == 1
@@ -153,6 +159,7 @@ def test_another_encoder_is_refused(run_folder, capsys):
     assert "was trained on encoder" in error and "Load that encoder" in error
 
 
+@pytest.mark.slow
 def test_a_trained_encoder_starts_a_run_but_is_not_overwritten(
     run_folder, data_dir, tmp_path, capsys
 ):
@@ -219,6 +226,7 @@ def test_mistakes_end_in_one_sentence(
     assert message in error and "Traceback" not in error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["eval", "predict", "export"])
 def test_modes_want_the_folder_of_one_task(run_folder, mode, capsys):
     assert _run({}, run_folder, mode=mode) == 1

@@ -100,6 +100,11 @@ class AdaptedEncoder(keras.layers.Layer):
         """Width `d` of the token vectors."""
         return self.backbone.hidden_dim
 
+    @property
+    def token_embeddings(self):
+        """The token embedding, a variable `(vocabulary, embedding width)`."""
+        return self.backbone.token_embedding.embeddings
+
     def norm_variables(self):
         """Returns gamma and beta of every layer norm, the embedding's first."""
         norms = [self.embedding_norm]

@@ -167,6 +167,46 @@ def load_weights(model, folder):
     model.reparameterization.restart()
 
 
+def start_from(model, folder):
+    """Assigns the weights of another adapter, but those of its head.
+
+    Args:
+        model: `AdapterModel` with a head.
+        folder: Path of a run or of an adapter folder.
+
+    Raises:
+        AdapterError: If it is of another encoder, of another method, or
+            damaged. Then no weight was assigned.
+    """
+    folder = adapter_files.find(folder)
+    config = read_config(folder)
+    if config["encoder"]["fingerprint"] != model.fingerprint:
+        raise AdapterError(
+            f"The adapter in {folder} was trained on another encoder, "
+            f"`{config['encoder']['name']}`, and cannot be where one on "
+            f"`{model.encoder_info.name}` starts from."
+        )
+    method = methods.from_config(config["method"])
+    if method != model.method:
+        raise AdapterError(
+            f"The adapter in {folder} is of method {method}, and this one of "
+            f"{model.method}. To go on from an adapter takes the same method "
+            "with the same settings."
+        )
+    path = Path(folder) / WEIGHTS_FILE
+    tensors = read_tensors(path)
+    own_head = {variable.path for variable in model.head_layer.weights}
+    adapter_files.assign(
+        {
+            k: v
+            for k, v in model.trained_variables().items()
+            if k not in own_head
+        },
+        {k: v for k, v in tensors.items() if not k.startswith("head/")},
+        path,
+    )
+
+
 def _card(config, tensors):
     weights = sum(int(np.prod(tensor.shape)) for tensor in tensors.values())
     method = dict(config["method"])

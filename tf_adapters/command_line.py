@@ -143,7 +143,13 @@ def _train(config, model_dir, options):
     rows = splits.load_rows(config, task)
     # Imported when the data is known to be there: it takes seconds.
     from tf_adapters.training import experiment
+    from tf_adapters.training import pretraining
 
+    if config.pretrain.steps:
+        folder = model_dir / "pretrain"
+        config = pretraining.train(
+            config, task, rows, folder, options.overwrite
+        )
     _, result = experiment.train(
         config,
         task,

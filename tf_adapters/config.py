@@ -62,6 +62,7 @@ class TrainConfig:
         warmup_fraction: Share of the steps in which the rate grows linearly;
             it then falls linearly to zero (Houlsby et al. 2019, section 3.1).
         weight_decay: Decoupled decay, not on norms and biases.
+        max_steps: Steps after which training ends, if the epochs have more.
         clip_norm: Largest global norm of the gradients.
         validate_every_steps: Steps between validations; `None` for once an
             epoch.
@@ -82,6 +83,7 @@ class TrainConfig:
     eval_batch_size: int = 64
     warmup_fraction: float = 0.1
     weight_decay: float = 0.01
+    max_steps: int | None = None
     clip_norm: float = 1.0
     validate_every_steps: int | None = None
     early_stopping_patience: int | None = None
@@ -89,6 +91,26 @@ class TrainConfig:
     encoder_dropout: bool = True
     checkpoint_seconds: float = 120.0
     log_gradient_norms: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainConfig:
+    """Task-adaptive pretraining: masked language modelling before the task.
+
+    What the method trains goes on from there; see `training.pretraining`.
+
+    Attributes:
+        steps: Steps on the task's own training texts; 0 for none.
+        learning_rate: Highest learning rate. Defaults to 1e-4, that of He et
+            al. 2021, section 3.1, for adapters.
+        batch_size: Texts in a step.
+        whole_words: Whether whole words are hidden, not single tokens.
+    """
+
+    steps: int = 0
+    learning_rate: float = 1e-4
+    batch_size: int = 32
+    whole_words: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,6 +141,9 @@ class Config:
         data: `DataConfig`.
         train: `TrainConfig`.
         members: `MembersConfig`; only fusion reads it.
+        pretrain: `PretrainConfig`.
+        init_adapter: Folder of a run or of an adapter of the same method and
+            encoder, whose weights but for its head are the initial ones.
     """
 
     task: str
@@ -131,6 +156,8 @@ class Config:
     data: DataConfig = DataConfig()
     train: TrainConfig = TrainConfig()
     members: MembersConfig = MembersConfig()
+    pretrain: PretrainConfig = PretrainConfig()
+    init_adapter: str | None = None
 
 
 def resolve(*layers):
@@ -204,6 +231,10 @@ _MINIMA = {
     "train.batch_size": 1,
     "train.eval_batch_size": 1,
     "train.validate_every_steps": 1,
+    "train.max_steps": 1,
+    "pretrain.steps": 0,
+    "pretrain.learning_rate": 0.0,
+    "pretrain.batch_size": 1,
     "train.clip_norm": 1e-12,
     "train.checkpoint_seconds": 0.0,
 }
@@ -231,7 +262,12 @@ def with_absolute_paths(config):
     # As `load_encoder` has it: this one is never a folder.
     if encoder != "minilm" and Path(encoder).is_dir():
         encoder = _absolute(encoder)
-    return dataclasses.replace(config, data=data, encoder=encoder)
+    return dataclasses.replace(
+        config,
+        data=data,
+        encoder=encoder,
+        init_adapter=_absolute(config.init_adapter),
+    )
 
 
 def _absolute(path):

@@ -99,7 +99,8 @@ class HuggingFaceTokenizer:
     """transformers' tokenizer with the members that packing reads.
 
     Attributes:
-        start_token_id, end_token_id, pad_token_id, unk_token_id: Integers.
+        start_token_id, end_token_id, pad_token_id, unk_token_id,
+            mask_token_id: Integers.
         separator_ids: List of what stands between two texts.
         second_segment: Segment number of the second text, 0 or 1.
         takes_segments: Whether the encoder takes segment ids.
@@ -126,10 +127,16 @@ class HuggingFaceTokenizer:
         self.takes_segments = self.second_segment > 0
         self.pad_token_id = self._tokenizer.pad_token_id
         self.unk_token_id = self._tokenizer.unk_token_id
+        self.mask_token_id = self._tokenizer.mask_token_id
 
     def __call__(self, texts):
         """Returns a list of lists of token ids, without special tokens."""
         return self._encode(texts)["input_ids"]
+
+    def get_vocabulary(self):
+        """Returns the list of tokens by id."""
+        ids = range(len(self._tokenizer))
+        return self._tokenizer.convert_ids_to_tokens(list(ids))
 
     def with_offsets(self, texts):
         """Returns a pair for each text: token ids, and their characters."""

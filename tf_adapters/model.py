@@ -130,8 +130,8 @@ class AdapterModel(keras.Model):
             if self.head_layer is None:
                 return outputs
             seeds = Seeds(seed + 1) if drops else None
-            outputs["padding_mask"] = inputs["padding_mask"]
-            return self.head_layer(outputs, seeds=seeds)
+            outputs["token_embeddings"] = self.encoder.token_embeddings
+            return self.head_layer({**inputs, **outputs}, seeds=seeds)
 
     def encode(self, inputs, **options):
         """Returns the encoder's outputs in evaluation, as the head sees them.

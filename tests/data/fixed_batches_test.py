@@ -122,7 +122,10 @@ def expected():
     return _outcome("random")
 
 
-@pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
+@pytest.mark.parametrize(
+    "strategy",
+    ["one_device", pytest.param("mirrored", marks=pytest.mark.slow)],
+)
 def test_losses_and_predictions_are_those_of_the_real_examples(
     strategy, expected
 ):

@@ -85,7 +85,11 @@ def expected():
 
 @pytest.mark.parametrize(
     ("batching", "strategy"),
-    [("fixed", "one_device"), ("fixed", "mirrored"), ("random", "mirrored")],
+    [
+        ("fixed", "one_device"),
+        pytest.param("fixed", "mirrored", marks=pytest.mark.slow),
+        pytest.param("random", "mirrored", marks=pytest.mark.slow),
+    ],
 )
 def test_padding_and_replicas_change_nothing(batching, strategy, expected):
     losses, scores = _outcome(batching, strategy)

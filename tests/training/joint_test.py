@@ -167,6 +167,7 @@ def test_a_frozen_encoder_stays_as_it_was(without_graphs):
     assert {name.split("/")[0] for name in start} == set(HEADS)
 
 
+@pytest.mark.slow
 def test_tasks_of_two_kinds_learn_together(without_graphs):
     config = _config(epochs=4, batch_size=16, weight_decay=0.0)
     mixture, trainer = _mixture(96), _trainer(config)

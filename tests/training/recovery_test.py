@@ -116,6 +116,7 @@ def test_sigterm(whole, tmp_path, monkeypatch, step):
     _are_equal(tmp_path, whole)
 
 
+@pytest.mark.slow
 def test_a_crash_goes_back_to_the_last_checkpoint(whole, tmp_path, monkeypatch):
     """Steps, logs and best weights after it are made again, alike."""
     save = runs.RunFolder.save_checkpoint

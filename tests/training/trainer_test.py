@@ -70,13 +70,17 @@ def _losses(records):
     return [record["loss"] for record in records if "loss" in record]
 
 
+def _slow(method):
+    return pytest.param(method, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     "method",
     [
         methods.Houlsby(units=4),
-        methods.Full(),
-        methods.AdapterBias(),
-        methods.LoRA(rank=4),
+        _slow(methods.Full()),
+        _slow(methods.AdapterBias()),
+        _slow(methods.LoRA(rank=4)),
     ],
     ids=["houlsby", "full", "adapter_bias", "lora"],
 )
@@ -115,7 +119,11 @@ def test_penalty_is_counted_once_over_replicas():
     [
         (0.5, methods.Houlsby(units=4)),
         (0.0, methods.Full(mixout=0.5)),
-        (0.0, methods.DiffPruning(gate_learning_rate_multiplier=1.0)),
+        pytest.param(
+            0.0,
+            methods.DiffPruning(gate_learning_rate_multiplier=1.0),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["dropout", "mixout", "gates"],
 )
@@ -186,7 +194,7 @@ def test_it_learns_keeps_the_best_and_reports_it():
     )
 
 
-@pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
+@pytest.mark.parametrize("strategy", ["one_device", _slow("mirrored")])
 def test_pruned_differences_are_what_is_kept(strategy):
     """Best weights are those of the last phase, however good others were."""
     method = methods.DiffPruning(share=0.02, gate_learning_rate_multiplier=4.0)

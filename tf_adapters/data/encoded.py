@@ -10,6 +10,27 @@ IGNORED = -1
 
 
 @dataclasses.dataclass(frozen=True)
+class Masking:
+    """How masked language modelling hides tokens, see `data.masking`.
+
+    Attributes:
+        mask_id: Id of the mask token.
+        special_ids: Ids that are never chosen.
+        vocabulary_size: Random tokens are drawn from `[0, vocabulary_size)`.
+        continues: Boolean array `(vocabulary_size,)`, whether a token goes on
+            with the word before it: then whole words are chosen. `None`
+            (default) chooses single tokens.
+        seed: Integer.
+    """
+
+    mask_id: int
+    special_ids: tuple[int, ...]
+    vocabulary_size: int
+    continues: np.ndarray | None = None
+    seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
 class Encoded:
     """The examples that a head makes of rows.
 
@@ -28,6 +49,8 @@ class Encoded:
             terms.
         source: What the head needs to find its way back from the model's
             outputs to the rows; nobody else reads it.
+        masking: `Masking` where the targets are hidden tokens, drawn anew for
+            each batch, `counts` of each example; else `None`.
     """
 
     token_ids: list
@@ -35,6 +58,7 @@ class Encoded:
     targets: np.ndarray | list | None = None
     counts: np.ndarray | None = None
     source: Any = None
+    masking: Masking | None = None
 
 
 def encode_texts(rows, fields, packer, targets=None):

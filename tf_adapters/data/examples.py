@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tf_adapters.data.encoded import Masking
+
 
 @dataclasses.dataclass(frozen=True)
 class Examples:
@@ -21,6 +23,7 @@ class Examples:
         counts: Array, the number of terms that the loss of each example sums;
             `None` (default) for one each.
         source: What a head needs to go back to its rows, see `Encoded`.
+        masking: `Masking`, or `None`; see `Encoded`.
     """
 
     token_ids: tf.RaggedTensor
@@ -29,6 +32,7 @@ class Examples:
     pad_id: int
     counts: np.ndarray | None = None
     source: Any = None
+    masking: Masking | None = None
 
     def __len__(self):
         return int(self.token_ids.nrows())
@@ -81,6 +85,7 @@ def to_examples(encoded, pad_id):
         pad_id,
         encoded.counts,
         encoded.source,
+        encoded.masking,
     )
 
 

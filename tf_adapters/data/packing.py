@@ -75,6 +75,31 @@ class TextPacker:
         """Returns tokens and characters, see `offsets`; eagerly only."""
         return offsets.tokenize_with_offsets(self.tokenizer, texts)
 
+    @property
+    def special_ids(self):
+        """Ids of the tokens that frame and fill up a text, once each."""
+        frame = self.frame
+        ids = (frame.start, *frame.separators, frame.end, frame.pad)
+        return sorted(set(ids))
+
+    @property
+    def mask_id(self):
+        """Id of the token that hides another."""
+        return self.tokenizer.mask_token_id
+
+    def continues_word(self):
+        """Returns which tokens of the vocabulary go on with a word.
+
+        WordPiece marks them with `##`; byte-level BPE and SentencePiece mark
+        the others, with a sign for the space before them.
+        """
+        tokens = self.tokenizer.get_vocabulary()
+        if any(token.startswith("##") for token in tokens):
+            return np.array([token.startswith("##") for token in tokens])
+        return np.array(
+            [not token.startswith(("\u0120", "\u2581")) for token in tokens]
+        )
+
     def pack_tokens(self, tokens):
         """Returns features as for one text each, from ragged tokens."""
         rows = self._frame(tokens, self.max_length)

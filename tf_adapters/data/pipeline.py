@@ -6,6 +6,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
+from tf_adapters.data import masking
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.examples import Examples as Examples
 from tf_adapters.data.examples import ragged as _ragged
@@ -25,11 +26,14 @@ class Batch:
         length: Tokens of each row.
         size: Rows that the batch is filled up to, in all batches alike, or
             `None` for no more than `indices`.
+        draw: Which random numbers it has: two integers, for training the
+            epoch, from 1 on, and the batch's place in it.
     """
 
     indices: np.ndarray
     length: int
     size: int | None = None
+    draw: tuple[int, int] = (0, 0)
 
 
 def plan_training(lengths, batch_size, seed, epoch, batching, max_length):
@@ -53,7 +57,7 @@ def plan_training(lengths, batch_size, seed, epoch, batching, max_length):
         batches = [batches[i] for i in generator.permutation(len(batches))]
     if batching == "fixed":
         batches = _fixed(batches, max_length, batch_size)
-    return batches
+    return _numbered(batches, epoch + 1)
 
 
 def plan_evaluation(lengths, batch_size, fixed_length=None):
@@ -66,7 +70,14 @@ def plan_evaluation(lengths, batch_size, fixed_length=None):
     batches = _cut(order, lengths, batch_size)
     if fixed_length:
         batches = _fixed(batches, fixed_length, batch_size)
-    return batches
+    return _numbered(batches, 0)
+
+
+def _numbered(batches, epoch):
+    return [
+        dataclasses.replace(batch, draw=(epoch, number))
+        for number, batch in enumerate(batches)
+    ]
 
 
 def _fixed(batches, length, size):
@@ -134,13 +145,16 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
         `indices` `(part,)` int32, the rows' places in `examples`, or -1 where
         a row only fills up.
     """
-    parts, lengths, sizes = [], [], []
+    parts, lengths, sizes, draws = [], [], [], []
     for batch in batches:
-        pieces = np.array_split(_filled_up(batch, num_shards), num_shards)
+        rows = _filled_up(batch, num_shards)
+        pieces = np.array_split(rows, num_shards)
         for shard in shards:
+            first = sum(map(len, pieces[:shard]))
             parts.append(pieces[shard])
             lengths.append(batch.length)
             sizes.append(examples.count(batch.indices))
+            draws.append((*batch.draw, len(rows), first))
     static_length = batches[0].length if batches and batches[0].size else None
     num_choices = examples.num_choices
     plan = tf.data.Dataset.from_tensor_slices(
@@ -148,12 +162,20 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
             np.stack(parts) if static_length else _ragged(parts),
             np.array(lengths, "int64"),
             np.array(sizes, "float32"),
+            np.array(draws, "int32"),
         )
     )
-    return plan.map(
-        lambda indices, length, size: _features(
+
+    def features(indices, length, size, draw):
+        found = _features(
             examples, indices, static_length or length, size, num_choices
-        ),
+        )
+        if examples.masking is None:
+            return found
+        return _hidden(examples, found, draw)
+
+    return plan.map(
+        features,
         num_parallel_calls=2,
         deterministic=True,
     ).prefetch(4)
@@ -201,3 +223,15 @@ def _features(examples, indices, length, size, num_choices):
             targets = padded(targets, IGNORED)
         features["targets"] = targets
     return features
+
+
+def _hidden(examples, features, draw):
+    """Returns features for masked language modelling, see `masking.hide`."""
+    indices = features["indices"]
+    counts = tf.gather(examples.counts, tf.maximum(indices, 0))
+    is_static = features["token_ids"].shape[1] is not None
+    # A replica's part may be empty.
+    most = tf.reduce_max(tf.concat([counts, [1]], 0))
+    most = int(examples.counts.max()) if is_static else most
+    draw = masking.Draw(*tf.unstack(draw), tf.size(indices))
+    return masking.hide(examples.masking, features, counts, most, draw)

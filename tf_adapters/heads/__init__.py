@@ -16,6 +16,7 @@ import dataclasses
 
 from tf_adapters.heads.choice import Choice
 from tf_adapters.heads.classification import Classification
+from tf_adapters.heads.masked_lm import MaskedLM
 from tf_adapters.heads.regression import Regression
 from tf_adapters.heads.span import Span
 from tf_adapters.heads.tagging import Tagging
@@ -26,6 +27,7 @@ HEADS = {
     "choice": Choice,
     "tagging": Tagging,
     "span": Span,
+    "masked_lm": MaskedLM,
 }
 
 
@@ -37,6 +39,8 @@ def for_task(task):
         return Tagging(labels=task.labels)
     if task.head == "choice":
         return Choice(blank=task.blank)
+    if task.head == "masked_lm":
+        raise ValueError("A masked_lm head is made by `MaskedLM.of(encoder)`.")
     return HEADS[task.head]()
 
 

@@ -18,6 +18,7 @@ HEAD_METRICS = {
         "entity_recall",
     ),
     "span": ("answer_f1", "exact_match"),
+    "masked_lm": ("log_likelihood", "masked_accuracy"),
 }
 # How many text fields a task may have; two texts are what an encoder takes.
 _FIELDS = {
@@ -25,6 +26,7 @@ _FIELDS = {
     "regression": ((1, 2), "one text field or two"),
     "choice": ((2, 3), "one text field or two, and last that of the choices,"),
     "tagging": ((1,), "one text field, that of the words,"),
+    "masked_lm": ((1, 2), "one text field or two"),
     "span": ((2,), "two text fields, that of the question and of the text,"),
 }
 

@@ -67,10 +67,21 @@ class Experiment:
             # What the run's own configuration leaves out has no slots anyway.
             model.leave_out(getattr(self.config.method, "leave_out", ()))
             return model
-        head = heads.for_task(self.task)
         method = self.config.method
         build = fusing.fuse if isinstance(method, methods.Fusion) else adapt
-        return build(self.encoder, method, head, **options)
+        model = build(self.encoder, method, self._make_head(), **options)
+        if self.config.init_adapter:
+            artifacts.start_from(model, self.config.init_adapter)
+        return model
+
+    def _make_head(self):
+        if self.task.head != "masked_lm":
+            return heads.for_task(self.task)
+        return heads.MaskedLM.of(
+            self.encoder,
+            whole_words=self.config.pretrain.whole_words,
+            seed=self.config.seed,
+        )
 
     def examples(self, rows, labelled=True):
         """Returns rows as `Examples`."""
@@ -117,7 +128,15 @@ def _check_length(config, encoder):
         )
 
 
-def train(config, task, rows, model_dir, test=True, overwrite=False):
+def train(
+    config,
+    task,
+    rows,
+    model_dir,
+    test=True,
+    overwrite=False,
+    prepare=None,
+):
     """Trains, writes the run folder, and returns `(experiment, result)`.
 
     Goes on where an earlier process of the same run was stopped.
@@ -129,6 +148,9 @@ def train(config, task, rows, model_dir, test=True, overwrite=False):
         model_dir: Folder of the run.
         test: Whether to evaluate on the test split too, where it is labelled.
         overwrite: Whether to remove a run that lies in `model_dir` first.
+        prepare: Function of the model, called before it trains, or `None`
+            (default). With it, the result has `before`: the metrics on
+            validation at that time.
 
     Raises:
         Stopped: If the process was told to stop.
@@ -149,6 +171,11 @@ def train(config, task, rows, model_dir, test=True, overwrite=False):
     def save_best(values):
         run.save_adapter(experiment.model, {**details, "validation": values})
 
+    before = {}
+    if prepare is not None:
+        prepare(experiment.model)
+        values = experiment.trainer.evaluate(examples["validation"])
+        before = {"before": values}
     recovery = Recovery(run, config.train.checkpoint_seconds)
     with recovery.listening():
         outcome = experiment.trainer.fit(
@@ -158,7 +185,7 @@ def train(config, task, rows, model_dir, test=True, overwrite=False):
             save_best,
             recovery,
         )
-    result = _result(config, experiment, outcome, data_fingerprint)
+    result = _result(config, experiment, outcome, data_fingerprint) | before
     if test and "test" in examples:
         result["test"] = experiment.trainer.evaluate(examples["test"])
     if languages:

@@ -49,9 +49,10 @@ class Loop:
         self.log = log
         self.save_best = save_best
         self.recovery = recovery
-        self.plans = [
-            trainer.plan(train, epoch) for epoch in range(self.settings.epochs)
-        ]
+        self.plans = _first_steps(
+            (trainer.plan(train, e) for e in range(self.settings.epochs)),
+            self.settings.max_steps,
+        )
         self.total_steps = sum(len(plan) for plan in self.plans)
         self.last_phase = trainer.model.last_phase_step(self.total_steps)
         self.step = 0
@@ -234,3 +235,15 @@ class Loop:
             return False
         since_best = len(self.history) - 1 - self.history.index(self.best)
         return since_best >= patience
+
+
+def _first_steps(plans, most):
+    """Returns the epochs' batches, no more than `most` in all, if given."""
+    kept, left = [], most
+    for plan in plans:
+        plan = plan[:left]
+        if not plan:
+            break
+        kept.append(plan)
+        left = None if left is None else left - len(plan)
+    return kept

@@ -226,7 +226,10 @@ class Trainer:
 
 def _one_trace(function, batches):
     """Returns a `tf.function`, traced here, once, for batches of any size."""
-    step = tf.function(function, input_signature=[batches.element_spec])
+    # Nothing in a step is Python's control flow; to look for it takes seconds.
+    step = tf.function(
+        function, input_signature=[batches.element_spec], autograph=False
+    )
     step.get_concrete_function()
     return step
 

@@ -1,0 +1,128 @@
+"""Pretraining on a task's texts, and the training that goes on from there."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from tests import commands
+import tf_adapters
+from tf_adapters import artifacts
+from tf_adapters import config as config_lib
+from tf_adapters import tasks
+from tf_adapters.training import pretraining
+
+FOLDER = Path(__file__).parents[1] / "fixtures" / "masked_lm" / "bert"
+
+
+def _run(model_dir, *overrides, **layer):
+    settings = {
+        "task": "demo_sentiment",
+        "method": {"name": "pfeiffer", "units": 8},
+        "encoder": str(FOLDER),
+        "data": {"max_train_examples": 60, "max_length": 16},
+        "train": {"epochs": 1},
+        "pretrain": {"steps": 12, "batch_size": 16, "learning_rate": 1e-2},
+        **layer,
+    }
+    return commands.run(model_dir, settings, params_override=list(overrides))
+
+
+def _tensors(folder):
+    return load_file(folder / "adapter" / "adapter.safetensors")
+
+
+def test_the_whole_chain(tmp_path, capsys):
+    assert _run(tmp_path / "run") == 0
+    out = capsys.readouterr().out
+    assert "checkpoint's own head" in out
+    result = json.loads((tmp_path / "run/pretrain/result.json").read_text())
+    # Four batches an epoch: three epochs of them.
+    assert result["steps"] == 12
+    before, after = result["before"], result["validation"]
+    assert after["log_likelihood"] > before["log_likelihood"]
+    assert f"{-before['log_likelihood']:.4f} before" in out
+    pretrained = _tensors(tmp_path / "run/pretrain")
+    assert "head/output_bias" in pretrained
+    assert not any("embeddings" in name for name in pretrained)
+    # Found again, not trained again.
+    stamp = (tmp_path / "run/pretrain/result.json").stat().st_mtime_ns
+    assert _run(tmp_path / "run") == 0
+    assert (tmp_path / "run/pretrain/result.json").stat().st_mtime_ns == stamp
+    assert commands.run(tmp_path / "run", mode="eval") == 0
+
+
+@pytest.mark.slow
+def test_training_starts_from_the_adapter_but_not_from_its_head(tmp_path):
+    assert _run(tmp_path / "run") == 0
+    encoder, _ = tf_adapters.load_encoder(str(FOLDER))
+    head = tf_adapters.heads.Classification(labels=("a", "b"))
+    config = artifacts.read_config(tmp_path / "run/pretrain/adapter")
+    method = tf_adapters.methods.from_config(config["method"])
+    model = tf_adapters.adapt(encoder, method, head)
+    fresh = {k: v.numpy() for k, v in model.trained_variables().items()}
+    artifacts.start_from(model, tmp_path / "run/pretrain")
+    pretrained = _tensors(tmp_path / "run/pretrain")
+    for name, variable in model.trained_variables().items():
+        expected = fresh if name.startswith("head/") else pretrained
+        np.testing.assert_array_equal(variable.numpy(), expected[name])
+
+
+def test_init_adapter_goes_on_from_another_task(tmp_path):
+    none = {"pretrain": {}}
+    assert _run(tmp_path / "first", **none) == 0
+    assert (
+        _run(
+            tmp_path / "second",
+            **none,
+            task="demo_entailment",
+            init_adapter=str(tmp_path / "first"),
+            train={"epochs": 1, "learning_rate": 1e-12},
+        )
+        == 0
+    )
+    first, second = _tensors(tmp_path / "first"), _tensors(tmp_path / "second")
+    for name in first:
+        if not name.startswith("head/"):
+            np.testing.assert_allclose(second[name], first[name], atol=1e-8)
+
+
+@pytest.mark.slow
+def test_full_fine_tuning_pretrains_everything(tmp_path):
+    assert _run(tmp_path / "run", method="full") == 0
+    pretrained = _tensors(tmp_path / "run/pretrain")
+    assert any("token_embedding" in name for name in pretrained)
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        ({"init_adapter": "nowhere"}, "Give one of the two"),
+        ({"init_adapter": "nowhere", "pretrain": {}}, "no adapter folder"),
+    ],
+)
+def test_mistakes(tmp_path, capsys, layer, message):
+    assert _run(tmp_path / "run", **layer) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_lists_of_texts_are_refused(tmp_path):
+    layer = {"task": "commonsenseqa", "pretrain": {"steps": 1}}
+    config = config_lib.resolve(layer)
+    with pytest.raises(config_lib.ConfigError, match="lists of them"):
+        pretraining.train(config, tasks.get("commonsenseqa"), {}, tmp_path)
+
+
+@pytest.mark.slow
+def test_another_method_cannot_go_on(tmp_path, capsys):
+    assert _run(tmp_path / "first", pretrain={}) == 0
+    status = _run(
+        tmp_path / "second",
+        pretrain={},
+        method={"name": "pfeiffer", "units": 4},
+        init_adapter=str(tmp_path / "first"),
+    )
+    assert status == 1
+    assert "same method with the same settings" in capsys.readouterr().err

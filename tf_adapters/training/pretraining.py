@@ -1,0 +1,98 @@
+"""Task-adaptive pretraining, before the training that it is for.
+
+Masked language modelling on the task's own training texts, without labels: what
+the method trains is trained, and then goes on with the task (He et al. 2021,
+section 3.2, TAPT; Han et al. 2021, task-specific pretraining). It is a run of
+its own in a folder of its own, which a stopped command finds again.
+"""
+
+import dataclasses
+import math
+
+from tf_adapters import masked_lm_weights
+from tf_adapters.config import ConfigError
+from tf_adapters.training import experiment
+from tf_adapters.training import runs
+
+_METRICS = ("log_likelihood", "masked_accuracy")
+
+
+def train(config, task, rows, folder, overwrite=False):
+    """Trains, if that is not done, and says how the loss changed.
+
+    Args:
+        config: `Config` with `pretrain.steps`.
+        task: `Task`.
+        rows: Dict from split to rows; labels are not looked at.
+        folder: Folder of this run.
+        overwrite: Whether to train again.
+
+    Returns:
+        `Config` of the training that goes on from there.
+
+    Raises:
+        ConfigError: If the task has no plain texts, or the configuration names
+            another adapter to start from.
+    """
+    _check(config, task)
+    own = _config(config, len(rows["train"]))
+    result = None if overwrite else runs.finished(folder, own)
+    if result is None:
+        texts = {split: rows[split] for split in ("train", "validation")}
+        _, result = experiment.train(
+            own,
+            dataclasses.replace(
+                task, head="masked_lm", labels=(), metrics=_METRICS
+            ),
+            texts,
+            folder,
+            test=False,
+            overwrite=overwrite,
+            prepare=lambda model: _load_head(model, config.encoder),
+        )
+    before, after = result["before"], result["validation"]
+    print(
+        f"pretraining: loss of masked tokens on the validation texts "
+        f"{-before[_METRICS[0]]:.4f} before, {-after[_METRICS[0]]:.4f} after "
+        f"{result['steps']} steps",
+        flush=True,
+    )
+    return dataclasses.replace(config, init_adapter=str(folder))
+
+
+def _check(config, task):
+    if config.init_adapter:
+        raise ConfigError(
+            "Both `init_adapter` and `pretrain.steps` say where the weights "
+            "begin. Give one of the two."
+        )
+    if task.list_field:
+        raise ConfigError(
+            f"Pretraining takes texts; task `{task.name}` has lists of them, "
+            f"in `{task.list_field}`. Leave --pretrain_steps out."
+        )
+
+
+def _config(config, num_texts):
+    """Returns the configuration of the pretraining's own run."""
+    steps, size = config.pretrain.steps, config.pretrain.batch_size
+    settings = dataclasses.replace(
+        config.train,
+        learning_rate=config.pretrain.learning_rate,
+        batch_size=size,
+        epochs=math.ceil(steps / math.ceil(num_texts / size)),
+        max_steps=steps,
+        validate_every_steps=None,
+        early_stopping_patience=None,
+    )
+    return dataclasses.replace(config, train=settings)
+
+
+def _load_head(model, encoder):
+    if masked_lm_weights.load(model, encoder):
+        print("The checkpoint's own head for masked tokens goes on training.")
+        return
+    print(
+        "The checkpoint has no head for masked tokens: a new one trains with "
+        "the rest, from nothing."
+    )

@@ -115,6 +115,7 @@ OWN = {
 BY_FLAG = {"data": {"task_file": "file.yaml"}}
 
 
+@pytest.mark.slow
 def test_a_run_of_ones_own_task_is_used_from_anywhere_without_its_data(
     own_task, tmp_path, monkeypatch, capsys
 ):
@@ -301,6 +302,7 @@ def test_a_folder_of_another_run_is_refused_and_the_difference_said(
     assert error.count(" there, ") == 1 and "--overwrite" in error
 
 
+@pytest.mark.slow
 def test_overwriting_removes_what_the_old_run_left(run_folder, tmp_path):
     shutil.copytree(run_folder / "run", tmp_path / "run")
     settings = config_lib.merge(SMALL, {"train": {"learning_rate": 1e30}})

@@ -269,6 +269,7 @@ def test_config_round_trip(folders):
     assert dataclasses.replace(method) == method
 
 
+@pytest.mark.slow
 def test_a_subset_takes_part_in_training_the_same_in_all_blocks(tmp_path):
     folders = [
         _member(tmp_path / name, methods.Pfeiffer(units=4), seed)

@@ -165,6 +165,7 @@ def test_pruning_keeps_the_largest_differences_and_exactly_that_many(share):
     assert len(largest) == count or share == 1.0
 
 
+@pytest.mark.slow
 def test_the_mask_stays_while_the_rest_trains_on(tmp_path):
     model = _random_model(share=0.05)
     model.start_last_phase()

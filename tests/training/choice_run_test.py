@@ -83,13 +83,10 @@ def expected():
     return _outcome("random")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("batching", "strategy"),
-    [
-        ("fixed", "one_device"),
-        pytest.param("fixed", "mirrored", marks=pytest.mark.slow),
-        pytest.param("random", "mirrored", marks=pytest.mark.slow),
-    ],
+    [("fixed", "one_device"), ("fixed", "mirrored"), ("random", "mirrored")],
 )
 def test_padding_and_replicas_change_nothing(batching, strategy, expected):
     losses, scores = _outcome(batching, strategy)
@@ -138,6 +135,7 @@ def test_a_run_trains_and_repeats_its_numbers(folder, capsys):
     assert expected in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_predictions_and_the_export_agree(folder):
     rows = [
         {"context": "a _ was bad", "choices": ["plot", "film", "this"]},

@@ -34,6 +34,7 @@ def _tensors(folder):
     return load_file(folder / "adapter" / "adapter.safetensors")
 
 
+@pytest.mark.slow
 def test_the_whole_chain(tmp_path, capsys):
     assert _run(tmp_path / "run") == 0
     out = capsys.readouterr().out
@@ -70,6 +71,7 @@ def test_training_starts_from_the_adapter_but_not_from_its_head(tmp_path):
         np.testing.assert_array_equal(variable.numpy(), expected[name])
 
 
+@pytest.mark.slow
 def test_init_adapter_goes_on_from_another_task(tmp_path):
     none = {"pretrain": {}}
     assert _run(tmp_path / "first", **none) == 0

@@ -62,6 +62,7 @@ def test_it_learns_and_transfers(folder, capsys):
     )
 
 
+@pytest.mark.slow
 def test_predictions_and_the_export_agree(folder):
     rows = [{"tokens": words} for words in SENTENCES[:3]]
     options = {"input": commands.write_rows(folder / "new.jsonl", rows)}

@@ -70,17 +70,14 @@ def _losses(records):
     return [record["loss"] for record in records if "loss" in record]
 
 
-def _slow(method):
-    return pytest.param(method, marks=pytest.mark.slow)
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [
         methods.Houlsby(units=4),
-        _slow(methods.Full()),
-        _slow(methods.AdapterBias()),
-        _slow(methods.LoRA(rank=4)),
+        methods.Full(),
+        methods.AdapterBias(),
+        methods.LoRA(rank=4),
     ],
     ids=["houlsby", "full", "adapter_bias", "lora"],
 )
@@ -102,6 +99,7 @@ def test_two_replicas_equal_one_device(method):
     np.testing.assert_allclose(second[2], outputs, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_penalty_is_counted_once_over_replicas():
     method = methods.AdapterBias(l0_lambda=1e-2, train_norms="none")
     first = []
@@ -144,6 +142,7 @@ def test_replicas_draw_different_masks(dropout, method):
     assert np.abs(outputs[0].numpy() - outputs[1].numpy()).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_gradients_are_clipped_after_the_sum():
     """With Adam only relative sizes matter, so the norm itself is looked at."""
     norms = []
@@ -194,7 +193,8 @@ def test_it_learns_keeps_the_best_and_reports_it():
     )
 
 
-@pytest.mark.parametrize("strategy", ["one_device", _slow("mirrored")])
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
 def test_pruned_differences_are_what_is_kept(strategy):
     """Best weights are those of the last phase, however good others were."""
     method = methods.DiffPruning(share=0.02, gate_learning_rate_multiplier=4.0)
@@ -241,6 +241,7 @@ def test_a_loss_that_is_not_finite_names_its_step():
         _fit(trainer, dataclasses.replace(examples, targets=bad))
 
 
+@pytest.mark.slow
 def test_after_a_bad_gradient_the_folder_holds_the_best_adapter(
     monkeypatch, tmp_path
 ):
@@ -275,6 +276,7 @@ def test_after_a_bad_gradient_the_folder_holds_the_best_adapter(
     assert all(np.isfinite(value).all() for value in saved)
 
 
+@pytest.mark.slow
 def test_bfloat16_trains_float32_adapters():
     trainer = _trainer(_config(epochs=8, precision="mixed_bfloat16"))
     _, records, _ = _fit(trainer, _examples(200))

@@ -153,8 +153,10 @@ def load_weights(model, folder):
             weight was assigned.
     """
     path = Path(folder) / WEIGHTS_FILE
-    tensors = read_tensors(path)
-    variables = model.trained_variables()
+    _assign(model, model.trained_variables(), read_tensors(path), path)
+
+
+def _assign(model, variables, tensors, path):
     if hasattr(model.method, "unpack"):
         shapes = {name: tuple(v.shape) for name, v in variables.items()}
         try:
@@ -194,15 +196,12 @@ def start_from(model, folder):
             "with the same settings."
         )
     path = Path(folder) / WEIGHTS_FILE
-    tensors = read_tensors(path)
     own_head = {variable.path for variable in model.head_layer.weights}
-    adapter_files.assign(
-        {
-            k: v
-            for k, v in model.trained_variables().items()
-            if k not in own_head
-        },
-        {k: v for k, v in tensors.items() if not k.startswith("head/")},
+    variables = model.trained_variables()
+    _assign(
+        model,
+        {k: v for k, v in variables.items() if k not in own_head},
+        {k: v for k, v in read_tensors(path).items() if k[:5] != "head/"},
         path,
     )
 

@@ -8,9 +8,10 @@ import sys
 from tf_adapters import config as config_lib
 from tf_adapters import config_task
 from tf_adapters import presets
+from tf_adapters import run_summary
 from tf_adapters.data import prediction_files
+from tf_adapters.data import sampling
 from tf_adapters.data import splits
-from tf_adapters.data import transfer
 
 
 def run(flag_layer, options):
@@ -132,21 +133,22 @@ def _saved_config(options):
 
 
 def _train(config, model_dir, options):
-    config = config_lib.with_absolute_paths(config)
-    config = _with_members(config, model_dir, options)
-    if not options.overwrite and _is_finished(config, model_dir):
-        return
+    declared = config_lib.with_absolute_paths(config)
     if len(config_task.by_task(config)) > 1:
-        _train_together(config, model_dir, options)
+        _train_together(declared, model_dir, options)
         return
     task = splits.get_task(config)
     rows = splits.load_rows(config, task)
+    fingerprint = sampling.fingerprints(rows)
+    if _is_finished(declared, model_dir, options, fingerprint):
+        return
     # Imported when the data is known to be there: it takes seconds.
     from tf_adapters.training import experiment
     from tf_adapters.training import pretraining
 
+    config = _with_members(declared, model_dir, options)
     if config.pretrain.steps:
-        folder = model_dir / "pretrain"
+        folder = model_dir.absolute() / "pretrain"
         config = pretraining.train(
             config, task, rows, folder, options.overwrite
         )
@@ -157,24 +159,25 @@ def _train(config, model_dir, options):
         model_dir,
         test=options.mode == "train_and_eval",
         overwrite=options.overwrite,
+        declared=declared,
     )
-    _print_result(result, model_dir)
-    if "transfer" in result:
-        _print_transfer(config, result["transfer"])
+    run_summary.of_run(result, config, model_dir)
 
 
-def _is_finished(config, model_dir):
+def _is_finished(config, model_dir, options, fingerprint):
     """Prints the result of a run that is there already; says whether it is."""
+    if options.overwrite or not model_dir.exists():
+        return False
     from tf_adapters.training import runs
 
-    result = runs.finished(model_dir, config)
+    result = runs.finished(model_dir, config, fingerprint)
     if result is None:
         return False
     print(f"{model_dir} holds this run, finished; --overwrite trains it again.")
     if "tasks" in result:
-        _print_results_of_tasks(result, config, model_dir)
+        run_summary.of_tasks(result, config, model_dir)
     else:
-        _print_result(result, model_dir)
+        run_summary.of_run(result, config, model_dir)
     return True
 
 
@@ -201,6 +204,14 @@ def _train_together(config, model_dir, options):
     for name, one in config_task.by_task(config).items():
         tasks[name] = splits.get_task(one)
         rows[name] = splits.load_rows(one, tasks[name])
+    if config.pretrain.steps or config.init_adapter:
+        raise config_lib.ConfigError(
+            "Tasks that train together start from the encoder as it is: leave "
+            "--pretrain_steps and --init_adapter out."
+        )
+    fingerprint = {k: sampling.fingerprints(v) for k, v in rows.items()}
+    if _is_finished(config, model_dir, options, fingerprint):
+        return
     from tf_adapters.training import multitask
 
     result = multitask.train(
@@ -211,57 +222,13 @@ def _train_together(config, model_dir, options):
         test=options.mode == "train_and_eval",
         overwrite=options.overwrite,
     )
-    _print_results_of_tasks(result, config, model_dir)
-
-
-def _print_results_of_tasks(result, config, model_dir):
-    for name, metrics in result["tasks"].items():
-        for split, values in metrics.items():
-            print(f"{name} {split}: {_metrics(values)}")
-        print(f"{name} adapter: {model_dir / name / 'adapter'}")
-    if config.method.train_encoder:
-        print(f"encoder: {model_dir / 'encoder'}")
-    _print_speed(result)
-
-
-def _print_result(result, model_dir):
-    for split in ("validation", "test"):
-        if split in result:
-            print(f"{split}: {_metrics(result[split])}")
-    for key, value in result.get("method_report", {}).items():
-        print(f"{key}: {value:.4g}")
-    size = (model_dir / "adapter" / "adapter.safetensors").stat().st_size
-    print(
-        f"adapter: {model_dir / 'adapter'} ({size / 1e6:.1f} MB beside an "
-        f"encoder of {4 * result['encoder_weights'] / 1e6:.0f} MB)"
-    )
-    _print_speed(result)
-
-
-def _print_speed(result):
-    print(
-        f"{result['examples_per_second']:.0f} examples a second, "
-        f"{result['padding_share']:.0%} of positions were padding, "
-        f"{result['seconds']:.0f} s in all"
-    )
-
-
-def _metrics(values):
-    return ", ".join(f"{name} {value:.4f}" for name, value in values.items())
+    run_summary.of_tasks(result, config, model_dir)
 
 
 def _evaluate(config, model_dir, options):
     from tf_adapters.training import experiment
 
-    for split, values in experiment.evaluate(config, model_dir).items():
-        if split == "transfer":
-            _print_transfer(config, values)
-        else:
-            print(f"{split}: {_metrics(values)}")
-
-
-def _print_transfer(config, summary):
-    print(transfer.table(splits.declared_task(config), summary))
+    run_summary.of_evaluation(experiment.evaluate(config, model_dir), config)
 
 
 def _predict(config, model_dir, options):

@@ -62,6 +62,8 @@ class TrainConfig:
         warmup_fraction: Share of the steps in which the rate grows linearly;
             it then falls linearly to zero (Houlsby et al. 2019, section 3.1).
         weight_decay: Decoupled decay, not on norms and biases.
+        accumulation_steps: Parts that each batch is computed in, one after the
+            other, for batches that do not fit into memory whole.
         max_steps: Steps after which training ends, if the epochs have more.
         clip_norm: Largest global norm of the gradients.
         validate_every_steps: Steps between validations; `None` for once an
@@ -83,6 +85,7 @@ class TrainConfig:
     eval_batch_size: int = 64
     warmup_fraction: float = 0.1
     weight_decay: float = 0.01
+    accumulation_steps: int = 1
     max_steps: int | None = None
     clip_norm: float = 1.0
     validate_every_steps: int | None = None
@@ -231,6 +234,7 @@ _MINIMA = {
     "train.batch_size": 1,
     "train.eval_batch_size": 1,
     "train.validate_every_steps": 1,
+    "train.accumulation_steps": 1,
     "train.max_steps": 1,
     "pretrain.steps": 0,
     "pretrain.learning_rate": 0.0,

@@ -10,6 +10,7 @@ beside the fusion's own is taken as it is.
 
 import dataclasses
 import hashlib
+import json
 from pathlib import Path
 import time
 
@@ -19,6 +20,7 @@ from tf_adapters import presets
 from tf_adapters import study_plan
 from tf_adapters import study_runs
 from tf_adapters.config import ConfigError
+from tf_adapters.data import sampling
 from tf_adapters.data import splits
 
 _SECONDS_TO_WAIT = 10
@@ -59,9 +61,20 @@ def train(config, folder, runner=None, processes=1):
 def _find_trained(run, folder):
     """Returns the folder in `folder` of a finished run of these settings."""
     for path in sorted(folder.glob("*/result.json")):
-        if study_runs.is_of(run, path.parent):
+        if study_runs.is_of(run, path.parent) and _saw_our_data(run, path):
             return path.parent
     return None
+
+
+def _saw_our_data(run, path):
+    """Returns whether a finished run trained on the data that lie there now."""
+    found = {
+        name: sampling.fingerprints(splits.load_rows(own, splits.get_task(own)))
+        for name, own in config_task.by_task(run.config).items()
+    }
+    ours = found if len(found) > 1 else next(iter(found.values()))
+    theirs = json.loads(path.read_text(encoding="utf-8"))
+    return theirs["data_fingerprint"] == ours
 
 
 def _train_missing(runs, folder, runner, processes):

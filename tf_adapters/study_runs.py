@@ -33,10 +33,16 @@ def read_result(run, folder):
 
 def is_of(run, path):
     """Returns whether a folder was written for this run, as it is now."""
-    if not (path / "config.yaml").exists():
+    try:
+        saved = runs_lib.declared_config(path)
+    except (ValueError, KeyError):
+        # Of another version, or its task file has moved.
         return False
-    saved = study_plan.identity(config_lib.load_yaml(path / "config.yaml"))
-    return saved == study_plan.identity(config_lib.to_dict(run.config))
+    if saved is None:
+        return False
+    # Settings that are younger than the folder have their defaults there.
+    ours, theirs = map(config_lib.to_dict, (run.config, saved))
+    return study_plan.identity(ours) == study_plan.identity(theirs)
 
 
 def read_error(run, folder):

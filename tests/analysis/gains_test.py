@@ -74,22 +74,40 @@ def test_of_a_real_study(tmp_path, capsys):
         f"""
 base:
   encoder: {huggingface_folders.folder("bert")}
-  train.epochs: 1
+  train: {{epochs: 1, early_stopping_patience: null}}
   data: {{max_train_examples: 40, max_length: 16}}
-grid: {{task: [demo_sentiment], method: [head_only, bitfit], seed: [0]}}
+grid:
+- {{task: [demo_sentiment, demo_entailment], method: [pfeiffer], seed: [0]}}
+- {{task: [demo_sentiment], method: [fusion], seed: [0]}}
+where:
+- when: {{method: fusion}}
+  set:
+    members:
+      tasks: [demo_sentiment, demo_entailment]
+      settings:
+        method: pfeiffer
+        train: {{epochs: 1, early_stopping_patience: null}}
 """
     )
     status = commands.run(tmp_path, study=str(study), report=False, small=False)
     assert status == 0
     folder = tmp_path / "tiny"
-    gains.main([f"--study_dir={folder}", "--baseline=head_only"])
-    assert "`bitfit`" in capsys.readouterr().out
+    # The fusions took the study's own runs, and count as finished.
+    assert not (folder / "members").exists()
+    status = commands.run(tmp_path, study=str(study), report=False, small=False)
+    assert status == 0
+    assert "3 runs, 3 of them finished" in capsys.readouterr().out
+    gains.main([f"--study_dir={folder}", "--baseline=pfeiffer"])
+    assert "`fusion`" in capsys.readouterr().out
     with (folder / "gains.csv").open() as file:
-        found = {row["method"]: row for row in csv.DictReader(file)}
+        found = {
+            (row["task"], row["method"]): row for row in csv.DictReader(file)
+        }
     for path in folder.glob("*/result.json"):
         result = json.loads(path.read_text())
         written = result["validation"]["accuracy"]
-        accuracy = float(found[result["method"]]["accuracy"])
+        key = result["task"], result["method"]
+        accuracy = float(found[key]["accuracy"])
         assert accuracy == pytest.approx(written, abs=1e-9)
-    with pytest.raises(SystemExit, match="Methods of the study: bitfit"):
+    with pytest.raises(SystemExit, match="Methods of the study: fusion"):
         gains.main([f"--study_dir={folder}", "--baseline=full"])

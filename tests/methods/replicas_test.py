@@ -1,8 +1,10 @@
-"""One replica = two, for every method: same losses, same final weights.
+"""One replica = two = a batch in parts, for every method.
 
 Steps run without a graph here, which would take minutes to build for all;
 `tests/training/trainer_test.py` has three methods in graphs.
 """
+
+import dataclasses
 
 import keras
 import numpy as np
@@ -32,7 +34,7 @@ CONFIG = config_lib.resolve(
 class _SameDraws(Trainer):
     """Draws the same gates on every replica, so that two can equal one."""
 
-    def dropout_seed(self, replica):
+    def dropout_seed(self, replica, number=0):
         step = tf.cast(self.optimizer.iterations.value, tf.int32)
         return tf.stack([7, 1024 * step])
 
@@ -51,7 +53,7 @@ def _examples():
     )
 
 
-def _train(method, strategy_name):
+def _train(method, strategy_name, parts=1):
     """Returns the losses, and the trained weights before and after."""
     strategy = distribution.make_strategy(strategy_name)
     # Mixout mixes with the initial weights, which must be the same ones.
@@ -60,7 +62,9 @@ def _train(method, strategy_name):
         model = adapt(tiny.encoder(), method, HEAD)
         # Small gradients would be mostly noise, which Adam makes large.
         tiny.randomize(model.trained_variables().values())
-    trainer = _SameDraws(model, strategy, CONFIG, ("accuracy",))
+    settings = dataclasses.replace(CONFIG.train, accumulation_steps=parts)
+    config = dataclasses.replace(CONFIG, train=settings)
+    trainer = _SameDraws(model, strategy, config, ("accuracy",))
     trainer.prepare_training(STEPS)
     before = tiny.values(trainer.variables)
     examples = _examples()
@@ -74,12 +78,10 @@ def _train(method, strategy_name):
     return losses, before, tiny.values(trainer.variables), trainer.variables
 
 
-@pytest.mark.parametrize("name", cases.names())
-def test_two_replicas_equal_one(name):
-    method = cases.CASES[name][0]
-    losses, before, after, variables = _train(method, "one_device")
-    others, start, end, _ = _train(method, "mirrored")
-    np.testing.assert_allclose(others, losses, rtol=1e-5)
+def _check(name, trained, others, atol):
+    losses, before, after, variables = trained
+    other_losses, start, end, _ = others
+    np.testing.assert_allclose(other_losses, losses, rtol=1e-5)
     for old, first, second, other_old, variable in zip(
         before, after, end, start, variables, strict=True
     ):
@@ -92,5 +94,22 @@ def test_two_replicas_equal_one(name):
         if not gated and not name.startswith("diff_pruning"):
             assert np.abs(first - old).max() > 1e-3, variable.path
         np.testing.assert_allclose(
-            second, first, atol=2e-5, err_msg=variable.path
+            second, first, atol=atol, err_msg=variable.path
         )
+
+
+@pytest.mark.parametrize("name", cases.names())
+def test_two_replicas_equal_one(name):
+    method = cases.CASES[name][0]
+    one = _train(method, "one_device")
+    _check(name, one, _train(method, "mirrored"), 2e-5)
+
+
+@pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
+@pytest.mark.parametrize("name", ["houlsby", "adapter_bias_l0", "full"])
+def test_a_batch_in_parts_equals_the_whole(name, strategy):
+    """Five examples in three parts, clipped after the sum."""
+    method = cases.CASES[name][0]
+    whole = _train(method, "one_device")
+    # Adam divides by gradients that are nearly zero: a few 1e-6 of noise.
+    _check(name, whole, _train(method, strategy, parts=3), 5e-6)

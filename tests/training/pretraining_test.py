@@ -48,10 +48,13 @@ def test_the_whole_chain(tmp_path, capsys):
     pretrained = _tensors(tmp_path / "run/pretrain")
     assert "head/output_bias" in pretrained
     assert not any("embeddings" in name for name in pretrained)
-    # Found again, not trained again.
-    stamp = (tmp_path / "run/pretrain/result.json").stat().st_mtime_ns
+    # Found again, neither stage trained again.
+    files = [tmp_path / "run/pretrain", tmp_path / "run"]
+    files = [folder / "result.json" for folder in files]
+    stamps = [file.stat().st_mtime_ns for file in files]
     assert _run(tmp_path / "run") == 0
-    assert (tmp_path / "run/pretrain/result.json").stat().st_mtime_ns == stamp
+    assert "this run, finished" in capsys.readouterr().out
+    assert [file.stat().st_mtime_ns for file in files] == stamps
     assert commands.run(tmp_path / "run", mode="eval") == 0
 
 

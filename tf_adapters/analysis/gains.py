@@ -174,7 +174,16 @@ def evaluate(study_dir):
         task, right, size = _hits(_run_folder(study_dir, row))
         sizes[task] = size
         key = (task, row["method"])
-        hits.setdefault(key, {})[row.get("seed", "0")] = right
+        by_seed = hits.setdefault(key, {})
+        seed = row.get("seed", "0")
+        if seed in by_seed:
+            raise ValueError(
+                f"Two runs of the study are of task `{task}`, method "
+                f"`{row['method']}` and seed {seed}, the second one "
+                f"{row['run']}. Only studies that differ in these can be "
+                "compared."
+            )
+        by_seed[seed] = right
         print(f"{task}, {row['method']}: {np.mean(right):.4f}", flush=True)
     return hits, sizes
 
@@ -188,6 +197,11 @@ def _finished(study_dir):
         )
     with path.open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file)]
+    if rows and not {"task", "method"} <= set(rows[0]):
+        raise ValueError(
+            f"{path} has no columns `task` and `method`: the study's grid "
+            "needs both."
+        )
     return [row for row in rows if row["state"] == "finished"]
 
 

@@ -22,7 +22,8 @@ def hide(masking, features, counts, most, draw):
         masking: `Masking`.
         features: Dict with `token_ids` and `padding_mask`.
         counts: How many tokens of each row are chosen, int32 `(rows,)`. With
-            whole words no more than that are.
+            whole words no more than that are, and the loss, a sum over those
+            that are, is still divided by this number.
         most: Largest number of chosen tokens of a row, an integer or a scalar
             tensor.
         draw: `Draw` of this batch.
@@ -34,11 +35,13 @@ def hide(masking, features, counts, most, draw):
     """
     ids = features["token_ids"]
     uniform = draw.uniform(masking.seed, tf.shape(ids)[1], 3)
+    uniform = tf.ensure_shape(uniform, [*ids.shape, 3])
     may = tf.cast(features["padding_mask"], "bool")
     may &= ~_is_special(ids, masking)
     order, words = _order(masking, ids, may, uniform[..., 0])
     positions = order[:, :most]
     chosen = tf.range(most)[tf.newaxis] < counts[:, tf.newaxis]
+    chosen &= tf.gather(may, positions, batch_dims=1)
     if words is not None:
         chosen &= _whole(words, counts, most)
     there = tf.gather(ids, positions, batch_dims=1)
@@ -103,7 +106,8 @@ class Draw:
         """Returns numbers from 0 to 1, `(size, length, count)`."""
         numbers = tf.random.stateless_uniform(
             [self.rows, length, count],
-            [seed * 65536 + self.epoch, self.number],
+            # The trainer's seeds of dropout have the lower half.
+            [(seed % 32768) * 65536 + 32768 + self.epoch, self.number],
         )
         return numbers[self.first : self.first + self.size]
 

@@ -94,11 +94,12 @@ class TextPacker:
         the others, with a sign for the space before them.
         """
         tokens = self.tokenizer.get_vocabulary()
-        if any(token.startswith("##") for token in tokens):
-            return np.array([token.startswith("##") for token in tokens])
-        return np.array(
-            [not token.startswith(("\u0120", "\u2581")) for token in tokens]
+        inside = np.array([token.startswith("##") for token in tokens])
+        after_space = np.array(
+            [token.startswith(("\u0120", "\u2581")) for token in tokens]
         )
+        # Byte-level vocabularies have tokens of hashes, too.
+        return inside if inside.sum() > after_space.sum() else ~after_space
 
     def pack_tokens(self, tokens):
         """Returns features as for one text each, from ragged tokens."""

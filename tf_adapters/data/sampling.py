@@ -78,6 +78,11 @@ def low_resource_split(
     return train, validation, list(validation_rows)
 
 
+def fingerprints(rows):
+    """Returns the fingerprint of the rows of each split."""
+    return {split: fingerprint(values) for split, values in rows.items()}
+
+
 def fingerprint(rows):
     """Returns the SHA-256 of rows in canonical JSON, as hexadecimal digits.
 

@@ -72,15 +72,12 @@ class MaskedLM:
         """Returns an example for each row; its labels are not looked at."""
         encoded = encode_texts(rows, fields, packer)
         special = packer.special_ids
-        counts = [
-            max(
-                1,
-                round(
-                    self.mask_share * np.isin(ids, special, invert=True).sum()
-                ),
+        if packer.mask_id is None:
+            raise ValueError(
+                "The encoder's tokenizer has no token that hides others, so "
+                "there is no masked language modelling with it."
             )
-            for ids in encoded.token_ids
-        ]
+        counts = [self._count(ids, special) for ids in encoded.token_ids]
         masking = Masking(
             packer.mask_id,
             tuple(special),
@@ -91,6 +88,11 @@ class MaskedLM:
         return dataclasses.replace(
             encoded, counts=np.array(counts, "int32"), masking=masking
         )
+
+    def _count(self, ids, special):
+        """Returns how many tokens of a text are hidden; at least one of any."""
+        inside = np.count_nonzero(np.isin(ids, special, invert=True))
+        return min(inside, max(1, round(self.mask_share * inside)))
 
     def loss(self, targets, outputs):
         """Returns the sum of the hidden tokens' cross-entropies, `(batch,)`."""
@@ -112,10 +114,16 @@ class MaskedLM:
         return {name: found[name] for name in names}
 
     def decode(self, outputs, source):
-        """Returns the mean log-likelihood of each text's hidden tokens."""
+        """Returns the mean log-likelihood of each text's hidden tokens.
+
+        It is `None` where a text has no token to hide.
+        """
+        hidden = [
+            row[row[:, 1] != IGNORED, 0] for row in map(np.asarray, outputs)
+        ]
         return [
-            {"log_likelihood": float(row[row[:, 1] != IGNORED, 0].mean())}
-            for row in map(np.asarray, outputs)
+            {"log_likelihood": float(row.mean()) if len(row) else None}
+            for row in hidden
         ]
 
 

@@ -136,6 +136,7 @@ def train(
     test=True,
     overwrite=False,
     prepare=None,
+    declared=None,
 ):
     """Trains, writes the run folder, and returns `(experiment, result)`.
 
@@ -151,6 +152,7 @@ def train(
         prepare: Function of the model, called before it trains, or `None`
             (default). With it, the result has `before`: the metrics on
             validation at that time.
+        declared: See `RunFolder`.
 
     Raises:
         Stopped: If the process was told to stop.
@@ -158,8 +160,8 @@ def train(
     started = time.perf_counter()
     # First, so that missing data are missed before the training.
     languages = transfer.load_languages(task, config.data)
-    data_fingerprint = fingerprints(rows)
-    run = RunFolder(model_dir, config, data_fingerprint, overwrite)
+    data_fingerprint = sampling.fingerprints(rows)
+    run = RunFolder(model_dir, config, data_fingerprint, overwrite, declared)
     experiment = Experiment(config, task)
     table = trained_table(experiment.model)
     run.save_text("trained_weights.txt", table)
@@ -232,13 +234,6 @@ def facts(config, model):
         "trained_weights": count_weights(trained),
         "encoder_weights": model.encoder.backbone.count_params(),
         **provenance(),
-    }
-
-
-def fingerprints(rows):
-    """Returns the fingerprint of the rows of each split."""
-    return {
-        split: sampling.fingerprint(values) for split, values in rows.items()
     }
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import time
 
 from tf_adapters import config_task
+from tf_adapters.data import sampling
 from tf_adapters.data.mixture import Mixture
 from tf_adapters.joint_model import JointModel
 from tf_adapters.trained_weights import count_weights
@@ -35,9 +36,7 @@ def train(config, tasks, rows, model_dir, test=True, overwrite=False):
     started = time.perf_counter()
     experiments = _make_experiments(config, tasks)
     model = JointModel({name: e.model for name, e in experiments.items()})
-    fingerprints = {
-        name: experiment_lib.fingerprints(rows[name]) for name in tasks
-    }
+    fingerprints = {name: sampling.fingerprints(rows[name]) for name in tasks}
     folders = _Folders(model_dir, config, model, fingerprints, overwrite)
     examples = {
         f"{name} {split}": experiment.examples(rows[name][split])

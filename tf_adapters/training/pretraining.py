@@ -11,6 +11,7 @@ import math
 
 from tf_adapters import masked_lm_weights
 from tf_adapters.config import ConfigError
+from tf_adapters.data import sampling
 from tf_adapters.training import experiment
 from tf_adapters.training import runs
 
@@ -36,9 +37,12 @@ def train(config, task, rows, folder, overwrite=False):
     """
     _check(config, task)
     own = _config(config, len(rows["train"]))
-    result = None if overwrite else runs.finished(folder, own)
+    texts = {split: rows[split] for split in ("train", "validation")}
+    result = None
+    if not overwrite:
+        fingerprint = sampling.fingerprints(texts)
+        result = runs.finished(folder, own, fingerprint)
     if result is None:
-        texts = {split: rows[split] for split in ("train", "validation")}
         _, result = experiment.train(
             own,
             dataclasses.replace(
@@ -85,7 +89,8 @@ def _config(config, num_texts):
         validate_every_steps=None,
         early_stopping_patience=None,
     )
-    return dataclasses.replace(config, train=settings)
+    data = dataclasses.replace(config.data, eval_languages=())
+    return dataclasses.replace(config, train=settings, data=data)
 
 
 def _load_head(model, encoder):

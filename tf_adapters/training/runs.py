@@ -14,6 +14,9 @@ from tf_adapters import config as config_lib
 from tf_adapters import settings
 from tf_adapters.training import checkpoints
 
+# What was asked for, where the run's own config.yaml says more.
+_DECLARED = "declared.yaml"
+
 
 class RunFolder:
     """Writes `config.yaml`, `metrics.jsonl`, TensorBoard events, checkpoints,
@@ -27,6 +30,9 @@ class RunFolder:
         config: `Config`, saved at once.
         data_fingerprint: Dict from split to what identifies its rows.
         overwrite: Whether to remove another run, or this one, first.
+        declared: `Config` that was asked for, where `config` is what became
+            of it (a fusion whose members were trained first, say); the run is
+            known by it. Default: `config`.
 
     Attributes:
         checkpoint: The newest `Checkpoint` of this run, or `None`.
@@ -37,7 +43,9 @@ class RunFolder:
             the run of another configuration or of other data.
     """
 
-    def __init__(self, folder, config, data_fingerprint, overwrite=False):
+    def __init__(
+        self, folder, config, data_fingerprint, overwrite=False, declared=None
+    ):
         self.folder = Path(folder)
         self.data_fingerprint = data_fingerprint
         self._check_encoder(config.encoder)
@@ -45,19 +53,25 @@ class RunFolder:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = _lock(self.folder)
             if not overwrite:
-                _check_config(self.folder, config)
+                _check_config(self.folder, declared or config)
             self.checkpoint = None
             if not overwrite:
                 self.checkpoint = self._newest_checkpoint()
             if self.checkpoint is None:
                 self._remove_earlier_run()
-            config_lib.save(config, self.folder / "config.yaml")
+            self._save_configs(config, declared or config)
             self._restore_log()
         except OSError as error:
             raise config_lib.ConfigError(
                 f"Cannot write to --model_dir={folder}: {error.strerror}. Give "
                 "a folder that you may write to."
             ) from error
+
+    def _save_configs(self, config, declared):
+        config_lib.save(config, self.folder / "config.yaml")
+        (self.folder / _DECLARED).unlink(missing_ok=True)
+        if declared != config:
+            config_lib.save(declared, self.folder / _DECLARED)
 
     @property
     def _checkpoints(self):
@@ -175,10 +189,10 @@ def _lock(folder):
 
 def _differences(folder, config):
     """Returns a line for each setting in which a folder's run is another."""
-    path = Path(folder) / "config.yaml"
-    if not path.exists():
+    theirs = declared_config(folder)
+    if theirs is None:
         return []
-    theirs, ours = _flat(config_lib.load(path)), _flat(config)
+    theirs, ours = _flat(theirs), _flat(config)
     # The same data may lie elsewhere: their fingerprints are compared.
     return [
         f"  {key}: {theirs.get(key)!r} there, {ours.get(key)!r} now"
@@ -187,11 +201,29 @@ def _differences(folder, config):
     ]
 
 
-def finished(folder, config):
-    """Returns the result of a configuration's finished run, or `None`."""
-    if not (Path(folder) / "config.yaml").exists():
+def declared_config(folder):
+    """Returns the `Config` that a folder's run was asked for, or `None`."""
+    for name in (_DECLARED, "config.yaml"):
+        if (Path(folder) / name).exists():
+            return config_lib.load(Path(folder) / name)
+    return None
+
+
+def finished(folder, config, data_fingerprint):
+    """Returns the result of a configuration's finished run, or `None`.
+
+    Raises:
+        ConfigError: If it is finished, but the data were others.
+    """
+    if declared_config(folder) is None or _differences(folder, config):
         return None
-    return None if _differences(folder, config) else read_result(folder)
+    result = read_result(folder)
+    if result is not None and result["data_fingerprint"] != data_fingerprint:
+        raise config_lib.ConfigError(
+            f"{folder} holds this run, finished, on other data. Give another "
+            "--model_dir, or --overwrite to train again."
+        )
+    return result
 
 
 def _check_config(folder, config):

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tf_adapters.data import pipeline
 from tf_adapters.layers.random import Seeds
+from tf_adapters.training import accumulation
 from tf_adapters.training.loop import Loop
 from tf_adapters.training.optimizers import make_optimizer
 
@@ -183,12 +184,12 @@ class Trainer:
 
     def _replica_step(self, features):
         replica = tf.distribute.get_replica_context()
-        values = [variable.value for variable in self.variables]
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(values)
-            loss = self._loss(features, replica)
-        gradients = tape.gradient(loss, values)
-        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        loss, gradients = accumulation.sums(
+            lambda part, number: self._gradients(part, number, replica),
+            features,
+            self.config.train.accumulation_steps,
+            [variable.shape for variable in self.variables],
+        )
         gradients = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
         norms = tf.stack([tf.norm(gradient) for gradient in gradients])
         gradients, _ = tf.clip_by_global_norm(
@@ -201,26 +202,38 @@ class Trainer:
         self.optimizer.apply(gradients, self.variables)
         return loss, norms
 
-    def dropout_seed(self, replica):
-        """Returns this step's seed: a function of run, replica and step."""
+    def _gradients(self, features, number, replica):
+        """Returns loss and gradients of one part of a replica's batch."""
+        values = [variable.value for variable in self.variables]
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(values)
+            loss = self._loss(features, number, replica)
+        gradients = tape.gradient(loss, values)
+        return loss, [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+    def dropout_seed(self, replica, number=0):
+        """Returns a seed: a function of run, replica, step and part of it."""
         step = tf.cast(self.optimizer.iterations.value, tf.int32)
-        number = tf.cast(replica.replica_id_in_sync_group, tf.int32)
+        step = step * self.config.train.accumulation_steps + number
+        place = tf.cast(replica.replica_id_in_sync_group, tf.int32)
         # Four numbers a replica: three for the encoder's draws, the head's and
         # those of a reparameterization.
         return tf.stack(
             [
-                (self.config.seed % 32768) * 65536 + 4 * number,
+                (self.config.seed % 32768) * 65536 + 4 * place,
                 step * Seeds.DRAWS_PER_PASS,
             ]
         )
 
-    def _loss(self, features, replica):
-        """Returns this replica's part of the batch's mean loss and penalty."""
+    def _loss(self, features, number, replica):
+        """Returns a part's share of the batch's mean loss and penalty."""
         inputs = _without(features, ("indices", "targets", "weights"))
-        seed = self.dropout_seed(replica)
+        seed = self.dropout_seed(replica, number)
         outputs = self.model(inputs, training=True, seed=seed)
         losses = self.model.head.loss(features["targets"], outputs)
-        penalty = self.model.penalty() / self.strategy.num_replicas_in_sync
+        parts = self.config.train.accumulation_steps
+        parts *= self.strategy.num_replicas_in_sync
+        penalty = self.model.penalty() / parts
         return tf.reduce_sum(losses * features["weights"]) + penalty
 
 

@@ -1,0 +1,52 @@
+"""What `train.py` prints of a run's result."""
+
+from tf_adapters.data import splits
+from tf_adapters.data import transfer
+
+
+def of_tasks(result, config, model_dir):
+    """Prints the result of a run of several tasks."""
+    for name, metrics in result["tasks"].items():
+        for split, values in metrics.items():
+            print(f"{name} {split}: {_metrics(values)}")
+        print(f"{name} adapter: {model_dir / name / 'adapter'}")
+    if config.method.train_encoder:
+        print(f"encoder: {model_dir / 'encoder'}")
+    _speed(result)
+
+
+def of_run(result, config, model_dir):
+    """Prints the result of a run of one task."""
+    shown = ("validation", "test")
+    of_evaluation({k: result[k] for k in shown if k in result}, config)
+    for key, value in result.get("method_report", {}).items():
+        print(f"{key}: {value:.4g}")
+    size = (model_dir / "adapter" / "adapter.safetensors").stat().st_size
+    print(
+        f"adapter: {model_dir / 'adapter'} ({size / 1e6:.1f} MB beside an "
+        f"encoder of {4 * result['encoder_weights'] / 1e6:.0f} MB)"
+    )
+    _speed(result)
+    if "transfer" in result:
+        of_evaluation({"transfer": result["transfer"]}, config)
+
+
+def _speed(result):
+    print(
+        f"{result['examples_per_second']:.0f} examples a second, "
+        f"{result['padding_share']:.0%} of positions were padding, "
+        f"{result['seconds']:.0f} s in all"
+    )
+
+
+def _metrics(values):
+    return ", ".join(f"{name} {value:.4f}" for name, value in values.items())
+
+
+def of_evaluation(values, config):
+    """Prints metrics by split, and under `transfer` those by language."""
+    for split, metrics in values.items():
+        if split == "transfer":
+            print(transfer.table(splits.declared_task(config), metrics))
+        else:
+            print(f"{split}: {_metrics(metrics)}")

@@ -96,6 +96,17 @@ def test_ids_stay_when_seeds_are_added_or_data_lie_elsewhere(tmp_path):
     assert {run.id for run in few} < {run.id for run in many}
 
 
+def test_ids_do_not_name_what_is_the_default(tmp_path):
+    """So a setting that a later version adds leaves them as they are."""
+    _, runs = studies.plan(tmp_path)
+    flags = {"train": {"clip_norm": 1.0}, "pretrain": {"steps": 0}}
+    _, same = studies.plan(tmp_path, flags=flags)
+    assert {run.id for run in runs} == {run.id for run in same}
+    settings = study_plan._without_defaults(config_lib.to_dict(runs[0].config))
+    assert set(settings) == {"task", "method", "train"}
+    assert "clip_norm" not in settings["train"]
+
+
 def test_ids_change_with_any_setting_and_are_readable(tmp_path):
     _, runs = studies.plan(tmp_path)
     _, other = studies.plan(tmp_path, flags={"train": {"clip_norm": 2.0}})

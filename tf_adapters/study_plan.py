@@ -150,12 +150,32 @@ def identity(settings):
     Args:
         settings: Nested dict, from `config.to_dict` or a `config.yaml`.
     """
-    data = {k: v for k, v in settings["data"].items() if k != "data_dir"}
+    data = settings.get("data", {})
+    data = {k: v for k, v in data.items() if k != "data_dir"}
     return json.dumps({**settings, "data": data}, sort_keys=True)
 
 
 def _run_id(config):
     settings = config_lib.to_dict(config)
-    digest = hashlib.sha256(identity(settings).encode()).hexdigest()[:10]
+    # A setting that is new in a later version does not change old ids.
+    text = identity(_without_defaults(settings))
+    digest = hashlib.sha256(text.encode()).hexdigest()[:10]
     name = f"{config.task}-{settings['method']['name']}-seed{config.seed}"
     return f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', name)}-{digest}"
+
+
+def _without_defaults(settings):
+    """Returns settings without those, outside `method`, that are defaults."""
+    defaults = dataclasses.asdict(config_lib.Config(task="", method=None))
+    sections = {
+        key: {k: v for k, v in value.items() if v != defaults[key][k]}
+        for key, value in settings.items()
+        if isinstance(value, dict) and key != "method"
+    }
+    single = {
+        key: value
+        for key, value in settings.items()
+        if key not in sections and value != defaults[key]
+    }
+    changed = {key: values for key, values in sections.items() if values}
+    return {**changed, **single, "method": settings["method"]}

@@ -8,6 +8,7 @@ import pytest
 from tests.fixtures import huggingface_folders
 from tests.fixtures import studies
 from tf_adapters import config as config_lib
+from tf_adapters import config_fields
 from tf_adapters import fusion_members
 from tf_adapters import study_runs
 from tf_adapters.analysis import fusion_pruning
@@ -122,7 +123,7 @@ def test_members_that_train_together_are_one_run(tmp_path):
     members = {"tasks": ["demo_sentiment", "mrpc"], "settings": settings}
     plain = _config()
     config = dataclasses.replace(
-        plain, members=config_lib.MembersConfig(**members)
+        plain, members=config_fields.MembersConfig(**members)
     )
     (run,) = fusion_members.plan(config)
     assert run.config.method.tasks == ("demo_sentiment", "mrpc")

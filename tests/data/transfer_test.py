@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 
-from tf_adapters.config import DataConfig
+from tf_adapters.config_fields import DataConfig
 from tf_adapters.data import sources
 from tf_adapters.data import tfds_source
 from tf_adapters.data import transfer

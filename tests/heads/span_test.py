@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests import tiny
+from tests.heads import token_vectors
 from tests.references import heads_numpy
 from tf_adapters import heads
 from tf_adapters.data.encoded import IGNORED
@@ -24,15 +25,11 @@ TARGETS = np.array([[2, 5], [0, 0], [IGNORED, IGNORED]], "int32")
 
 
 def _layer():
-    layer = HEAD.make_layer()
-    layer.build(WIDTH)
-    tiny.randomize(layer.weights, scale=1.0)
-    return layer
+    return token_vectors.layer(HEAD, WIDTH)
 
 
 def _outputs():
-    vectors = RANDOM.normal(size=(3, TOKENS, WIDTH)).astype("float32")
-    return {"sequence_output": vectors, "padding_mask": MASK}
+    return token_vectors.outputs(RANDOM, MASK, WIDTH)
 
 
 def _expected(outputs, kernel, bias):

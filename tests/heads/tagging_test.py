@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests import tiny
+from tests.heads import token_vectors
 from tests.references import heads_numpy
 from tf_adapters import heads
 from tf_adapters.data import pipeline
@@ -25,15 +26,11 @@ TARGETS[1, [1]] = [1]
 
 
 def _layer():
-    layer = HEAD.make_layer()
-    layer.build(WIDTH)
-    tiny.randomize(layer.weights, scale=1.0)
-    return layer
+    return token_vectors.layer(HEAD, WIDTH)
 
 
 def _outputs():
-    vectors = RANDOM.normal(size=(3, TOKENS, WIDTH)).astype("float32")
-    return {"sequence_output": vectors, "padding_mask": MASK}
+    return token_vectors.outputs(RANDOM, MASK, WIDTH)
 
 
 def test_loss_sums_over_the_tokens_that_have_a_target():

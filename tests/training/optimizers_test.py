@@ -6,7 +6,7 @@ import pytest
 from tests import tiny
 from tests.methods.cases import CASES
 from tf_adapters import heads
-from tf_adapters.config import TrainConfig
+from tf_adapters.config_fields import TrainConfig
 from tf_adapters.model import adapt
 from tf_adapters.training import optimizers
 

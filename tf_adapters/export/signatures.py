@@ -20,5 +20,15 @@ _MODULES = {
 
 
 def of(head):
-    """Returns the module for a head."""
+    """Returns the module for a head.
+
+    Raises:
+        ValueError: If models with this head cannot be exported.
+    """
+    if type(head) not in _MODULES:
+        raise ValueError(
+            f"A model with {type(head).__name__} cannot be exported: it "
+            "answers no task. Expected: one of "
+            f"{', '.join(cls.__name__ for cls in _MODULES)}."
+        )
     return _MODULES[type(head)]

@@ -13,14 +13,16 @@ def sums(gradients, features, parts, shapes):
         gradients: Function of a part's features and its number, an integer
             tensor, that returns loss and list of gradients.
         features: Dict of tensors, rows first.
-        parts: Integer. Parts of nearly equal size; some may be empty.
+        parts: Integer. Parts of equal size, the last ones filled up.
         shapes: Shape of each gradient.
     """
     if parts == 1:
         return gradients(features, 0)
 
+    divided = {k: _in_parts(k, v, parts) for k, v in features.items()}
+
     def add(number, loss, total):
-        part = {k: _part(v, number, parts) for k, v in features.items()}
+        part = {name: value[number] for name, value in divided.items()}
         more, found = gradients(part, number)
         total = [a + b for a, b in zip(total, found, strict=True)]
         return number + 1, loss + more, total
@@ -34,13 +36,22 @@ def sums(gradients, features, parts, shapes):
     return loss, total
 
 
-def _part(value, number, parts):
-    """Returns the rows of one part, of static size where all are equal."""
-    size = value.shape[0]
-    if size is not None and size % parts == 0:
-        shape = [parts, size // parts, *tf.shape(value)[1:]]
-        inner = tf.reshape(value, tf.stack(shape))[number]
-        inner.set_shape([size // parts, *value.shape[1:]])
-        return inner
-    size = tf.shape(value)[0]
-    return value[number * size // parts : (number + 1) * size // parts]
+def _in_parts(name, value, parts):
+    """Returns `(parts, rows, ...)`, filled up with rows that weigh nothing.
+
+    These repeat the first row: a real text, so that nothing becomes infinite.
+    """
+    rows = value.shape[0]
+    rows = tf.shape(value)[0] if rows is None else rows
+    extra = -rows % parts
+    fill = tf.repeat(value[:1], extra, axis=0)
+    if name == "weights":
+        fill = tf.zeros_like(fill)
+    inner = [
+        tf.shape(value)[axis] if size is None else size
+        for axis, size in enumerate(value.shape)
+    ]
+    return tf.reshape(
+        tf.concat([value, fill], axis=0),
+        [parts, (rows + extra) // parts, *inner[1:]],
+    )

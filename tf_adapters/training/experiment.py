@@ -108,6 +108,12 @@ class Experiment:
 def _check_labels(head, task, adapter):
     labels = getattr(head, "labels", ())
     kind = None if head is None else heads.to_config(head)["name"]
+    if kind == "masked_lm":
+        raise artifacts.AdapterError(
+            f"The adapter in {adapter} was pretrained with masked tokens and "
+            "answers no task. Give the folder of the run that went on from it, "
+            "or train one with --init_adapter."
+        )
     same_kind = kind == task.head
     # A task may leave its class names to its data; then the head's count.
     if not same_kind or (task.labels and labels != tuple(task.labels)):

@@ -1,0 +1,147 @@
+"""The settings of a run and their defaults, as frozen dataclasses."""
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class DataConfig:
+    """What is read, and how it is batched.
+
+    Attributes:
+        data_dir: Folder of local files or of prepared TFDS sets; `None` for
+            TFDS's own.
+        task_file: YAML file that defines the task, or `None`.
+        max_length: Longest text in tokens, special tokens counted.
+        max_train_examples: Training examples to draw with the seed, or `None`
+            for all.
+        low_resource: `k` of He et al. 2021, section 3.2, or `None`: draw `k`
+            training and 1,000 validation examples from the training split and
+            test on the original validation split.
+        batching: `"grouped"` (batches of similar length, little padding),
+            `"random"`, or `"fixed"` (all of `batch_size` rows of
+            `max_length` tokens, filled up where rows lack, for TPUs).
+        eval_languages: Languages to evaluate a task of many languages in, or
+            `("all",)` for those that the data has; see `tasks.languages`.
+    """
+
+    data_dir: str | None = None
+    task_file: str | None = None
+    max_length: int = 128
+    max_train_examples: int | None = None
+    low_resource: int | None = None
+    batching: typing.Literal["grouped", "random", "fixed"] = "grouped"
+    eval_languages: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig:
+    """How the declared weights are trained.
+
+    Attributes:
+        learning_rate: Highest learning rate, reached after the warm-up.
+        epochs: Passes over the training examples.
+        batch_size: Examples in a step, over all replicas.
+        eval_batch_size: Examples in a batch of evaluation and prediction.
+        warmup_fraction: Share of the steps in which the rate grows linearly;
+            it then falls linearly to zero (Houlsby et al. 2019, section 3.1).
+        weight_decay: Decoupled decay, not on norms and biases.
+        accumulation_steps: Parts that each batch is computed in, one after the
+            other, for batches that do not fit into memory whole.
+        max_steps: Steps after which training ends, if the epochs have more.
+        clip_norm: Largest global norm of the gradients.
+        validate_every_steps: Steps between validations; `None` for once an
+            epoch.
+        early_stopping_patience: Validations without a better metric before the
+            run stops, or `None`.
+        precision: Keras policy of the encoder: `"float32"` or
+            `"mixed_bfloat16"`. What trains is float32 in both.
+        encoder_dropout: Whether the frozen encoder's dropout acts.
+        checkpoint_seconds: Least time between two checkpoints, from which a
+            stopped run goes on.
+        log_gradient_norms: Whether each validation logs the gradient norm of
+            every trained variable.
+    """
+
+    learning_rate: float = 3e-4
+    epochs: int = 3
+    batch_size: int = 32
+    eval_batch_size: int = 64
+    warmup_fraction: float = 0.1
+    weight_decay: float = 0.01
+    accumulation_steps: int = 1
+    max_steps: int | None = None
+    clip_norm: float = 1.0
+    validate_every_steps: int | None = None
+    early_stopping_patience: int | None = None
+    precision: typing.Literal["float32", "mixed_bfloat16"] = "float32"
+    encoder_dropout: bool = True
+    checkpoint_seconds: float = 120.0
+    log_gradient_norms: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainConfig:
+    """Task-adaptive pretraining: masked language modelling before the task.
+
+    What the method trains goes on from there; see `training.pretraining`.
+
+    Attributes:
+        steps: Steps on the task's own training texts; 0 for none.
+        learning_rate: Highest learning rate. Defaults to 1e-4, that of He et
+            al. 2021, section 3.1, for adapters.
+        batch_size: Texts in a step.
+        whole_words: Whether whole words are hidden, not single tokens.
+    """
+
+    steps: int = 0
+    learning_rate: float = 1e-4
+    batch_size: int = 32
+    whole_words: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class MembersConfig:
+    """The single-task adapters that fusion trains first, where none are given.
+
+    Attributes:
+        tasks: Names of tasks; an adapter is trained for each.
+        settings: Settings of their runs. Encoder, data, seed, strategy and
+            precision are those of the fusion's own run.
+    """
+
+    tasks: tuple[str, ...] = ()
+    settings: typing.Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Everything that decides a run.
+
+    Attributes:
+        task: Name of a task, see `--list=tasks`; where several train together
+            all of their names with `+` between.
+        encoder: Name or folder of an encoder, see `load_encoder`.
+        method: A method, see `tf_adapters.methods`.
+        seed: Integer. Decides samples, initial weights, order and dropout.
+        distribution_strategy: `"one_device"` or `"mirrored"`.
+        data: `DataConfig`.
+        train: `TrainConfig`.
+        members: `MembersConfig`; only fusion reads it.
+        pretrain: `PretrainConfig`.
+        init_adapter: Folder of a run or of an adapter of the same method and
+            encoder, whose weights but for its head are the initial ones.
+    """
+
+    task: str
+    method: typing.Any
+    encoder: str = "minilm"
+    seed: int = 0
+    distribution_strategy: typing.Literal["one_device", "mirrored"] = (
+        "one_device"
+    )
+    data: DataConfig = DataConfig()
+    train: TrainConfig = TrainConfig()
+    members: MembersConfig = MembersConfig()
+    pretrain: PretrainConfig = PretrainConfig()
+    init_adapter: str | None = None

@@ -99,8 +99,8 @@ def main():
     examples = make_examples()
     batch = pipeline.Batch(np.arange(BATCH_SIZE, dtype="int32"), TOKENS)
     plan = [batch] * 5_000
-    train_steps = trainer.train_steps(examples, plan)
-    eval_batches = iter(trainer.eval_batches(examples, plan))
+    train_steps = trainer.train_loops(examples, [[batch] for batch in plan])
+    eval_batches = trainer.eval_batches(examples, plan)
     print(json.dumps({"ready": True}), file=output, flush=True)
     for line in sys.stdin:
         command = json.loads(line)

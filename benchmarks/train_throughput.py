@@ -59,8 +59,10 @@ class Ours:
         self.examples = run.examples(self.rows)
         self.trainer = run.trainer
         plan = list(itertools.islice(self._plan(), 5_000))
-        self.train_steps = run.trainer.train_steps(self.examples, plan)
-        self.eval_batches = iter(run.trainer.eval_batches(self.examples, plan))
+        self.train_steps = run.trainer.train_loops(
+            self.examples, [[batch] for batch in plan]
+        )
+        self.eval_batches = run.trainer.eval_batches(self.examples, plan)
         self.plans = {what: iter(plan) for what in ("train", "infer")}
 
     def _plan(self):

@@ -12,6 +12,9 @@ from tf_adapters import run_summary
 from tf_adapters.data import prediction_files
 from tf_adapters.data import sampling
 from tf_adapters.data import splits
+from tf_adapters.training import remote
+
+_CLUSTERS = ("multi_worker_mirrored", "tpu")
 
 
 def run(flag_layer, options):
@@ -73,15 +76,16 @@ def _raised_by_us(error):
 def _resolve(flag_layer, options):
     """Returns the configuration and the run folder."""
     layers = []
+    given = options.model_dir and remote.local(options.model_dir)
     if options.mode in ("eval", "predict", "export"):
-        layers.append(_saved_config(options))
+        layers.append(_saved_config(given, options))
     if options.config_file:
         layers.append(config_lib.load_yaml(options.config_file))
     layers += map(config_lib.parse_override, options.params_override)
     layers.append(flag_layer)
     config = config_lib.combine(*layers)
     config = _with_encoder_of_adapters(config, layers)
-    model_dir = options.model_dir or (
+    model_dir = given or Path(
         f"runs/{config.task}_{presets.preset_name(layers)}_{config.seed}"
     )
     if options.mode in ("train", "train_and_eval"):
@@ -90,7 +94,7 @@ def _resolve(flag_layer, options):
             splits.check_there(one)
     else:
         _check_one_task(config, model_dir, options.mode)
-    return config_lib.build_method(config), Path(model_dir)
+    return config_lib.build_method(config), model_dir
 
 
 def _with_encoder_of_adapters(config, layers):
@@ -113,27 +117,32 @@ def _check_one_task(config, model_dir, mode):
         raise config_lib.ConfigError(
             f"{model_dir} is a run of the tasks {', '.join(tasks)}. "
             f"--mode={mode} needs the folder of one of them: "
-            f"--model_dir={Path(model_dir) / tasks[0]}"
+            f"--model_dir={model_dir / tasks[0]}"
         )
 
 
-def _saved_config(options):
-    if not options.model_dir:
+def _saved_config(model_dir, options):
+    if not model_dir:
         raise config_lib.ConfigError(
             f"--mode={options.mode} needs --model_dir: the folder of a "
             "finished run."
         )
-    path = Path(options.model_dir) / "config.yaml"
+    path = model_dir / "config.yaml"
     if not path.exists():
         raise config_lib.ConfigError(
             f"--model_dir={options.model_dir} is no run folder: it has no "
             "config.yaml. Train first, with the same --model_dir."
         )
-    return config_lib.load_yaml(path)
+    saved = config_lib.load_yaml(path)
+    if saved.get("distribution_strategy") in _CLUSTERS:
+        # What many machines trained answers on one.
+        saved |= {"distribution_strategy": "one_device", "tpu": ""}
+    return saved
 
 
 def _train(config, model_dir, options):
     declared = config_lib.with_absolute_paths(config)
+    _join_cluster(config)
     if len(config_task.by_task(config)) > 1:
         _train_together(declared, model_dir, options)
         return
@@ -164,6 +173,14 @@ def _train(config, model_dir, options):
     run_summary.of_run(result, config, model_dir)
 
 
+def _join_cluster(config):
+    """Makes a strategy over machines: nothing may be computed before it."""
+    if config.distribution_strategy in _CLUSTERS:
+        from tf_adapters.training import distribution
+
+        distribution.for_config(config)
+
+
 def _is_finished(config, model_dir, options, fingerprint):
     """Prints the result of a run that is there already; says whether it is."""
     if options.overwrite or not model_dir.exists():
@@ -173,7 +190,10 @@ def _is_finished(config, model_dir, options, fingerprint):
     result = runs.finished(model_dir, config, fingerprint)
     if result is None:
         return False
-    print(f"{model_dir} holds this run, finished; --overwrite trains it again.")
+    print(
+        f"{remote.address(model_dir)} holds this run, finished; --overwrite "
+        "trains it again."
+    )
     if "tasks" in result:
         run_summary.of_tasks(result, config, model_dir)
     else:
@@ -260,7 +280,8 @@ def _export(config, model_dir, options):
     from tf_adapters.export import saved_model
 
     folder = saved_model.export_run(config, model_dir)
-    print(f"SavedModel: {folder}")
+    remote.push(model_dir)
+    print(f"SavedModel: {remote.address(folder)}")
 
 
 def _export_bank(options):
@@ -271,8 +292,11 @@ def _export_bank(options):
             "--mode=export with --adapters needs --model_dir: the folder that "
             "the SavedModel of all tasks goes to."
         )
-    folder = bank_model.export_runs(options.adapters, options.model_dir)
-    print(f"SavedModel: {folder}")
+    model_dir = remote.local(options.model_dir)
+    adapters = [remote.local(folder) for folder in options.adapters]
+    folder = bank_model.export_runs(adapters, model_dir)
+    remote.push(model_dir)
+    print(f"SavedModel: {remote.address(folder)}")
 
 
 _MODES = {

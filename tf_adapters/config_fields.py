@@ -19,8 +19,11 @@ class DataConfig:
             training and 1,000 validation examples from the training split and
             test on the original validation split.
         batching: `"grouped"` (batches of similar length, little padding),
-            `"random"`, or `"fixed"` (all of `batch_size` rows of
-            `max_length` tokens, filled up where rows lack, for TPUs).
+            `"random"`, or `"fixed"` (all of `batch_size` rows, filled up where
+            rows lack, of `max_length` tokens or one of `length_buckets`, for
+            TPUs).
+        length_buckets: Shorter lengths that fixed batches may have; a text goes
+            into a batch of the smallest that holds it.
         eval_languages: Languages to evaluate a task of many languages in, or
             `("all",)` for those that the data has; see `tasks.languages`.
     """
@@ -31,7 +34,16 @@ class DataConfig:
     max_train_examples: int | None = None
     low_resource: int | None = None
     batching: typing.Literal["grouped", "random", "fixed"] = "grouped"
+    length_buckets: tuple[int, ...] = ()
     eval_languages: tuple[str, ...] = ()
+
+    @property
+    def fixed_lengths(self):
+        """All lengths of fixed batches, ascending; `()` for other batches."""
+        if self.batching != "fixed":
+            return ()
+        shorter = {n for n in self.length_buckets if n < self.max_length}
+        return (*sorted(shorter), self.max_length)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +58,9 @@ class TrainConfig:
         warmup_fraction: Share of the steps in which the rate grows linearly;
             it then falls linearly to zero (Houlsby et al. 2019, section 3.1).
         weight_decay: Decoupled decay, not on norms and biases.
+        steps_per_loop: Steps that the device does in one call. Between two
+            calls the host looks at losses, validates and writes checkpoints.
+            TPUs want many.
         accumulation_steps: Parts that each batch is computed in, one after the
             other, for batches that do not fit into memory whole.
         max_steps: Steps after which training ends, if the epochs have more.
@@ -69,6 +84,7 @@ class TrainConfig:
     eval_batch_size: int = 64
     warmup_fraction: float = 0.1
     weight_decay: float = 0.01
+    steps_per_loop: int = 1
     accumulation_steps: int = 1
     max_steps: int | None = None
     clip_norm: float = 1.0
@@ -124,7 +140,9 @@ class Config:
         encoder: Name or folder of an encoder, see `load_encoder`.
         method: A method, see `tf_adapters.methods`.
         seed: Integer. Decides samples, initial weights, order and dropout.
-        distribution_strategy: `"one_device"` or `"mirrored"`.
+        distribution_strategy: `"one_device"`, `"mirrored"`,
+            `"multi_worker_mirrored"` or `"tpu"`, see `make_strategy`.
+        tpu: Name or address of the TPU, for `"tpu"`.
         data: `DataConfig`.
         train: `TrainConfig`.
         members: `MembersConfig`; only fusion reads it.
@@ -137,9 +155,10 @@ class Config:
     method: typing.Any
     encoder: str = "minilm"
     seed: int = 0
-    distribution_strategy: typing.Literal["one_device", "mirrored"] = (
-        "one_device"
-    )
+    distribution_strategy: typing.Literal[
+        "one_device", "mirrored", "multi_worker_mirrored", "tpu"
+    ] = "one_device"
+    tpu: str = ""
     data: DataConfig = DataConfig()
     train: TrainConfig = TrainConfig()
     members: MembersConfig = MembersConfig()

@@ -2,6 +2,7 @@
 
 from tf_adapters.data import splits
 from tf_adapters.data import transfer
+from tf_adapters.training import remote
 
 
 def of_tasks(result, config, model_dir):
@@ -9,9 +10,9 @@ def of_tasks(result, config, model_dir):
     for name, metrics in result["tasks"].items():
         for split, values in metrics.items():
             print(f"{name} {split}: {_metrics(values)}")
-        print(f"{name} adapter: {model_dir / name / 'adapter'}")
+        print(f"{name} adapter: {remote.address(model_dir / name / 'adapter')}")
     if config.method.train_encoder:
-        print(f"encoder: {model_dir / 'encoder'}")
+        print(f"encoder: {remote.address(model_dir / 'encoder')}")
     _speed(result)
 
 
@@ -21,9 +22,10 @@ def of_run(result, config, model_dir):
     of_evaluation({k: result[k] for k in shown if k in result}, config)
     for key, value in result.get("method_report", {}).items():
         print(f"{key}: {value:.4g}")
-    size = (model_dir / "adapter" / "adapter.safetensors").stat().st_size
+    folder = model_dir / "adapter"
+    size = (folder / "adapter.safetensors").stat().st_size
     print(
-        f"adapter: {model_dir / 'adapter'} ({size / 1e6:.1f} MB beside an "
+        f"adapter: {remote.address(folder)} ({size / 1e6:.1f} MB beside an "
         f"encoder of {4 * result['encoder_weights'] / 1e6:.0f} MB)"
     )
     _speed(result)

@@ -1,5 +1,7 @@
 """`data.batching: fixed`: static shapes, and the same numbers as without."""
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -33,9 +35,9 @@ def _examples():
 def _plans(batch_size=BATCH):
     lengths = _examples().lengths
     training = pipeline.plan_training(
-        lengths, batch_size, 0, 0, "fixed", LENGTH
+        lengths, batch_size, 0, 0, "fixed", (LENGTH,)
     )
-    return training, pipeline.plan_evaluation(lengths, batch_size, LENGTH)
+    return training, pipeline.plan_evaluation(lengths, batch_size, (LENGTH,))
 
 
 def _shapes(spec):
@@ -82,12 +84,60 @@ def test_what_fills_up_is_padding():
     assert share == pytest.approx(1 - tokens / (3 * BATCH * LENGTH))
 
 
-def _trainer(batching, strategy):
+BUCKETS = (5, 8, LENGTH)
+
+
+@pytest.mark.parametrize("steps_per_loop", [1, 2])
+def test_a_text_is_in_a_batch_of_the_smallest_length_that_holds_it(
+    steps_per_loop,
+):
+    lengths = _examples().lengths
+    plan = pipeline.plan_training(
+        lengths, 4, 0, 0, "fixed", BUCKETS, steps_per_loop
+    )
+    indices = np.concatenate([batch.indices for batch in plan])
+    assert sorted(indices) == list(range(21))
+    for batch in plan:
+        shorter = max((n for n in BUCKETS if n < batch.length), default=0)
+        assert batch.size == 4
+        assert (lengths[batch.indices] <= batch.length).all()
+        assert (lengths[batch.indices] > shorter).all()
+    others = pipeline.plan_training(
+        lengths, 4, 0, 1, "fixed", BUCKETS, steps_per_loop
+    )
+    assert [b.length for b in plan] != [b.length for b in others]
+    assert len(plan) == len(others)
+
+
+def test_batches_of_one_length_come_together():
+    lengths = np.random.default_rng(0).integers(3, LENGTH, 400)
+    plan = pipeline.plan_training(lengths, 4, 0, 0, "fixed", BUCKETS, 5)
+    groups = itertools.groupby(batch.length for batch in plan)
+    runs = [len(list(group)) for _, group in groups]
+    assert len(plan) == 101 and len(runs) < 23
+
+
+def test_buckets_beyond_the_longest_text_do_not_count():
+    data = config_lib.resolve(
+        {
+            "task": "toy",
+            "method": "head_only",
+            "data": {
+                "batching": "fixed",
+                "max_length": 16,
+                "length_buckets": [64, 16, 8, 8],
+            },
+        }
+    ).data
+    assert data.fixed_lengths == (8, 16)
+
+
+def _trainer(batching, strategy, **data):
     config = config_lib.resolve(
         {
             "task": "toy",
             "method": "head_only",
-            "data": {"batching": batching, "max_length": LENGTH},
+            "data": {"batching": batching, "max_length": LENGTH, **data},
             "train": {
                 "batch_size": BATCH,
                 "eval_batch_size": BATCH,
@@ -134,6 +184,17 @@ def test_losses_and_predictions_are_those_of_the_real_examples(
     np.testing.assert_allclose(losses, expected[0], atol=2e-5)
     assert outputs.shape == (21, 2)
     np.testing.assert_allclose(outputs, expected[1], atol=1e-3)
+
+
+def test_predictions_from_buckets_are_the_same():
+    whole, buckets = (
+        _trainer("fixed", "one_device", length_buckets=lengths)
+        for lengths in ([], [5, 8])
+    )
+    expected = np.stack(whole.predict(_examples()))
+    outputs = np.stack(buckets.predict(_examples()))
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
+    assert len(buckets._evaluation_plans(_examples().lengths)) > 1
 
 
 @pytest.mark.parametrize("strategy", ["one_device", "mirrored"])

@@ -138,7 +138,7 @@ def _examples(rows):
 @pytest.mark.parametrize("batching", ["grouped", "fixed"])
 def test_two_replicas_see_what_one_device_sees(batching):
     examples = _examples(_ids(7, 9))
-    batches = pipeline.plan_training(examples.lengths, 4, 0, 0, batching, 16)
+    batches = pipeline.plan_training(examples.lengths, 4, 0, 0, batching, (16,))
     whole = list(pipeline.dataset(examples, batches))
     parts = list(pipeline.dataset(examples, batches, 2, (0, 1)))
     for number, batch in enumerate(whole):

@@ -11,7 +11,7 @@ BATCHINGS = ("grouped", "random", "fixed")
 
 def _plan(epoch=0, seed=0, batching="grouped", batch_size=8):
     return pipeline.plan_training(
-        LENGTHS, batch_size, seed, epoch, batching, max_length=64
+        LENGTHS, batch_size, seed, epoch, batching, fixed_lengths=(64,)
     )
 
 

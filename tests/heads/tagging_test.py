@@ -140,9 +140,7 @@ def test_a_batch_is_a_mean_over_its_words(num_shards):
     encoded = HEAD.encode(_sentences(), ("tokens",), _Packer(16))
     examples = pipeline.to_examples(encoded, pad_id=0)
     size = 7 if len(examples) % 7 else 8
-    plan = pipeline.plan_training(
-        examples.lengths, size, 0, 0, "grouped", max_length=16
-    )
+    plan = pipeline.plan_training(examples.lengths, size, 0, 0, "grouped")
     assert len({len(batch.indices) for batch in plan}) == 2
     data = iter(pipeline.dataset(examples, plan, num_shards, range(num_shards)))
     for batch in plan:

@@ -20,7 +20,7 @@ from tf_adapters.model import adapt
 from tf_adapters.trained_weights import count_weights
 from tf_adapters.trained_weights import trained_table
 from tf_adapters.training import distribution
-from tf_adapters.training import trainer as trainer_lib
+from tf_adapters.training import graphs
 from tf_adapters.training.joint import JointTrainer
 from tf_adapters.training.joint import of_task
 from tf_adapters.training.trainer import Trainer
@@ -36,7 +36,8 @@ METHOD = methods.MultiTask(tuple(HEADS), methods.Pfeiffer(units=4))
 
 @pytest.fixture
 def without_graphs(monkeypatch):
-    monkeypatch.setattr(trainer_lib, "_one_trace", lambda step, batches: step)
+    monkeypatch.setattr(graphs, "traced", lambda function: function)
+    monkeypatch.setattr(graphs, "one_trace", lambda function, batches: function)
 
 
 def _lengths(rows):
@@ -96,8 +97,8 @@ def _step(trainer, mixture, task):
     """Trains one batch of a task."""
     plan = trainer.plan(mixture, 0)
     batch = next(b for b in plan if mixture.locate(b)[0] == task)
-    ((loss, norms),) = trainer.train_steps(mixture, [batch])
-    return float(loss), np.asarray(norms)
+    ((losses, norms),) = trainer.train_loops(mixture, [[batch]])
+    return float(losses[0]), np.asarray(norms[0])
 
 
 def _changed(before, after):
@@ -148,8 +149,8 @@ def test_a_first_step_is_that_of_the_task_alone(without_graphs):
         for task, own in map(mixture.locate, trainer.plan(mixture, 0))
         if task == "sizes"
     )
-    ((alone, _),) = other.train_steps(mixture.tasks["sizes"], [batch])
-    assert loss == float(alone) > 0.1
+    ((alone, _),) = other.train_loops(mixture.tasks["sizes"], [[batch]])
+    assert loss == float(alone[0]) > 0.1
     joint = trainer.trainers["sizes"].variables
     for variable, expected in zip(joint, other.variables, strict=True):
         np.testing.assert_array_equal(variable.numpy(), expected.numpy())
@@ -207,7 +208,8 @@ def test_two_replicas_equal_one_device(without_graphs):
         trainer.prepare_training(20)
         plan = trainer.plan(mixture, 0)
         assert {mixture.locate(batch)[0] for batch in plan} == set(HEADS)
-        losses = [float(x) for x, _ in trainer.train_steps(mixture, plan)]
+        loops = trainer.train_loops(mixture, [[batch] for batch in plan])
+        losses = [float(x[0]) for x, _ in loops]
         results.append((losses, _values(trainer)))
     (losses, values), (others, second) = results
     np.testing.assert_allclose(others, losses, atol=1e-4)

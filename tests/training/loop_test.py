@@ -4,6 +4,7 @@ The pretended trainer has one weight, which each step raises by 1; a clock of
 its own tells how long everything took.
 """
 
+import itertools
 import types
 
 import numpy as np
@@ -61,23 +62,33 @@ class _Trainer:
         )
         self.now = 0.0
         self.step = 0
+        self.loops = []
 
     def plan(self, train, epoch):
         settings = self.config.train
         return pipeline.plan_training(
-            train.lengths, settings.batch_size, 0, epoch, "random", 128
+            train.lengths, settings.batch_size, 0, epoch, "random"
         )
 
     def prepare_training(self, total_steps):
         self.now += 0.5
 
-    def train_steps(self, examples, batches):
-        for _ in batches:
-            self.step += 1
-            self.now += STEP if self.step > 1 else BUILDING
-            self.variables[0].value += 1
-            loss = self.losses.get(self.step, 0.5)
-            yield loss, self.norms.get(self.step, [1.0, 1.0])
+    def kind(self, examples, batch):
+        return batch.length > 7
+
+    def train_loops(self, examples, loops):
+        for batches in loops:
+            self.loops.append(len(batches))
+            results = [self._train(batch) for batch in batches]
+            losses, norms = zip(*results, strict=True)
+            yield np.array(losses), np.array(norms)
+
+    def _train(self, batch):
+        self.step += 1
+        self.now += STEP if self.step > 1 else BUILDING
+        self.variables[0].value += 1
+        loss = self.losses.get(self.step, 0.5)
+        return loss, self.norms.get(self.step, [1.0, 1.0])
 
     def evaluate(self, examples):
         self.now += VALIDATION
@@ -118,8 +129,8 @@ def run(monkeypatch):
     return run
 
 
-def _plan(epoch):
-    return pipeline.plan_training(LENGTHS, 4, 0, epoch, "random", 128)
+def _plan(epoch, size=4):
+    return pipeline.plan_training(LENGTHS, size, 0, epoch, "random")
 
 
 @pytest.mark.parametrize(
@@ -229,6 +240,38 @@ def test_losses_are_read_every_twenty_steps(run):
     run(_Trainer(_config(batch_size=1, epochs=3)))
     steps = [r["step"] for r in run.records if "loss" in r]
     assert steps == [1, 11, 20, 22, 33]
+
+
+@pytest.mark.parametrize(
+    ("train", "last_phase", "loops"),
+    [
+        ({"steps_per_loop": 1}, 0, [1] * 22),
+        # An epoch has eleven batches.
+        ({"steps_per_loop": 4}, 0, [4, 4, 3] * 2),
+        ({"steps_per_loop": 100}, 0, [11, 11]),
+        ({"steps_per_loop": 4, "max_steps": 14}, 0, [4, 4, 3, 3]),
+        # The host has work after steps 5, 10, 11, 15, 20 and 22; after 7.
+        (
+            {"steps_per_loop": 4, "validate_every_steps": 5},
+            7,
+            [4, 1, 2, 3, 1, 4, 4, 1, 2],
+        ),
+    ],
+)
+def test_a_loop_ends_where_the_host_has_work(run, train, last_phase, loops):
+    fake = _Trainer(_config(batch_size=1, epochs=2, **train))
+    fake.last_phase, fake.kind = last_phase, lambda examples, batch: None
+    run(fake)
+    assert fake.loops == loops
+    assert fake.phases == ([last_phase] if last_phase else [])
+
+
+def test_batches_of_a_loop_are_of_one_kind(run):
+    fake = _Trainer(_config(batch_size=1, steps_per_loop=100))
+    run(fake)
+    lengths = [batch.length > 7 for batch in _plan(0, 1)]
+    kinds = [len(list(group)) for _, group in itertools.groupby(lengths)]
+    assert fake.loops == kinds and len(kinds) > 2
 
 
 @pytest.mark.parametrize("module", [loop, trainer])

@@ -90,14 +90,14 @@ def whole(tmp_path_factory):
 
 def _stop_at(monkeypatch, step):
     """Lets SIGTERM come while a step is at work."""
-    after_step = recovery.Recovery.after_step
+    after_loop = recovery.Recovery.after_loop
 
-    def with_signal(self, loop):
+    def with_signal(self, loop, checks):
         if loop.step == step:
             signal.raise_signal(signal.SIGTERM)
-        after_step(self, loop)
+        after_loop(self, loop, checks)
 
-    monkeypatch.setattr(recovery.Recovery, "after_step", with_signal)
+    monkeypatch.setattr(recovery.Recovery, "after_loop", with_signal)
 
 
 # After the first step; between two checks; at a validation; within the last

@@ -177,6 +177,26 @@ def test_gradients_are_clipped_after_the_sum():
     np.testing.assert_allclose(norms, 1e-3, rtol=1e-3)
 
 
+@pytest.mark.parametrize(
+    "strategy",
+    ["one_device", pytest.param("mirrored", marks=pytest.mark.slow)],
+)
+def test_steps_in_a_loop_on_the_device_are_the_same_steps(strategy):
+    """With dropout, clipping, and a loop that is cut short."""
+    results = []
+    for steps in (1, 4):
+        config = _config(epochs=2, steps_per_loop=steps, clip_norm=0.1)
+        trainer = _trainer(config, strategy, dropout=0.3)
+        _, records, _ = _fit(trainer)
+        results.append((_losses(records), tiny.values(trainer.variables)))
+        traces = trainer._train_loop.experimental_get_tracing_count()
+        assert traces == 1
+    (losses, weights), (others, second) = results
+    assert losses[-1] == pytest.approx(others[-1], abs=1e-6)
+    for actual, expected in zip(second, weights, strict=True):
+        np.testing.assert_allclose(actual, expected, atol=1e-6)
+
+
 def test_it_learns_keeps_the_best_and_reports_it():
     trainer = _trainer(_config(epochs=12))
     examples = _examples(200)
@@ -233,7 +253,7 @@ def test_early_stopping():
 def test_a_loss_that_is_not_finite_names_its_step():
     trainer = _trainer(_config(epochs=3), head=heads.Regression())
     examples = _examples()
-    plan = pipeline.plan_training(examples.lengths, 8, 0, 0, "grouped", 128)
+    plan = pipeline.plan_training(examples.lengths, 8, 0, 0, "grouped")
     third = plan[2].indices
     bad = examples.targets.astype("float32")
     bad[third] = np.nan
@@ -257,7 +277,7 @@ def test_after_a_bad_gradient_the_folder_holds_the_best_adapter(
     trainer = _trainer(config, head=heads.Regression())
     trainer.metric_names = ("pearson",)
     examples = _examples()
-    plan = pipeline.plan_training(examples.lengths, 8, 0, 0, "grouped", 128)
+    plan = pipeline.plan_training(examples.lengths, 8, 0, 0, "grouped")
     targets = examples.targets.astype("float32")
     targets[plan[2].indices[:1]] = 9
     train = dataclasses.replace(examples, targets=targets)

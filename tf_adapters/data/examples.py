@@ -55,10 +55,10 @@ class Examples:
 
     @property
     def num_choices(self):
-        """Most choices of an example, or `None` where there are no choices."""
+        """Number of choices of each example, 1 where there are none."""
         if self.token_ids.ragged_rank == 1:
-            return None
-        return int(tf.reduce_max(self.token_ids.row_lengths()))
+            return np.ones(len(self), "int64")
+        return self.token_ids.row_lengths().numpy()
 
     def count(self, indices):
         """Returns the number of terms in the loss of some examples.

@@ -133,17 +133,20 @@ def _batches(lengths, start, config, skip):
         config: `Config`.
         skip: Integer, how many were used up in earlier epochs.
     """
-    size = config.train.batch_size
-    turn, skip = divmod(skip, math.ceil(len(lengths) / size))
-    while True:
-        batches = pipeline.plan_training(
+
+    def plan(turn):
+        return pipeline.plan_training(
             lengths,
-            size,
+            config.train.batch_size,
             config.seed,
             turn,
             config.data.batching,
-            config.data.max_length,
+            config.data.fixed_lengths,
+            config.train.steps_per_loop,
         )
-        for batch in batches[skip:]:
+
+    turn, skip = divmod(skip, len(plan(0)))
+    while True:
+        for batch in plan(turn)[skip:]:
             yield dataclasses.replace(batch, indices=batch.indices + start)
         turn, skip = turn + 1, 0

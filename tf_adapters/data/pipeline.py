@@ -36,7 +36,15 @@ class Batch:
     draw: tuple[int, int] = (0, 0)
 
 
-def plan_training(lengths, batch_size, seed, epoch, batching, max_length):
+def plan_training(
+    lengths,
+    batch_size,
+    seed,
+    epoch,
+    batching,
+    fixed_lengths=(),
+    steps_per_loop=1,
+):
     """Returns one epoch's batches, a pure function of its arguments.
 
     Args:
@@ -46,30 +54,37 @@ def plan_training(lengths, batch_size, seed, epoch, batching, max_length):
         seed: Integer.
         epoch: Integer.
         batching: `"grouped"`, `"random"` or `"fixed"`, see `DataConfig`.
-        max_length: Length of every batch where `batching` is `"fixed"`.
+        fixed_lengths: Lengths that batches may have where `batching` is
+            `"fixed"`, ascending.
+        steps_per_loop: How many batches of one such length come together.
     """
     generator = np.random.default_rng([seed, epoch])
     order = generator.permutation(len(lengths))
+    if batching == "fixed":
+        batches = _in_buckets(order, lengths, batch_size, fixed_lengths)
+        batches = _in_random_runs(batches, steps_per_loop, generator)
+        return _numbered(batches, epoch + 1)
     if batching == "grouped":
         order = _sort_within_groups(order, lengths, batch_size)
     batches = _cut(order, lengths, batch_size)
     if batching == "grouped":
         batches = [batches[i] for i in generator.permutation(len(batches))]
-    if batching == "fixed":
-        batches = _fixed(batches, max_length, batch_size)
     return _numbered(batches, epoch + 1)
 
 
-def plan_evaluation(lengths, batch_size, fixed_length=None):
+def plan_evaluation(lengths, batch_size, fixed_lengths=()):
     """Returns batches of all examples, the longest first.
 
-    So a batch that does not fit into memory fails at once. With `fixed_length`
-    all batches have that length and `batch_size` rows.
+    So a batch that does not fit into memory fails at once. With `fixed_lengths`
+    each has one of these lengths and `batch_size` rows.
     """
     order = np.argsort(-np.asarray(lengths), kind="stable")
     batches = _cut(order, lengths, batch_size)
-    if fixed_length:
-        batches = _fixed(batches, fixed_length, batch_size)
+    if fixed_lengths:
+        batches = [
+            Batch(b.indices, _bucket(b.length, fixed_lengths), batch_size)
+            for b in batches
+        ]
     return _numbered(batches, 0)
 
 
@@ -80,8 +95,34 @@ def _numbered(batches, epoch):
     ]
 
 
-def _fixed(batches, length, size):
-    return [Batch(batch.indices, length, size) for batch in batches]
+def _bucket(length, fixed_lengths):
+    """Returns the smallest of some lengths that is not below `length`."""
+    return min(one for one in fixed_lengths if one >= length)
+
+
+def _in_buckets(order, lengths, batch_size, fixed_lengths):
+    """Returns lists of fixed batches, one for each length."""
+    buckets = np.searchsorted(fixed_lengths, lengths[order])
+    return [
+        [
+            Batch(batch.indices, length, batch_size)
+            for batch in _cut(order[buckets == number], lengths, batch_size)
+        ]
+        for number, length in enumerate(fixed_lengths)
+    ]
+
+
+def _in_random_runs(lists, size, generator):
+    """Returns the batches of all lists, up to `size` of a list in a row."""
+    runs = [
+        batches[i : i + size]
+        for batches in lists
+        for i in range(0, len(batches), size)
+    ]
+    # The order within a list is random already.
+    if len(lists) > 1:
+        runs = [runs[i] for i in generator.permutation(len(runs))]
+    return [batch for run in runs for batch in run]
 
 
 def _sort_within_groups(order, lengths, batch_size):
@@ -129,9 +170,9 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
     one over the terms of the whole batch, so that sums over replicas are means
     over the batch whatever the parts' sizes.
 
-    Batches with a `size` are filled up to it with rows of weight 0, further
-    where the replicas' parts would be unequal. All shapes are then static, as
-    TPUs need them.
+    Batches with a `size` have one length. They are filled up to it with rows
+    of weight 0, further where the replicas' parts would be unequal. All shapes
+    are then static, as TPUs need them.
 
     Args:
         examples: `Examples`.
@@ -145,7 +186,8 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
         `indices` `(part,)` int32, the rows' places in `examples`, or -1 where
         a row only fills up.
     """
-    parts, lengths, sizes, draws = [], [], [], []
+    parts, lengths, sizes, draws, choices = [], [], [], [], []
+    num_choices = examples.num_choices
     for batch in batches:
         rows = _filled_up(batch, num_shards)
         pieces = np.array_split(rows, num_shards)
@@ -155,21 +197,22 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
             lengths.append(batch.length)
             sizes.append(examples.count(batch.indices))
             draws.append((*batch.draw, len(rows), first))
+            choices.append(max(1, num_choices[batch.indices].max()))
     static_length = batches[0].length if batches and batches[0].size else None
-    num_choices = examples.num_choices
     plan = tf.data.Dataset.from_tensor_slices(
         (
             np.stack(parts) if static_length else _ragged(parts),
             np.array(lengths, "int64"),
             np.array(sizes, "float32"),
             np.array(draws, "int32"),
+            np.array(choices, "int64"),
         )
     )
 
-    def features(indices, length, size, draw):
-        found = _features(
-            examples, indices, static_length or length, size, num_choices
-        )
+    def features(indices, length, size, draw, choices):
+        if static_length:
+            length, choices = static_length, max(1, int(num_choices.max()))
+        found = _features(examples, indices, length, size, choices)
         if examples.masking is None:
             return found
         return _hidden(examples, found, draw)
@@ -200,9 +243,7 @@ def _features(examples, indices, length, size, num_choices):
     def padded(rows, value):
         shape = [first, length]
         if rows.ragged_rank == 2:
-            # A replica's part may be empty, and no loss is over no choice.
-            most = tf.maximum(tf.reduce_max(rows.row_lengths()), 1)
-            shape[1:1] = [num_choices if is_static else most]
+            shape[1:1] = [num_choices]
         shape = shape if is_static else tf.stack(shape)
         return rows.to_tensor(value, shape=shape)
 

@@ -1,22 +1,110 @@
 """Strategies by name."""
 
 import functools
+import json
+import os
+import socket
+import urllib.parse
 
 import tensorflow as tf
+
+from tf_adapters.config import ConfigError
+
+
+def for_config(config):
+    """Returns the strategy of a `Config`.
+
+    Raises:
+        ConfigError: If there is none such here, or it needs other settings.
+    """
+    if config.distribution_strategy == "tpu" and not config.data.fixed_lengths:
+        raise ConfigError(
+            "A TPU compiles a program for each shape of a batch, and "
+            f"`data.batching` is `{config.data.batching}`: every length is "
+            "another shape. Add --params_override=data.batching=fixed, and "
+            "data.length_buckets=[32,64] where most texts are short."
+        )
+    return make_strategy(config.distribution_strategy, config.tpu)
 
 
 # A process keeps one strategy of a kind: a second MirroredStrategy counts its
 # collective operations from the start again and meets those of the first.
 @functools.cache
-def make_strategy(name):
+def make_strategy(name, tpu=""):
     """Returns a `tf.distribute.Strategy`.
+
+    Strategies over several machines must be made before TensorFlow computes
+    anything.
 
     Args:
         name: `"one_device"`: the first GPU, or the CPU. `"mirrored"`: all local
-            GPUs, or all logical CPUs.
+            GPUs, or all logical CPUs. `"multi_worker_mirrored"`: those of all
+            workers that the environment variable `TF_CONFIG` names. `"tpu"`:
+            all cores of a TPU.
+        tpu: Name or address of the TPU, `"local"` on a TPU's own machine; only
+            for `"tpu"`.
+
+    Raises:
+        ConfigError: If the cluster or the TPU cannot be found.
     """
+    return _MAKERS[name](tpu)
+
+
+def _one_device(tpu):
+    return tf.distribute.OneDeviceStrategy(_devices()[0].name)
+
+
+def _mirrored(tpu):
+    return tf.distribute.MirroredStrategy([one.name for one in _devices()])
+
+
+def _devices():
     gpus = tf.config.list_logical_devices("GPU")
-    devices = gpus or tf.config.list_logical_devices("CPU")
-    if name == "one_device":
-        return tf.distribute.OneDeviceStrategy(devices[0].name)
-    return tf.distribute.MirroredStrategy([device.name for device in devices])
+    return gpus or tf.config.list_logical_devices("CPU")
+
+
+def _multi_worker_mirrored(tpu):
+    try:
+        cluster = json.loads(os.environ.get("TF_CONFIG") or "{}")["cluster"]
+        found = bool(cluster.get("worker") or cluster.get("chief"))
+    except (ValueError, KeyError, AttributeError, TypeError):
+        found = False
+    if not found:
+        raise ConfigError(
+            "--distribution_strategy=multi_worker_mirrored needs the "
+            "environment variable TF_CONFIG on each worker, for example "
+            '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": '
+            '{"type": "worker", "index": 0}}. Received: '
+            f"{os.environ.get('TF_CONFIG')!r}"
+        )
+    return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def _tpu(tpu):
+    try:
+        _check_reachable(tpu)
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu)
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (ValueError, OSError, tf.errors.OpError) as error:
+        raise ConfigError(
+            f"There is no TPU at --tpu={tpu}: {str(error).splitlines()[0]} "
+            "Give a TPU's name or address, or `local` on its own machine."
+        ) from error
+    return tf.distribute.TPUStrategy(resolver)
+
+
+def _check_reachable(tpu):
+    # TensorFlow waits without end for an address where nothing answers.
+    if tpu.startswith("grpc://"):
+        url = urllib.parse.urlsplit(tpu)
+        with socket.create_connection((url.hostname, url.port), timeout=10):
+            pass
+
+
+_MAKERS = {
+    "one_device": _one_device,
+    "mirrored": _mirrored,
+    "multi_worker_mirrored": _multi_worker_mirrored,
+    "tpu": _tpu,
+}

@@ -20,9 +20,10 @@ from tf_adapters.encoders import load_encoder
 from tf_adapters.model import adapt
 from tf_adapters.trained_weights import count_weights
 from tf_adapters.trained_weights import trained_table
-from tf_adapters.training.distribution import make_strategy
+from tf_adapters.training import distribution
+from tf_adapters.training import worker_runs
+from tf_adapters.training import workers
 from tf_adapters.training.recovery import Recovery
-from tf_adapters.training.runs import RunFolder
 from tf_adapters.training.runs import provenance
 from tf_adapters.training.trainer import Trainer
 
@@ -40,7 +41,7 @@ class Experiment:
     def __init__(self, config, task, adapter=None, sibling=None):
         self.config = config
         self.task = task
-        self.strategy = make_strategy(config.distribution_strategy)
+        self.strategy = distribution.for_config(config)
         if sibling is None:
             keras.utils.set_random_seed(config.seed)
             self._load_encoder()
@@ -167,7 +168,14 @@ def train(
     # First, so that missing data are missed before the training.
     languages = transfer.load_languages(task, config.data)
     data_fingerprint = sampling.fingerprints(rows)
-    run = RunFolder(model_dir, config, data_fingerprint, overwrite, declared)
+    run = worker_runs.open_run(
+        distribution.for_config(config),
+        model_dir,
+        config,
+        data_fingerprint,
+        overwrite,
+        declared,
+    )
     experiment = Experiment(config, task)
     table = trained_table(experiment.model)
     run.save_text("trained_weights.txt", table)
@@ -184,7 +192,9 @@ def train(
         prepare(experiment.model)
         values = experiment.trainer.evaluate(examples["validation"])
         before = {"before": values}
-    recovery = Recovery(run, config.train.checkpoint_seconds)
+    recovery = Recovery(
+        run, config.train.checkpoint_seconds, experiment.strategy
+    )
     with recovery.listening():
         outcome = experiment.trainer.fit(
             examples["train"],
@@ -200,6 +210,8 @@ def train(
         result["transfer"] = experiment.transfer(languages)
     result["seconds"] = round(time.perf_counter() - started, 1)
     run.save_result(result)
+    # Before that, no worker may read what the chief writes, nor end.
+    workers.wait(experiment.strategy)
     return experiment, result
 
 

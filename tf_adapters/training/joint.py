@@ -1,5 +1,7 @@
 """Training several models that share variables, each batch with one of them."""
 
+import collections
+
 import numpy as np
 import tensorflow as tf
 
@@ -67,24 +69,34 @@ class JointTrainer:
         for trainer in trainers:
             trainer.use_optimizer(self.optimizer)
 
-    def train_steps(self, examples, batches):
-        """Yields loss and gradient norms of each step over `batches`.
+    def kind(self, examples, batch):
+        """Returns what the batches of one loop on the device have in common."""
+        task, own = examples.locate(batch)
+        return task, self.trainers[task].kind(examples.tasks[task], own)
+
+    def train_loops(self, examples, loops):
+        """Yields each loop's losses `(steps,)` and norms `(steps, variables)`.
 
         The norm of a variable that a step does not use is 0.
         """
-        located = [examples.locate(batch) for batch in batches]
-        steps = {
-            task: self.trainers[task].train_steps(
-                examples.tasks[task], [b for t, b in located if t == task]
-            )
-            for task in dict.fromkeys(task for task, _ in located)
+        located = collections.defaultdict(list)
+        tasks = []
+        for loop in loops:
+            task, _ = examples.locate(loop[0])
+            located[task].append([examples.locate(batch)[1] for batch in loop])
+            tasks.append(task)
+        results = {
+            task: self.trainers[task].train_loops(examples.tasks[task], own)
+            for task, own in located.items()
         }
-        for task, _ in located:
-            loss, norms = next(steps[task])
-            yield (
-                loss,
-                tf.scatter_nd(self._places[task], norms, [len(self.variables)]),
+        for task in tasks:
+            losses, norms = next(results[task])
+            spread = tf.scatter_nd(
+                self._places[task],
+                tf.transpose(norms),
+                [len(self.variables), losses.shape[0]],
             )
+            yield losses, tf.transpose(spread)
 
     def evaluate(self, examples):
         """Returns `<task>/<metric>` for each, and `mean`.

@@ -129,52 +129,83 @@ class Loop:
         return examples / (self.seconds - self.building_seconds)
 
     def _run_epoch(self, epoch, plan):
-        every = self.settings.validate_every_steps
         started = time.perf_counter()
-        steps = self.trainer.train_steps(self.train, plan)
-        for batch, (loss, norms) in zip(plan, steps, strict=True):
-            self._count(batch, loss, norms)
+        loops = list(self._loops(plan))
+        results = self.trainer.train_loops(self.train, loops)
+        for loop, (losses, norms) in zip(loops, results, strict=True):
+            checks = self._count(loop, losses, norms)
             if self.step == self.last_phase:
                 self.trainer.model.start_last_phase()
-            validates = batch is plan[-1] or (every and self.step % every == 0)
-            checks = self.step == 1 or self.step % _STEPS_BETWEEN_CHECKS == 0
+            validates = self._validates(self.step, loop[-1] is plan[-1])
             if validates or checks:
                 self._check(epoch)
             if not self.is_built:
                 np.asarray(norms)  # Waits for the device.
-                self._count_building(batch, time.perf_counter() - started)
+                self._count_building(loop, time.perf_counter() - started)
             self.seconds += time.perf_counter() - started
             if validates:
-                self._validate(epoch, norms)
+                self._validate(epoch, norms[-1])
             if self.recovery is not None:
-                self.recovery.after_step(self)
+                self.recovery.after_loop(self, checks)
             if self._stops_early():
                 return
             started = time.perf_counter()
 
-    def _count(self, batch, loss, norms):
-        self.step += 1
-        self.examples += len(batch.indices)
-        self.done.append(batch)
-        self.pending.append((self.step, loss, norms))
-        self.bar.update(len(batch.indices))
+    def _loops(self, plan):
+        """Yields lists of batches, those that the device does in one call.
 
-    def _count_building(self, batch, seconds):
+        Whatever the host does between steps ends one.
+        """
+        loop = []
+        for step, batch in enumerate(plan, self.step + 1):
+            if loop and self._kind(batch) != self._kind(loop[0]):
+                yield loop
+                loop = []
+            loop.append(batch)
+            ends = self._validates(step, batch is plan[-1])
+            ends |= step == self.last_phase
+            if ends or len(loop) == self.settings.steps_per_loop:
+                yield loop
+                loop = []
+
+    def _kind(self, batch):
+        return self.trainer.kind(self.train, batch)
+
+    def _validates(self, step, is_last):
+        every = self.settings.validate_every_steps
+        return is_last or bool(every and step % every == 0)
+
+    def _count(self, loop, losses, norms):
+        """Counts a loop's steps; returns whether it is time to look at them."""
+        before = self.step
+        self.step += len(loop)
+        examples = sum(len(batch.indices) for batch in loop)
+        self.examples += examples
+        self.done += loop
+        self.pending.append((losses, norms))
+        self.bar.update(examples)
+        passed = self.step // _STEPS_BETWEEN_CHECKS
+        return before == 0 or passed > before // _STEPS_BETWEEN_CHECKS
+
+    def _count_building(self, loop, seconds):
         self.is_built = True
         self.building_seconds += seconds
-        self.building_examples += len(batch.indices)
+        self.building_examples += sum(len(batch.indices) for batch in loop)
 
     def _check(self, epoch):
         """Reads what the steps since the last check gave; stops at a bad one.
 
         It comes before each validation, so that no bad weights are saved.
         """
-        losses = []
-        for step, loss, norms in self.pending:
-            losses.append(float(loss))
-            self._check_finite(step, epoch, losses[-1], np.asarray(norms))
+        losses, norms = (
+            np.concatenate([np.asarray(value) for value in values])
+            for values in zip(*self.pending, strict=True)
+        )
+        first = self.step - len(losses) + 1
+        for step, (loss, norm) in enumerate(zip(losses, norms, strict=True)):
+            self._check_finite(first + step, epoch, float(loss), norm)
         self.pending = []
-        mean = float(np.mean(losses))
+        mean = float(np.mean(losses, dtype="float64"))
         self.log(
             {
                 "step": self.step,

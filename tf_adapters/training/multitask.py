@@ -11,10 +11,11 @@ from tf_adapters.joint_model import JointModel
 from tf_adapters.trained_weights import count_weights
 from tf_adapters.trained_weights import trained_table
 from tf_adapters.training import experiment as experiment_lib
+from tf_adapters.training import worker_runs
+from tf_adapters.training import workers
 from tf_adapters.training.joint import JointTrainer
 from tf_adapters.training.joint import of_task
 from tf_adapters.training.recovery import Recovery
-from tf_adapters.training.runs import RunFolder
 
 
 def train(config, tasks, rows, model_dir, test=True, overwrite=False):
@@ -37,7 +38,10 @@ def train(config, tasks, rows, model_dir, test=True, overwrite=False):
     experiments = _make_experiments(config, tasks)
     model = JointModel({name: e.model for name, e in experiments.items()})
     fingerprints = {name: sampling.fingerprints(rows[name]) for name in tasks}
-    folders = _Folders(model_dir, config, model, fingerprints, overwrite)
+    strategy = next(iter(experiments.values())).strategy
+    folders = _Folders(
+        strategy, model_dir, config, model, fingerprints, overwrite
+    )
     examples = {
         f"{name} {split}": experiment.examples(rows[name][split])
         for name, experiment in experiments.items()
@@ -49,7 +53,9 @@ def train(config, tasks, rows, model_dir, test=True, overwrite=False):
         for split in ("train", "validation")
     )
     trainers = {name: e.trainer for name, e in experiments.items()}
-    recovery = Recovery(folders.whole, config.train.checkpoint_seconds)
+    recovery = Recovery(
+        folders.whole, config.train.checkpoint_seconds, folders.strategy
+    )
     with recovery.listening():
         outcome = JointTrainer(model, trainers, config).fit(
             train_set, validation_set, folders.log, folders.save_best, recovery
@@ -88,6 +94,7 @@ class _Folders:
     """The run folder of the whole, and in it one for each task.
 
     Args:
+        strategy: `tf.distribute.Strategy`.
         model_dir: Path.
         config: `Config`.
         model: `JointModel`.
@@ -95,10 +102,15 @@ class _Folders:
         overwrite: See `RunFolder`.
     """
 
-    def __init__(self, model_dir, config, model, fingerprints, overwrite):
+    def __init__(
+        self, strategy, model_dir, config, model, fingerprints, overwrite
+    ):
+        self.strategy = strategy
         self.model = model
         self.config = config
-        self.whole = RunFolder(model_dir, config, fingerprints, overwrite)
+        self.whole = worker_runs.open_run(
+            strategy, model_dir, config, fingerprints, overwrite
+        )
         self.encoder_folder = Path(model_dir).absolute() / "encoder"
         encoder = config.encoder
         if config.method.train_encoder:
@@ -111,8 +123,12 @@ class _Folders:
             for name, own in config_task.by_task(config).items()
         }
         self.tasks = {
-            name: RunFolder(
-                self.whole.folder / name, own, fingerprints[name], overwrite
+            name: worker_runs.open_run(
+                strategy,
+                self.whole.folder / name,
+                own,
+                fingerprints[name],
+                overwrite,
             )
             for name, own in self.configs.items()
         }
@@ -135,6 +151,8 @@ class _Folders:
 
     def save_best(self, values):
         """Writes the encoder, if it trains, and the adapter of each task."""
+        if not workers.is_chief(self.strategy):
+            return
         details = {"tasks": ", ".join(self.tasks)}
         encoder = None
         if self.config.method.train_encoder:
@@ -178,4 +196,5 @@ class _Folders:
             "seconds": round(seconds, 1),
         }
         self.whole.save_result(whole)
+        workers.wait(self.strategy)
         return whole

@@ -20,8 +20,8 @@ def tensors(loop):
         "weights": _values(loop.trainer.variables),
         "optimizer": _values(loop.trainer.optimizer.variables),
         "best": loop.best_weights or [],
-        "losses": [np.asarray(loss) for _, loss, _ in loop.pending],
-        "norms": [np.asarray(norms) for *_, norms in loop.pending],
+        "losses": [np.asarray(losses) for losses, _ in loop.pending],
+        "norms": [np.asarray(norms) for _, norms in loop.pending],
     }
     return {
         f"{part}/{number}": array
@@ -67,9 +67,7 @@ def restore(loop, checkpoint):
     batches = itertools.chain.from_iterable(loop.plans)
     loop.done = list(itertools.islice(batches, loop.step))
     loop.examples = sum(len(batch.indices) for batch in loop.done)
-    losses, norms = part("losses"), part("norms")
-    steps = range(loop.step - len(losses) + 1, loop.step + 1)
-    loop.pending = list(zip(steps, losses, norms, strict=True))
+    loop.pending = list(zip(part("losses"), part("norms"), strict=True))
     for name in ("history", "seconds", "building_seconds", "building_examples"):
         setattr(loop, name, checkpoint.state[name])
     if checkpoint.state["best"] is not None:

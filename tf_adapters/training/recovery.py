@@ -6,6 +6,7 @@ import threading
 import time
 
 from tf_adapters.training import progress
+from tf_adapters.training import workers
 from tf_adapters.training.loop import Stopped
 
 
@@ -15,10 +16,12 @@ class Recovery:
     Args:
         run: `RunFolder`.
         seconds: Least time between two checkpoints.
+        strategy: `tf.distribute.Strategy` that it trains under.
     """
 
-    def __init__(self, run, seconds):
+    def __init__(self, run, seconds, strategy):
         self.run = run
+        self.strategy = strategy
         self.seconds = seconds
         self.last = time.monotonic()
         self.signal = None
@@ -28,23 +31,35 @@ class Recovery:
         """Where an earlier process was, or `None`."""
         return self.run.checkpoint
 
-    def after_step(self, loop):
+    def after_loop(self, loop, checks):
         """Writes a checkpoint if it is time.
+
+        Args:
+            loop: `Loop`.
+            checks: Whether the host looks at the losses now.
 
         Raises:
             Stopped: If the process was told to stop; the checkpoint is written.
         """
         due = time.monotonic() - self.last >= self.seconds
-        if not due and self.signal is None:
+        stops = self._stops(checks)
+        if not due and not stops:
             return
         tensors = progress.tensors(loop)
         self.run.save_checkpoint(loop.step, tensors, progress.state(loop))
         self.last = time.monotonic()
-        if self.signal is not None:
+        if stops:
             raise Stopped(
-                f"Stopped by {self.signal} after step {loop.step}. The same "
-                "command goes on from there."
+                f"Stopped by {self.signal or 'another worker'} after step "
+                f"{loop.step}. The same command goes on from there."
             )
+
+    def _stops(self, checks):
+        """Returns whether to stop now, on all workers alike."""
+        if workers.count(self.strategy) == 1:
+            return self.signal is not None
+        # To ask costs a message to each, and must be at the same step on all.
+        return checks and workers.any_of(self.strategy, self.signal is not None)
 
     @contextlib.contextmanager
     def listening(self):

@@ -13,9 +13,12 @@ from tf_adapters import artifacts
 from tf_adapters import config as config_lib
 from tf_adapters import settings
 from tf_adapters.training import checkpoints
+from tf_adapters.training import remote
 
 # What was asked for, where the run's own config.yaml says more.
 _DECLARED = "declared.yaml"
+# Where data and TPU are makes no other run; the data's fingerprints do.
+_ELSEWHERE = {"data.data_dir", "tpu"}
 
 
 class RunFolder:
@@ -150,7 +153,9 @@ class RunFolder:
 
     def save_adapter(self, model, details):
         """Saves the adapter folder; returns its weights' size in bytes."""
-        return artifacts.save_adapter(model, self.adapter_folder, details)
+        size = artifacts.save_adapter(model, self.adapter_folder, details)
+        remote.push(self.folder)
+        return size
 
     def save_checkpoint(self, step, tensors, state):
         """Writes what a run needs to go on from here."""
@@ -161,6 +166,7 @@ class RunFolder:
         }
         checkpoint = checkpoints.Checkpoint(step, tensors, state)
         checkpoints.save(self._checkpoints, checkpoint)
+        remote.push(self.folder)
 
     def save_result(self, result):
         """Writes `result.json`, the mark of a finished run, at one stroke.
@@ -171,6 +177,7 @@ class RunFolder:
         partial.write_text(json.dumps(result, indent=2) + "\n")
         partial.rename(self.folder / "result.json")
         shutil.rmtree(self._checkpoints, ignore_errors=True)
+        remote.push(self.folder)
         self._lock.close()
 
 
@@ -193,10 +200,9 @@ def _differences(folder, config):
     if theirs is None:
         return []
     theirs, ours = _flat(theirs), _flat(config)
-    # The same data may lie elsewhere: their fingerprints are compared.
     return [
         f"  {key}: {theirs.get(key)!r} there, {ours.get(key)!r} now"
-        for key in sorted({*theirs, *ours} - {"data.data_dir"})
+        for key in sorted({*theirs, *ours} - _ELSEWHERE)
         if theirs.get(key) != ours.get(key)
     ]
 

@@ -1,14 +1,16 @@
 """One train step and one eval step for every method and strategy."""
 
 import collections
-from concurrent import futures
 import dataclasses
+import itertools
 
 import tensorflow as tf
 
 from tf_adapters.data import pipeline
 from tf_adapters.layers.random import Seeds
 from tf_adapters.training import accumulation
+from tf_adapters.training import graphs
+from tf_adapters.training import workers
 from tf_adapters.training.loop import Loop
 from tf_adapters.training.optimizers import make_optimizer
 
@@ -34,7 +36,7 @@ class Trainer:
         self.metric_names = metric_names
         self.variables = list(model.trained_variables().values())
         self.optimizer = None
-        self._train_step = self._eval_step = self._eval_spec = None
+        self._train_loop = self._eval_step = self._eval_spec = None
 
     def fit(self, train, validation, log, save_best, recovery=None):
         """Trains and leaves the best weights in the model.
@@ -77,34 +79,43 @@ class Trainer:
 
         Where outputs are as long as texts, they are as long as in the batch.
         """
-        fixed = None
-        if self.config.data.batching == "fixed":
-            fixed = self.config.data.max_length
-        batches = pipeline.plan_evaluation(
-            examples.lengths, self.config.train.eval_batch_size, fixed
-        )
         rows = [None] * len(examples)
-        for outputs, indices in self.eval_steps(
-            self.eval_batches(examples, batches)
-        ):
-            found = zip(
-                self._gathered(indices), self._gathered(outputs), strict=True
-            )
-            for place, row in found:
-                # Rows that only fill a batch up are in the place -1.
-                if place >= 0:
-                    rows[place] = row
-        return rows
+        for plan in self._evaluation_plans(examples.lengths):
+            batches = self.eval_batches(examples, plan)
+            steps = itertools.islice(batches, len(plan))
+            for outputs, indices in self.eval_steps(steps):
+                found = zip(
+                    self._gathered(indices),
+                    self._gathered(outputs),
+                    strict=True,
+                )
+                for place, row in found:
+                    # Rows that only fill a batch up are in the place -1.
+                    if place >= 0:
+                        rows[place] = row
+        return workers.all_rows(self.strategy, rows)
+
+    def _evaluation_plans(self, lengths):
+        """Returns lists of batches; those of a list have shapes in common."""
+        data = self.config.data
+        plan = pipeline.plan_evaluation(
+            lengths, self.config.train.eval_batch_size, data.fixed_lengths
+        )
+        groups = itertools.groupby(plan, lambda batch: self.kind(None, batch))
+        return [list(batches) for _, batches in groups]
 
     def eval_batches(self, examples, batches):
-        """Returns the features of each batch, without targets, as data."""
+        """Returns an iterator of the features of each batch, without targets.
+
+        It begins again after the last one.
+        """
         unlabelled = dataclasses.replace(examples, targets=None)
         batches = self._distribute(unlabelled, batches)
         # Static shapes differ where data sets have different most choices.
         if self._eval_spec != batches.element_spec:
-            self._eval_step = _one_trace(self._eval_on_replicas, batches)
+            self._eval_step = graphs.one_trace(self._eval_on_replicas, batches)
             self._eval_spec = batches.element_spec
-        return batches
+        return iter(batches)
 
     def eval_steps(self, batches):
         """Yields outputs and places of the examples of each batch, in order.
@@ -113,13 +124,13 @@ class Trainer:
         of one leave cores idle that the other one uses.
 
         Args:
-            batches: What `eval_batches` returns, or a part of it.
+            batches: Some of what `eval_batches` returns.
         """
         at_once = 2 if self.strategy.num_replicas_in_sync == 1 else 1
-        yield from _map_in_order(self._eval_step, batches, at_once)
+        yield from graphs.map_in_order(self._eval_step, batches, at_once)
 
     def _gathered(self, value):
-        """Returns the rows of all replicas, whose widths may differ."""
+        """Returns the rows of this process's replicas."""
         parts = self.strategy.experimental_local_results(value)
         return [row for part in parts for row in part.numpy()]
 
@@ -129,9 +140,12 @@ class Trainer:
         def build(context):
             local = replicas // context.num_input_pipelines
             first = context.input_pipeline_id * local
-            return pipeline.dataset(
+            data = pipeline.dataset(
                 examples, batches, replicas, range(first, first + local)
             )
+            # Where the end is in sight, every step of several workers asks
+            # all of them whether there is a batch left.
+            return data.repeat()
 
         return self.strategy.distribute_datasets_from_function(build)
 
@@ -150,8 +164,13 @@ class Trainer:
             self.config.seed,
             epoch,
             self.config.data.batching,
-            self.config.data.max_length,
+            self.config.data.fixed_lengths,
+            self.config.train.steps_per_loop,
         )
+
+    def kind(self, examples, batch):
+        """Returns what the batches of one loop on the device have in common."""
+        return batch.length if batch.size else None
 
     def prepare_training(self, total_steps):
         """Creates the optimiser and the train step."""
@@ -164,18 +183,44 @@ class Trainer:
     def use_optimizer(self, optimizer):
         """Trains with an optimiser, which may know other variables too."""
         self.optimizer = optimizer
-        # A step is traced with its optimiser.
-        self._train_step = None
+        # A step is traced with its optimiser, and once for each kind of batch.
+        self._train_loop = graphs.traced(self._loop_on_replicas)
 
-    def train_steps(self, examples, batches):
-        """Returns an iterator of each step's loss and gradient norms.
+    def train_loops(self, examples, loops):
+        """Yields each loop's losses `(steps,)` and norms `(steps, variables)`.
 
-        The graph is built here, the steps run as they are asked for.
+        Args:
+            examples: `Examples`.
+            loops: List of lists of `Batch`, each of one kind. A list is what
+                the device does in one call.
         """
-        batches = self._distribute(examples, batches)
-        if self._train_step is None:
-            self._train_step = _one_trace(self._train_on_replicas, batches)
-        return map(self._train_step, batches)
+        kinds = [self.kind(examples, loop[0]) for loop in loops]
+        batches = collections.defaultdict(list)
+        for kind, loop in zip(kinds, loops, strict=True):
+            batches[kind] += loop
+        iterators = {
+            kind: iter(self._distribute(examples, some))
+            for kind, some in batches.items()
+        }
+        for kind, loop in zip(kinds, loops, strict=True):
+            yield self._train_loop(iterators[kind], tf.constant(len(loop)))
+
+    def _loop_on_replicas(self, iterator, steps):
+        if self.config.train.steps_per_loop == 1:
+            loss, norms = self._train_on_replicas(iterator.get_next())
+            return loss[tf.newaxis], norms[tf.newaxis]
+
+        def train(step, losses, norms):
+            loss, norm = self._train_on_replicas(iterator.get_next())
+            return step + 1, losses.write(step, loss), norms.write(step, norm)
+
+        _, losses, norms = tf.while_loop(
+            lambda step, *_: step < steps,
+            train,
+            [0, *(tf.TensorArray("float32", steps) for _ in range(2))],
+            parallel_iterations=1,
+        )
+        return losses.stack(), norms.stack()
 
     def _train_on_replicas(self, features):
         losses, norms = self.strategy.run(self._replica_step, args=(features,))
@@ -235,31 +280,6 @@ class Trainer:
         parts *= self.strategy.num_replicas_in_sync
         penalty = self.model.penalty() / parts
         return tf.reduce_sum(losses * features["weights"]) + penalty
-
-
-def _one_trace(function, batches):
-    """Returns a `tf.function`, traced here, once, for batches of any size."""
-    # Nothing in a step is Python's control flow; to look for it takes seconds.
-    step = tf.function(
-        function, input_signature=[batches.element_spec], autograph=False
-    )
-    step.get_concrete_function()
-    return step
-
-
-def _map_in_order(function, items, at_once):
-    """Yields `function(item)` in order, computing `at_once` of them together.
-
-    No more than `at_once` results wait to be taken.
-    """
-    with futures.ThreadPoolExecutor(at_once) as pool:
-        pending = collections.deque()
-        for item in items:
-            pending.append(pool.submit(function, item))
-            if len(pending) > at_once:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
 
 
 def _without(features, names):

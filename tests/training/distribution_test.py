@@ -1,0 +1,127 @@
+"""Strategies by name: what they need, and what they say where it is missing."""
+
+import json
+import socket
+import urllib.error
+
+import pytest
+import tensorflow as tf
+
+from tests import commands
+from tf_adapters.config import ConfigError
+from tf_adapters.training import distribution
+
+SETTINGS = {
+    "task": "demo_sentiment",
+    "encoder": commands.ENCODER,
+    "method": "houlsby",
+    "data": {
+        "max_train_examples": 40,
+        "max_length": 24,
+        "batching": "fixed",
+        "length_buckets": [8, 16],
+    },
+    "train": {"epochs": 1, "batch_size": 16, "steps_per_loop": 2},
+}
+ON_TPU = {**SETTINGS, "distribution_strategy": "tpu", "tpu": "node-1"}
+
+
+@pytest.fixture
+def tpu(monkeypatch):
+    """Stands for a TPU; returns the list of what was asked of it."""
+    asked = []
+
+    def note(name, value=None):
+        def call(*args, **kwargs):
+            asked.append((name, *kwargs.values()))
+            return value
+
+        return call
+
+    cpu = tf.distribute.OneDeviceStrategy("/cpu:0")
+    resolvers = tf.distribute.cluster_resolver
+    monkeypatch.setattr(resolvers, "TPUClusterResolver", note("resolve"))
+    monkeypatch.setattr(
+        tf.config, "experimental_connect_to_cluster", note("connect")
+    )
+    monkeypatch.setattr(
+        tf.tpu.experimental, "initialize_tpu_system", note("initialize")
+    )
+    monkeypatch.setattr(tf.distribute, "TPUStrategy", note("strategy", cpu))
+    distribution.make_strategy.cache_clear()
+    yield asked
+    distribution.make_strategy.cache_clear()
+
+
+@pytest.mark.slow
+def test_the_whole_path_of_a_tpu(tpu, tmp_path, capsys):
+    """From the flags to the result, on a device that only pretends."""
+    assert commands.run(tmp_path / "tpu", ON_TPU) == 0
+    # Once, though several parts of the program ask for the strategy.
+    assert tpu == [
+        ("resolve", "node-1"),
+        ("connect",),
+        ("initialize",),
+        ("strategy",),
+    ]
+    assert commands.run(tmp_path / "cpu", SETTINGS) == 0
+    results = [
+        json.loads((tmp_path / name / "result.json").read_text())
+        for name in ("tpu", "cpu")
+    ]
+    for key in ("validation", "test", "steps", "examples"):
+        assert results[0][key] == results[1][key]
+    # What a TPU trained is evaluated on any machine.
+    capsys.readouterr()
+    assert commands.run(tmp_path / "tpu", mode="eval") == 0
+    assert len(tpu) == 4
+    # The same run, on a TPU of another name.
+    again = {**ON_TPU, "tpu": "node-2"}
+    assert commands.run(tmp_path / "tpu", again) == 0
+    assert "finished; --overwrite" in capsys.readouterr().out
+
+
+def test_shapes_that_change_are_refused_on_a_tpu(tpu, tmp_path, capsys):
+    grouped = {**SETTINGS["data"], "batching": "grouped"}
+    assert commands.run(tmp_path, {**ON_TPU, "data": grouped}) == 1
+    assert "data.batching=fixed" in capsys.readouterr().err
+    assert tpu == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("Please provide a TPU Name to connect to."),
+        urllib.error.URLError("Name or service not known"),
+        tf.errors.NotFoundError(None, None, "No TPU devices.\nMore lines"),
+    ],
+)
+def test_a_tpu_that_is_not_there(tpu, monkeypatch, tmp_path, capsys, error):
+    def fail(tpu):
+        raise error
+
+    monkeypatch.setattr(
+        tf.distribute.cluster_resolver, "TPUClusterResolver", fail
+    )
+    assert commands.run(tmp_path, ON_TPU) == 1
+    message = capsys.readouterr().err
+    assert "There is no TPU at --tpu=node-1" in message
+    assert "`local` on its own machine" in message
+    assert "More lines" not in message
+
+
+def test_an_address_where_nothing_answers():
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        address = f"grpc://localhost:{free.getsockname()[1]}"
+        with pytest.raises(ConfigError, match="no TPU at .*refused"):
+            distribution.make_strategy("tpu", address)
+
+
+@pytest.mark.parametrize("value", [None, "{", "[]", '{"cluster": {}}'])
+def test_without_a_cluster_it_says_what_to_set(monkeypatch, value):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    if value is not None:
+        monkeypatch.setenv("TF_CONFIG", value)
+    with pytest.raises(ConfigError, match="TF_CONFIG on each worker"):
+        distribution.make_strategy("multi_worker_mirrored")

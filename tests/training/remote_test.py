@@ -1,0 +1,114 @@
+"""Run folders at an address, with the file system in memory of TensorFlow's."""
+
+import json
+import signal
+
+import pytest
+import tensorflow as tf
+
+from tests import commands
+from tf_adapters.training import recovery
+from tf_adapters.training import remote
+
+SETTINGS = {
+    "task": "demo_sentiment",
+    "encoder": commands.ENCODER,
+    "method": "houlsby",
+    "data": {"max_train_examples": 40, "max_length": 24},
+    "train": {"epochs": 3, "batch_size": 16, "checkpoint_seconds": 0},
+}
+gfile = tf.io.gfile
+
+
+def _read(path):
+    with gfile.GFile(path, "rb") as file:
+        return file.read()
+
+
+def _names(address):
+    return {
+        f"{folder.rstrip('/')}/{name}".removeprefix(address).strip("/")
+        for folder, _, names in gfile.walk(address)
+        for name in names
+    }
+
+
+def test_only_what_is_new_goes_there_and_what_is_gone_goes(monkeypatch):
+    folder = remote.local("ram://bucket/new")
+    (folder / "a").mkdir()
+    (folder / "a" / "one").write_text("1")
+    (folder / "two").write_text("2")
+    remote.push(folder / "a")
+    assert _names("ram://bucket/new") == {"a/one", "two"}
+    copied = []
+    copy = gfile.copy
+
+    def spy(source, target, overwrite=False):
+        copied.append(target)
+        copy(source, target, overwrite)
+
+    monkeypatch.setattr(gfile, "copy", spy)
+    (folder / "two").write_text("22")
+    (folder / "a" / "one").unlink()
+    (folder / "state.json").write_text("{}")
+    (folder / "tensors").write_text("3")
+    remote.push(folder)
+    # What says that a checkpoint is whole comes last.
+    assert copied == [
+        f"ram://bucket/new/{name}" for name in ("tensors", "two", "state.json")
+    ]
+    assert _names("ram://bucket/new") == {"two", "state.json", "tensors"}
+    again = remote.local("ram://bucket/new/")
+    assert again != folder and (again / "two").read_text() == "22"
+    assert remote.address(again / "two") == "ram://bucket/new/two"
+
+
+def test_a_local_folder_is_itself(tmp_path):
+    assert remote.local(tmp_path) == tmp_path
+    assert remote.address(tmp_path / "x") == str(tmp_path / "x")
+    remote.push(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_run_is_stopped_goes_on_and_serves_from_its_address(
+    tmp_path, monkeypatch, capsys
+):
+    assert commands.run(tmp_path / "local", SETTINGS) == 0
+    address = "ram://bucket/run"
+    after_loop = recovery.Recovery.after_loop
+
+    def with_signal(self, loop, checks):
+        if loop.step == 4:
+            signal.raise_signal(signal.SIGTERM)
+        after_loop(self, loop, checks)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recovery.Recovery, "after_loop", with_signal)
+        assert commands.run(address, SETTINGS) == 75
+    assert "checkpoints/00000004/state.json" in _names(address)
+    # Another machine: nothing but the address is known.
+    assert commands.run(address, SETTINGS) == 0
+    assert f"adapter: {address}/adapter" in capsys.readouterr().out
+    name = "adapter/adapter.safetensors"
+    assert (
+        _read(f"{address}/{name}") == (tmp_path / "local" / name).read_bytes()
+    )
+    assert not any("checkpoints" in name for name in _names(address))
+    result = json.loads(_read(f"{address}/result.json"))
+    assert commands.run(address, mode="eval") == 0
+    accuracy = result["validation"]["accuracy"]
+    assert f"validation: accuracy {accuracy:.4f}" in capsys.readouterr().out
+    assert commands.run(address, mode="export") == 0
+    assert f"{address}/export/demo_sentiment/1" in capsys.readouterr().out
+    assert "export/demo_sentiment/1/saved_model.pb" in _names(address)
+
+
+def test_an_address_that_cannot_be_read(monkeypatch, capsys):
+    def fail(address):
+        raise tf.errors.PermissionDeniedError(None, None, "Not yours.\nMore")
+
+    monkeypatch.setattr(gfile, "exists", fail)
+    assert commands.run("ram://bucket/mine", SETTINGS) == 1
+    message = capsys.readouterr().err
+    assert "Cannot read or write ram://bucket/mine: Not yours." in message
+    assert "More" not in message

@@ -1,0 +1,155 @@
+"""What the processes of one training tell each other.
+
+Under `MultiWorkerMirroredStrategy` each worker runs the same program on its own
+part of each batch. The first one, the chief, alone writes the run folder; the
+others learn from it where to go on. Under every other strategy there is one
+process, and these functions return what they were given.
+"""
+
+import contextlib
+
+import numpy as np
+from safetensors.numpy import load
+from safetensors.numpy import save
+import tensorflow as tf
+
+from tf_adapters.training.loop import Stopped
+
+# What an operation between workers ends with where one of them is gone.
+_LOST = (
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.InternalError,
+    tf.errors.UnavailableError,
+)
+
+
+def count(strategy):
+    """Returns the number of processes that train together."""
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return 1
+    jobs = strategy.cluster_resolver.cluster_spec().as_dict()
+    return sum(len(jobs.get(job, ())) for job in ("chief", "worker")) or 1
+
+
+def is_chief(strategy):
+    """Returns whether this process writes the run folder."""
+    return count(strategy) == 1 or _first_replica(strategy) == 0
+
+
+def _first_replica(strategy):
+    """Returns the number of this worker's first replica among all."""
+    contexts = []
+    strategy.experimental_distribute_values_from_function(
+        lambda context: contexts.append(context) or tf.constant(0)
+    )
+    return min(context.replica_id_in_sync_group for context in contexts)
+
+
+def sums(strategy, array):
+    """Returns the sum of an int32 array over all workers, on each of them."""
+    if count(strategy) == 1:
+        return array
+    first = _first_replica(strategy)
+
+    def of_replica(context):
+        # A worker counts once, however many replicas it has.
+        mine = context.replica_id_in_sync_group == first
+        return tf.constant(array if mine else np.zeros_like(array))
+
+    values = strategy.experimental_distribute_values_from_function(of_replica)
+    total = _sum_of_replicas(strategy, values)
+    return strategy.experimental_local_results(total)[0].numpy()
+
+
+def _sum_of_replicas(strategy, values):
+    @tf.function(autograph=False)
+    def run():
+        return strategy.run(
+            lambda value: tf.distribute.get_replica_context().all_reduce(
+                tf.distribute.ReduceOp.SUM, value
+            ),
+            args=(values,),
+        )
+
+    return run()
+
+
+def any_of(strategy, flag):
+    """Returns whether `flag` is true on any worker."""
+    return bool(sums(strategy, np.array(flag, "int32")))
+
+
+def wait(strategy):
+    """Returns when all workers are here."""
+    sums(strategy, np.array(0, "int32"))
+
+
+def contents(strategy, content):
+    """Returns the bytes of each worker that has any, on all of them."""
+    number = _first_replica(strategy)
+    sizes = np.zeros(strategy.num_replicas_in_sync, "int32")
+    sizes[number] = len(content)
+    sizes = sums(strategy, sizes)
+    ends = np.cumsum(-(-sizes // 4))
+    if not ends[-1]:
+        return []  # TensorFlow crashes over an empty sum.
+    words = np.zeros(ends[-1], "int32")
+    start = 4 * (ends[number] - -(-len(content) // 4))
+    place = slice(start, start + len(content))
+    words.view("uint8")[place] = np.frombuffer(content, "uint8")
+    # Exact, since all but one of the terms are 0.
+    parts = np.split(sums(strategy, words), ends[:-1])
+    return [
+        part.tobytes()[:size]
+        for part, size in zip(parts, sizes, strict=True)
+        if size
+    ]
+
+
+def from_chief(strategy, content):
+    """Returns the chief's bytes on every worker.
+
+    Args:
+        strategy: `tf.distribute.Strategy`.
+        content: Bytes on the chief; not looked at on the others.
+    """
+    mine = content if is_chief(strategy) else b""
+    return b"".join(contents(strategy, mine))
+
+
+def all_rows(strategy, rows):
+    """Returns a list of arrays in which each worker knows some of them.
+
+    Args:
+        strategy: `tf.distribute.Strategy`.
+        rows: List of arrays, `None` where another worker knows it.
+    """
+    if count(strategy) == 1:
+        return rows
+    rows = list(rows)
+    mine = {str(i): np.array(r) for i, r in enumerate(rows) if r is not None}
+    for content in contents(strategy, save(mine)):
+        for place, row in load(content).items():
+            rows[int(place)] = row
+    return rows
+
+
+@contextlib.contextmanager
+def losses_as_stops(strategy):
+    """Ends with `Stopped` where another worker is gone.
+
+    Raises:
+        Stopped: The same command, started on all workers, goes on.
+    """
+    try:
+        yield
+    except _LOST as error:
+        if count(strategy) == 1:
+            raise
+        reason = str(error).splitlines()[0]
+        raise Stopped(
+            f"Another worker is gone ({reason}). Start the same command on "
+            "all workers: it goes on from the last checkpoint."
+        ) from error

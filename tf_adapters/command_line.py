@@ -8,6 +8,7 @@ import sys
 from tf_adapters import config as config_lib
 from tf_adapters import config_task
 from tf_adapters import presets
+from tf_adapters import pretraining_task
 from tf_adapters import run_summary
 from tf_adapters.data import prediction_files
 from tf_adapters.data import sampling
@@ -265,7 +266,7 @@ def _predict(config, model_dir, options):
             "--mode=predict needs --input: a JSONL, CSV or TSV file with the "
             "task's text fields, or a .txt file with a text a line."
         )
-    task = splits.declared_task(config)
+    task = pretraining_task.of_run(splits.declared_task(config), model_dir)
     if options.output:
         prediction_files.check(options.output, task)
     rows = experiment.predict(config, model_dir, options.input)

@@ -117,6 +117,59 @@ def test_whole_words_are_hidden_whole_and_no_more_than_asked():
     assert np.mean(numbers) > 3
 
 
+def _words(ids):
+    """Returns the places of each word's tokens, in a loop."""
+    words = []
+    for place, token in enumerate(ids):
+        special = token in SPECIAL or ids[place - 1] in SPECIAL
+        if place and token >= 30 and not special:
+            words[-1].append(place)
+        else:
+            words.append([place])
+    return words
+
+
+def _greedy(words, count):
+    """Returns the words that fit one after another, in a loop."""
+    chosen = []
+    for word in words:
+        if len(word) <= count:
+            chosen.append(word)
+            count -= len(word)
+    return chosen
+
+
+def test_words_that_do_not_fit_are_skipped_and_shorter_ones_taken():
+    continues = np.zeros(VOCABULARY, bool)
+    continues[30:] = True
+    generator = np.random.default_rng(0)
+    rows, width = 300, 26
+    counts = generator.integers(1, 7, rows).tolist()
+    ids = np.full((rows, width), 20)
+    # Padding inside, too, as between two texts; a word may begin after it.
+    ids[:, 1:] = generator.choice([20, 30, 31], (rows, width - 1))
+    ids[generator.random((rows, width)) < 0.1] = 3
+    ids[:, 0] = 2
+    found = _hide(ids, counts, continues=continues)
+    draw = masking.Draw(1, 0, rows, 0, rows)
+    scores = draw.uniform(0, width, 3).numpy()[..., 0]
+    skipped = 0
+    for row in range(rows):
+        there = found["masked_ids"][row] != IGNORED
+        places = found["masked_positions"][row][there].tolist()
+        words = _words(ids[row])
+        # A special token counts as a word, too, but is never one.
+        order = np.argsort(scores[row, : len(words)])
+        order = [
+            words[i] for i in order if ids[row, words[i][0]] not in SPECIAL
+        ]
+        chosen = _greedy(order, counts[row])
+        skipped += chosen != order[: len(chosen)]
+        expected = sum(chosen, []) or order[0][: counts[row]]
+        assert places == expected
+    assert skipped > 50
+
+
 def test_a_word_longer_than_the_count_is_cut():
     continues = np.zeros(VOCABULARY, bool)
     continues[30] = True
@@ -124,20 +177,24 @@ def test_a_word_longer_than_the_count_is_cut():
     assert (found["masked_ids"] != IGNORED).sum() == 2
 
 
-def _examples(rows):
+def _examples(rows, **options):
     lists = [row.astype("int32") for row in rows]
     encoded = Encoded(
         lists,
         None,
         counts=np.array([2] * len(rows), "int32"),
-        masking=_masking(),
+        masking=_masking(**options),
     )
     return pipeline.to_examples(encoded, PAD)
 
 
+@pytest.mark.parametrize("whole_words", [False, True])
 @pytest.mark.parametrize("batching", ["grouped", "fixed"])
-def test_two_replicas_see_what_one_device_sees(batching):
-    examples = _examples(_ids(7, 9))
+def test_two_replicas_see_what_one_device_sees(batching, whole_words):
+    # Words of one token, two and three.
+    continues = np.isin(np.arange(VOCABULARY) % 6, (2, 4, 5))
+    options = {"continues": continues} if whole_words else {}
+    examples = _examples(_ids(7, 9), **options)
     batches = pipeline.plan_training(examples.lengths, 4, 0, 0, batching, (16,))
     whole = list(pipeline.dataset(examples, batches))
     parts = list(pipeline.dataset(examples, batches, 2, (0, 1)))

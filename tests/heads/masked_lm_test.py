@@ -6,11 +6,19 @@ import keras
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+import tensorflow as tf
+import tokenizers
+import transformers
 
 from tests.fixtures import huggingface_folders
+from tests.references import encoder_numpy
+from tests.references import heads_numpy as reference
 import tf_adapters
+from tf_adapters import config_fields as config_lib
 from tf_adapters import masked_lm_weights
+from tf_adapters.data import pipeline
 from tf_adapters.data.encoded import IGNORED
+from tf_adapters.training.trainer import Trainer
 
 _PATH = pathlib.Path(__file__).parents[1] / "fixtures" / "masked_lm"
 NAMES = ("bert", "distilbert", "electra", "roberta")
@@ -57,6 +65,146 @@ def test_likelihoods_are_those_of_pytorch(name):
     assert (found[~there] == IGNORED).all()
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_likeliest_tokens_are_those_of_pytorch(name):
+    model, _ = _model(_PATH / name)
+    assert masked_lm_weights.load(model, _PATH / name)
+    arrays = load_file(_PATH / f"{name}.expected.safetensors")
+    logits = arrays.pop("logits").astype("float64")
+    positions = np.array([[1, 3, 10], [2, 6, IGNORED], [1] + [IGNORED] * 2])
+    found = keras.ops.convert_to_numpy(
+        model({**arrays, "masked_positions": positions.astype("int32")})
+    )
+    assert found.shape == (3, 3, 5, 2)
+    there = positions != IGNORED
+    assert (found[~there] == IGNORED).all()
+    for (row, place), best in zip(
+        np.argwhere(there), found[there], strict=True
+    ):
+        ids, probabilities = reference.likeliest(
+            logits[row, positions[row, place]], 5
+        )
+        assert best[:, 1].tolist() == ids
+        np.testing.assert_allclose(best[:, 0], probabilities, atol=1e-5)
+
+
+TEXTS = [
+    "the {} is water",
+    "no mask",
+    "",
+    "{}{}, the cafe {}",
+    "un{}ed film",
+    "the film " * 20 + "{}",  # Beyond the longest input.
+    "{}" * 20,  # As many of them as there is room for.
+]
+
+
+def _predicted(model, tokenizer, rows, fields, max_length, **data):
+    """Returns what `--mode=predict` computes."""
+    config = config_lib.Config(
+        task="",
+        method=None,
+        data=config_lib.DataConfig(max_length=max_length, **data),
+        train=config_lib.TrainConfig(eval_batch_size=3),
+    )
+    packer = tf_adapters.TextPacker(tokenizer, max_length)
+    encoded = model.head.encode(rows, fields, packer, labelled=False)
+    examples = pipeline.to_examples(encoded, packer.frame.pad)
+    trainer = Trainer(model, tf.distribute.get_strategy(), config, ())
+    return model.head.decode(trainer.predict(examples), examples.source)
+
+
+def _by_hand(model, original, text, max_length):
+    """Returns tokens and probabilities of a text's masks, one after another.
+
+    Tokenised by transformers, computed in NumPy.
+    """
+    info = model.encoder_info
+    ids = original(text, truncation=True, max_length=max_length)["input_ids"]
+    ids = np.array([ids])
+    features = {"token_ids": ids, "padding_mask": np.ones_like(ids)}
+    features["segment_ids"] = np.zeros_like(ids)
+    weights = {v.path: v.numpy() for v in info.backbone.weights}
+    *_, states = encoder_numpy.encode(
+        weights,
+        features,
+        info.backbone.num_heads,
+        info.activation,
+        info.layer_norm_epsilon,
+    )
+    own = {v.name: np.float64(v.numpy()) for v in model.head_layer.weights}
+    return [
+        reference.likeliest(
+            reference.masked_lm(
+                states[0, place],
+                own,
+                info.backbone.token_embedding.embeddings.numpy(),
+                encoder_numpy.ACTIVATIONS[info.activation],
+                info.layer_norm_epsilon,
+            ),
+            5,
+        )
+        for place in np.flatnonzero(ids[0] == original.mask_token_id)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "batching"),
+    [("bert", "grouped"), ("bert", "fixed"), ("roberta", "grouped")],
+)
+def test_masks_of_texts_are_predicted(name, batching):
+    model, tokenizer = _model(_PATH / name)
+    assert masked_lm_weights.load(model, _PATH / name)
+    original = {
+        "bert": transformers.BertTokenizer,
+        "roberta": transformers.RobertaTokenizer,
+    }[name].from_pretrained(str(_PATH / name))
+    mask = tokenizers.AddedToken(original.mask_token, lstrip=True, special=True)
+    original.add_special_tokens({"mask_token": mask})
+    texts = [text.replace("{}", original.mask_token) for text in TEXTS]
+    predicted = _predicted(
+        model,
+        tokenizer,
+        [{"text": text} for text in texts],
+        ("text",),
+        16,
+        batching=batching,
+    )
+    for text, answer in zip(texts, predicted, strict=True):
+        expected = _by_hand(model, original, text, 16)
+        masks = answer["masks"]
+        assert len(masks) == text.count(original.mask_token)
+        # Those that were cut are the last.
+        assert masks[len(expected) :] == [[]] * (len(masks) - len(expected))
+        for best, (ids, probabilities) in zip(masks, expected, strict=False):
+            assert [b["token"] for b in best] == [
+                original.decode([i]) for i in ids
+            ]
+            np.testing.assert_allclose(
+                [b["probability"] for b in best], probabilities, atol=1e-5
+            )
+    assert [len(a["masks"]) for a in predicted] == [1, 0, 0, 3, 1, 1, 20]
+    assert sum(map(bool, predicted[-1]["masks"])) == 14
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta"])
+def test_a_pair_of_which_both_texts_are_cut(name):
+    model, tokenizer = _model(_PATH / name)
+    mask = tf_adapters.TextPacker(tokenizer, 16).mask
+    short = f"a {mask} b"
+    long = f"{mask} " + "a " * 30 + mask
+    rows = [{"a": x, "b": y} for x in (short, long) for y in (short, long)]
+    rows.append({"a": "", "b": f"{mask}"})
+    predicted = _predicted(model, tokenizer, rows, ("a", "b"), 20)
+    assert [[bool(m) for m in row["masks"]] for row in predicted] == [
+        [True, True],
+        [True, True, False],
+        [True, False, True],
+        [True, False, True, False],
+        [True],
+    ]
+
+
 def test_a_checkpoint_without_the_head_says_so():
     folder = huggingface_folders.folder("bert")
     model, _ = _model(folder)
@@ -72,16 +220,10 @@ def test_loss_and_metrics_are_over_hidden_tokens():
     targets = np.array([[5, 6], [7, IGNORED]])
     losses = keras.ops.convert_to_numpy(head.loss(targets, outputs))
     np.testing.assert_allclose(losses, [4.0, 2.0])
-    values = head.evaluate(
-        ("log_likelihood", "masked_accuracy"), list(outputs), None, None
+    names = ("log_likelihood", "masked_accuracy", "loss")
+    assert head.evaluate(names, list(outputs), None, None) == pytest.approx(
+        {"log_likelihood": -2.0, "masked_accuracy": 1 / 3, "loss": 2.0}
     )
-    assert values == pytest.approx(
-        {"log_likelihood": -2.0, "masked_accuracy": 1 / 3}
-    )
-    assert head.decode(list(outputs), None) == [
-        {"log_likelihood": -2.0},
-        {"log_likelihood": -2.0},
-    ]
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "xlm_roberta"])

@@ -4,6 +4,7 @@ One example at a time, with a loop where the library has a mask.
 """
 
 import numpy as np
+import scipy.special
 
 
 def log_softmax(logits):
@@ -32,3 +33,21 @@ def span(vectors, kernel, bias, first, last):
     logits = vectors @ kernel + bias
     of_first = -log_softmax(logits[:, 0])[first]
     return (of_first - log_softmax(logits[:, 1])[last]) / 2
+
+
+def masked_lm(vector, weights, table, activation, epsilon):
+    """vector: (width,), of one token. Returns logits over the vocabulary.
+
+    weights: dict of the head's arrays; table: the encoder's token embedding.
+    """
+    x = activation(vector @ weights["kernel"] + weights["bias"])
+    x = (x - x.mean()) / np.sqrt(np.mean((x - x.mean()) ** 2) + epsilon)
+    x = x * weights["gamma"] + weights["beta"]
+    return table @ x + weights["output_bias"]
+
+
+def likeliest(logits, number):
+    """Returns the ids of the largest logits, and their probabilities."""
+    probabilities = scipy.special.softmax(np.asarray(logits, "float64"))
+    ids = sorted(range(len(logits)), key=lambda i: -logits[i])[:number]
+    return ids, [probabilities[i] for i in ids]

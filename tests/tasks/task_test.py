@@ -36,7 +36,7 @@ def test_every_metric_suits_a_head():
         "choice": {"accuracy"},
         "tagging": set(metrics.TAGGING_METRICS),
         "span": set(span_metrics.SPAN_METRICS),
-        "masked_lm": {"log_likelihood", "masked_accuracy"},
+        "masked_lm": {"log_likelihood", "masked_accuracy", "loss"},
     }
 
 

@@ -6,12 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+import tensorflow as tf
 
 from tests import commands
 import tf_adapters
 from tf_adapters import artifacts
 from tf_adapters import config as config_lib
 from tf_adapters import tasks
+from tf_adapters.training import experiment
 from tf_adapters.training import pretraining
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "masked_lm" / "bert"
@@ -56,6 +58,63 @@ def test_the_whole_chain(tmp_path, capsys):
     assert "this run, finished" in capsys.readouterr().out
     assert [file.stat().st_mtime_ns for file in files] == stamps
     assert commands.run(tmp_path / "run", mode="eval") == 0
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    """The folder of a pretraining whose run is done."""
+    folder = tmp_path_factory.mktemp("pretrained") / "run"
+    assert _run(folder) == 0
+    return folder / "pretrain"
+
+
+@pytest.mark.slow
+def test_a_pretraining_is_evaluated_without_labels(pretrained, capsys):
+    assert commands.run(pretrained, mode="eval") == 0
+    values = json.loads((pretrained / "result.json").read_text())["validation"]
+    assert values["loss"] == -values["log_likelihood"] > 0
+    expected = ", ".join(f"{name} {v:.4f}" for name, v in values.items())
+    assert f"validation: {expected}\n" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_pretraining_predicts_what_stands_behind_masks(pretrained, tmp_path):
+    texts = ["the [MASK] is a [MASK]", "no mask", "[MASK] film"]
+    lines = tmp_path / "texts.txt"
+    lines.write_text("".join(f"{text}\n" for text in texts))
+    output = tmp_path / "out.jsonl"
+    options = {"input": str(lines), "output": str(output)}
+    assert commands.run(pretrained, mode="predict", **options) == 0
+    rows = commands.read_rows(output)
+    assert [row["sentence"] for row in rows] == texts
+    assert [len(row["masks"]) for row in rows] == [2, 0, 1]
+    assert commands.run(pretrained, mode="export") == 0
+    path = pretrained / "export" / "demo_sentiment" / "1"
+    serve = tf.saved_model.load(str(path)).signatures["serving_default"]
+    answer = serve(sentence=tf.constant(texts))
+    tokens = answer["tokens"].numpy()
+    probabilities = answer["probabilities"].numpy()
+    for i, row in enumerate(rows):
+        for j, best in enumerate(row["masks"]):
+            assert len(best) == 5
+            assert [b["token"] for b in best] == [
+                token.decode() for token in tokens[i, j]
+            ]
+            np.testing.assert_allclose(
+                [b["probability"] for b in best], probabilities[i, j], atol=1e-5
+            )
+
+
+@pytest.mark.slow
+def test_a_pretraining_answers_no_task(pretrained, tmp_path, capsys):
+    config = config_lib.load(pretrained / "config.yaml")
+    with pytest.raises(artifacts.AdapterError, match="answers no task"):
+        experiment.Experiment(
+            config, tasks.get("demo_sentiment"), pretrained / "adapter"
+        )
+    options = {"input": "none.txt", "output": str(tmp_path / "out.json")}
+    assert commands.run(pretrained, mode="predict", **options) == 1
+    assert "is a masked_lm" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -111,6 +170,30 @@ def test_full_fine_tuning_pretrains_everything(tmp_path):
 def test_mistakes(tmp_path, capsys, layer, message):
     assert _run(tmp_path / "run", **layer) == 1
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "head_only",
+        pytest.param(
+            {"name": "pfeiffer", "units": 8, "leave_out": [0, 1]},
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_method_that_hands_nothing_on_is_refused(tmp_path, capsys, method):
+    settings = {
+        "task": "demo_sentiment",
+        "method": method,
+        "encoder": str(FOLDER),
+        "data": {"max_train_examples": 60, "max_length": 16},
+        "pretrain": {"steps": 1},
+    }
+    assert commands.run(tmp_path / "run", settings) == 1
+    captured = capsys.readouterr()
+    assert "trains nothing there. Leave --pretrain_steps out" in captured.err
+    assert not list(tmp_path.rglob("adapter"))
 
 
 def test_lists_of_texts_are_refused(tmp_path):

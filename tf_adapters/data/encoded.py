@@ -21,6 +21,9 @@ class Masking:
             with the word before it: then whole words are chosen. `None`
             (default) chooses single tokens.
         seed: Integer.
+        is_drawn: Whether hidden tokens are drawn. If not, a text itself has the
+            mask token where something is asked for, and nothing else of this
+            is read.
     """
 
     mask_id: int
@@ -28,6 +31,7 @@ class Masking:
     vocabulary_size: int
     continues: np.ndarray | None = None
     seed: int = 0
+    is_drawn: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +54,8 @@ class Encoded:
         source: What the head needs to find its way back from the model's
             outputs to the rows; nobody else reads it.
         masking: `Masking` where the targets are hidden tokens, drawn anew for
-            each batch, `counts` of each example; else `None`.
+            each batch, or where they are to be predicted, `counts` of each
+            example; else `None`.
     """
 
     token_ids: list

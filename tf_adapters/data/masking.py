@@ -22,8 +22,9 @@ def hide(masking, features, counts, most, draw):
         masking: `Masking`.
         features: Dict with `token_ids` and `padding_mask`.
         counts: How many tokens of each row are chosen, int32 `(rows,)`. With
-            whole words no more than that are, and the loss, a sum over those
-            that are, is still divided by this number.
+            whole words no more than that are, fewer where no word is left that
+            fits, and the loss, a sum over those that are, is still divided by
+            this number.
         most: Largest number of chosen tokens of a row, an integer or a scalar
             tensor.
         draw: `Draw` of this batch.
@@ -38,12 +39,14 @@ def hide(masking, features, counts, most, draw):
     uniform = tf.ensure_shape(uniform, [*ids.shape, 3])
     may = tf.cast(features["padding_mask"], "bool")
     may &= ~_is_special(ids, masking)
-    order, words = _order(masking, ids, may, uniform[..., 0])
+    if masking.continues is None:
+        order = _order(may, uniform[..., 0])
+    else:
+        words = _words(masking, ids, may)
+        order, counts = _whole(words, may, uniform[..., 0], counts)
     positions = order[:, :most]
     chosen = tf.range(most)[tf.newaxis] < counts[:, tf.newaxis]
     chosen &= tf.gather(may, positions, batch_dims=1)
-    if words is not None:
-        chosen &= _whole(words, counts, most)
     there = tf.gather(ids, positions, batch_dims=1)
     kind, which = (
         tf.gather(uniform[..., i], positions, batch_dims=1) for i in (1, 2)
@@ -64,17 +67,80 @@ def _is_special(ids, masking):
     return tf.reduce_any(ids[..., tf.newaxis] == special, axis=-1)
 
 
-def _order(masking, ids, may, uniform):
-    """Returns places in random order, and for whole words their numbers."""
-    if masking.continues is None:
-        scores = tf.where(may, uniform, 2.0)
-        return tf.argsort(scores, axis=1, stable=True), None
-    begins = ~tf.gather(tf.constant(masking.continues), ids) | ~may
-    words = tf.cumsum(tf.cast(begins, tf.int32), axis=1) - 1
-    # All tokens of a word have one draw.
-    scores = tf.gather(uniform, tf.maximum(words, 0), batch_dims=1)
-    order = tf.argsort(tf.where(may, scores, 2.0), axis=1, stable=True)
-    return order, tf.gather(words, order, batch_dims=1)
+def _order(may, scores):
+    """Returns the places that may be chosen by their scores, then the rest."""
+    return tf.argsort(tf.where(may, scores, 2.0), axis=1, stable=True)
+
+
+def _words(masking, ids, may):
+    """Returns the number of each token's word in its row."""
+    # What follows a special token begins a word, however it is marked.
+    after = tf.pad(may[:, :-1], [[0, 0], [1, 0]])
+    goes_on = tf.gather(tf.constant(masking.continues), ids) & may & after
+    return tf.cumsum(tf.cast(~goes_on, tf.int32), axis=1) - 1
+
+
+def _whole(words, may, uniform, counts):
+    """Returns places in order, whole words first, and how many of these.
+
+    Words are taken in random order, each one that still fits into what is left
+    of the count (google-research/bert, create_pretraining_data.py). Where none
+    fits the first is cut, so that a row has a hidden token.
+    """
+    # All tokens of a word have one draw, and so stay together.
+    order = _order(may, tf.gather(uniform, words, batch_dims=1))
+    words = tf.gather(words, order, batch_dims=1)
+    may = tf.gather(may, order, batch_dims=1)
+    fits = _fitting(*_word_sizes(words), may, counts[:, tf.newaxis])
+    found = tf.reduce_sum(tf.cast(fits, tf.int32), axis=1)
+    again = tf.argsort(tf.where(fits, 0, 1), axis=1, stable=True)
+    order = tf.gather(order, again, batch_dims=1)
+    return order, tf.where(found > 0, found, counts)
+
+
+def _word_sizes(words):
+    """Returns for each place its word's length, and what of it is to come.
+
+    Args:
+        words: Numbers of words, those of a word side by side.
+    """
+    rows, length = tf.unstack(tf.shape(words))
+    numbers = words + length * tf.range(rows)[:, tf.newaxis]
+    places = tf.broadcast_to(tf.range(length), [rows, length])
+    last, first = (
+        tf.gather(of_words(places, numbers, rows * length), numbers)
+        for of_words in (
+            tf.math.unsorted_segment_max,
+            tf.math.unsorted_segment_min,
+        )
+    )
+    return last - first + 1, last - places
+
+
+def _fitting(lengths, to_come, may, counts):
+    """Returns which places belong to words that are taken one after another.
+
+    Each round takes words up to the first that does not fit, and drops this
+    and those after it that are too long for what is left: after a few rounds
+    there are none.
+    """
+
+    def ends(left):
+        return tf.cumsum(tf.cast(left, tf.int32), axis=1) + to_come
+
+    def is_over(left):
+        return left & (ends(left) > counts)
+
+    def drop(left):
+        over = is_over(left)
+        room = tf.where(over, counts + lengths - ends(left), 0)
+        room = tf.reduce_max(room, axis=1, keepdims=True)
+        return (left & (~over | (lengths <= room)),)
+
+    (left,) = tf.while_loop(
+        lambda left: tf.reduce_any(is_over(left)), drop, (may,)
+    )
+    return left
 
 
 def _behind(masking, there, kind, which):
@@ -110,17 +176,6 @@ class Draw:
             [(seed % 32768) * 65536 + 32768 + self.epoch, self.number],
         )
         return numbers[self.first : self.first + self.size]
-
-
-def _whole(words, counts, most):
-    """Returns which of the first places belong to words that are chosen whole.
-
-    The word that the count would cut is not, unless it is the only one.
-    """
-    padded = tf.pad(words, [[0, 0], [0, 1]], constant_values=-1)
-    cut = tf.gather(padded, counts, batch_dims=1)[:, tf.newaxis]
-    first = words[:, :most]
-    return (first != cut) | (first == words[:, :1])
 
 
 def _placed(ids, positions, values):

@@ -8,13 +8,17 @@ transformers' `longest_first` agrees but for the odd token, which it gives to
 the longer text, or to the second of two equals, and this to the first.
 """
 
-import keras_hub
+import copy
+
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from tf_adapters.data import mask_tokens
 from tf_adapters.data import offsets
+from tf_adapters.data import vocabulary
 from tf_adapters.data.frame import frame_of
+from tf_adapters.data.tokenization import Tokenization
 
 _ROWS_AT_ONCE = 1024
 
@@ -34,6 +38,7 @@ class TextPacker:
         self.tokenizer = tokenizer
         self.max_length = max_length
         self.frame = frame_of(tokenizer)
+        self._mask = None
         num_special = 2 + len(self.frame.separators)
         if max_length < num_special + 2:
             raise ValueError(
@@ -41,13 +46,7 @@ class TextPacker:
                 f"{num_special} special tokens and one token each. Received: "
                 f"max_length={max_length}"
             )
-        # KerasHub tokenizers have other, slower or different, eager paths.
-        self._graph_tokenizer = tokenizer
-        if isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
-            self._graph_tokenizer = tf.function(
-                lambda texts: tokenizer(texts),
-                input_signature=[tf.TensorSpec([None], tf.string)],
-            )
+        self._tokenize = Tokenization(tokenizer)
 
     def __call__(
         self, texts_a, texts_b=None, sequence_length=None, is_pair=None
@@ -84,22 +83,32 @@ class TextPacker:
 
     @property
     def mask_id(self):
-        """Id of the token that hides another."""
+        """Id of the token that hides another.
+
+        Raises:
+            ValueError: If the tokenizer has none.
+        """
+        if self.tokenizer.mask_token_id is None:
+            raise ValueError(
+                "The encoder's tokenizer has no token that hides others, so "
+                "there is no masked language modelling with it."
+            )
         return self.tokenizer.mask_token_id
 
-    def continues_word(self):
-        """Returns which tokens of the vocabulary go on with a word.
+    @property
+    def mask(self):
+        """The token that hides another, as texts have it."""
+        mask_id = self.mask_id
+        return vocabulary.tokens_of(self.tokenizer)[mask_id]
 
-        WordPiece marks them with `##`; byte-level BPE and SentencePiece mark
-        the others, with a sign for the space before them.
+    def reading_masks(self):
+        """Returns a packer to which the mask token in a text is that token.
+
+        To this one it is text, as all special tokens are.
         """
-        tokens = self.tokenizer.get_vocabulary()
-        inside = np.array([token.startswith("##") for token in tokens])
-        after_space = np.array(
-            [token.startswith(("\u0120", "\u2581")) for token in tokens]
-        )
-        # Byte-level vocabularies have tokens of hashes, too.
-        return inside if inside.sum() > after_space.sum() else ~after_space
+        packer = copy.copy(self)
+        packer._mask = self.mask
+        return packer
 
     def pack_tokens(self, tokens):
         """Returns features as for one text each, from ragged tokens."""
@@ -209,24 +218,11 @@ class TextPacker:
         """Returns ragged int32 tokens of texts, uncut and without a frame."""
         # A NUL ends the string inside TensorFlow's regular expressions.
         texts = tf.strings.regex_replace(texts, r"\x{0}", "")
-        if not tf.executing_eagerly():
-            return tf.cast(self._in_graph(texts), tf.int32)
-        if self._graph_tokenizer is not self.tokenizer:
-            return tf.cast(self._graph_tokenizer(texts), tf.int32)
-        rows = self.tokenizer([text.decode() for text in texts.numpy()])
-        return tf.RaggedTensor.from_row_lengths(
-            np.concatenate([np.asarray(row, np.int32) for row in rows]),
-            [len(row) for row in rows],
+        if self._mask is None:
+            return self._tokenize(texts)
+        return mask_tokens.tokenize(
+            self._tokenize, texts, self._mask, self.mask_id
         )
-
-    def _in_graph(self, texts):
-        if self._graph_tokenizer is self.tokenizer:
-            raise ValueError(
-                "This tokenizer runs in Python only, so texts cannot be packed "
-                "in a graph. Expected: a KerasHub tokenizer; "
-                "`tokenizer.in_graph()` gives one where its vocabulary allows."
-            )
-        return self.tokenizer(texts)
 
 
 def _choose(condition, rows, others):

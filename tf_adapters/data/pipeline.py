@@ -6,6 +6,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
+from tf_adapters.data import mask_tokens
 from tf_adapters.data import masking
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.examples import Examples as Examples
@@ -267,12 +268,17 @@ def _features(examples, indices, length, size, num_choices):
 
 
 def _hidden(examples, features, draw):
-    """Returns features for masked language modelling, see `masking.hide`."""
+    """Returns features for masked language modelling.
+
+    See `masking.hide`, and `mask_tokens.find` for prediction.
+    """
     indices = features["indices"]
     counts = tf.gather(examples.counts, tf.maximum(indices, 0))
     is_static = features["token_ids"].shape[1] is not None
     # A replica's part may be empty.
     most = tf.reduce_max(tf.concat([counts, [1]], 0))
-    most = int(examples.counts.max()) if is_static else most
+    most = max(1, int(examples.counts.max())) if is_static else most
+    if not examples.masking.is_drawn:
+        return mask_tokens.find(features, examples.masking.mask_id, most)
     draw = masking.Draw(*tf.unstack(draw), tf.size(indices))
     return masking.hide(examples.masking, features, counts, most, draw)

@@ -59,7 +59,7 @@ def _texts(blank, question, choice):
     )
 
 
-def token_function(model):
+def token_function(model, packer):
     """Returns the traced function from token ids to an answer."""
     return inputs.token_function(model, _answer, rank=3)
 

@@ -31,6 +31,19 @@ def token_function(model, answer, rank=2):
         answer: Function of the model's outputs that returns a dict.
         rank: Number of dimensions of the inputs.
     """
+    return features_function(
+        model, lambda features: answer(model(features, training=False)), rank
+    )
+
+
+def features_function(model, function, rank=2):
+    """Returns a traced function of token ids.
+
+    Args:
+        model: `AdapterModel`, whose backbone says what is taken.
+        function: Function of a dict of features.
+        rank: Number of dimensions of the inputs.
+    """
     names = ["token_ids", "padding_mask"]
     backbone = model.encoder_info.backbone
     if "segment_ids" in {tensor.name for tensor in backbone.inputs}:
@@ -38,8 +51,7 @@ def token_function(model, answer, rank=2):
 
     @tf.function(autograph=False)
     def from_tokens(*inputs):
-        features = dict(zip(names, inputs, strict=True))
-        return answer(model(features, training=False))
+        return function(dict(zip(names, inputs, strict=True)))
 
     return from_tokens.get_concrete_function(
         *(tf.TensorSpec([None] * rank, tf.int32, name) for name in names)

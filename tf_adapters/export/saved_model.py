@@ -38,15 +38,14 @@ def export_run(config, model_dir):
     from tf_adapters.training import experiment
 
     # The class names come from the adapter, so no data is needed.
-    task = splits.declared_task(config)
-    run = experiment.Experiment(
+    run = experiment.of_run(
         dataclasses.replace(config, distribution_strategy="one_device"),
-        task,
-        Path(model_dir) / "adapter",
+        splits.declared_task(config),
+        model_dir,
     )
     export_folder = Path(model_dir) / "export"
     folder = export_model(
-        run.model, run.packer, task, export_folder / task.name
+        run.model, run.packer, run.task, export_folder / run.task.name
     )
     serving.write_models_config(export_folder)
     return folder
@@ -115,7 +114,7 @@ def _trace(model, packer, task):
     """Returns the module to save, and its signatures by name."""
     kind = signatures.of(model.head)
     module = tf.Module()
-    token_function = kind.token_function(model)
+    token_function = kind.token_function(model, packer)
     graph_packer = in_graph(packer)
     text_function = token_function
     if not hasattr(kind, "text_function"):

@@ -1,11 +1,12 @@
 """What a SavedModel takes and answers, by the kind of its head.
 
-Each module has `token_function(model)`, `warmup_inputs(packer, task)` and,
-where texts can be read in a graph, `text_function(model, packer, task)`.
+Each module has `token_function(model, packer)`, `warmup_inputs(packer, task)`
+and, where texts can be read in a graph, `text_function(model, packer, task)`.
 """
 
 from tf_adapters import heads
 from tf_adapters.export import choice_signatures
+from tf_adapters.export import masked_lm_signatures
 from tf_adapters.export import span_signatures
 from tf_adapters.export import tagging_signatures
 from tf_adapters.export import text_signatures
@@ -16,6 +17,7 @@ _MODULES = {
     heads.Choice: choice_signatures,
     heads.Tagging: tagging_signatures,
     heads.Span: span_signatures,
+    heads.MaskedLM: masked_lm_signatures,
 }
 
 
@@ -27,8 +29,7 @@ def of(head):
     """
     if type(head) not in _MODULES:
         raise ValueError(
-            f"A model with {type(head).__name__} cannot be exported: it "
-            "answers no task. Expected: one of "
-            f"{', '.join(cls.__name__ for cls in _MODULES)}."
+            f"A model with {type(head).__name__} cannot be exported. Expected: "
+            f"one of {', '.join(cls.__name__ for cls in _MODULES)}."
         )
     return _MODULES[type(head)]

@@ -12,7 +12,7 @@ NO_TEXTS = (
 )
 
 
-def token_function(model):
+def token_function(model, packer):
     """Returns the traced function from token ids to logits."""
     return inputs.token_function(
         model,

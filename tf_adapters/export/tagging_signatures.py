@@ -68,7 +68,7 @@ def _of_words(head, outputs, words, firsts):
     }
 
 
-def token_function(model):
+def token_function(model, packer):
     """Returns the traced function from token ids to each token's tag."""
 
     def answer(outputs):

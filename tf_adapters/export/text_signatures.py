@@ -26,7 +26,7 @@ def text_function(model, packer, task):
     )
 
 
-def token_function(model):
+def token_function(model, packer):
     """Returns the traced function from token ids to an answer."""
     return inputs.token_function(model, lambda x: _answer(model.head, x))
 

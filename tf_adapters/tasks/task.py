@@ -18,7 +18,7 @@ HEAD_METRICS = {
         "entity_recall",
     ),
     "span": ("answer_f1", "exact_match"),
-    "masked_lm": ("log_likelihood", "masked_accuracy"),
+    "masked_lm": ("log_likelihood", "masked_accuracy", "loss"),
 }
 # How many text fields a task may have; two texts are what an encoder takes.
 _FIELDS = {

@@ -9,6 +9,7 @@ from tf_adapters import artifacts
 from tf_adapters import fusing
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters import pretraining_task
 from tf_adapters.config import ConfigError
 from tf_adapters.data import pipeline
 from tf_adapters.data import sampling
@@ -109,7 +110,7 @@ class Experiment:
 def _check_labels(head, task, adapter):
     labels = getattr(head, "labels", ())
     kind = None if head is None else heads.to_config(head)["name"]
-    if kind == "masked_lm":
+    if kind == "masked_lm" and task.head != kind:
         raise artifacts.AdapterError(
             f"The adapter in {adapter} was pretrained with masked tokens and "
             "answers no task. Give the folder of the run that went on from it, "
@@ -255,6 +256,18 @@ def facts(config, model):
     }
 
 
+def of_run(config, task, model_dir):
+    """Returns the `Experiment` of a finished run's adapter.
+
+    Args:
+        config: `Config`.
+        task: The task of its configuration; that of a pretraining is another.
+        model_dir: The run's folder.
+    """
+    task = pretraining_task.of_run(task, model_dir)
+    return Experiment(config, task, Path(model_dir) / "adapter")
+
+
 def evaluate(config, model_dir):
     """Returns the metrics of a run's adapter on validation and test.
 
@@ -262,11 +275,10 @@ def evaluate(config, model_dir):
     """
     task = splits.get_task(config)
     languages = transfer.load_languages(task, config.data)
+    rows = {} if languages else splits.load_rows(config, task)
+    experiment = of_run(config, task, model_dir)
     if languages:
-        experiment = Experiment(config, task, Path(model_dir) / "adapter")
         return {"transfer": experiment.transfer(languages)}
-    rows = splits.load_rows(config, task)
-    experiment = Experiment(config, task, Path(model_dir) / "adapter")
     return {
         split: experiment.trainer.evaluate(experiment.examples(rows[split]))
         for split in ("validation", "test")
@@ -279,7 +291,7 @@ def predict(config, model_dir, input_file):
     # The class names are the adapter's: the task's data are not read.
     task = splits.declared_task(config)
     rows = sources.load_file(task, input_file)
-    experiment = Experiment(config, task, Path(model_dir) / "adapter")
+    experiment = of_run(config, task, model_dir)
     for row, prediction in zip(rows, experiment.predict(rows), strict=True):
         fields = (task.id_field, *task.text_fields)
         texts = {field: row[field] for field in fields if field}

@@ -10,12 +10,12 @@ import dataclasses
 import math
 
 from tf_adapters import masked_lm_weights
+from tf_adapters import methods
+from tf_adapters import pretraining_task
 from tf_adapters.config import ConfigError
 from tf_adapters.data import sampling
 from tf_adapters.training import experiment
 from tf_adapters.training import runs
-
-_METRICS = ("log_likelihood", "masked_accuracy")
 
 
 def train(config, task, rows, folder, overwrite=False):
@@ -45,26 +45,26 @@ def train(config, task, rows, folder, overwrite=False):
     if result is None:
         _, result = experiment.train(
             own,
-            dataclasses.replace(
-                task, head="masked_lm", labels=(), metrics=_METRICS
-            ),
+            pretraining_task.of_texts(task),
             texts,
             folder,
             test=False,
             overwrite=overwrite,
-            prepare=lambda model: _load_head(model, config.encoder),
+            prepare=lambda model: _prepare(model, config.encoder),
         )
     before, after = result["before"], result["validation"]
     print(
         f"pretraining: loss of masked tokens on the validation texts "
-        f"{-before[_METRICS[0]]:.4f} before, {-after[_METRICS[0]]:.4f} after "
-        f"{result['steps']} steps",
+        f"{-before['log_likelihood']:.4f} before, "
+        f"{-after['log_likelihood']:.4f} after {result['steps']} steps",
         flush=True,
     )
     return dataclasses.replace(config, init_adapter=str(folder))
 
 
 def _check(config, task):
+    if isinstance(config.method, methods.HeadOnly):
+        raise _nothing_to_carry_over()
     if config.init_adapter:
         raise ConfigError(
             "Both `init_adapter` and `pretrain.steps` say where the weights "
@@ -93,7 +93,19 @@ def _config(config, num_texts):
     return dataclasses.replace(config, train=settings, data=data)
 
 
-def _load_head(model, encoder):
+def _nothing_to_carry_over():
+    return ConfigError(
+        "Pretraining hands on what the method trains beside its head, and this "
+        "method, with these settings, trains nothing there. Leave "
+        "--pretrain_steps out, or give a method that adds or trains weights of "
+        "the encoder."
+    )
+
+
+def _prepare(model, encoder):
+    own_head = {variable.path for variable in model.head_layer.weights}
+    if own_head.issuperset(model.trained_variables()):
+        raise _nothing_to_carry_over()
     if masked_lm_weights.load(model, encoder):
         print("The checkpoint's own head for masked tokens goes on training.")
         return

@@ -1,0 +1,72 @@
+"""Signatures of masked language modelling.
+
+`serving_default` takes a string tensor `(batch,)` for each of the task's text
+fields, named as in `input_names`, with the mask token wherever a token is asked
+for. The answer is `positions` (int32, `(batch, masks)`, the places of the masks
+among the input's tokens, filled up with -1), `tokens` (string, `(batch, masks,
+num_best)`, filled up with "") and `token_id` (int32, filled up with -1), the
+likeliest first, and their `probabilities` (float32, filled up with 0). A mask
+beyond the longest input is not there. `token_ids` answers the same without
+`tokens`.
+"""
+
+import tensorflow as tf
+
+from tf_adapters.data import mask_tokens
+from tf_adapters.data import vocabulary
+from tf_adapters.data.encoded import IGNORED
+from tf_adapters.export import inputs
+
+
+def text_function(model, packer, task):
+    """Returns the traced function from texts to the tokens of their masks."""
+    packer = packer.reading_masks()
+    size = model.head.vocabulary_size
+    texts_of_tokens = vocabulary.token_texts(packer.tokenizer, size)
+
+    @tf.function(autograph=False)
+    def from_texts(*texts):
+        answer = _answer(model, packer.mask_id, packer(*texts))
+        ids = answer["token_id"]
+        tokens = tf.gather(tf.constant(texts_of_tokens), tf.maximum(ids, 0))
+        return {"tokens": tf.where(ids == IGNORED, "", tokens), **answer}
+
+    return from_texts.get_concrete_function(
+        *(
+            tf.TensorSpec([None], tf.string, name)
+            for name in inputs.input_names(task.text_fields)
+        )
+    )
+
+
+def token_function(model, packer):
+    """Returns the traced function from token ids to the tokens of masks."""
+    mask_id = packer.mask_id
+    return inputs.features_function(
+        model, lambda features: _answer(model, mask_id, features)
+    )
+
+
+def _answer(model, mask_id, features):
+    """Returns what a client gets, from what the packer makes."""
+    most = mask_tokens.count(features, mask_id)
+    features = mask_tokens.find(features, mask_id, most)
+    outputs = model(features, training=False)
+    there = features["masked_positions"][..., tf.newaxis] != IGNORED
+    return {
+        "positions": features["masked_positions"],
+        "token_id": tf.cast(outputs[..., 1], tf.int32),
+        "probabilities": tf.where(there, outputs[..., 0], 0.0),
+    }
+
+
+def warmup_inputs(packer, task):
+    """Returns inputs of one text and of several, with and without masks."""
+    short = f"A {packer.mask} text."
+    texts = ["", short, f"{short} {short} " * packer.max_length]
+    names = inputs.input_names(task.text_fields)
+    packer = packer.reading_masks()
+    return [
+        {**packer(*[batch] * len(names)), **dict.fromkeys(names, batch)}
+        for batch in (texts[1:2], texts)
+    ]

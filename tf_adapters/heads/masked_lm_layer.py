@@ -1,0 +1,112 @@
+"""The layer of masked language modelling, over a vocabulary."""
+
+import keras
+from keras import ops
+
+from tf_adapters.data.encoded import IGNORED
+from tf_adapters.layers import activations
+from tf_adapters.layers.dense import dense
+from tf_adapters.layers.normalization import layer_norm
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class MaskedLMHead(keras.layers.Layer):
+    """How likely the hidden tokens are, or which tokens are likeliest.
+
+    Args:
+        vocabulary_size: Integer.
+        embedding_width: Integer.
+        activation: Name of an activation.
+        epsilon: Epsilon of the layer norm.
+        num_best: Number of tokens that are predicted for each place.
+
+    Call arguments:
+        outputs: Dict that `AdaptedEncoder` returns, with the encoder's
+            `token_embeddings` `(vocabulary, embedding_width)`, with
+            `masked_positions` `(batch, most)` and, where it is known what was
+            there, `masked_ids` of the same shape.
+        seeds: Not used: the head has no dropout.
+
+    Returns:
+        With `masked_ids` a float32 tensor `(batch, most, 2)`: the logarithm of
+        the probability of each hidden token, and 1 where no token is likelier,
+        else 0. Without, `(batch, most, num_best, 2)`: the probabilities of the
+        likeliest tokens, the likeliest first, and their ids. `IGNORED` where a
+        text has no further hidden token.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        embedding_width,
+        activation,
+        epsilon,
+        num_best=5,
+        **kwargs,
+    ):
+        super().__init__(autocast=False, **kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.embedding_width = embedding_width
+        self.epsilon = epsilon
+        self.num_best = num_best
+        self._activation = activations.get(activation)
+
+    def build(self, width):
+        narrow = self.embedding_width
+        self.kernel = self.add_weight(
+            (width, narrow),
+            keras.initializers.TruncatedNormal(stddev=0.02),
+            name="kernel",
+        )
+        self.bias = self.add_weight((narrow,), "zeros", name="bias")
+        self.gamma = self.add_weight((narrow,), "ones", name="gamma")
+        self.beta = self.add_weight((narrow,), "zeros", name="beta")
+        self.output_bias = self.add_weight(
+            (self.vocabulary_size,), "zeros", name="output_bias"
+        )
+
+    def logits(self, x, token_embeddings):
+        """Returns logits over the vocabulary of vectors `(..., width)`."""
+        x = dense(
+            ops.cast(x, "float32"), *map(_value, (self.kernel, self.bias))
+        )
+        x = layer_norm(
+            self._activation(x),
+            *map(_value, (self.gamma, self.beta)),
+            self.epsilon,
+        )
+        table = ops.cast(ops.convert_to_tensor(token_embeddings), "float32")
+        return ops.matmul(x, ops.transpose(table)) + _value(self.output_bias)
+
+    def call(self, outputs, seeds=None):
+        positions = outputs["masked_positions"]
+        x = ops.take_along_axis(
+            outputs["sequence_output"],
+            ops.maximum(positions, 0)[..., None],
+            axis=1,
+        )
+        logits = self.logits(x, outputs["token_embeddings"])
+        total = ops.logsumexp(logits, axis=-1)
+        if "masked_ids" in outputs:
+            return _of_known(logits, total, outputs["masked_ids"])
+        best, ids = ops.top_k(logits, self.num_best)
+        values = ops.stack(
+            [ops.exp(best - total[..., None]), ops.cast(ids, "float32")],
+            axis=-1,
+        )
+        there = positions != IGNORED
+        return ops.where(there[..., None, None], values, float(IGNORED))
+
+
+def _of_known(logits, total, ids):
+    there = ids != IGNORED
+    right = ops.take_along_axis(
+        logits, ops.where(there, ids, 0)[..., None], axis=-1
+    )[..., 0]
+    hit = ops.cast(right >= ops.max(logits, axis=-1), "float32")
+    values = ops.stack([right - total, hit], axis=-1)
+    return ops.where(there[..., None], values, float(IGNORED))
+
+
+def _value(variable):
+    return ops.convert_to_tensor(variable, "float32")

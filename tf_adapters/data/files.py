@@ -6,12 +6,12 @@ characters that Unicode, and `str.splitlines`, count as ends of lines.
 
 import csv
 import dataclasses
-import json
 import logging
 from pathlib import Path
 
 from tf_adapters.data import conll
 from tf_adapters.data import squad
+from tf_adapters.plain_files import parse_json
 
 _LOGGER = logging.getLogger(__name__)
 _MAX_REPORTED = 10
@@ -178,10 +178,9 @@ def _parse_jsonl(lines):
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            what = f"not JSON: {error.msg} at column {error.colno}"
-            table.problems.append((number, what))
+            row = parse_json(line)
+        except ValueError as error:
+            table.problems.append((number, str(error)))
             continue
         if isinstance(row, dict):
             table.rows.append((number, row))

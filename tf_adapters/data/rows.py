@@ -174,7 +174,7 @@ def _number(value, label_range):
         )
     try:
         number = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise ValueError(f"a label must be a finite number, received {value!r}")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import safetensors
 import safetensors.numpy
 
@@ -108,6 +109,11 @@ def assign(variables, tensors, path):
             raise AdapterError(
                 f"{path}: weight `{name}` has shape {tensors[name].shape}, but "
                 f"the model needs {tuple(variable.shape)}."
+            )
+        if not np.isfinite(tensors[name]).all():
+            raise AdapterError(
+                f"{path}: weight `{name}` has values that are not finite. The "
+                "file is damaged: copy it again from where it was trained."
             )
     for name, variable in variables.items():
         variable.assign(tensors[name])

@@ -8,7 +8,7 @@ from pathlib import Path
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REFUSED = (
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR),
-    *(errno.ENAMETOOLONG, errno.ELOOP, errno.EEXIST),
+    *(errno.ENAMETOOLONG, errno.ELOOP, errno.EEXIST, errno.ENOENT),
 )
 
 
@@ -28,7 +28,8 @@ def sentence(error):
             "whole: the same command goes on from the last checkpoint, if a "
             "training was under way."
         )
-    if isinstance(error, OSError) and error.errno in _REFUSED:
+    refused = isinstance(error, OSError) and error.errno in _REFUSED
+    if refused and error.filename is not None:
         return (
             f"Cannot use {error.filename}: {error.strerror}. Give a path that "
             "you may read and write."

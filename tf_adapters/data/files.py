@@ -8,6 +8,7 @@ import csv
 import dataclasses
 import logging
 from pathlib import Path
+import sys
 
 from tf_adapters.data import conll
 from tf_adapters.data import squad
@@ -192,6 +193,15 @@ def _parse_jsonl(lines):
 
 def _parse_csv(lines):
     """Parses with the csv module, which lets quoted fields span lines."""
+    # Its own limit is 131,072 characters, less than some texts have.
+    limit = csv.field_size_limit(sys.maxsize)
+    try:
+        return _parse_quoted(lines)
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _parse_quoted(lines):
     reader = csv.reader((f"{line}\n" for _, line in lines), strict=True)
     problems, records, start = [], [], 0
     while True:

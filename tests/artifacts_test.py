@@ -98,20 +98,6 @@ def test_nothing_is_assigned_if_one_weight_is_wrong(folder):
     assert all(map(np.array_equal, before, after))
 
 
-def test_truncated_weights(folder):
-    path = folder / "adapter.safetensors"
-    path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(artifacts.AdapterError, match="truncated or damaged"):
-        artifacts.load_adapter(folder, tiny.encoder())
-
-
-def test_a_header_that_claims_terabytes(folder):
-    path = folder / "adapter.safetensors"
-    path.write_bytes((1 << 42).to_bytes(8, "little") + b"{}")
-    with pytest.raises(artifacts.AdapterError, match="truncated or damaged"):
-        artifacts.load_adapter(folder, tiny.encoder())
-
-
 def test_missing_weights_and_missing_folder(folder):
     (folder / "adapter.safetensors").unlink()
     with pytest.raises(artifacts.AdapterError, match="is missing"):

@@ -1,10 +1,12 @@
 """The files of an adapter folder, read strictly."""
 
-import json
 from pathlib import Path
 
+import numpy as np
 import safetensors
 import safetensors.numpy
+
+from tf_adapters.plain_files import parse_json
 
 CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter.safetensors"
@@ -35,12 +37,14 @@ def read_config(folder):
             "<model_dir>/adapter."
         )
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = parse_json(path.read_text(encoding="utf-8"))
         version = config["format_version"]
-        config["encoder"]["fingerprint"], config["method"]["name"]
+        if version == FORMAT_VERSION:
+            _check_config(config)
     except (ValueError, KeyError, TypeError) as error:
         raise AdapterError(
-            f"{path} is damaged or not of this library: {error!r}"
+            f"{path} is damaged or not of this library: {error!r}. Copy it "
+            "again from where it was trained."
         ) from error
     if version != FORMAT_VERSION:
         raise AdapterError(
@@ -48,6 +52,18 @@ def read_config(folder):
             f"format {FORMAT_VERSION}. Upgrade tf_adapters."
         )
     return config
+
+
+def _check_config(config):
+    """Raises an error if a part that others read is not there, or no text."""
+    named = [config["method"], *([config["head"]] if config["head"] else [])]
+    texts = [part["name"] for part in (config["encoder"], *named)]
+    texts.append(config["encoder"]["fingerprint"])
+    for member in config.get("members", []):
+        texts += [member["name"], member["folder"], member["fingerprint"]]
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"expected a name, received {text!r}")
 
 
 def read_tensors(path):
@@ -93,6 +109,11 @@ def assign(variables, tensors, path):
             raise AdapterError(
                 f"{path}: weight `{name}` has shape {tensors[name].shape}, but "
                 f"the model needs {tuple(variable.shape)}."
+            )
+        if not np.isfinite(tensors[name]).all():
+            raise AdapterError(
+                f"{path}: weight `{name}` has values that are not finite. The "
+                "file is damaged: copy it again from where it was trained."
             )
     for name, variable in variables.items():
         variable.assign(tensors[name])

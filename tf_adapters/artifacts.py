@@ -78,14 +78,23 @@ def write(folder, config, tensors):
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    safetensors.numpy.save_file(tensors, partial / WEIGHTS_FILE)
-    (partial / CONFIG_FILE).write_text(
-        json.dumps(config, indent=2) + "\n", encoding="utf-8"
-    )
-    (partial / "README.md").write_text(_card(config, tensors), encoding="utf-8")
+    try:
+        _write_files(partial, config, tensors)
+    except BaseException:
+        # It would take the room that was missing.
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
     shutil.rmtree(folder, ignore_errors=True)
     partial.rename(folder)
     return (folder / WEIGHTS_FILE).stat().st_size
+
+
+def _write_files(folder, config, tensors):
+    safetensors.numpy.save_file(tensors, folder / WEIGHTS_FILE)
+    (folder / CONFIG_FILE).write_text(
+        json.dumps(config, indent=2) + "\n", encoding="utf-8"
+    )
+    (folder / "README.md").write_text(_card(config, tensors), encoding="utf-8")
 
 
 def describe(model, details=None):

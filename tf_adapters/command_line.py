@@ -10,6 +10,7 @@ from tf_adapters import config_task
 from tf_adapters import presets
 from tf_adapters import pretraining_task
 from tf_adapters import run_summary
+from tf_adapters import user_errors
 from tf_adapters.data import prediction_files
 from tf_adapters.data import sampling
 from tf_adapters.data import splits
@@ -46,32 +47,17 @@ def run(flag_layer, options):
         else:
             config, model_dir = _resolve(flag_layer, options)
             _MODES[options.mode](config, model_dir, options)
-    except (ValueError, OSError, RuntimeError) as error:
-        if not _is_for_users(error):
+    except Exception as error:
+        sentence = user_errors.sentence(error)
+        if sentence is None:
             raise
         # What can be gone on with has an exit status of its own.
         status = getattr(error, "exit_status", 1)
-        print(f"{'Error: ' * (status == 1)}{error}", file=sys.stderr)
+        print(f"{'Error: ' * (status == 1)}{sentence}", file=sys.stderr)
         return status
     except KeyboardInterrupt:
         return 130
     return 0
-
-
-def _is_for_users(error):
-    """Returns whether an error is one of ours, not from inside a library."""
-    return type(error).__module__.startswith("tf_adapters") or (
-        type(error) in (ValueError, FileNotFoundError) and _raised_by_us(error)
-    )
-
-
-def _raised_by_us(error):
-    trace = error.__traceback__
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    return (
-        Path(__file__).parent in Path(trace.tb_frame.f_code.co_filename).parents
-    )
 
 
 def _resolve(flag_layer, options):
@@ -104,11 +90,13 @@ def _with_encoder_of_adapters(config, layers):
     That is what `encoder` is where no layer of settings says it.
     """
     folders = config.method.get("adapters")
-    if not folders or any("encoder" in layer for layer in layers):
+    is_named = any("encoder" in layer for layer in layers)
+    # Of another type it is refused when the method is built.
+    if is_named or not folders or not isinstance(folders, list | tuple):
         return config
     from tf_adapters import adapter_files
 
-    adapter = adapter_files.read_config(adapter_files.find(folders[0]))
+    adapter = adapter_files.read_config(adapter_files.find(str(folders[0])))
     return dataclasses.replace(config, encoder=adapter["encoder"]["name"])
 
 

@@ -6,6 +6,7 @@ out is saved with the run before its first step.
 """
 
 import dataclasses
+import math
 import operator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tf_adapters import config_task
 from tf_adapters import presets
 from tf_adapters import settings
 from tf_adapters.config_fields import Config
+from tf_adapters.plain_files import replace_text
 from tf_adapters.settings import ConfigError
 from tf_adapters.settings import load_yaml
 from tf_adapters.settings import merge
@@ -70,7 +72,8 @@ def _build(options, prefix):
 def _check_values(config):
     for name, least in _MINIMA.items():
         value = operator.attrgetter(name)(config)
-        if value is not None and value < least:
+        # Neither NaN nor infinity is a number to train with.
+        if value is not None and not least <= value < math.inf:
             raise ConfigError(
                 f"`{name}` must be at least {least}. Received: {value}"
             )
@@ -137,9 +140,7 @@ def _absolute(path):
 
 def save(config, path):
     """Writes a configuration so that `load` gives an equal one."""
-    Path(path).write_text(
-        yaml.safe_dump(to_dict(config), sort_keys=False), encoding="utf-8"
-    )
+    replace_text(path, yaml.safe_dump(to_dict(config), sort_keys=False))
 
 
 def load(path):

@@ -14,7 +14,7 @@ def with_task_of_file(layer, earlier):
     """
     data = layer.get("data")
     file = data.get("task_file") if isinstance(data, dict) else None
-    if file is not None:
+    if isinstance(file, str):
         name = load_task_file(file, check_files=False).name
         if layer.get("task", name) != name:
             raise ConfigError(
@@ -39,13 +39,15 @@ def with_name_of_tasks(merged):
                 f"`{method['name']}`. Give --task, or --method=multitask."
             )
         return merged
-    is_list = isinstance(tasks, list | tuple)
-    if not is_list or len(set(tasks)) < max(2, len(tasks)):
+    are_names = isinstance(tasks, list | tuple) and all(
+        isinstance(name, str) for name in tasks
+    )
+    if not are_names or len(set(tasks)) < max(2, len(tasks)):
         raise ConfigError(
             "Method `multitask` trains two tasks or more together, each named "
             f"once: --tasks=a,b. Received: {tasks}"
         )
-    name = "+".join(map(str, tasks))
+    name = "+".join(tasks)
     if merged.get("task", name) != name:
         raise ConfigError(
             f"Both one task, `{merged['task']}`, and several, `{name}`, are "

@@ -10,12 +10,12 @@ it can be strict in both directions.
 
 from collections.abc import Callable
 import dataclasses
-import json
 import pathlib
 
 import keras_hub
 
 from tf_adapters import huggingface_weights
+from tf_adapters.plain_files import parse_json
 
 # By the names of transformers/activations.py. `gelu_fast` and
 # `gelu_pytorch_tanh` are the same function as `gelu_new`, written differently.
@@ -175,7 +175,7 @@ def load(folder, dtype=None):
 def read_json(path):
     """Returns what the JSON file holds; errors name the file."""
     try:
-        return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        found = parse_json(pathlib.Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ValueError(
             f"`{path}` is missing. An encoder's folder holds `config.json`, "
@@ -183,6 +183,12 @@ def read_json(path):
         ) from error
     except ValueError as error:
         raise ValueError(f"`{path}` is not valid JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"`{path}` must hold a JSON object {{...}}. Received: a "
+            f"{type(found).__name__}"
+        )
+    return found
 
 
 def _family(config, folder):

@@ -5,13 +5,14 @@ module. Variables are found by their public paths, so no private attribute of
 KerasHub is read.
 """
 
-import json
 import math
 import pathlib
 import re
 
 import numpy as np
 import safetensors
+
+from tf_adapters.plain_files import parse_json
 
 _BERT_BLOCK = {
     "self_attention_layer/query": "attention.self.query",
@@ -183,6 +184,26 @@ def _fit(tensor, variable, name, checkpoint):
     return np.reshape(tensor, shape)
 
 
+def _names_in_index(path):
+    """Returns the names of the files of weights that an index lists."""
+    try:
+        places = parse_json(path.read_text(encoding="utf-8"))["weight_map"]
+        names = sorted(set(places.values()))
+        # Nothing outside of the folder belongs to it.
+        climbing = [n for n in names if pathlib.PurePath(n).name != n]
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"`{path}` is damaged: expected `weight_map`, from each tensor to "
+            f"its file ({type(error).__name__}: {error}). Download it again."
+        ) from error
+    if climbing:
+        raise ValueError(
+            f"`{path}` names files outside of its folder: {climbing[:3]}. "
+            "Expected names without a path; do not trust this checkpoint."
+        )
+    return names
+
+
 class Checkpoint:
     """The tensors of a folder, by name without prefix, read when asked for.
 
@@ -219,8 +240,7 @@ class Checkpoint:
             return ["model.safetensors"]
         index = self.folder / "model.safetensors.index.json"
         if index.is_file():
-            places = json.loads(index.read_text(encoding="utf-8"))
-            return sorted(set(places["weight_map"].values()))
+            return _names_in_index(index)
         if list(self.folder.glob("pytorch_model*.bin")):
             raise ValueError(
                 f"The weights in `{self.folder}` are a pickle "

@@ -92,12 +92,16 @@ def preset_names():
     return sorted(path.stem for path in PRESETS.glob("*.yaml"))
 
 
-@functools.cache
 def _load(name):
-    path = PRESETS / f"{name}.yaml"
-    if not path.exists():
+    # Not a path: names that climb out of the folder are unknown, too.
+    if name not in preset_names():
         raise ConfigError(
             f"Unknown method `{name}`.{did_you_mean(name, preset_names())} "
             f"Known methods: {', '.join(preset_names())}"
         )
-    return load_yaml(path)
+    return _read(name)
+
+
+@functools.cache
+def _read(name):
+    return load_yaml(PRESETS / f"{name}.yaml")

@@ -9,8 +9,7 @@ from pathlib import Path
 import types
 import typing
 
-import yaml
-
+from tf_adapters.plain_files import parse_yaml
 from tf_adapters.suggestions import did_you_mean
 
 
@@ -21,14 +20,20 @@ class ConfigError(ValueError):
 def load_yaml(path):
     """Returns the mapping in a YAML file."""
     try:
-        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        values = parse_yaml(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {error}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path} is {_reason(error)}") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path} must hold a mapping of settings.")
     return values
+
+
+def _reason(error):
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 at byte {error.start + 1}."
+    return str(error)
 
 
 def parse_items(text):
@@ -47,9 +52,11 @@ def _parse_item(item):
             f"`method.units=256`. Received: {item}"
         )
     try:
-        nested = yaml.safe_load(value)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"`{item}` has a malformed value.") from error
+        nested = parse_yaml(value)
+    except ValueError as error:
+        raise ConfigError(
+            f"`{item}` has a malformed value, {_reason(error)}"
+        ) from error
     for part in reversed(key.strip().split(".")):
         nested = {part: nested}
     return nested
@@ -162,7 +169,7 @@ def _coerce(value, hint, name):
         # YAML reads `3e-4`, which has no dot, as text.
         try:
             return float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             pass
     if type(value) in accepted:
         return value

@@ -6,12 +6,13 @@ characters that Unicode, and `str.splitlines`, count as ends of lines.
 
 import csv
 import dataclasses
-import json
 import logging
 from pathlib import Path
+import sys
 
 from tf_adapters.data import conll
 from tf_adapters.data import squad
+from tf_adapters.plain_files import parse_json
 
 _LOGGER = logging.getLogger(__name__)
 _MAX_REPORTED = 10
@@ -178,10 +179,9 @@ def _parse_jsonl(lines):
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            what = f"not JSON: {error.msg} at column {error.colno}"
-            table.problems.append((number, what))
+            row = parse_json(line)
+        except ValueError as error:
+            table.problems.append((number, str(error)))
             continue
         if isinstance(row, dict):
             table.rows.append((number, row))
@@ -193,6 +193,15 @@ def _parse_jsonl(lines):
 
 def _parse_csv(lines):
     """Parses with the csv module, which lets quoted fields span lines."""
+    # Its own limit is 131,072 characters, less than some texts have.
+    limit = csv.field_size_limit(sys.maxsize)
+    try:
+        return _parse_quoted(lines)
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _parse_quoted(lines):
     reader = csv.reader((f"{line}\n" for _, line in lines), strict=True)
     problems, records, start = [], [], 0
     while True:

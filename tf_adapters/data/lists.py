@@ -1,8 +1,7 @@
 """Fields that hold a list of texts, and labels that belong to such a list."""
 
-import json
-
 from tf_adapters.data.encoded import IGNORED
+from tf_adapters.plain_files import parse_json
 
 # What stands for no tag, in CoNLL-U and in JSON.
 _NO_TAG = ("_", None, IGNORED)
@@ -38,8 +37,8 @@ def find(fields, field, task):
 
 def _parse(field, text):
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
+        return parse_json(text)
+    except ValueError as error:
         raise ValueError(
             f"field `{field}` must be a list of texts as JSON, for example "
             f'["yes", "no"], received {text!r}'

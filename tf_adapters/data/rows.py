@@ -46,6 +46,9 @@ def _missing_column(table, task, labels):
         alias = task.aliases.get(task.label_field)
         wanted.append((task.label_field, alias))
     for field, alias in wanted:
+        for name in (field, alias):
+            if table.columns.count(name) > 1:
+                return f"the header has the column `{name}` more than once"
         others = set(task.choice_fields) if field == task.list_field else set()
         if others and others <= set(table.columns):
             continue
@@ -174,7 +177,7 @@ def _number(value, label_range):
         )
     try:
         number = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise ValueError(f"a label must be a finite number, received {value!r}")

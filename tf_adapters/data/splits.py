@@ -7,6 +7,7 @@ seconds, before anything is built.
 from tf_adapters import tasks
 from tf_adapters.data import sampling
 from tf_adapters.data import sources
+from tf_adapters.data import split_checks
 
 
 def declared_task(config, check_files=False):
@@ -37,7 +38,17 @@ def get_task(config):
 
 
 def load_rows(config, task):
-    """Returns the rows of each split as a dict; `test` only if labelled."""
+    """Returns the rows of each split as a dict; `test` only if labelled.
+
+    Warns of texts that are in training and in another split, and of classes
+    that are not in training.
+    """
+    rows = _load_rows(config, task)
+    split_checks.warn(rows, task)
+    return rows
+
+
+def _load_rows(config, task):
     data = config.data
     train, validation = sources.load_train_and_validation(
         task, data.data_dir, config.seed

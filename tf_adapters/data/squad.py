@@ -1,7 +1,8 @@
 """SQuAD v1.1's own JSON, and answers as rows have them."""
 
-import json
 import numbers
+
+from tf_adapters.plain_files import parse_json
 
 
 def parse_squad(text):
@@ -18,14 +19,14 @@ def parse_squad(text):
         ValueError: If it is something else.
     """
     try:
-        articles = json.loads(text)["data"]
+        articles = parse_json(text)["data"]
         questions = [
             {**question, "context": paragraph["context"]}
             for article in articles
             for paragraph in article["paragraphs"]
             for question in paragraph["qas"]
         ]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
             "not SQuAD's format, an object with `data`, a list of articles "
             f"with `paragraphs` ({type(error).__name__}: {error})"

@@ -14,6 +14,7 @@ A head owns everything about a kind of output, as methods of a frozen dataclass:
 
 import dataclasses
 
+from tf_adapters import settings
 from tf_adapters.heads.choice import Choice
 from tf_adapters.heads.classification import Classification
 from tf_adapters.heads.masked_lm import MaskedLM
@@ -51,11 +52,16 @@ def to_config(head):
 
 
 def from_config(config):
-    """Returns the head that `to_config` described."""
+    """Returns the head that `to_config` described.
+
+    Raises:
+        ValueError: If the name or a parameter is not known, or has the wrong
+            type.
+    """
     options = dict(config)
     name = options.pop("name")
     if name not in HEADS:
         raise ValueError(
             f"Unknown head `{name}`. Known heads: {', '.join(HEADS)}"
         )
-    return HEADS[name](**options)
+    return settings.from_dict(HEADS[name], options, "head.")

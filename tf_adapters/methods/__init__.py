@@ -20,6 +20,7 @@ and, where it needs them,
 
 import dataclasses
 
+from tf_adapters import settings
 from tf_adapters.methods.adapter_bias import AdapterBias
 from tf_adapters.methods.baselines import BitFit
 from tf_adapters.methods.baselines import Full
@@ -72,27 +73,16 @@ def from_config(config):
     """Returns the method that `to_config` described.
 
     Raises:
-        ValueError: If the name or a hyper-parameter is not known.
+        ValueError: If the name or a hyper-parameter is not known, or has the
+            wrong type.
     """
     options = dict(config)
-    name = options.pop("name")
-    if name not in METHODS:
+    name = options.pop("name", None)
+    if not isinstance(name, str) or name not in METHODS:
         raise ValueError(
             f"Unknown method `{name}`.{did_you_mean(name, METHODS)} Known "
             f"methods: {', '.join(METHODS)}"
         )
-    known = {field.name for field in dataclasses.fields(METHODS[name])}
-    for key in options:
-        if key not in known:
-            raise ValueError(
-                f"Method `{name}` has no parameter `{key}`."
-                f"{did_you_mean(key, known)} Its parameters: "
-                f"{', '.join(sorted(known)) or 'none'}"
-            )
-    return METHODS[name](**{k: _from_plain(v) for k, v in options.items()})
-
-
-def _from_plain(value):
-    if isinstance(value, dict):
-        return from_config(value)
-    return tuple(value) if isinstance(value, list) else value
+    if isinstance(options.get("adapter"), dict):
+        options["adapter"] = from_config(options["adapter"])
+    return settings.from_dict(METHODS[name], options, "method.")

@@ -11,8 +11,7 @@ Files lie relative to the YAML file. `head` is `classification` unless stated.
 
 from pathlib import Path
 
-import yaml
-
+from tf_adapters.plain_files import parse_yaml
 from tf_adapters.suggestions import did_you_mean
 from tf_adapters.tasks.task import HEAD_METRICS
 from tf_adapters.tasks.task import Task
@@ -76,7 +75,7 @@ def load_task_file(path, check_files=True):
     if check_files:
         _check_there(path, files)
     return Task(
-        name=_string(path, "name", entries["name"]),
+        name=_name(path, entries["name"]),
         source="",
         text_fields=_strings(path, "text_fields", entries["text_fields"]),
         labels=labels,
@@ -98,12 +97,12 @@ def load_task_file(path, check_files=True):
 
 def _read_yaml(path):
     try:
-        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+        entries = parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(
             f"Cannot read the task file `{path}`: {error.strerror}."
         ) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise ValueError(
             f"Task file `{path}` is not YAML in UTF-8: {error}"
         ) from error
@@ -140,6 +139,17 @@ def _string(path, key, value):
     return value
 
 
+def _name(path, value):
+    """Returns a task's name, of which runs make folders."""
+    is_name = Path(_string(path, "name", value)).name == value != ".."
+    if not is_name or "\0" in value:
+        raise ValueError(
+            f"Task file `{path}`: `name` names folders, too, and must not "
+            f"climb out of them: no `/`, and not `..`. Received: {value!r}"
+        )
+    return value
+
+
 def _strings(path, key, values):
     values = [values] if isinstance(values, str) else values
     if not isinstance(values, list):
@@ -153,7 +163,10 @@ def _range(path, value):
     if value is None:
         return None
     is_pair = isinstance(value, list) and len(value) == 2
-    is_pair = is_pair and all(type(v) in (int, float) for v in value)
+    # Neither NaN nor integers that no float holds.
+    is_pair = is_pair and all(
+        type(v) in (int, float) and -1e300 < v < 1e300 for v in value
+    )
     if not is_pair or value[0] >= value[1]:
         raise ValueError(
             f"Task file `{path}`: `label_range` must be two numbers, the least "

@@ -18,6 +18,8 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from tf_adapters.plain_files import parse_json
+
 _KEPT = 2
 _TENSORS = "tensors.safetensors"
 _STATE = "state.json"
@@ -50,6 +52,17 @@ def save(folder, checkpoint):
     path = folder / f"{checkpoint.step:08d}"
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir(parents=True)
+    try:
+        _write_files(path, checkpoint)
+    except OSError:
+        # It would take the room that was missing.
+        shutil.rmtree(path, ignore_errors=True)
+        raise
+    for old in _folders(folder)[_KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_files(path, checkpoint):
     content = safetensors.numpy.save(checkpoint.tensors)
     _write(path / _TENSORS, content)
     state = {
@@ -61,8 +74,6 @@ def save(folder, checkpoint):
     _write(partial, json.dumps(state).encode())
     partial.rename(path / _STATE)
     _sync_folder(path)
-    for old in _folders(folder)[_KEPT:]:
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _write(path, content):
@@ -109,7 +120,11 @@ def newest(folder):
 
 
 def _read(path):
-    state = json.loads((path / _STATE).read_bytes())
+    state = parse_json((path / _STATE).read_text(encoding="utf-8"))
+    if not isinstance(state["step"], int) or "state" not in state:
+        raise ValueError(f"{_STATE} lacks the step or the state of the run")
+    if not isinstance(state["state"], dict):
+        raise TypeError(f"{_STATE}: the state of the run is no mapping")
     content = (path / _TENSORS).read_bytes()
     if hashlib.sha256(content).hexdigest() != state["sha256"]:
         raise ValueError(f"{_TENSORS} has another hash than when written")

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tf_adapters import artifacts
 from tf_adapters import config as config_lib
 from tf_adapters import settings
+from tf_adapters.plain_files import replace_text
 from tf_adapters.training import checkpoints
 from tf_adapters.training import remote
 
@@ -117,7 +118,7 @@ class RunFolder:
         if self.checkpoint is not None:
             lines = path.read_text(encoding="utf-8").splitlines()
             lines = lines[: self.checkpoint.state["log_lines"]]
-        path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        replace_text(path, "".join(f"{line}\n" for line in lines))
         self.log_lines = len(lines)
         # Events are written anew: what a stopped run logged after its
         # checkpoint would else be there twice.
@@ -173,9 +174,8 @@ class RunFolder:
 
         A finished run needs no checkpoints.
         """
-        partial = self.folder / ".result.json.partial"
-        partial.write_text(json.dumps(result, indent=2) + "\n")
-        partial.rename(self.folder / "result.json")
+        text = json.dumps(result, indent=2) + "\n"
+        replace_text(self.folder / "result.json", text)
         shutil.rmtree(self._checkpoints, ignore_errors=True)
         remote.push(self.folder)
         self._lock.close()

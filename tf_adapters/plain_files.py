@@ -1,0 +1,117 @@
+"""JSON and YAML read so that any text gives a value or a `ValueError`.
+
+The libraries have many more ways to fail: recursion, numbers of thousands of
+digits, tags that make dates out of anything, aliases that unfold to billions.
+"""
+
+import itertools
+import json
+import os
+from pathlib import Path
+
+import yaml
+
+# A file of settings has a few hundred; aliases can unfold to billions.
+_MOST_YAML_NODES = 100_000
+# PyYAML looks for 1,024 characters behind each bracket that is open.
+_MOST_YAML_BRACKETS = 100
+
+
+def parse_json(text):
+    """Returns what JSON says.
+
+    Raises:
+        ValueError: If it is no JSON, is nested too deeply, or has text that
+            is no Unicode; it says where or why.
+    """
+    try:
+        value = json.loads(text)
+        if "\\u" in text:
+            # Half of a pair of surrogates is JSON, but no tokenizer or file
+            # takes it.
+            json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, " if "\n" in text else ""
+        raise ValueError(
+            f"not JSON: {error.msg} at {where}column {error.colno}"
+        ) from error
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])
+        raise ValueError(
+            f"not JSON of Unicode text: {half} is half a character"
+        ) from error
+    except RecursionError as error:
+        raise ValueError("not JSON that can be read: nested too deeply") from (
+            error
+        )
+    except ValueError as error:
+        raise ValueError(f"not JSON that can be read: {error}") from error
+    return value
+
+
+def parse_yaml(text):
+    """Returns what YAML says.
+
+    Raises:
+        ValueError: If it is no YAML, or of values that cannot be read.
+    """
+    loader = None
+    try:
+        _check_depth(text)
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        _unfolded_size(node, {})
+        return None if node is None else loader.construct_document(node)
+    except yaml.YAMLError as error:
+        raise ValueError(f"not valid YAML: {error}") from error
+    except RecursionError as error:
+        raise ValueError("not YAML that can be read: nested too deeply") from (
+            error
+        )
+    # What PyYAML's constructors raise for `!!int ""`, `!!timestamp x`, ...
+    except (ValueError, TypeError, AttributeError, LookupError) as error:
+        raise ValueError(f"not YAML that can be read: {error}") from error
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def _check_depth(text):
+    depths = itertools.accumulate(
+        (c in "[{") - (c in "]}") for c in text if c in "[]{}"
+    )
+    if max(depths, default=0) > _MOST_YAML_BRACKETS:
+        raise RecursionError
+
+
+def _unfolded_size(node, sizes):
+    """Returns how many nodes there are when every alias is a copy.
+
+    Raises:
+        ValueError: If there are too many, or a node is a part of itself.
+    """
+    if id(node) in sizes:
+        if sizes[id(node)] is None:
+            raise ValueError("an alias stands for what it is a part of")
+        return sizes[id(node)]
+    sizes[id(node)] = None
+    parts = node.value if isinstance(node, yaml.CollectionNode) else []
+    if isinstance(node, yaml.MappingNode):
+        parts = [part for pair in parts for part in pair]
+    size = 1 + sum(_unfolded_size(part, sizes) for part in parts)
+    if size > _MOST_YAML_NODES:
+        raise ValueError(f"more than {_MOST_YAML_NODES:,} values")
+    sizes[id(node)] = size
+    return size
+
+
+def replace_text(path, text):
+    """Writes a small text file whole: it has its old content until then."""
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise

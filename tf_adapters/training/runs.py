@@ -16,6 +16,8 @@ from tf_adapters.training import checkpoints
 
 # What was asked for, where the run's own config.yaml says more.
 _DECLARED = "declared.yaml"
+# Its lock is held by the process that trains in the folder.
+LOCK = ".lock"
 
 
 class RunFolder:
@@ -176,7 +178,7 @@ class RunFolder:
 
 def _lock(folder):
     """Returns an open file that is this process's while it lives."""
-    file = (folder / ".lock").open("w")
+    file = (folder / LOCK).open("w")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

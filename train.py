@@ -119,7 +119,31 @@ _SMALL = flags.DEFINE_boolean(
     "small", False, "study: with the settings of its `small` block."
 )
 _STUDY_PROCESSES = flags.DEFINE_integer(
-    "study_processes", 1, "study: how many runs at a time.", lower_bound=1
+    "study_processes",
+    None,
+    "study: how many runs at a time. Default: 1; with --executor=ray as many "
+    "as its nodes have room for when the study starts.",
+    lower_bound=1,
+)
+_EXECUTOR = flags.DEFINE_enum(
+    "executor",
+    "local",
+    ["local", "ray"],
+    "study: where runs are trained: in processes here, or on the nodes of Ray, "
+    "which all must see this source, the data and --model_dir under the same "
+    "paths (pip install -r requirements-ray.txt).",
+)
+_RAY_ADDRESS = flags.DEFINE_string(
+    "ray_address",
+    None,
+    "ray: address of a Ray that runs, or `auto` on one of its nodes. Default: "
+    "start one on this machine.",
+)
+_RAY_CPUS = flags.DEFINE_integer(
+    "ray_cpus", 1, "ray: CPUs, and threads, of a run.", lower_bound=1
+)
+_RAY_GPUS = flags.DEFINE_float(
+    "ray_gpus", 0.0, "ray: GPUs of a run, 0.5 for two on one.", lower_bound=0.0
 )
 _SHORT = {
     "learning_rate": ("train.learning_rate", flags.DEFINE_float),

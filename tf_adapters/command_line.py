@@ -204,7 +204,7 @@ def _with_members(config, model_dir, options):
 
     folder = model_dir.parent / "members"
     return fusion_members.train(
-        config, folder, processes=options.study_processes
+        config, folder, processes=options.study_processes or 1
     )
 
 

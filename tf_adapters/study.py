@@ -23,10 +23,11 @@ def run(options, flag_layer, runner=None):
 
     Args:
         options: Object with `study`, `report`, `small`, `model_dir`,
-            `config_file`, `params_override` and `study_processes`.
+            `config_file`, `params_override`, `study_processes`, `executor`,
+            `ray_address`, `ray_cpus` and `ray_gpus`.
         flag_layer: Nested dict of the settings that flags give.
         runner: What trains a run, see `study_runs.run_missing`. Defaults to
-            `train.py` in a process of its own.
+            `train.py` in a process of its own, where `executor` says.
 
     Returns:
         Exit status: 0; 1 if a run failed; 130 if the study was interrupted.
@@ -37,8 +38,9 @@ def run(options, flag_layer, runner=None):
     name = path.stem + ("_small" if options.small else "")
     folder = Path(options.model_dir or "runs") / name
     if not options.report:
-        processes = options.study_processes
-        runner = runner or study_runs.ProcessRunner(processes)
+        processes = options.study_processes or 1
+        if runner is None:
+            runner, processes = _executor(options)
         try:
             study_runs.run_missing(planned, folder, runner, processes)
         except KeyboardInterrupt:
@@ -51,6 +53,20 @@ def run(options, flag_layer, runner=None):
         log = folder / row["run"] / "log.txt"
         print(f"Failed: {row['run']}: {row['error']} See {log}")
     return 1 if failed or not (options.report or report.complete) else 0
+
+
+def _executor(options):
+    """Returns what trains a run, and how many of them at a time."""
+    if options.executor == "local":
+        processes = options.study_processes or 1
+        return study_runs.ProcessRunner(processes), processes
+    # Here, not above: Ray need not be installed.
+    from tf_adapters import study_ray
+
+    runner = study_ray.RayRunner(
+        options.ray_address, options.ray_cpus, options.ray_gpus
+    )
+    return runner, options.study_processes or runner.places()
 
 
 def _flags(options, flag_layer):

@@ -51,6 +51,33 @@ def read_error(run, folder):
     return path.read_text(encoding="utf-8").strip() if path.exists() else ""
 
 
+def train_flags(program, config_file, folder):
+    """Returns the arguments of a Python that trains a run.
+
+    Args:
+        program: Path of a program with the flags of `train.py`.
+        config_file: YAML file of the run's settings.
+        folder: The run's folder.
+    """
+    flags = [f"--config_file={config_file}", f"--model_dir={folder}"]
+    return [str(program), *flags]
+
+
+def environment(threads=None):
+    """Returns what a run's environment holds if it does not say otherwise.
+
+    Args:
+        threads: Integer, or `None` for TensorFlow's choice: all cores.
+    """
+    # A progress bar in a log file need not move ten times a second.
+    values = {"PYTHONUNBUFFERED": "1", "TQDM_MININTERVAL": "30"}
+    if threads is not None:
+        values["TF_NUM_INTRAOP_THREADS"] = str(threads)
+        values["OMP_NUM_THREADS"] = str(threads)
+        values["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
+    return values
+
+
 class ProcessRunner:
     """Trains a run by calling `train.py` in a process of its own.
 
@@ -61,16 +88,10 @@ class ProcessRunner:
 
     def __init__(self, processes=1, program=TRAIN):
         self.program = program
-        self.environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        # A progress bar in a log file need not move ten times a second.
-        defaults = {"TQDM_MININTERVAL": "30"}
+        threads = None
         if processes > 1:
-            threads = str(max(1, (os.cpu_count() or 1) // processes))
-            defaults["TF_NUM_INTRAOP_THREADS"] = threads
-            defaults["OMP_NUM_THREADS"] = threads
-            defaults["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
-        for key, value in defaults.items():
-            self.environment.setdefault(key, value)
+            threads = max(1, (os.cpu_count() or 1) // processes)
+        self.environment = {**environment(threads), **os.environ}
         self._alive = set()
         self._stopped = False
         self._lock = threading.Lock()
@@ -83,12 +104,8 @@ class ProcessRunner:
             folder: The run's folder.
             log: Open file for what the run prints.
         """
-        command = [
-            sys.executable,
-            str(self.program),
-            f"--config_file={config_file}",
-            f"--model_dir={folder}",
-        ]
+        flags = train_flags(self.program, config_file, folder)
+        command = [sys.executable, *flags]
         log.write(shlex.join(command) + "\n")
         log.flush()
         with self._lock:

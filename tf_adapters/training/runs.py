@@ -20,6 +20,8 @@ from tf_adapters.training import remote
 _DECLARED = "declared.yaml"
 # Where data and TPU are makes no other run; the data's fingerprints do.
 _ELSEWHERE = {"data.data_dir", "tpu"}
+# Its lock is held by the process that trains in the folder.
+LOCK = ".lock"
 
 
 class RunFolder:
@@ -183,7 +185,7 @@ class RunFolder:
 
 def _lock(folder):
     """Returns an open file that is this process's while it lives."""
-    file = (folder / ".lock").open("w")
+    file = (folder / LOCK).open("w")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -20,6 +20,22 @@ SETTINGS = {
 gfile = tf.io.gfile
 
 
+@pytest.fixture(autouse=True)
+def copied(monkeypatch):
+    """Lets the memory overwrite; returns the list of what is copied where."""
+    copied, copy = [], gfile.copy
+
+    def replace(source, target, overwrite=False):
+        copied.append(target)
+        # The memory appends to a file where other file systems replace it.
+        if overwrite and gfile.exists(target):
+            gfile.remove(target)
+        copy(source, target, overwrite)
+
+    monkeypatch.setattr(gfile, "copy", replace)
+    return copied
+
+
 def _read(path):
     with gfile.GFile(path, "rb") as file:
         return file.read()
@@ -33,21 +49,14 @@ def _names(address):
     }
 
 
-def test_only_what_is_new_goes_there_and_what_is_gone_goes(monkeypatch):
+def test_only_what_is_new_goes_there_and_what_is_gone_goes(copied):
     folder = remote.local("ram://bucket/new")
     (folder / "a").mkdir()
     (folder / "a" / "one").write_text("1")
     (folder / "two").write_text("2")
     remote.push(folder / "a")
     assert _names("ram://bucket/new") == {"a/one", "two"}
-    copied = []
-    copy = gfile.copy
-
-    def spy(source, target, overwrite=False):
-        copied.append(target)
-        copy(source, target, overwrite)
-
-    monkeypatch.setattr(gfile, "copy", spy)
+    copied.clear()
     (folder / "two").write_text("22")
     (folder / "a" / "one").unlink()
     (folder / "state.json").write_text("{}")

@@ -93,7 +93,7 @@ def _pull(gfile, address, path):
 def _push(gfile, address, path):
     now, before = _files(path), _pushed(path)
     changed = [name for name in now if now[name] != before.get(name)]
-    for name in sorted(changed, key=lambda name: name.endswith(_LAST)):
+    for name in sorted(changed, key=lambda name: (name.endswith(_LAST), name)):
         gfile.makedirs(f"{address}/{name}".rpartition("/")[0])
         gfile.copy(str(path / name), f"{address}/{name}", overwrite=True)
     for name in before.keys() - now.keys():

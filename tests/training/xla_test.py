@@ -33,7 +33,12 @@ def _config(**train):
             # Of the settings only those of training count.
             "method": "houlsby",
             "data": {"batching": "fixed", "max_length": LENGTH},
-            "train": {"batch_size": BATCH, "learning_rate": 1e-2, **train},
+            "train": {
+                "batch_size": BATCH,
+                "learning_rate": 1e-2,
+                "warmup_fraction": 0.0,
+                **train,
+            },
         }
     )
 
@@ -159,13 +164,10 @@ def _check(method, head, examples, draws=False, **train):
 
 def _check_trained(trainer):
     other = _trainer(trainer.model.method, CLASSIFICATION, trainer.config)
-    for variable, before in zip(
-        trainer.variables, other.variables, strict=True
-    ):
-        assert np.isfinite(variable.numpy()).all()
-        assert (variable.numpy() != before.numpy()).any() or (
-            "alpha" in variable.path
-        )
+    after, before = map(tiny.values, (trainer.variables, other.variables))
+    assert all(np.isfinite(value).all() for value in after)
+    # What a draw closes, or mixes away, stays as it was.
+    assert not all(map(np.array_equal, after, before))
 
 
 @pytest.mark.parametrize("name", cases.CASES)

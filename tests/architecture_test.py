@@ -99,7 +99,13 @@ HEAVY = {"keras_hub", "tf_adapters.training", "tf_adapters.encoders"}
 
 @pytest.mark.parametrize(
     "name",
-    ["__init__.py", "command_line.py", "data/splits.py", "data/sources.py"],
+    [
+        "__init__.py",
+        "command_line.py",
+        "command_train.py",
+        "data/splits.py",
+        "data/sources.py",
+    ],
 )
 def test_reading_data_needs_no_keras_hub(name):
     """So that missing data is reported within seconds."""

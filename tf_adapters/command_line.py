@@ -5,18 +5,17 @@ import json
 from pathlib import Path
 import sys
 
+from tf_adapters import command_train
 from tf_adapters import config as config_lib
+from tf_adapters import config_fields
 from tf_adapters import config_task
 from tf_adapters import presets
 from tf_adapters import pretraining_task
+from tf_adapters import remote
 from tf_adapters import run_summary
 from tf_adapters import user_errors
 from tf_adapters.data import prediction_files
-from tf_adapters.data import sampling
 from tf_adapters.data import splits
-from tf_adapters.training import remote
-
-_CLUSTERS = ("multi_worker_mirrored", "tpu")
 
 
 def run(flag_layer, options):
@@ -123,115 +122,10 @@ def _saved_config(model_dir, options):
             "config.yaml. Train first, with the same --model_dir."
         )
     saved = config_lib.load_yaml(path)
-    if saved.get("distribution_strategy") in _CLUSTERS:
+    if saved.get("distribution_strategy") in config_fields.CLUSTERS:
         # What many machines trained answers on one.
         saved |= {"distribution_strategy": "one_device", "tpu": ""}
     return saved
-
-
-def _train(config, model_dir, options):
-    declared = config_lib.with_absolute_paths(config)
-    _join_cluster(config)
-    if len(config_task.by_task(config)) > 1:
-        _train_together(declared, model_dir, options)
-        return
-    task = splits.get_task(config)
-    rows = splits.load_rows(config, task)
-    fingerprint = sampling.fingerprints(rows)
-    if _is_finished(declared, model_dir, options, fingerprint):
-        return
-    # Imported when the data is known to be there: it takes seconds.
-    from tf_adapters.training import experiment
-    from tf_adapters.training import pretraining
-
-    config = _with_members(declared, model_dir, options)
-    if config.pretrain.steps:
-        folder = model_dir.absolute() / "pretrain"
-        config = pretraining.train(
-            config, task, rows, folder, options.overwrite
-        )
-    _, result = experiment.train(
-        config,
-        task,
-        rows,
-        model_dir,
-        test=options.mode == "train_and_eval",
-        overwrite=options.overwrite,
-        declared=declared,
-    )
-    run_summary.of_run(result, config, model_dir)
-
-
-def _join_cluster(config):
-    """Makes a strategy over machines: nothing may be computed before it."""
-    if config.distribution_strategy in _CLUSTERS:
-        from tf_adapters.training import distribution
-
-        distribution.for_config(config)
-
-
-def _is_finished(config, model_dir, options, fingerprint):
-    """Prints the result of a run that is there already; says whether it is."""
-    if options.overwrite or not model_dir.exists():
-        return False
-    from tf_adapters.training import runs
-
-    result = runs.finished(model_dir, config, fingerprint)
-    if result is None:
-        return False
-    print(
-        f"{remote.address(model_dir)} holds this run, finished; --overwrite "
-        "trains it again."
-    )
-    if "tasks" in result:
-        run_summary.of_tasks(result, config, model_dir)
-    else:
-        run_summary.of_run(result, config, model_dir)
-    return True
-
-
-def _with_members(config, model_dir, options):
-    """Returns a fusion's configuration with adapters, trained if it has none.
-
-    They lie beside the fusion's folder, where those of other tasks find them.
-    """
-    from tf_adapters import methods
-
-    is_fusion = isinstance(config.method, methods.Fusion)
-    if not is_fusion or config.method.adapters or not config.members.tasks:
-        return config
-    from tf_adapters import fusion_members
-
-    folder = model_dir.parent / "members"
-    return fusion_members.train(
-        config, folder, processes=options.study_processes or 1
-    )
-
-
-def _train_together(config, model_dir, options):
-    tasks, rows = {}, {}
-    for name, one in config_task.by_task(config).items():
-        tasks[name] = splits.get_task(one)
-        rows[name] = splits.load_rows(one, tasks[name])
-    if config.pretrain.steps or config.init_adapter:
-        raise config_lib.ConfigError(
-            "Tasks that train together start from the encoder as it is: leave "
-            "--pretrain_steps and --init_adapter out."
-        )
-    fingerprint = {k: sampling.fingerprints(v) for k, v in rows.items()}
-    if _is_finished(config, model_dir, options, fingerprint):
-        return
-    from tf_adapters.training import multitask
-
-    result = multitask.train(
-        config,
-        tasks,
-        rows,
-        model_dir,
-        test=options.mode == "train_and_eval",
-        overwrite=options.overwrite,
-    )
-    run_summary.of_tasks(result, config, model_dir)
 
 
 def _evaluate(config, model_dir, options):
@@ -289,8 +183,8 @@ def _export_bank(options):
 
 
 _MODES = {
-    "train_and_eval": _train,
-    "train": _train,
+    "train_and_eval": command_train.train,
+    "train": command_train.train,
     "eval": _evaluate,
     "predict": _predict,
     "export": _export,

@@ -3,6 +3,9 @@
 import dataclasses
 import typing
 
+# Strategies over more than this machine's own devices.
+CLUSTERS = ("multi_worker_mirrored", "tpu")
+
 
 @dataclasses.dataclass(frozen=True)
 class DataConfig:

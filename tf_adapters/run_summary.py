@@ -1,8 +1,8 @@
 """What `train.py` prints of a run's result."""
 
+from tf_adapters import remote
 from tf_adapters.data import splits
 from tf_adapters.data import transfer
-from tf_adapters.training import remote
 
 
 def of_tasks(result, config, model_dir):

@@ -11,10 +11,10 @@ import tensorflow as tf
 
 from tf_adapters import artifacts
 from tf_adapters import config as config_lib
+from tf_adapters import remote
 from tf_adapters import settings
 from tf_adapters.plain_files import replace_text
 from tf_adapters.training import checkpoints
-from tf_adapters.training import remote
 
 # What was asked for, where the run's own config.yaml says more.
 _DECLARED = "declared.yaml"

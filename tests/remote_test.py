@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from tests import commands
+from tf_adapters import remote
 from tf_adapters.training import recovery
-from tf_adapters.training import remote
 
 SETTINGS = {
     "task": "demo_sentiment",

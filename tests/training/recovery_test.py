@@ -1,20 +1,14 @@
 """A run that was stopped, at any moment and in any way, ends as if never."""
 
-import json
 import os
-from pathlib import Path
 import random
 import signal
 import subprocess
-import sys
 import time
 
-import numpy as np
 import pytest
-from safetensors.numpy import load_file
-import tensorflow as tf
 
-from tests.fixtures import huggingface_folders
+from tests.training import whole_runs
 from tf_adapters import config as config_lib
 from tf_adapters.data import splits
 from tf_adapters.training import experiment
@@ -22,60 +16,14 @@ from tf_adapters.training import recovery
 from tf_adapters.training import runs
 from tf_adapters.training.loop import Stopped
 
-ROOT = Path(__file__).parents[2]
-# Nine steps an epoch, two validations in each.
-SETTINGS = {
-    "task": "demo_sentiment",
-    "encoder": str(huggingface_folders.folder("bert")),
-    "method": "houlsby",
-    "data": {"max_train_examples": 140, "max_length": 24},
-    "train": {
-        "epochs": 3,
-        "batch_size": 16,
-        "validate_every_steps": 5,
-        "early_stopping_patience": 20,
-        "learning_rate": 3e-2,
-    },
-}
-_CHECKED = ("validation", "best_step", "mean_metric", "steps", "examples")
-
 
 def _train(folder, seconds=0.0, **layer):
     config = config_lib.resolve(
-        SETTINGS, {"train": {"checkpoint_seconds": seconds}}, layer
+        whole_runs.SETTINGS, {"train": {"checkpoint_seconds": seconds}}, layer
     )
     task = splits.get_task(config)
     rows = splits.load_rows(config, task)
     return experiment.train(config, task, rows, folder)[1]
-
-
-def _left(folder):
-    """Returns what must be equal: weights, log, events' steps, result."""
-    records = [
-        json.loads(line)
-        for line in (folder / "metrics.jsonl").read_text().splitlines()
-    ]
-    events = [
-        (event.step, value.tag)
-        for path in sorted((folder / "tensorboard").iterdir())
-        for event in tf.compat.v1.train.summary_iterator(str(path))
-        for value in event.summary.value
-    ]
-    result = json.loads((folder / "result.json").read_text())
-    return (
-        load_file(folder / "adapter" / "adapter.safetensors"),
-        [{**record, "time": None} for record in records],
-        events,
-        {key: result[key] for key in (*_CHECKED, "test", "padding_share")},
-    )
-
-
-def _are_equal(folder, whole):
-    (weights, *rest), (wanted, *wanted_rest) = _left(folder), _left(whole)
-    assert rest == wanted_rest
-    assert weights.keys() == wanted.keys()
-    for name, array in wanted.items():
-        np.testing.assert_array_equal(weights[name], array, err_msg=name)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +61,7 @@ def test_sigterm(whole, tmp_path, monkeypatch, step):
     assert not (tmp_path / "result.json").exists()
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     _train(tmp_path, seconds=1000.0)
-    _are_equal(tmp_path, whole)
+    whole_runs.check_equal(tmp_path, whole)
 
 
 @pytest.mark.slow
@@ -133,7 +81,7 @@ def test_a_crash_goes_back_to_the_last_checkpoint(whole, tmp_path, monkeypatch):
             _train(tmp_path)
     logged = (tmp_path / "metrics.jsonl").read_text().count("\n")
     _train(tmp_path)
-    _are_equal(tmp_path, whole)
+    whole_runs.check_equal(tmp_path, whole)
     assert logged > 3
 
 
@@ -155,7 +103,7 @@ def test_other_data_are_noticed(tmp_path, monkeypatch):
 
 
 def test_two_runs_in_one_folder(tmp_path):
-    config = config_lib.resolve(SETTINGS)
+    config = config_lib.resolve(whole_runs.SETTINGS)
     first = runs.RunFolder(tmp_path, config, {})
     with pytest.raises(config_lib.ConfigError, match="Another process"):
         runs.RunFolder(tmp_path, config, {})
@@ -163,40 +111,21 @@ def test_two_runs_in_one_folder(tmp_path):
     runs.RunFolder(tmp_path, config, {})
 
 
-def _command(folder):
-    overrides = [
-        f"{section}.{key}={value}"
-        for section in ("data", "train")
-        for key, value in SETTINGS[section].items()
-    ]
-    return [
-        sys.executable,
-        str(ROOT / "train.py"),
-        "--task=demo_sentiment",
-        "--method=houlsby",
-        f"--encoder={SETTINGS['encoder']}",
-        f"--params_override={','.join(overrides)}",
-        "--params_override=train.checkpoint_seconds=0",
-        f"--model_dir={folder}",
-    ]
-
-
-def _steps_done(folder):
-    found = (folder / "checkpoints").glob("[0-9]*")
-    return max((int(path.name) for path in found), default=0)
-
-
 @pytest.mark.slow
 def test_twenty_kills_at_random_moments(tmp_path):
     """Real processes; a checkpoint after each step, so many die writing one."""
-    subprocess.run(_command(tmp_path / "whole"), check=True)
+    subprocess.run(whole_runs.command(tmp_path / "whole"), check=True)
     folder, moments = tmp_path / "killed", random.Random(0)
     for number in range(20):
         kind = signal.SIGTERM if number % 4 == 3 else signal.SIGKILL
-        before = _steps_done(folder)
-        process = subprocess.Popen(_command(folder), start_new_session=True)
+        before = whole_runs.steps_done(folder)
+        process = subprocess.Popen(
+            whole_runs.command(folder), start_new_session=True
+        )
         deadline = time.monotonic() + 120
-        while _steps_done(folder) == before and process.poll() is None:
+        while (
+            whole_runs.steps_done(folder) == before and process.poll() is None
+        ):
             assert time.monotonic() < deadline
             time.sleep(0.01)
         time.sleep(moments.uniform(0, 0.3))
@@ -208,5 +137,5 @@ def test_twenty_kills_at_random_moments(tmp_path):
         # After its last step a run has nothing to save, and just ends.
         assert status == -kind or (kind, status) == (signal.SIGTERM, 75)
     assert number >= 5
-    subprocess.run(_command(folder), check=True)
-    _are_equal(folder, tmp_path / "whole")
+    subprocess.run(whole_runs.command(folder), check=True)
+    whole_runs.check_equal(folder, tmp_path / "whole")

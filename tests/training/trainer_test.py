@@ -2,72 +2,17 @@
 
 import dataclasses
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests import tiny
+from tests.training import toy_runs
 from tf_adapters import artifacts
-from tf_adapters import config as config_lib
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.data import pipeline
-from tf_adapters.model import adapt
-from tf_adapters.training import distribution
 from tf_adapters.training.loop import NonFiniteError
-from tf_adapters.training.trainer import Trainer
-
-HEAD = heads.Classification(("no", "yes"), dropout_rate=0.0)
-
-
-def _config(**train):
-    return config_lib.resolve(
-        {
-            "task": "toy",
-            "method": "houlsby",
-            "train": {"batch_size": 8, "learning_rate": 1e-2, **train},
-        }
-    )
-
-
-def _examples(count=21, seed=0):
-    """Texts that begin with a number below 25, or not."""
-    generator = np.random.default_rng(seed)
-    rows = [
-        generator.integers(1, tiny.VOCABULARY, generator.integers(3, 10))
-        for _ in range(count)
-    ]
-    targets = np.array([int(row[0] < 25) for row in rows], "int32")
-    ids = pipeline._ragged(rows)
-    segments = pipeline._ragged([0 * row for row in rows])
-    return pipeline.Examples(ids, segments, targets, pad_id=0)
-
-
-def _trainer(
-    config, strategy="one_device", dropout=0.0, method=None, head=HEAD
-):
-    strategy = distribution.make_strategy(strategy)
-    keras.utils.set_random_seed(0)
-    with strategy.scope():
-        encoder = tiny.encoder(dropout=dropout, dtype=config.train.precision)
-        model = adapt(encoder, method or methods.Houlsby(units=4), head)
-    return Trainer(model, strategy, config, ("accuracy",))
-
-
-def _fit(trainer, train=None, validation=None):
-    records, saved = [], []
-    outcome = trainer.fit(
-        train or _examples(),
-        validation or _examples(seed=1),
-        records.append,
-        saved.append,
-    )
-    return outcome, records, saved
-
-
-def _losses(records):
-    return [record["loss"] for record in records if "loss" in record]
 
 
 @pytest.mark.slow
@@ -85,12 +30,14 @@ def test_two_replicas_equal_one_device(method):
     """21 examples do not divide by 8, nor the rest by 2."""
     results = []
     for strategy in ("one_device", "mirrored"):
-        trainer = _trainer(_config(epochs=3), strategy, method=method)
+        trainer = toy_runs.trainer(
+            toy_runs.config(epochs=3), strategy, method=method
+        )
         assert trainer.strategy.num_replicas_in_sync == len(results) + 1
-        _, records, _ = _fit(trainer)
+        _, records, _ = toy_runs.fit(trainer)
         weights = tiny.values(trainer.variables)
-        outputs = trainer.predict(_examples(seed=2))
-        results.append((_losses(records), weights, outputs))
+        outputs = trainer.predict(toy_runs.examples(seed=2))
+        results.append((toy_runs.losses(records), weights, outputs))
     (losses, weights, outputs), second = results
     assert losses[0] != losses[-1]
     np.testing.assert_allclose(second[0], losses, atol=2e-5)
@@ -104,9 +51,11 @@ def test_penalty_is_counted_once_over_replicas():
     method = methods.AdapterBias(l0_lambda=1e-2, train_norms="none")
     first = []
     for strategy in ("one_device", "mirrored"):
-        trainer = _trainer(_config(epochs=1), strategy, method=method)
-        _, records, _ = _fit(trainer)
-        first.append(_losses(records)[0])
+        trainer = toy_runs.trainer(
+            toy_runs.config(epochs=1), strategy, method=method
+        )
+        _, records, _ = toy_runs.fit(trainer)
+        first.append(toy_runs.losses(records)[0])
     penalty = 1e-2 * 0.8318 * tiny.BLOCKS * (tiny.FFN_WIDTH + 1)
     assert penalty > 0.5
     assert abs(first[0] - first[1]) < 0.1 * penalty
@@ -126,7 +75,7 @@ def test_penalty_is_counted_once_over_replicas():
     ids=["dropout", "mixout", "gates"],
 )
 def test_replicas_draw_different_masks(dropout, method):
-    trainer = _trainer(_config(), "mirrored", dropout, method)
+    trainer = toy_runs.trainer(toy_runs.config(), "mirrored", dropout, method)
     tiny.randomize(trainer.variables)
     trainer.prepare_training(10)
     features = tiny.batch(trainer.model.encoder_info)
@@ -147,7 +96,7 @@ def test_gradients_are_clipped_after_the_sum():
     """With Adam only relative sizes matter, so the norm itself is looked at."""
     norms = []
     for strategy in ("one_device", "mirrored"):
-        trainer = _trainer(_config(clip_norm=1e-3), strategy)
+        trainer = toy_runs.trainer(toy_runs.config(clip_norm=1e-3), strategy)
         trainer.prepare_training(100)
         applied = []
         original = trainer.optimizer.apply
@@ -162,8 +111,8 @@ def test_gradients_are_clipped_after_the_sum():
             trainer._replica_step(features)
             return applied[-1]
 
-        plan = pipeline.plan_evaluation(_examples().lengths, 8)[:1]
-        data = trainer._distribute(_examples(), plan)
+        plan = pipeline.plan_evaluation(toy_runs.examples().lengths, 8)[:1]
+        data = trainer._distribute(toy_runs.examples(), plan)
         step = tf.function(
             lambda f, t=trainer, r=run: t.strategy.run(r, args=(f,))
         )
@@ -185,10 +134,12 @@ def test_steps_in_a_loop_on_the_device_are_the_same_steps(strategy):
     """With dropout, clipping, and a loop that is cut short."""
     results = []
     for steps in (1, 4):
-        config = _config(epochs=2, steps_per_loop=steps, clip_norm=0.1)
-        trainer = _trainer(config, strategy, dropout=0.3)
-        _, records, _ = _fit(trainer)
-        results.append((_losses(records), tiny.values(trainer.variables)))
+        config = toy_runs.config(epochs=2, steps_per_loop=steps, clip_norm=0.1)
+        trainer = toy_runs.trainer(config, strategy, dropout=0.3)
+        _, records, _ = toy_runs.fit(trainer)
+        results.append(
+            (toy_runs.losses(records), tiny.values(trainer.variables))
+        )
         traces = trainer._train_loop.experimental_get_tracing_count()
         assert traces == 1
     (losses, weights), (others, second) = results
@@ -198,9 +149,9 @@ def test_steps_in_a_loop_on_the_device_are_the_same_steps(strategy):
 
 
 def test_it_learns_keeps_the_best_and_reports_it():
-    trainer = _trainer(_config(epochs=12))
-    examples = _examples(200)
-    outcome, records, saved = _fit(trainer, examples, examples)
+    trainer = toy_runs.trainer(toy_runs.config(epochs=12))
+    examples = toy_runs.examples(200)
+    outcome, records, saved = toy_runs.fit(trainer, examples, examples)
     validations = [r["validation"] for r in records if "validation" in r]
     best = max(v["accuracy"] for v in validations)
     assert best > 0.7
@@ -218,24 +169,31 @@ def test_it_learns_keeps_the_best_and_reports_it():
 def test_pruned_differences_are_what_is_kept(strategy):
     """Best weights are those of the last phase, however good others were."""
     method = methods.DiffPruning(share=0.02, gate_learning_rate_multiplier=4.0)
-    config = _config(epochs=4, validate_every_steps=1)
-    trainer = _trainer(config, strategy, method=method)
+    config = toy_runs.config(epochs=4, validate_every_steps=1)
+    trainer = toy_runs.trainer(config, strategy, method=method)
     differ = []
 
     def save(values):
         report = method.report(trainer.model)
         differ.append(report["weights_that_differ"])
 
-    trainer.fit(_examples(), _examples(seed=1), lambda record: None, save)
+    trainer.fit(
+        toy_runs.examples(),
+        toy_runs.examples(seed=1),
+        lambda record: None,
+        save,
+    )
     report = method.report(trainer.model)
     assert report["weights_that_differ"] == int(0.02 * 5824)
     assert set(differ) == {int(0.02 * 5824)}
 
 
 def test_validation_every_n_steps_and_gradient_norms():
-    config = _config(epochs=2, validate_every_steps=2, log_gradient_norms=True)
-    trainer = _trainer(config)
-    _, records, _ = _fit(trainer)
+    config = toy_runs.config(
+        epochs=2, validate_every_steps=2, log_gradient_norms=True
+    )
+    trainer = toy_runs.trainer(config)
+    _, records, _ = toy_runs.fit(trainer)
     validations = [r for r in records if "validation" in r]
     assert [r["step"] for r in validations] == [2, 3, 4, 6]
     norms = validations[0]["gradient_norms"]
@@ -244,21 +202,25 @@ def test_validation_every_n_steps_and_gradient_norms():
 
 
 def test_early_stopping():
-    config = _config(epochs=50, early_stopping_patience=2, learning_rate=1e-7)
-    outcome, records, _ = _fit(_trainer(config))
+    config = toy_runs.config(
+        epochs=50, early_stopping_patience=2, learning_rate=1e-7
+    )
+    outcome, records, _ = toy_runs.fit(toy_runs.trainer(config))
     assert len([r for r in records if "validation" in r]) <= 6
     assert outcome["steps"] < 50 * 3
 
 
 def test_a_loss_that_is_not_finite_names_its_step():
-    trainer = _trainer(_config(epochs=3), head=heads.Regression())
-    examples = _examples()
+    trainer = toy_runs.trainer(
+        toy_runs.config(epochs=3), head=heads.Regression()
+    )
+    examples = toy_runs.examples()
     plan = pipeline.plan_training(examples.lengths, 8, 0, 0, "grouped")
     third = plan[2].indices
     bad = examples.targets.astype("float32")
     bad[third] = np.nan
     with pytest.raises(NonFiniteError, match="loss of step 3 is nan"):
-        _fit(trainer, dataclasses.replace(examples, targets=bad))
+        toy_runs.fit(trainer, dataclasses.replace(examples, targets=bad))
 
 
 @pytest.mark.slow
@@ -273,10 +235,10 @@ def test_after_a_bad_gradient_the_folder_holds_the_best_adapter(
         return squared_error(head, targets, outputs) + root
 
     monkeypatch.setattr(heads.Regression, "loss", steep)
-    config = _config(epochs=3, validate_every_steps=1)
-    trainer = _trainer(config, head=heads.Regression())
+    config = toy_runs.config(epochs=3, validate_every_steps=1)
+    trainer = toy_runs.trainer(config, head=heads.Regression())
     trainer.metric_names = ("pearson",)
-    examples = _examples()
+    examples = toy_runs.examples()
     plan = pipeline.plan_training(examples.lengths, 8, 0, 0, "grouped")
     targets = examples.targets.astype("float32")
     targets[plan[2].indices[:1]] = 9
@@ -298,16 +260,18 @@ def test_after_a_bad_gradient_the_folder_holds_the_best_adapter(
 
 @pytest.mark.slow
 def test_bfloat16_trains_float32_adapters():
-    trainer = _trainer(_config(epochs=8, precision="mixed_bfloat16"))
-    _, records, _ = _fit(trainer, _examples(200))
-    losses = _losses(records)
+    trainer = toy_runs.trainer(
+        toy_runs.config(epochs=8, precision="mixed_bfloat16")
+    )
+    _, records, _ = toy_runs.fit(trainer, toy_runs.examples(200))
+    losses = toy_runs.losses(records)
     assert np.mean(losses[-3:]) < np.mean(losses[:3]) - 0.1
     assert {v.dtype for v in trainer.variables} == {"float32"}
 
 
 def test_predictions_come_in_the_order_of_the_rows():
-    trainer = _trainer(_config(eval_batch_size=4))
-    examples = _examples()
+    trainer = toy_runs.trainer(toy_runs.config(eval_batch_size=4))
+    examples = toy_runs.examples()
     together = trainer.predict(examples)
     for i in (0, 7, 20):
         one = pipeline.Examples(

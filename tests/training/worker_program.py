@@ -11,18 +11,18 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from tests import tiny
-from tests.training import trainer_test
+from tests.training import toy_runs
 
 
 def main(strategy, path):
     # 21 examples do not divide by 8, nor the rest by 2.
-    config = trainer_test._config(epochs=3)
-    trainer = trainer_test._trainer(config, strategy)
-    _, records, _ = trainer_test._fit(trainer)
+    config = toy_runs.config(epochs=3)
+    trainer = toy_runs.trainer(config, strategy)
+    _, records, _ = toy_runs.fit(trainer)
     weights = tiny.values(trainer.variables)
     save_file(
         {
-            "losses": np.array(trainer_test._losses(records)),
+            "losses": np.array(toy_runs.losses(records)),
             "accuracy": np.array(
                 [
                     r["validation"]["accuracy"]
@@ -30,9 +30,7 @@ def main(strategy, path):
                     if "validation" in r
                 ]
             ),
-            "outputs": np.stack(
-                trainer.predict(trainer_test._examples(seed=2))
-            ),
+            "outputs": np.stack(trainer.predict(toy_runs.examples(seed=2))),
             **{f"weight/{i}": weight for i, weight in enumerate(weights)},
         },
         path,

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from tests.training import recovery_test
+from tests.training import whole_runs
 
 # Real processes, each of which imports TensorFlow.
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ def _start(command, folder):
             process = subprocess.Popen(
                 command,
                 env={**os.environ, "TF_CONFIG": json.dumps(cluster)},
-                cwd=recovery_test.ROOT,
+                cwd=whole_runs.ROOT,
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
@@ -55,7 +55,7 @@ def _program(strategy, path):
 def test_two_workers_equal_one_process(tmp_path):
     alone = tmp_path / "alone"
     command = _program("one_device", alone)
-    subprocess.run(command, check=True, cwd=recovery_test.ROOT)
+    subprocess.run(command, check=True, cwd=whole_runs.ROOT)
     # Both write the same file, the same values.
     processes = _start(
         _program("multi_worker_mirrored", tmp_path / "both"), tmp_path
@@ -72,7 +72,7 @@ def test_two_workers_equal_one_process(tmp_path):
 
 def _command(folder):
     return [
-        *recovery_test._command(folder),
+        *whole_runs.command(folder),
         "--distribution_strategy=multi_worker_mirrored",
     ]
 
@@ -91,7 +91,7 @@ def test_where_one_worker_ends_all_do_and_go_on(whole, tmp_path, kind, number):
     folder = tmp_path / "run"
     processes = _start(_command(folder), tmp_path)
     deadline = time.monotonic() + SECONDS
-    while recovery_test._steps_done(folder) < 4:
+    while whole_runs.steps_done(folder) < 4:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     processes[number].send_signal(kind)
@@ -104,4 +104,4 @@ def test_where_one_worker_ends_all_do_and_go_on(whole, tmp_path, kind, number):
     else:
         assert "Another worker is gone" in other
     assert _wait(_start(_command(folder), tmp_path)) == [0, 0]
-    recovery_test._are_equal(folder, whole)
+    whole_runs.check_equal(folder, whole)

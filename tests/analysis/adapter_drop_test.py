@@ -1,0 +1,74 @@
+"""Leaving adapters out block by block: which ones, what metric, what speed."""
+
+import csv
+
+import pytest
+
+from tests import commands
+from tf_adapters.analysis import adapter_drop
+
+
+def test_every_number_of_first_and_last_blocks():
+    assert adapter_drop.variants(3) == [
+        ("none", ()),
+        ("first", (0,)),
+        ("first", (0, 1)),
+        ("first", (0, 1, 2)),
+        ("last", (2,)),
+        ("last", (1, 2)),
+    ]
+
+
+@pytest.mark.slow
+def test_a_run(tmp_path, capsys):
+    settings = {
+        "task": "demo_sentiment",
+        "encoder": commands.ENCODER,
+        "method": "houlsby",
+        "data": {"max_train_examples": 64, "max_length": 24},
+        "train": {"epochs": 3, "batch_size": 8, "learning_rate": 3e-2},
+    }
+    folder = tmp_path / "run"
+    assert commands.run(folder, settings) == 0
+    capsys.readouterr()
+    adapter_drop.main([f"--model_dir={folder}", "--turns=1"])
+    with (folder / "adapter_drop.csv").open() as file:
+        rows = {
+            (row["blocks"], int(row["left_out"])): row
+            for row in csv.DictReader(file)
+        }
+    assert set(rows) == {("none", 0), ("first", 1), ("first", 2), ("last", 1)}
+    assert (folder / "adapter_drop.png").stat().st_size > 5000
+    assert float(rows["none", 0]["speed"]) == 1
+    capsys.readouterr()
+    for left_out, key in (([], ("none", 0)), ([1], ("last", 1))):
+        override = [f"method.leave_out={left_out}"]
+        status = commands.run(folder, mode="eval", params_override=override)
+        assert status == 0
+        value = float(rows[key]["value"])
+        assert f"validation: accuracy {value:.4f}" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_method_without_adapters(tmp_path):
+    settings = {
+        "task": "demo_sentiment",
+        "encoder": commands.ENCODER,
+        "method": "head_only",
+        "data": {"max_train_examples": 16, "max_length": 24},
+        "train": {"epochs": 1},
+    }
+    assert commands.run(tmp_path, settings) == 0
+    with pytest.raises(SystemExit, match="nothing to leave out"):
+        adapter_drop.main([f"--model_dir={tmp_path}"])
+
+
+def test_picture(tmp_path):
+    rows = [
+        ("none", 0, "f1", 0.8, 1.0),
+        ("first", 1, "f1", 0.79, 1.1),
+        ("first", 2, "f1", 0.7, 1.2),
+        ("last", 1, "f1", 0.6, 1.05),
+    ]
+    adapter_drop.plot(rows, tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 5000

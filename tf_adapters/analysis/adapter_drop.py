@@ -1,0 +1,161 @@
+"""What is lost, and how much time is won, without the adapters of some blocks.
+
+    python -m tf_adapters.analysis.adapter_drop --model_dir=runs/mrpc_fusion
+
+Takes the adapters, or the fusion, out of the first k blocks of a trained run,
+and out of the last k, for every k, without training again, and evaluates each
+on the validation set (Rueckle et al. 2021, arXiv:2010.11918, sections 3 and 4;
+the outlook of Pfeiffer et al. 2021, section 8.2). Speeds are those of inference
+beside the whole model's: all variants are evaluated in turn, several times, and
+a ratio is the median over the turns. Writes `<model_dir>/adapter_drop.csv` and
+`.png`. `--params_override=method.leave_out=[0,1]` does the same to a run in
+`--mode=eval|predict|export`, and in training.
+"""
+
+import argparse
+import csv
+import dataclasses
+from pathlib import Path
+import sys
+import time
+
+import numpy as np
+
+COLUMNS = ("blocks", "left_out", "metric", "value", "speed")
+
+
+def variants(num_blocks):
+    """Returns `(which, blocks)` for the whole model and all that are smaller.
+
+    Args:
+        num_blocks: Integer.
+    """
+    some = range(1, num_blocks + 1)
+    first = [("first", tuple(range(k))) for k in some]
+    last = [("last", tuple(range(num_blocks - k, num_blocks))) for k in some]
+    return [("none", ()), *first, *last[:-1]]
+
+
+def table(experiments, rows, turns=3):
+    """Returns rows of `COLUMNS`, the whole model's first.
+
+    Args:
+        experiments: Dict from what `variants` returns to its `Experiment`; the
+            whole model first.
+        rows: Validation rows.
+        turns: How often each is timed.
+    """
+    values, seconds = {}, {key: [] for key in experiments}
+    examples = {key: e.examples(rows) for key, e in experiments.items()}
+    for turn in range(turns + 1):  # The first one builds the graphs.
+        for key, experiment in experiments.items():
+            started = time.perf_counter()
+            values[key] = experiment.trainer.evaluate(examples[key])
+            if turn:
+                seconds[key].append(time.perf_counter() - started)
+    whole, *_ = seconds.values()
+    return [
+        (
+            key[0],
+            len(key[1]),
+            experiment.task.metrics[0],
+            values[key][experiment.task.metrics[0]],
+            float(np.median(np.divide(whole, seconds[key]))),
+        )
+        for key, experiment in experiments.items()
+    ]
+
+
+def plot(rows, path):
+    """Draws the metric and the speed against the number of blocks.
+
+    Args:
+        rows: What `table` returns.
+        path: Image file to write.
+    """
+    import matplotlib.figure
+
+    figure = matplotlib.figure.Figure(figsize=(7, 3), layout="constrained")
+    metric, speed = figure.subplots(1, 2)
+    (whole,) = [row for row in rows if row[0] == "none"]
+    everything = max(rows, key=lambda row: row[1])
+    for which in ("first", "last"):
+        some = [row for row in rows if row[0] == which]
+        # Without all of them there are neither first nor last ones.
+        line = sorted({whole, *some, everything}, key=lambda row: row[1])
+        left_out = [row[1] for row in line]
+        metric.plot(left_out, [row[3] for row in line], "o-", label=which)
+        speed.plot(left_out, [row[4] for row in line], "o-", label=which)
+    metric.set_ylabel(f"validation {whole[2]}")
+    speed.set_ylabel("examples a second, whole model = 1")
+    for axes in (metric, speed):
+        axes.set_xlabel("blocks without adapters")
+        axes.grid(alpha=0.3)
+    metric.legend()
+    figure.savefig(path, dpi=150)
+
+
+def load(model_dir):
+    """Returns what `table` takes, and the validation rows, of a run."""
+    from tf_adapters import config as config_lib
+    from tf_adapters.data import splits
+
+    config = config_lib.load(Path(model_dir) / "config.yaml")
+    if not hasattr(config.method, "leave_out"):
+        raise config_lib.ConfigError(
+            f"{model_dir} was trained with a method that adds nothing to the "
+            "blocks, so there is nothing to leave out."
+        )
+    task = splits.get_task(config)
+    rows = splits.load_rows(config, task)["validation"]
+    whole = _experiment(config, task, model_dir, ())
+    _, *smaller = variants(len(whole.model.slots))
+    experiments = {("none", ()): whole}
+    for which, blocks in smaller:
+        experiments[which, blocks] = _experiment(
+            config, task, model_dir, blocks, whole
+        )
+    return experiments, rows
+
+
+def _experiment(config, task, model_dir, blocks, sibling=None):
+    from tf_adapters.training.experiment import Experiment
+
+    left_out = tuple(sorted({*config.method.leave_out, *blocks}))
+    method = dataclasses.replace(config.method, leave_out=left_out)
+    config = dataclasses.replace(config, method=method)
+    return Experiment(config, task, Path(model_dir) / "adapter", sibling)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--model_dir", required=True, help="run folder")
+    parser.add_argument("--turns", type=int, default=3, help="timings of each")
+    options = parser.parse_args(arguments)
+    try:
+        experiments, validation = load(options.model_dir)
+    except ValueError as error:
+        sys.exit(f"Error: {error}")
+    rows = table(experiments, validation, options.turns)
+    output = Path(options.model_dir) / "adapter_drop"
+    _write(rows, f"{output}.csv")
+    plot(rows, f"{output}.png")
+    for which, number, metric, value, speed in rows:
+        blocks = f"{which} {number} left out" if number else "whole model"
+        print(f"{blocks}: {metric} {value:.4f}, {speed:.2f} times as fast")
+    print(f"{output}.csv\n{output}.png")
+
+
+def _write(rows, path):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for *start, value, speed in rows:
+            writer.writerow((*start, f"{value:.6f}", f"{speed:.3f}"))
+
+
+if __name__ == "__main__":
+    main()

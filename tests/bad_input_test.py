@@ -41,7 +41,16 @@ def space(tmp_path, run, capsys, caplog):
         yield Space(tmp_path, run, capsys, caplog)
 
 
-@pytest.mark.parametrize("case", table.CASES, ids=lambda case: case.given)
+# These train or export, which takes many seconds.
+_SLOW = ("a disk that is full", "empty texts, NUL", "NaN in the loss")
+
+
+def _marked(case):
+    marks = [pytest.mark.slow] if case.given.startswith(_SLOW) else []
+    return pytest.param(case, id=case.given, marks=marks)
+
+
+@pytest.mark.parametrize("case", map(_marked, table.CASES))
 def test_bad_input(case, space):
     outcome = case.do(space)
     assert outcome.status == (1 if case.outcome == "error" else 0), outcome.said

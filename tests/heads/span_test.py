@@ -109,18 +109,18 @@ def test_windows_cover_the_text(room, stride):
         owners = sum(
             np.bincount(
                 np.arange(part.start, part.stop)[
-                    span_windows._is_widest(part, parts)
+                    span_windows._is_widest(number, parts)
                 ],
                 minlength=count,
             )
-            for part in parts
+            for number, part in enumerate(parts)
         )
         assert not count or (owners == 1).all()
 
 
 def test_a_token_counts_where_most_is_around_it():
     parts = [slice(0, 6), slice(3, 9)]
-    first, second = (span_windows._is_widest(p, parts) for p in parts)
+    first, second = (span_windows._is_widest(n, parts) for n in range(2))
     # Of tokens 3, 4, 5 the first window has 2, 1, 0 after; the second 0, 1, 2
     # before. Equal ones belong to the first.
     assert first.tolist() == [True] * 5 + [False]

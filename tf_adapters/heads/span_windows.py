@@ -95,7 +95,7 @@ def _windows(head, row, question, text, packer):
     parts = list(spans(len(text), room - len(question), head.stride))
     before = [[frame.start], question, frame.separators]
     begin = sum(map(len, before))
-    for part in parts:
+    for number, part in enumerate(parts):
         ids = np.concatenate([*before, text[part], [frame.end]])
         yield Window(
             row,
@@ -103,7 +103,7 @@ def _windows(head, row, question, text, packer):
             begin,
             part.start,
             part.stop - part.start,
-            _is_widest(part, parts),
+            _is_widest(number, parts),
         )
 
 
@@ -118,15 +118,22 @@ def spans(count, room, stride):
         start += min(room, stride)
 
 
-def _is_widest(part, parts):
-    """Returns for each token of `part` whether it has more context nowhere.
+def _is_widest(number, parts):
+    """Returns for each token of a part whether it has more context nowhere.
 
     Context is the smaller of the numbers of tokens before and after, and a
     hundredth of the window's length; the first of equals counts.
     """
+    part = parts[number]
+    # Parts further away do not overlap: to look at them takes minutes where a
+    # text has thousands of parts.
+    step = parts[1].start - parts[0].start if len(parts) > 1 else 1
+    reach = (parts[0].stop - parts[0].start) // step + 1
+    first = max(0, number - reach)
+    near = parts[first : number + reach + 1]
     places = np.arange(part.start, part.stop)
-    contexts = np.array([_context(places, other) for other in parts])
-    return contexts.argmax(axis=0) == parts.index(part)
+    contexts = np.array([_context(places, other) for other in near])
+    return contexts.argmax(axis=0) == number - first
 
 
 def _context(places, part):

@@ -50,7 +50,7 @@ def _marked(case):
     return pytest.param(case, id=case.given, marks=marks)
 
 
-@pytest.mark.parametrize("case", map(_marked, table.CASES))
+@pytest.mark.parametrize("case", [_marked(case) for case in table.CASES])
 def test_bad_input(case, space):
     outcome = case.do(space)
     assert outcome.status == (1 if case.outcome == "error" else 0), outcome.said

@@ -65,9 +65,11 @@ def _ask_many_words(space):
     head = heads.Span(stride=8)
     packer = TextPacker(tokenizer, 32)
     encoded = head.encode([row], ("question", "context"), packer)
-    assert encoded.counts.sum() >= 1
-    (begin, end), *_ = encoded.targets[encoded.counts > 0]
-    assert 0 < begin <= end < 32
+    # Windows without the answer point to their first token.
+    found = encoded.targets[encoded.targets[:, 0] > 0]
+    assert len(found)
+    for begin, end in found:
+        assert begin <= end < 32
     return Outcome(0, "")
 
 

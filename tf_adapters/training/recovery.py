@@ -63,7 +63,15 @@ class Recovery:
 
     @contextlib.contextmanager
     def listening(self):
-        """Takes SIGTERM as the wish to stop after the step at hand."""
+        """Takes SIGTERM as the wish to stop after the step at hand.
+
+        The end of another worker is one, too.
+        """
+        with workers.losses_as_stops(self.strategy), self._hearing_signals():
+            yield
+
+    @contextlib.contextmanager
+    def _hearing_signals(self):
         if threading.current_thread() is not threading.main_thread():
             yield  # Only the main thread hears of signals.
             return

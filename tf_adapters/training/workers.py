@@ -22,6 +22,7 @@ _LOST = (
     tf.errors.DeadlineExceededError,
     tf.errors.InternalError,
     tf.errors.UnavailableError,
+    tf.errors.UnknownError,
 )
 
 

@@ -113,18 +113,19 @@ def load(model_dir):
     experiments = {("none", ()): whole}
     for which, blocks in smaller:
         experiments[which, blocks] = _experiment(
-            config, task, model_dir, blocks, whole
+            config, task, model_dir, blocks
         )
     return experiments, rows
 
 
-def _experiment(config, task, model_dir, blocks, sibling=None):
+def _experiment(config, task, model_dir, blocks):
+    """Returns the run with an encoder of its own: its norms may be trained."""
     from tf_adapters.training.experiment import Experiment
 
     left_out = tuple(sorted({*config.method.leave_out, *blocks}))
     method = dataclasses.replace(config.method, leave_out=left_out)
     config = dataclasses.replace(config, method=method)
-    return Experiment(config, task, Path(model_dir) / "adapter", sibling)
+    return Experiment(config, task, Path(model_dir) / "adapter")
 
 
 def main(arguments=None):

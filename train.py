@@ -156,6 +156,8 @@ _SHORT = {
     "distribution_strategy": ("distribution_strategy", flags.DEFINE_string),
     "tpu": ("tpu", flags.DEFINE_string),
     "pretrain_steps": ("pretrain.steps", flags.DEFINE_integer),
+    "cache_dir": ("data.cache_dir", flags.DEFINE_string),
+    "data_service": ("data.service", flags.DEFINE_string),
 }
 _SHORT_FLAGS = {
     name: define(name, None, f"Short for --params_override={key}=...")

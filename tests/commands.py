@@ -26,6 +26,7 @@ def run(model_dir, settings=None, **options):
         "adapters": None,
         "overwrite": False,
         "study_processes": 1,
+        "executor": "local",
     }
     layer = config_lib.merge({"data": {}, "train": {}}, settings or {})
     return command_line.run(

@@ -77,6 +77,11 @@ def _check_values(config):
             raise ConfigError(
                 f"`{name}` must be at least {least}. Received: {value}"
             )
+    if config.data.service and not config.data.cache_dir:
+        raise ConfigError(
+            "`data.service` needs `data.cache_dir`, a folder that its workers "
+            "see under the same path: from there they read the tokens."
+        )
     if config.data.max_train_examples and config.data.low_resource:
         raise ConfigError(
             "`data.max_train_examples` and `data.low_resource` both say how "
@@ -121,6 +126,7 @@ def with_absolute_paths(config):
         config.data,
         data_dir=_absolute(config.data.data_dir),
         task_file=_absolute(config.data.task_file),
+        cache_dir=_absolute(config.data.cache_dir),
     )
     encoder = config.encoder
     # As `load_encoder` has it: this one is never a folder.

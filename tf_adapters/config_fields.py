@@ -27,6 +27,10 @@ class DataConfig:
             TPUs).
         length_buckets: Shorter lengths that fixed batches may have; a text goes
             into a batch of the smallest that holds it.
+        cache_dir: Folder in which the training texts' tokens are kept, for
+            other runs too, and mapped into memory, or `None`: all in memory.
+        service: Address of a tf.data service, `"grpc://host:port"`, whose
+            workers make the training batches, or `None`: this process does.
         eval_languages: Languages to evaluate a task of many languages in, or
             `("all",)` for those that the data has; see `tasks.languages`.
     """
@@ -38,6 +42,8 @@ class DataConfig:
     low_resource: int | None = None
     batching: typing.Literal["grouped", "random", "fixed"] = "grouped"
     length_buckets: tuple[int, ...] = ()
+    cache_dir: str | None = None
+    service: str | None = None
     eval_languages: tuple[str, ...] = ()
 
     @property

@@ -144,14 +144,15 @@ def metrics_of(config, name=None):
 def identity(settings):
     """Returns text that is equal for configurations of the same run.
 
-    The folder of the data is left out: it says where the data lie, and the
-    result holds a fingerprint of what they are.
+    Where the data lie, and who reads them, is left out: the result holds a
+    fingerprint of what they are.
 
     Args:
         settings: Nested dict, from `config.to_dict` or a `config.yaml`.
     """
     data = settings.get("data", {})
-    data = {k: v for k, v in data.items() if k != "data_dir"}
+    elsewhere = ("data_dir", "cache_dir", "service")
+    data = {k: v for k, v in data.items() if k not in elsewhere}
     return json.dumps({**settings, "data": data}, sort_keys=True)
 
 

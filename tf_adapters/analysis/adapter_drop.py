@@ -13,13 +13,14 @@ a ratio is the median over the turns. Writes `<model_dir>/adapter_drop.csv` and
 """
 
 import argparse
-import csv
 import dataclasses
 from pathlib import Path
 import sys
 import time
 
 import numpy as np
+
+from tf_adapters.analysis import csv_files
 
 COLUMNS = ("blocks", "left_out", "metric", "value", "speed")
 
@@ -142,20 +143,12 @@ def main(arguments=None):
         sys.exit(f"Error: {error}")
     rows = table(experiments, validation, options.turns)
     output = Path(options.model_dir) / "adapter_drop"
-    _write(rows, f"{output}.csv")
+    csv_files.write(f"{output}.csv", COLUMNS, rows)
     plot(rows, f"{output}.png")
     for which, number, metric, value, speed in rows:
         blocks = f"{which} {number} left out" if number else "whole model"
         print(f"{blocks}: {metric} {value:.4f}, {speed:.2f} times as fast")
     print(f"{output}.csv\n{output}.png")
-
-
-def _write(rows, path):
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        for *start, value, speed in rows:
-            writer.writerow((*start, f"{value:.6f}", f"{speed:.3f}"))
 
 
 if __name__ == "__main__":

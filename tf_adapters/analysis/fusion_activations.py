@@ -9,11 +9,12 @@ and 6. Writes `<output>.csv` and `<output>.png`.
 """
 
 import argparse
-import csv
 from pathlib import Path
 import sys
 
 import numpy as np
+
+from tf_adapters.analysis import csv_files
 
 COLUMNS = ("task", "block", "slot", "adapter", "weight")
 
@@ -181,17 +182,9 @@ def main(arguments=None):
     except ValueError as error:
         sys.exit(f"Error: {error}")
     rows = table(weights, members)
-    _write(rows, f"{output}.csv")
+    csv_files.write(f"{output}.csv", COLUMNS, rows)
     plot(rows, f"{output}.png")
     print(f"{output}.csv\n{output}.png")
-
-
-def _write(rows, path):
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        writer.writerows((*row[:-1], f"{row[-1]:.6f}") for row in rows)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ the smaller fusion, which `--mode=eval|predict|export` take.
 """
 
 import argparse
-import csv
 import dataclasses
 from pathlib import Path
 import sys
@@ -22,6 +21,7 @@ import time
 import numpy as np
 
 from tf_adapters import fusing
+from tf_adapters.analysis import csv_files
 from tf_adapters.analysis import fusion_activations
 
 COLUMNS = ("kept", "adapters", "metric", "value", "examples_per_second")
@@ -133,7 +133,7 @@ def _run(options):
     _check(options.keep, len(ranked))
     rows = table(experiment, ranked, splits["validation"])
     output = Path(options.model_dir) / "fusion_pruning"
-    _write(rows, f"{output}.csv")
+    csv_files.write(f"{output}.csv", COLUMNS, rows)
     plot(rows, f"{output}.png")
     for kept, names, metric, value, speed in rows:
         print(f"{kept}: {metric} {value:.4f}, {speed:.0f} examples/s, {names}")
@@ -150,14 +150,6 @@ def _check(keep, number):
             f"--keep must be one of 1 to {number}, the number of adapters. "
             f"Received: {keep}"
         )
-
-
-def _write(rows, path):
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        for *start, value, speed in rows:
-            writer.writerow((*start, f"{value:.6f}", f"{speed:.1f}"))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """Readers of local files: every row with its line number, every problem kept.
 
 Files are UTF-8 and a line ends at a newline and nowhere else: texts hold other
-characters that Unicode, and `str.splitlines`, count as ends of lines.
+characters that Unicode, and `str.splitlines`, count as ends of lines. Tables of
+a row a line are read as they are asked for, so that memory need not hold them.
 """
 
+from collections.abc import Iterable
 import csv
 import dataclasses
 import logging
@@ -16,6 +18,7 @@ from tf_adapters.plain_files import parse_json
 
 _LOGGER = logging.getLogger(__name__)
 _MAX_REPORTED = 10
+_MARK = b"\xef\xbb\xbf"  # Of UTF-8, at the beginning of a file.
 
 
 class DataError(ValueError):
@@ -28,14 +31,15 @@ class Table:
 
     Attributes:
         origin: What an error message calls the file.
-        rows: Pairs of line number and dict of fields.
+        rows: Pairs of line number and dict of fields: a list, or from
+            `open_file` an iterator, which notes problems as it comes to them.
         columns: Names in the header line; None where there is none.
         problems: Pairs of line number and what is wrong there.
         unit: What the numbers count, if not lines.
     """
 
     origin: str
-    rows: list[tuple[int, dict]]
+    rows: Iterable[tuple[int, dict]]
     columns: tuple[str, ...] | None = None
     problems: list[tuple[int, str]] = dataclasses.field(default_factory=list)
     unit: str = "line"
@@ -54,9 +58,9 @@ class Table:
             + "\nCorrect or remove them and run again."
         )
 
-    def raise_empty(self):
-        """Raises a `DataError` if there is nothing, not even a problem."""
-        if not self.rows and not self.problems:
+    def raise_empty(self, rows):
+        """Raises a `DataError` if no rows came, and not even a problem."""
+        if not rows and not self.problems:
             raise DataError(
                 f"{self.origin} holds no rows: it is empty, or has a header "
                 "line and nothing else. Expected a row for each example."
@@ -64,7 +68,19 @@ class Table:
 
 
 def read_file(path, text_field=None):
-    """Reads a file in the format that its name says.
+    """Reads a file as `open_file` does, whole.
+
+    Raises:
+        DataError: As `open_file`, and if there are no rows.
+    """
+    table = open_file(path, text_field)
+    table.rows = list(table.rows)
+    table.raise_empty(table.rows)
+    return table
+
+
+def open_file(path, text_field=None):
+    """Opens a file in the format that its name says.
 
     Args:
         path: A file that ends in `.jsonl` (an object a line), `.csv` (quoted
@@ -76,27 +92,28 @@ def read_file(path, text_field=None):
             the format cannot be read.
 
     Returns:
-        A `Table`, with the problems found so far.
+        A `Table`; its problems are complete when its rows have been read.
 
     Raises:
-        DataError: If the file is missing, empty or of another format.
+        DataError: If the file is missing or of another format.
     """
     path = Path(path)
-    lines, problems = _read_lines(path)
+    problems = []
+    lines = _lines(path, problems)
     if path.suffix == ".jsonl":
-        table = _parse_jsonl(lines)
+        table = Table("", _parse_jsonl(lines, problems))
     elif path.suffix == ".csv":
-        table = _parse_csv(lines)
+        table = _with_header(_parse_csv(lines, problems), problems)
     elif path.suffix == ".tsv":
-        table = _parse_tsv(lines)
+        table = _with_header(_parse_tsv(lines), problems)
     elif path.suffix == ".conllu":
-        table = _parse_words(conll.parse_conllu, lines)
+        table = _parse_words(conll.parse_conllu, lines, problems)
     elif path.suffix == ".conll":
-        table = _parse_words(conll.parse_columns, lines)
+        table = _parse_words(conll.parse_columns, lines, problems)
     elif path.suffix == ".json":
         table = _parse_squad(lines, path)
     elif path.suffix == ".txt" and text_field:
-        table = Table("", [(n, {text_field: line}) for n, line in lines])
+        table = Table("", ((n, {text_field: line}) for n, line in lines))
     else:
         formats = ".jsonl, .csv, .tsv, .conllu, .conll, .json"
         formats += ", .txt" if text_field else ""
@@ -105,8 +122,7 @@ def read_file(path, text_field=None):
             f"one of: {formats}."
         )
     table.origin = str(path)
-    table.problems += problems
-    table.raise_empty()
+    table.problems = problems
     return table
 
 
@@ -125,13 +141,15 @@ def read_glue_file(path, task):
     headerless = layout.headerless_columns
     if Path(path).stem.startswith("test"):
         headerless = ()
-    lines, problems = _read_lines(Path(path))
-    table = _parse_tsv(lines, headerless)
-    table.origin = str(path)
+    undecodable, problems = [], []
+    lines = _lines(Path(path), undecodable)
+    table = _with_header(_parse_tsv(lines), problems, headerless)
+    table.rows, table.origin = list(table.rows), str(path)
+    table.problems = problems
     if layout.skip_broken_lines:
         _warn_of_skipped(table)
-    table.problems += problems
-    table.raise_empty()
+    table.problems += undecodable
+    table.raise_empty(table.rows)
     names = dict(zip(layout.columns, task.text_fields, strict=True))
     names[layout.label_column] = task.label_field
     table.columns = tuple(names.get(c, f"unused {c}") for c in table.columns)
@@ -142,22 +160,43 @@ def read_glue_file(path, task):
     return table
 
 
-def _read_lines(path):
-    """Returns pairs of line number and text, and the lines not in UTF-8."""
+def _lines(path, problems):
+    """Returns an iterator of line numbers and texts.
+
+    What is not in UTF-8 is left out and goes to `problems`, and empty lines at
+    the end are left out.
+    """
     try:
-        content = path.read_bytes()
+        file = path.open("rb")
+        file.peek()
     except OSError as error:
         raise DataError(f"Cannot read {path}: {error.strerror}.") from error
-    lines, problems = [], []
-    content = content.removeprefix(b"\xef\xbb\xbf")
-    for number, raw in enumerate(content.split(b"\n"), start=1):
-        try:
-            lines.append((number, raw.decode("utf-8").removesuffix("\r")))
-        except UnicodeDecodeError as error:
-            problems.append((number, f"not UTF-8 at byte {error.start + 1}"))
-    while lines and not lines[-1][1]:
-        lines.pop()
-    return lines, problems
+    return _without_empty_end(_decoded(file, problems))
+
+
+def _decoded(file, problems):
+    with file:
+        for number, raw in enumerate(file, start=1):
+            raw = raw.removeprefix(_MARK) if number == 1 else raw
+            try:
+                line = raw.removesuffix(b"\n").decode("utf-8")
+            except UnicodeDecodeError as error:
+                problems.append(
+                    (number, f"not UTF-8 at byte {error.start + 1}")
+                )
+            else:
+                yield number, line.removesuffix("\r")
+
+
+def _without_empty_end(lines):
+    empty = []
+    for number, line in lines:
+        if line:
+            yield from empty
+            empty.clear()
+            yield number, line
+        else:
+            empty.append((number, line))
 
 
 def _parse_squad(lines, path):
@@ -168,75 +207,78 @@ def _parse_squad(lines, path):
     return Table("", rows, unit="question")
 
 
-def _parse_words(parse, lines):
-    rows, problems = parse(lines)
-    return Table("", rows, problems=problems)
+def _parse_words(parse, lines, problems):
+    rows, found = parse(lines)
+    problems += found
+    return Table("", rows)
 
 
-def _parse_jsonl(lines):
-    table = Table("", [])
+def _parse_jsonl(lines, problems):
     for number, line in lines:
         if not line.strip():
             continue
         try:
             row = parse_json(line)
         except ValueError as error:
-            table.problems.append((number, str(error)))
+            problems.append((number, str(error)))
             continue
         if isinstance(row, dict):
-            table.rows.append((number, row))
+            yield number, row
         else:
             what = f"expected an object {{...}}, received {_excerpt(line)}"
-            table.problems.append((number, what))
-    return table
+            problems.append((number, what))
 
 
-def _parse_csv(lines):
-    """Parses with the csv module, which lets quoted fields span lines."""
-    # Its own limit is 131,072 characters, less than some texts have.
+def _parse_csv(lines, problems):
+    """Yields records of the csv module, which lets quoted fields span lines."""
+    numbers = []
+
+    def texts():
+        for number, line in lines:
+            numbers.append(number)
+            yield f"{line}\n"
+
+    reader = csv.reader(texts(), strict=True)
+    while True:
+        numbers.clear()
+        try:
+            record = _next_record(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            problems.append((numbers[0], f"not CSV: {error}"))
+        else:
+            yield numbers[0], record
+
+
+def _next_record(reader):
+    # The module's own limit is 131,072 characters, less than some texts have.
     limit = csv.field_size_limit(sys.maxsize)
     try:
-        return _parse_quoted(lines)
+        return next(reader)
     finally:
         csv.field_size_limit(limit)
 
 
-def _parse_quoted(lines):
-    reader = csv.reader((f"{line}\n" for _, line in lines), strict=True)
-    problems, records, start = [], [], 0
-    while True:
-        try:
-            record = next(reader)
-        except StopIteration:
-            break
-        except csv.Error as error:
-            problems.append((lines[start][0], f"not CSV: {error}"))
-        else:
-            records.append((lines[start][0], record))
-        start = min(reader.line_num, len(lines) - 1)
-    table = _with_header(records)
-    table.problems += problems
-    return table
-
-
-def _parse_tsv(lines, columns=()):
+def _parse_tsv(lines):
     """Splits at tabs: quotes are ordinary characters, as in GLUE's files."""
-    records = [(number, line.split("\t")) for number, line in lines if line]
-    return _with_header(records, columns)
+    return ((number, line.split("\t")) for number, line in lines if line)
 
 
-def _with_header(records, columns=()):
-    records = [(number, record) for number, record in records if record]
+def _with_header(records, problems, columns=()):
+    records = ((number, record) for number, record in records if record)
     if not columns:
-        (_, columns), *records = records or [(1, [])]
-    table = Table("", [], tuple(columns))
+        _, columns = next(records, (1, []))
+    return Table("", _fields(records, columns, problems), tuple(columns))
+
+
+def _fields(records, columns, problems):
     for number, record in records:
         if len(record) == len(columns):
-            table.rows.append((number, dict(zip(columns, record, strict=True))))
+            yield number, dict(zip(columns, record, strict=True))
         else:
             what = f"expected {len(columns)} columns, received {len(record)}"
-            table.problems.append((number, what))
-    return table
+            problems.append((number, what))
 
 
 def _warn_of_skipped(table):

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tf_adapters.data import mask_tokens
 from tf_adapters.data import masking
+from tf_adapters.data import service as service_lib
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.examples import Examples as Examples
 from tf_adapters.data.examples import ragged as _ragged
@@ -163,7 +164,7 @@ def padding_share(batches, lengths):
     return 1 - tokens / positions if positions else 0.0
 
 
-def dataset(examples, batches, num_shards=1, shards=(0,)):
+def dataset(examples, batches, num_shards=1, shards=(0,), service=None):
     """Returns a `tf.data.Dataset` of feature dicts.
 
     Each batch is cut into `num_shards` contiguous parts, one for each replica;
@@ -180,6 +181,8 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
         batches: List of `Batch`.
         num_shards: Replicas over all workers.
         shards: Replicas that this worker feeds, in order.
+        service: Address of a tf.data service that computes the elements, see
+            `data.service`; `None` (default) for this process.
 
     Returns:
         Elements: `token_ids`, `padding_mask`, `segment_ids` (where there are
@@ -202,6 +205,7 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
     static_length = batches[0].length if batches and batches[0].size else None
     plan = tf.data.Dataset.from_tensor_slices(
         (
+            np.arange(len(parts)),
             np.stack(parts) if static_length else _ragged(parts),
             np.array(lengths, "int64"),
             np.array(sizes, "float32"),
@@ -211,15 +215,18 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
     )
 
     def features(indices, length, size, draw, choices):
+        here = examples.in_graph()
         if static_length:
             length, choices = static_length, max(1, int(num_choices.max()))
-        found = _features(examples, indices, length, size, choices)
-        if examples.masking is None:
+        found = _features(here, indices, length, size, choices)
+        if here.masking is None:
             return found
-        return _hidden(examples, found, draw)
+        return _hidden(here, found, draw)
 
+    if service is not None:
+        return service_lib.compute(plan, features, service).prefetch(4)
     return plan.map(
-        features,
+        lambda number, *parts: features(*parts),
         num_parallel_calls=2,
         deterministic=True,
     ).prefetch(4)

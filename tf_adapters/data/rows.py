@@ -3,10 +3,11 @@
 import math
 
 from tf_adapters.data import lists
+from tf_adapters.data import spooled_rows
 from tf_adapters.data import squad
 
 
-def typed_rows(table, task, labels="required"):
+def typed_rows(table, task, labels="required", spool_dir=None):
     """Checks every row of a table and maps its label.
 
     Args:
@@ -14,12 +15,15 @@ def typed_rows(table, task, labels="required"):
         task: The `Task` that names fields and classes.
         labels: `"required"`, `"optional"` (a row without one gets None) or
             `"ignored"` (every row gets None).
+        spool_dir: Folder in which the rows are kept while the process lives,
+            for data that memory does not hold; None for a list.
 
     Returns:
-        List of dicts: a string for each of `task.text_fields`, or a list of
-        strings for `task.list_field`, and `"label"`: a class id, a float for
-        regression, the place of the right choice, a list with the class id of
-        each word or `IGNORED`, a list of answers, or None.
+        List, or `SpooledRows`, of dicts: a string for each of
+        `task.text_fields`, or a list of strings for `task.list_field`, and
+        `"label"`: a class id, a float for regression, the place of the right
+        choice, a list with the class id of each word or `IGNORED`, a list of
+        answers, or None.
 
     Raises:
         DataError: With the first ten problems of the file, if it has any.
@@ -28,13 +32,19 @@ def typed_rows(table, task, labels="required"):
     if problem:
         table.problems.append((1, problem))
         table.raise_problems()
-    rows = []
+    rows = _typed(table, task, labels)
+    keep = list if spool_dir is None else spooled_rows.spool_in(spool_dir)
+    rows = keep(rows)
+    table.raise_problems()
+    table.raise_empty(rows)
+    return rows
+
+
+def _typed(table, task, labels):
     for line, fields in table.rows:
         row, problems = _typed_row(line, fields, task, labels)
-        rows.append(row)
         table.problems += [(line, problem) for problem in problems]
-    table.raise_problems()
-    return rows
+        yield row
 
 
 def _missing_column(table, task, labels):

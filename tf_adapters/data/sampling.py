@@ -4,6 +4,8 @@ import hashlib
 import json
 import random
 
+from tf_adapters.data.spooled_rows import SpooledRows
+
 
 def subsample(rows, num_rows, seed):
     """Draws rows without replacement and keeps their order.
@@ -21,7 +23,7 @@ def subsample(rows, num_rows, seed):
     """
     _check_at_least_one("num_rows", num_rows)
     if num_rows >= len(rows):
-        return list(rows)
+        return _take(rows, range(len(rows)))
     (drawn,) = _draw(rows, (num_rows,), seed)
     return drawn
 
@@ -102,9 +104,16 @@ def _draw(rows, sizes, seed):
     drawn, start = [], 0
     for size in sizes:
         chosen = sorted(indices[start : start + size])
-        drawn.append([rows[i] for i in chosen])
+        drawn.append(_take(rows, chosen))
         start += size
     return drawn
+
+
+def _take(rows, places):
+    """Returns some rows: a list, but rows on disk stay there."""
+    if isinstance(rows, SpooledRows):
+        return rows.take(places)
+    return [rows[i] for i in places]
 
 
 def _check_at_least_one(name, value):

@@ -14,6 +14,7 @@ from tf_adapters.data import sampling
 from tf_adapters.data import tfds_source
 from tf_adapters.data.files import DataError
 from tf_adapters.data.files import Table
+from tf_adapters.data.files import open_file
 from tf_adapters.data.files import read_file
 from tf_adapters.data.files import read_glue_file
 from tf_adapters.data.rows import typed_rows
@@ -22,7 +23,7 @@ from tf_adapters.suggestions import did_you_mean
 _BUILTIN = "builtin:"
 
 
-def load_split(task, split, data_dir=None):
+def load_split(task, split, data_dir=None, spool_dir=None):
     """Loads one split of a task.
 
     Args:
@@ -30,11 +31,12 @@ def load_split(task, split, data_dir=None):
         split: `"train"`, `"validation"`, `"test"`, or another of the task's
             splits (`"validation_mismatched"` of MNLI).
         data_dir: Folder with the data; see the module. None for none.
+        spool_dir: See `typed_rows`.
 
     Returns:
-        List of dicts: a string for each of `task.text_fields`, and `"label"`: a
-        class id, a float for regression, or None in a test split without
-        labels.
+        List, or `SpooledRows`, of dicts: a string for each of
+        `task.text_fields`, and `"label"`: a class id, a float for regression,
+        or None in a test split without labels.
 
     Raises:
         DataError: If the split is not there, or rows are malformed.
@@ -43,10 +45,13 @@ def load_split(task, split, data_dir=None):
     labels = "optional" if split.startswith("test") else "required"
     if _is_secret(task, split, data_dir):
         labels = "ignored"
-    return typed_rows(_read_table(task, split, data_dir), task, labels)
+    table = _read_table(task, split, data_dir)
+    return typed_rows(table, task, labels, spool_dir)
 
 
-def load_train_and_validation(task, data_dir=None, seed=0, share=0.1):
+def load_train_and_validation(
+    task, data_dir=None, seed=0, share=0.1, spool_dir=None
+):
     """Loads both splits, and parts the training split if there is only that.
 
     Args:
@@ -55,6 +60,7 @@ def load_train_and_validation(task, data_dir=None, seed=0, share=0.1):
         seed: Integer. Chooses the rows that are held out.
         share: Share of the training rows held out where the data has no
             validation split.
+        spool_dir: See `typed_rows`; only the training rows go there.
 
     Returns:
         Lists of rows for training and validation.
@@ -62,7 +68,7 @@ def load_train_and_validation(task, data_dir=None, seed=0, share=0.1):
     Raises:
         DataError: See `load_split`.
     """
-    train = load_split(task, "train", data_dir)
+    train = load_split(task, "train", data_dir, spool_dir)
     if has_split(task, "validation", data_dir):
         return train, load_split(task, "validation", data_dir)
     return sampling.hold_out(train, max(1, round(share * len(train))), seed)
@@ -97,9 +103,9 @@ def resolve_labels(task, data_dir=None):
     if task.head != "classification" or task.labels:
         return task
     table = _read_table(task, "train", data_dir)
-    table.raise_problems()
-    names = [fields.get(task.label_field) for _, fields in table.rows]
+    names = (fields.get(task.label_field) for _, fields in table.rows)
     found = sorted({str(name) for name in names if name not in (None, "")})
+    table.raise_problems()
     if len(found) < 2:
         raise DataError(
             f"The classes of task `{task.name}` are those that occur in field "
@@ -152,7 +158,7 @@ def _find_reader(task, split, data_dir):
         return _find_reader(task.train_task, split, data_dir)
     if task.files:
         _check_known(task, split, task.files)
-        return functools.partial(read_file, task.files[split])
+        return functools.partial(open_file, task.files[split])
     _check_known(task, split, {"test", *task.splits, *task.unlabelled_splits})
     if task.source.startswith(_BUILTIN):
         return functools.partial(_generate, task, split)
@@ -175,7 +181,7 @@ def _find_in_folder(task, split, data_dir):
     folder, files = folders.split_files(task, split, data_dir)
     for file in files:
         if file.is_file() and folder == folders.local_folder(task, data_dir):
-            return functools.partial(read_file, file)
+            return functools.partial(open_file, file)
         if file.is_file():
             return functools.partial(read_glue_file, file, task)
     if folder:

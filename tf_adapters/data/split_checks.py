@@ -25,8 +25,10 @@ def warn(rows, task):
 
 
 def _warn_of_repeated(rows, split, task):
-    trained = {_texts(row, task) for row in rows["train"]}
-    repeated = [row for row in rows[split] if _texts(row, task) in trained]
+    # The training rows, which may be many, are not held.
+    here = {_texts(row, task) for row in rows[split]}
+    here &= {t for row in rows["train"] if (t := _texts(row, task)) in here}
+    repeated = [row for row in rows[split] if _texts(row, task) in here]
     if repeated:
         _LOGGER.warning(
             "Task `%s`: %d of %d %s rows have the texts of a training row, "

@@ -194,7 +194,7 @@ def _read(task, split, builder):
         row[task.label_field] = _label(example[task.label_field], names, task)
         rows.append((number, row))
     table = Table(f"{task.source}, split {split}", rows)
-    table.raise_empty()
+    table.raise_empty(rows)
     return table
 
 

@@ -15,6 +15,7 @@ from tf_adapters.data import pipeline
 from tf_adapters.data import sampling
 from tf_adapters.data import sources
 from tf_adapters.data import splits
+from tf_adapters.data import token_cache
 from tf_adapters.data import transfer
 from tf_adapters.data.packing import TextPacker
 from tf_adapters.encoders import load_encoder
@@ -91,6 +92,25 @@ class Experiment:
             rows, self.task.text_fields, self.packer, labelled
         )
         return pipeline.to_examples(encoded, self.packer.frame.pad)
+
+    def training_examples(self, rows):
+        """Returns rows as `Examples`, from `data.cache_dir` where given."""
+        folder = self.config.data.cache_dir
+        if folder is None:
+            return self.examples(rows)
+        fields = self.task.text_fields
+        return token_cache.examples(
+            self.model.head, fields, self.packer, rows, folder
+        )
+
+    def examples_by_split(self, rows):
+        """Returns the `Examples` of a dict from split to rows."""
+        return {
+            split: self.training_examples(rows[split])
+            if split == "train"
+            else self.examples(rows[split])
+            for split in rows
+        }
 
     def transfer(self, languages):
         """Returns the metrics in other languages, see `data.transfer`."""
@@ -181,7 +201,7 @@ def train(
     table = trained_table(experiment.model)
     run.save_text("trained_weights.txt", table)
     print(table, flush=True)
-    examples = {split: experiment.examples(rows[split]) for split in rows}
+    examples = experiment.examples_by_split(rows)
     print_sizes(examples)
     details = {"task": task.name, "max_length": config.data.max_length}
 

@@ -43,9 +43,9 @@ def train(config, tasks, rows, model_dir, test=True, overwrite=False):
         strategy, model_dir, config, model, fingerprints, overwrite
     )
     examples = {
-        f"{name} {split}": experiment.examples(rows[name][split])
+        f"{name} {split}": of_split
         for name, experiment in experiments.items()
-        for split in rows[name]
+        for split, of_split in experiment.examples_by_split(rows[name]).items()
     }
     experiment_lib.print_sizes(examples)
     train_set, validation_set = (

@@ -19,7 +19,7 @@ from tf_adapters.training import checkpoints
 # What was asked for, where the run's own config.yaml says more.
 _DECLARED = "declared.yaml"
 # Where data and TPU are makes no other run; the data's fingerprints do.
-_ELSEWHERE = {"data.data_dir", "tpu"}
+_ELSEWHERE = {"data.data_dir", "data.cache_dir", "data.service", "tpu"}
 # Its lock is held by the process that trains in the folder.
 LOCK = ".lock"
 

@@ -36,7 +36,8 @@ class Trainer:
         self.metric_names = metric_names
         self.variables = list(model.trained_variables().values())
         self.optimizer = None
-        self._train_loop = self._eval_step = self._eval_spec = None
+        self._train_loop = self._eval_step = None
+        self._eval_steps = {}
 
     def fit(self, train, validation, log, save_best, recovery=None):
         """Trains and leaves the best weights in the model.
@@ -111,10 +112,14 @@ class Trainer:
         """
         unlabelled = dataclasses.replace(examples, targets=None)
         batches = self._distribute(unlabelled, batches)
-        # Static shapes differ where data sets have different most choices.
-        if self._eval_spec != batches.element_spec:
-            self._eval_step = graphs.one_trace(self._eval_on_replicas, batches)
-            self._eval_spec = batches.element_spec
+        # Static shapes differ between lengths, and between data sets with
+        # different most choices.
+        shapes = repr(batches.element_spec)
+        if shapes not in self._eval_steps:
+            self._eval_steps[shapes] = graphs.one_trace(
+                self._eval_on_replicas, batches
+            )
+        self._eval_step = self._eval_steps[shapes]
         return iter(batches)
 
     def eval_steps(self, batches):
@@ -134,14 +139,18 @@ class Trainer:
         parts = self.strategy.experimental_local_results(value)
         return [row for part in parts for row in part.numpy()]
 
-    def _distribute(self, examples, batches):
+    def _distribute(self, examples, batches, service=None):
         replicas = self.strategy.num_replicas_in_sync
 
         def build(context):
             local = replicas // context.num_input_pipelines
             first = context.input_pipeline_id * local
             data = pipeline.dataset(
-                examples, batches, replicas, range(first, first + local)
+                examples,
+                batches,
+                replicas,
+                range(first, first + local),
+                service,
             )
             # Where the end is in sight, every step of several workers asks
             # all of them whether there is a batch left.
@@ -194,12 +203,13 @@ class Trainer:
             loops: List of lists of `Batch`, each of one kind. A list is what
                 the device does in one call.
         """
+        service = self.config.data.service
         kinds = [self.kind(examples, loop[0]) for loop in loops]
         batches = collections.defaultdict(list)
         for kind, loop in zip(kinds, loops, strict=True):
             batches[kind] += loop
         iterators = {
-            kind: iter(self._distribute(examples, some))
+            kind: iter(self._distribute(examples, some, service))
             for kind, some in batches.items()
         }
         for kind, loop in zip(kinds, loops, strict=True):

@@ -7,9 +7,10 @@
 Each run of `--runs`, of the method `houlsby` or `pfeiffer` on a local encoder
 folder or `minilm`, is trained once more by the library: the same examples,
 seed, width, activation, learning rate, epochs and batch size. Initialisation
-and the draws of batches and dropout are its own. Prints the validation metric
-that selects, a line for each run, and the mean difference with its standard
-error. What the library has trained is kept in `--model_dir`.
+and the draws of batches and dropout are its own. Taggers, readers and choosers
+get our tokens too, and what they give is scored by our heads. Prints the
+validation metric that selects, a line for each run, and the mean difference
+with its standard error. What the library has trained is kept in `--model_dir`.
 """
 
 import argparse
@@ -27,12 +28,15 @@ import numpy as np  # noqa: E402
 import peer_rows  # noqa: E402
 
 from tf_adapters import config as config_lib  # noqa: E402
+from tf_adapters import encoders  # noqa: E402
+from tf_adapters import heads  # noqa: E402
 from tf_adapters import methods  # noqa: E402
 from tf_adapters import minilm  # noqa: E402
+from tf_adapters.data import packing  # noqa: E402
 from tf_adapters.data import splits  # noqa: E402
 from tf_adapters.training import runs  # noqa: E402
 
-PEER = Path(__file__).parent / "peers" / "adapters_train.py"
+PEERS = Path(__file__).parent / "peers"
 ACTIVATIONS = {"silu": "swish", "gelu_tanh": "gelu_new"}
 
 
@@ -56,7 +60,6 @@ def peer_flags(config):
         "epochs": config.train.epochs,
         "learning_rate": config.train.learning_rate,
         "batch_size": config.train.batch_size,
-        "max_length": config.data.max_length,
         "seed": config.seed,
     }
     flags = [f"--{name}={value}" for name, value in flags.items()]
@@ -65,18 +68,56 @@ def peer_flags(config):
 
 
 def train_peer(config, task, folder, python):
-    """Returns the metrics of the library's best epoch, trained if missing."""
+    """Returns the library's best validation metric, trained if missing."""
     output = folder / "result.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = splits.load_rows(config, task)
+    is_classifier = task.head in ("classification", "regression")
+    prepare = _texts if is_classifier else _tokens
+    script, flags, score = prepare(config, task, rows, folder)
     if not output.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        rows = splits.load_rows(config, task)
-        flags = [f"--output={output}", f"--metric={task.metrics[0]}"]
-        for split in ("train", "validation"):
-            path = folder / f"{split}.jsonl"
-            peer_rows.write(rows[split], task.text_fields, path)
-            flags.append(f"--{split}={path}")
-        subprocess.run([python, PEER, *peer_flags(config), *flags], check=True)
-    return json.loads(output.read_text())["best"]
+        flags = [*peer_flags(config), *flags, f"--output={output}"]
+        subprocess.run([python, PEERS / script, *flags], check=True)
+    return score(json.loads(output.read_text()))
+
+
+def _texts(config, task, rows, folder):
+    """Returns a script, flags and a function from its report to the metric."""
+    metric = task.metrics[0]
+    flags = [f"--metric={metric}", f"--max_length={config.data.max_length}"]
+    for split in ("train", "validation"):
+        path = folder / f"{split}.jsonl"
+        peer_rows.write(rows[split], task.text_fields, path)
+        flags.append(f"--{split}={path}")
+    return "adapters_train.py", flags, lambda report: report["best"][metric]
+
+
+def _tokens(config, task, rows, folder):
+    """Returns the same for a head that reads tokens, or choices."""
+    _, tokenizer = encoders.load_encoder(config.encoder)
+    packer = packing.TextPacker(tokenizer, config.data.max_length)
+    head = heads.for_task(task)
+    outputs = head.make_layer().num_outputs if task.head != "choice" else 1
+    flags = [f"--head={task.head}", f"--outputs={outputs}"]
+    for split in ("train", "validation"):
+        path = folder / f"{split}.npz"
+        encoded = head.encode(rows[split], task.text_fields, packer)
+        peer_rows.write_encoded(encoded, path)
+        flags.append(f"--{split}={path}")
+    flags.append(f"--pad_token_id={packer.frame.pad}")
+
+    def score(report):
+        return max(
+            head.evaluate(
+                task.metrics[:1],
+                peer_rows.read_outputs(folder / epoch["outputs"], encoded),
+                encoded.targets,
+                encoded.source,
+            )[task.metrics[0]]
+            for epoch in report["epochs"]
+        )
+
+    return "adapters_train_heads.py", flags, score
 
 
 def compare(run_folder, arguments):
@@ -89,7 +130,7 @@ def compare(run_folder, arguments):
     folder = Path(arguments.model_dir) / Path(run_folder).name
     metric = task.metrics[0]
     ours = result["validation"][metric]
-    theirs = train_peer(config, task, folder, arguments.peer_python)[metric]
+    theirs = train_peer(config, task, folder, arguments.peer_python)
     print(
         f"| {Path(run_folder).name} | {metric} | {ours:.4f} | {theirs:.4f} "
         f"| {ours - theirs:+.4f} |",

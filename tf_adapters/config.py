@@ -93,6 +93,7 @@ def _check_values(config):
 _MINIMA = {
     "seed": 0,
     "data.max_train_examples": 1,
+    "data.max_validation_examples": 1,
     "data.low_resource": 1,
     "train.learning_rate": 0.0,
     "train.epochs": 1,

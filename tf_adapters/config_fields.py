@@ -18,6 +18,8 @@ class DataConfig:
         max_length: Longest text in tokens, special tokens counted.
         max_train_examples: Training examples to draw with the seed, or `None`
             for all.
+        max_validation_examples: Validation examples to draw, the same for all
+            seeds, or `None` for all.
         low_resource: `k` of He et al. 2021, section 3.2, or `None`: draw `k`
             training and 1,000 validation examples from the training split and
             test on the original validation split.
@@ -39,6 +41,7 @@ class DataConfig:
     task_file: str | None = None
     max_length: int = 128
     max_train_examples: int | None = None
+    max_validation_examples: int | None = None
     low_resource: int | None = None
     batching: typing.Literal["grouped", "random", "fixed"] = "grouped"
     length_buckets: tuple[int, ...] = ()

@@ -12,22 +12,17 @@ clipping at 1, the encoder's dropout on.
 """
 
 import argparse
-import json
 import os
-import time
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # Everything is read from disk.
 
-import adapters  # noqa: E402
 import numpy as np  # noqa: E402
 import peer_data  # noqa: E402
 import peer_model  # noqa: E402
+import peer_training  # noqa: E402
 from sklearn import metrics  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
-
-WARMUP_SHARE = 0.1
-EVALUATION_BATCH_SIZE = 64
 
 
 def parse_arguments():
@@ -36,23 +31,9 @@ def parse_arguments():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    peer_training.add_flags(parser)
     parser.add_argument("--train", required=True, help="JSONL file")
     parser.add_argument("--validation", required=True, help="JSONL file")
-    parser.add_argument("--encoder", required=True, help="Hugging Face folder")
-    parser.add_argument("--output", required=True, help="JSON file to write")
-    parser.add_argument("--method", choices=peer_model.METHODS, required=True)
-    parser.add_argument("--units", type=int, default=64)
-    parser.add_argument(
-        "--activation",
-        default="swish",
-        choices=("swish", "relu", "gelu", "gelu_new"),
-    )
-    parser.add_argument("--train_layer_norms", action="store_true")
-    parser.add_argument("--group_by_length", action="store_true")
-    parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--batch_size", type=int, default=32)
-    parser.add_argument("--learning_rate", type=float, default=5e-4)
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--max_length", type=int, default=128)
     parser.add_argument("--max_train_examples", type=int, help="the first n")
     parser.add_argument(
@@ -61,7 +42,6 @@ def parse_arguments():
         choices=("accuracy", "f1", "matthews", "micro_f1", "macro_f1"),
         help="selects the best epoch",
     )
-    parser.add_argument("--threads", type=int, default=2)
     return parser.parse_args()
 
 
@@ -79,86 +59,33 @@ def compute_metrics(labels, predictions):
 
 
 def evaluate(model, examples, pad_token_id):
-    """Returns the metrics of the model, with dropout off."""
-    model.eval()
+    """Returns the metrics of the model."""
     lengths = [len(example["ids"]) for example in examples]
     predictions = np.zeros(len(examples), int)
-    with torch.inference_mode():
-        for batch in peer_data.sorted_batches(lengths, EVALUATION_BATCH_SIZE):
-            chosen = [examples[i] for i in batch]
-            inputs, _ = peer_data.collate(chosen, pad_token_id)
-            predictions[batch] = model(**inputs).argmax(-1).numpy()
-    return compute_metrics([e["label"] for e in examples], predictions)
-
-
-def train_epoch(model, optimizer, schedule, batches, examples, pad_token_id):
-    """Trains on every batch once and returns the mean loss and the seconds."""
-    model.train()
-    losses = []
-    start = time.perf_counter()
-    for batch in batches:
+    for batch in peer_data.sorted_batches(
+        lengths, peer_training.EVALUATION_BATCH_SIZE
+    ):
         chosen = [examples[i] for i in batch]
-        inputs, labels = peer_data.collate(chosen, pad_token_id)
-        loss = torch.nn.functional.cross_entropy(model(**inputs), labels)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        peer_model.clip_gradients(model)
-        optimizer.step()
-        schedule.step()
-        losses.append(loss.item())
-        if not np.isfinite(losses[-1]):
-            raise ValueError(f"Loss {losses[-1]} at step {len(losses)}.")
-    return float(np.mean(losses)), time.perf_counter() - start
-
-
-def make_batches(arguments, lengths, epoch):
-    """Returns one epoch's batches, a function of seed and epoch alone."""
-    rng = np.random.default_rng((arguments.seed, epoch))
-    if arguments.group_by_length:
-        plan = peer_data.grouped_batches
-    else:
-        plan = peer_data.random_batches
-    return plan(lengths, arguments.batch_size, rng)
+        inputs, _ = peer_data.collate(chosen, pad_token_id)
+        predictions[batch] = model(**inputs).argmax(-1).numpy()
+    return compute_metrics([e["label"] for e in examples], predictions)
 
 
 def fit(arguments, model, train, validation, pad_token_id):
     """Trains for all epochs and returns what each of them gave."""
-    lengths = [len(example["ids"]) for example in train]
-    steps = arguments.epochs * len(make_batches(arguments, lengths, 0))
-    optimizer = peer_model.make_optimizer(model, arguments.learning_rate)
-    schedule = transformers.get_linear_schedule_with_warmup(
-        optimizer, int(WARMUP_SHARE * steps), steps
+
+    def loss_of(batch):
+        chosen = [train[i] for i in batch]
+        inputs, labels = peer_data.collate(chosen, pad_token_id)
+        return torch.nn.functional.cross_entropy(model(**inputs), labels)
+
+    return peer_training.fit(
+        arguments,
+        model,
+        [len(example["ids"]) for example in train],
+        loss_of,
+        lambda: evaluate(model, validation, pad_token_id),
     )
-    history = []
-    for epoch in range(arguments.epochs):
-        batches = make_batches(arguments, lengths, epoch)
-        loss, seconds = train_epoch(
-            model, optimizer, schedule, batches, train, pad_token_id
-        )
-        values = evaluate(model, validation, pad_token_id)
-        history.append(
-            {"epoch": epoch + 1, "loss": loss, "seconds": seconds, **values}
-        )
-        print(json.dumps(history[-1]), flush=True)
-    return history
-
-
-def report(arguments, model, history, num_train):
-    """Returns the result as it is written; seconds are those of training."""
-    seconds = sum(entry["seconds"] for entry in history)
-    return {
-        "best": max(history, key=lambda entry: entry[arguments.metric]),
-        "epochs": history,
-        "seconds": seconds,
-        "examples_per_second": arguments.epochs * num_train / seconds,
-        "trained_weights": peer_model.trained_weights(model),
-        "arguments": vars(arguments),
-        "versions": {
-            "adapters": adapters.__version__,
-            "torch": torch.__version__,
-            "transformers": transformers.__version__,
-        },
-    }
 
 
 def main():
@@ -187,9 +114,8 @@ def main():
         arguments.train_layer_norms,
     )
     history = fit(arguments, model, train, validation, tokenizer.pad_token_id)
-    with open(arguments.output, "w", encoding="utf-8") as file:
-        json.dump(report(arguments, model, history, len(train)), file, indent=1)
-        file.write("\n")
+    best = max(history, key=lambda entry: entry[arguments.metric])
+    peer_training.write_report(arguments, model, history, len(train), best=best)
 
 
 if __name__ == "__main__":

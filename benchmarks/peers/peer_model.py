@@ -61,7 +61,22 @@ def build(
     Returns:
         A `Classifier`.
     """
-    # The head reads token 0, so a pooler would be computed for nothing.
+    model = build_encoder(
+        encoder, method, units, activation, train_layer_norms, attention
+    )
+    return Classifier(model, num_classes)
+
+
+def build_encoder(
+    encoder,
+    method="houlsby",
+    units=64,
+    activation="swish",
+    train_layer_norms=False,
+    attention="sdpa",
+):
+    """Returns the encoder of `build`, for a head of one's own."""
+    # No head reads the pooler, so it would be computed for nothing.
     model = transformers.AutoModel.from_pretrained(
         encoder,
         add_pooling_layer=False,
@@ -73,7 +88,7 @@ def build(
         for name, parameter in model.named_parameters():
             if train_layer_norms and "LayerNorm" in name:
                 parameter.requires_grad_(True)
-    return Classifier(model, num_classes)
+    return model
 
 
 def _add_adapter(model, method, units, activation):

@@ -88,3 +88,13 @@ def test_a_declared_task_needs_no_data(tmp_path):
     for function in (splits.check_there, splits.get_task):
         with pytest.raises(ValueError, match="`train` does not exist"):
             function(config)
+
+
+def test_all_seeds_validate_on_the_same_examples(read):
+    def validation(seed):
+        settings = {"max_validation_examples": 3}
+        config = _config(seed=seed, data=settings)
+        return splits.load_rows(config, get("mnli"))["validation"]
+
+    assert validation(0) == validation(1)
+    assert len(validation(0)) == 3

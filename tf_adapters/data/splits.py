@@ -58,6 +58,11 @@ def _load_rows(config, task):
             train, validation, data.low_resource, config.seed
         )
         return dict(zip(("train", "validation", "test"), splits, strict=True))
+    if data.max_validation_examples:
+        # Runs of several seeds are compared on the same examples.
+        validation = sampling.subsample(
+            validation, data.max_validation_examples, seed=0
+        )
     if data.max_train_examples:
         train = sampling.subsample(train, data.max_train_examples, config.seed)
     rows = {"train": train, "validation": validation}

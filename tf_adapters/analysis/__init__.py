@@ -1,1 +1,7 @@
 """One file for each analysis: `table` is pure, `plot` is thin."""
+
+import os
+
+# As `train.py` does, before anything imports TensorFlow.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")

@@ -86,6 +86,9 @@ class TrainConfig:
         encoder_dropout: Whether the frozen encoder's dropout acts.
         checkpoint_seconds: Least time between two checkpoints, from which a
             stopped run goes on.
+        deterministic: Whether operations whose sums have no fixed order, on
+            GPUs, give way to slower ones that have, so that equal runs are
+            equal bit for bit.
         log_gradient_norms: Whether each validation logs the gradient norm of
             every trained variable.
     """
@@ -105,6 +108,7 @@ class TrainConfig:
     precision: typing.Literal["float32", "mixed_bfloat16"] = "float32"
     encoder_dropout: bool = True
     checkpoint_seconds: float = 120.0
+    deterministic: bool = True
     log_gradient_norms: bool = False
 
 

@@ -112,7 +112,7 @@ def test_two_runs_in_one_folder(tmp_path):
 
 
 @pytest.mark.slow
-def test_twenty_kills_at_random_moments(tmp_path):
+def test_twenty_kills_at_random_moments(tmp_path, record_property):
     """Real processes; a checkpoint after each step, so many die writing one."""
     subprocess.run(whole_runs.command(tmp_path / "whole"), check=True)
     folder, moments = tmp_path / "killed", random.Random(0)
@@ -137,5 +137,6 @@ def test_twenty_kills_at_random_moments(tmp_path):
         # After its last step a run has nothing to save, and just ends.
         assert status == -kind or (kind, status) == (signal.SIGTERM, 75)
     assert number >= 5
+    record_property("faults", number + 1)
     subprocess.run(whole_runs.command(folder), check=True)
     whole_runs.check_equal(folder, tmp_path / "whole")

@@ -1,20 +1,26 @@
 """Trains a tiny model as one worker of those in TF_CONFIG, or alone.
 
-    python -m tests.training.worker_program <strategy> <file>
+    python -m tests.training.worker_program <strategy> <file> [<devices>]
 
-Writes losses, weights and predictions to the file.
+with so many logical devices, by default one. Writes losses, weights and
+predictions to the file.
 """
 
 import sys
 
 import numpy as np
 from safetensors.numpy import save_file
+import tensorflow as tf
 
 from tests import tiny
 from tests.training import toy_runs
 
 
-def main(strategy, path):
+def main(strategy, path, devices="1"):
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration()] * int(devices),
+    )
     # 21 examples do not divide by 8, nor the rest by 2.
     config = toy_runs.config(epochs=3)
     trainer = toy_runs.trainer(config, strategy)

@@ -4,6 +4,7 @@ from pathlib import Path
 import time
 
 import keras
+import tensorflow as tf
 
 from tf_adapters import artifacts
 from tf_adapters import fusing
@@ -46,6 +47,8 @@ class Experiment:
         self.strategy = distribution.for_config(config)
         if sibling is None:
             keras.utils.set_random_seed(config.seed)
+            if config.train.deterministic:
+                tf.config.experimental.enable_op_determinism()
             self._load_encoder()
         else:
             self.encoder = sibling.encoder

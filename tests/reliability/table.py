@@ -1,0 +1,263 @@
+"""What is guaranteed, by which tests, and the tables of it in the document.
+
+    python -m tests.reliability.table          # writes the tables anew
+    python -m tests.reliability.table --run    # runs the tests for the numbers
+
+A fault that was survived is a test that passed, or as many as it says that it
+tried (`record_property("faults", n)`).
+"""
+
+import argparse
+import dataclasses
+from pathlib import Path
+import re
+import subprocess
+import sys
+import tempfile
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = ROOT / "docs" / "reliability.md"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A line of a table.
+
+    Attributes:
+        given: The fault; or what gives equal results.
+        then: What follows; or how equal they are.
+        file: The test file.
+        tests: Expression that picks tests, as `pytest -k` takes it.
+    """
+
+    given: str
+    then: str
+    file: str
+    tests: str
+
+    @property
+    def command(self):
+        """The tests' command."""
+        word = f'"{self.tests}"' if " " in self.tests else self.tests
+        return f"pytest {self.file} -k {word}"
+
+
+FAULTS = (
+    Row(
+        "SIGKILL or SIGTERM at a random moment, also in the middle of writing "
+        "a checkpoint",
+        "the same command goes on from the last whole checkpoint and ends with "
+        "the same weights, metrics, log and events, bit for bit on one device",
+        "tests/training/recovery_test.py",
+        "twenty",
+    ),
+    Row(
+        "SIGTERM in a step",
+        "a checkpoint after it, exit status 75, then as above",
+        "tests/training/recovery_test.py",
+        "sigterm",
+    ),
+    Row(
+        "a crash",
+        "the same command goes on, as above",
+        "tests/training/recovery_test.py",
+        "crash",
+    ),
+    Row(
+        "the newest checkpoint is damaged",
+        "a warning names it, and the one before is taken",
+        "tests/training/checkpoints_test.py",
+        "damaged",
+    ),
+    Row(
+        "a full disk",
+        "one sentence; what was saved before is whole, and the same command "
+        "goes on when there is space",
+        "tests/bad_input_test.py",
+        "full",
+    ),
+    Row(
+        "a second process in the folder; other settings, or other data",
+        "refused, with the difference",
+        "tests/training/recovery_test.py",
+        "two_runs or other_data",
+    ),
+    Row(
+        "NaN or infinity in a loss or a gradient",
+        "the run ends and names step and variable; the best adapter before it "
+        "stays",
+        "tests/training/trainer_test.py",
+        "not_finite or bad_gradient",
+    ),
+    Row(
+        "one of two workers gets SIGTERM or SIGKILL",
+        "both end with status 75 and say so; the same commands end with the "
+        "weights of a run that nothing stopped",
+        "tests/training/workers_test.py",
+        "where_one_worker_ends",
+    ),
+    Row(
+        "the machine of a run with `--model_dir=gs://...` is gone",
+        "another one goes on from what was there at the last checkpoint",
+        "tests/remote_test.py",
+        "goes_on",
+    ),
+    Row(
+        "a worker of a tf.data service ends with a batch that nobody else has",
+        "the run ends and says so; the same command goes on",
+        "tests/data/service_test.py",
+        "lost",
+    ),
+    Row(
+        "the token cache is damaged, or its process died while writing it",
+        "it is made again, with a warning",
+        "tests/data/token_cache_test.py",
+        "damaged or fails",
+    ),
+    Row(
+        "data larger than the memory that the process may have",
+        "with `--cache_dir` a finished run",
+        "tests/training/data_at_scale_test.py",
+        "larger",
+    ),
+    Row(
+        "a worker of a study on Ray is killed, or told to stop",
+        "another one takes its run over",
+        "tests/study_ray_test.py",
+        "takes_a_run_over",
+    ),
+)
+
+EQUAL = (
+    Row(
+        "one device and two replicas, every method",
+        "2e-5 a step",
+        "tests/methods/replicas_test.py",
+        "two_replicas",
+    ),
+    Row(
+        "one, two and four logical replicas of one machine, batches that do "
+        "not divide",
+        "2e-5 in losses and weights",
+        "tests/training/replica_scaling_test.py",
+        "share",
+    ),
+    Row(
+        "one process and two workers",
+        "2e-5 in losses and weights",
+        "tests/training/workers_test.py",
+        "equal_one_process",
+    ),
+    Row(
+        "a batch in parts and whole, clipped after the sum",
+        "5e-6, after Adam",
+        "tests/methods/replicas_test.py",
+        "parts",
+    ),
+    Row(
+        "steps in a loop on the device and one by one",
+        "1e-6",
+        "tests/training/trainer_test.py",
+        "loop",
+    ),
+    Row(
+        "batches of fixed and of free shapes; sizes that do not divide",
+        "2e-5",
+        "tests/data/fixed_batches_test.py",
+        "test",
+    ),
+    Row(
+        "tokens in memory, in a cache on disk, and batches from a tf.data "
+        "service with two workers",
+        "0: bit for bit",
+        "tests/training/data_at_scale_test.py",
+        "with_a",
+    ),
+    Row(
+        "a step compiled by XLA and not",
+        "1e-4 of the loss",
+        "tests/training/xla_test.py",
+        "test",
+    ),
+)
+_TABLES = {
+    "faults": (FAULTS, "what happens", "what follows"),
+    "equal": (EQUAL, "", "equal within"),
+}
+
+
+def updated(counts):
+    """Returns the document with the tables.
+
+    Args:
+        counts: Dict from a row's command to how many were tried and survived.
+    """
+    text = DOCUMENT.read_text(encoding="utf-8")
+    for name, (rows, *titles) in _TABLES.items():
+        begin = f"<!-- {name}: made by tests/reliability/table.py. -->\n"
+        before, _, rest = text.partition(begin)
+        _, end, after = rest.partition("<!-- Until here. -->\n")
+        lines = [
+            "",
+            f"| {' | '.join(titles)} | tried | held | checked by |",
+            "|---|---|---|---|---|",
+            *(_line(row, *counts.get(row.command, ("", ""))) for row in rows),
+            "",
+        ]
+        table = "".join(f"{line}\n" for line in lines)
+        text = f"{before}{begin}{table}{end}{after}"
+    return text
+
+
+def _line(row, tried, held):
+    cells = (row.given, row.then, tried, held, f"`{row.command}`")
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def written_counts():
+    """Returns the counts that the document has."""
+    pattern = r"\| (\d*) \| (\d*) \| `(pytest [^`]*)` \|\n"
+    found = re.findall(pattern, DOCUMENT.read_text(encoding="utf-8"))
+    return {command: (tried, held) for tried, held, command in found}
+
+
+def run(row):
+    """Runs a row's tests; returns how many faults were tried and survived."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "results.xml"
+        command = [sys.executable, "-m", "pytest", "-q", row.file]
+        command += ["-k", row.tests, f"--junitxml={path}"]
+        subprocess.run(command, cwd=ROOT)
+        cases = list(ElementTree.parse(path).getroot().iter("testcase"))
+    tried = {case: _faults(case) for case in cases}
+    failed = [c for c in cases if {part.tag for part in c} & _FAILED]
+    return sum(tried.values()), sum(
+        number for case, number in tried.items() if case not in failed
+    )
+
+
+_FAILED = {"failure", "error", "skipped"}
+
+
+def _faults(case):
+    found = case.find("./properties/property[@name='faults']")
+    return 1 if found is None else int(found.get("value"))
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--run", action="store_true", help="run the tests")
+    options = parser.parse_args()
+    counts = written_counts()
+    for row in FAULTS + EQUAL if options.run else ():
+        counts[row.command] = run(row)
+        DOCUMENT.write_text(updated(counts), encoding="utf-8")
+    DOCUMENT.write_text(updated(counts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

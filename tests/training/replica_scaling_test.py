@@ -1,0 +1,31 @@
+"""One, two and four logical replicas of one machine: the same training."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from tests.training import whole_runs
+
+
+def _trained(strategy, devices, path):
+    module = "tests.training.worker_program"
+    command = [sys.executable, "-m", module, strategy, str(path), str(devices)]
+    subprocess.run(command, check=True, cwd=whole_runs.ROOT)
+    return load_file(path)
+
+
+@pytest.mark.slow
+def test_replicas_share_each_batch(tmp_path):
+    """Also the last batch of five, of which two replicas of four get one."""
+    alone = _trained("one_device", 1, tmp_path / "1")
+    assert len(alone["losses"]) == 9 and alone["losses"].std() > 1e-3
+    for devices in (2, 4):
+        shared = _trained("mirrored", devices, tmp_path / str(devices))
+        assert shared.keys() == alone.keys()
+        for name, value in alone.items():
+            np.testing.assert_allclose(
+                shared[name], value, rtol=2e-5, atol=2e-5, err_msg=name
+            )

@@ -65,10 +65,10 @@ def test_a_method_without_adapters(tmp_path):
 
 def test_picture(tmp_path):
     rows = [
-        ("none", 0, "f1", 0.8, 1.0),
-        ("first", 1, "f1", 0.79, 1.1),
-        ("first", 2, "f1", 0.7, 1.2),
-        ("last", 1, "f1", 0.6, 1.05),
+        ("none", 0, "f1", 0.8, 1.0, 1.0, 1.0),
+        ("first", 1, "f1", 0.79, 1.1, 1.0, 1.2),
+        ("first", 2, "f1", 0.7, 1.2, 1.1, 1.2),
+        ("last", 1, "f1", 0.6, 1.05, 1.0, 1.1),
     ]
     adapter_drop.plot(rows, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 5000

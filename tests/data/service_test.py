@@ -74,6 +74,7 @@ def test_addresses_where_nothing_answers(address):
         service.compute(_plan(3), lambda value: value, address)
 
 
+@pytest.mark.slow
 def test_the_servers_command():
     command = [sys.executable, "-m", "tf_adapters.data.service"]
     with subprocess.Popen(

@@ -172,6 +172,15 @@ def test_a_write_that_fails_leaves_nothing(
     assert _folders(tmp_path) == []
 
 
+def test_what_a_killed_process_left_goes(loaded, packer, tmp_path):
+    _classification(loaded, packer, tmp_path)
+    (folder,) = _folders(tmp_path)
+    left = folder.rename(tmp_path / f"{folder.name}.x1y2")
+    (left / "contents.json").unlink()
+    _classification(loaded, packer, tmp_path)
+    assert _folders(tmp_path) == [folder]
+
+
 def test_who_wants_what_is_being_written_waits(
     loaded, packer, tmp_path, monkeypatch
 ):

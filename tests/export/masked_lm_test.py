@@ -80,6 +80,7 @@ def _assert_same(received, expected):
     assert received["positions"].shape[1] == max(len(p) for p, _ in expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", ["bert", "roberta"])
 def test_texts_are_answered_as_by_the_live_model(encoder, tmp_path):
     model, packer = _model(encoder, tf_adapters.methods.Houlsby(units=4))
@@ -127,6 +128,7 @@ def _check_files(exported, folder):
     }
 
 
+@pytest.mark.slow
 def test_pairs_are_answered_as_by_the_live_model(tmp_path):
     model, packer = _model("bert", tf_adapters.methods.Pfeiffer(units=4))
     task = pretraining_task.of_texts(tasks.get("wnli"))

@@ -34,7 +34,11 @@ def of_the_encoder_alone(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "method", [methods.LoRA(rank=4), methods.Full(mixout=0.5)]
+    "method",
+    [
+        methods.LoRA(rank=4),
+        pytest.param(methods.Full(mixout=0.5), marks=pytest.mark.slow),
+    ],
 )
 def test_the_graph_is_the_encoders(method, of_the_encoder_alone, tmp_path):
     operations, weights = _export(method, tmp_path / "model")

@@ -80,6 +80,7 @@ def _assert_same(received, expected, tolerance=1e-5):
             np.testing.assert_allclose(received[key], value, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_texts_in_a_clean_process_are_answered_as_by_the_live_model(
     clean_process, pair_classifier, pair_regression, byte_pair_classifier
 ):
@@ -98,6 +99,7 @@ def test_texts_in_a_clean_process_are_answered_as_by_the_live_model(
     }
 
 
+@pytest.mark.slow
 def test_loading_needs_tensorflow_and_its_text_operations_only(clean_process):
     modules = set(clean_process["modules"])
     assert "tensorflow_text" in modules  # The list is one of modules.

@@ -108,8 +108,15 @@ def test_two_replicas_equal_one(name):
     _check(name, one, _train(method, "mirrored"), 2e-5)
 
 
-@pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
-@pytest.mark.parametrize("name", ["houlsby", "adapter_bias_l0", "full"])
+@pytest.mark.parametrize(
+    "strategy",
+    ["one_device", pytest.param("mirrored", marks=pytest.mark.slow)],
+)
+@pytest.mark.parametrize(
+    "name",
+    ["houlsby", pytest.param("adapter_bias_l0", marks=pytest.mark.slow)]
+    + [pytest.param("full", marks=pytest.mark.slow)],
+)
 def test_a_batch_in_parts_equals_the_whole(name, strategy):
     """Five examples in three parts, clipped after the sum."""
     method = cases.CASES[name][0]

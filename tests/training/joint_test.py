@@ -191,6 +191,7 @@ def test_tasks_of_two_kinds_learn_together(without_graphs):
     assert outcome["steps"] == 4 * (6 + 3)
 
 
+@pytest.mark.slow
 def test_gradient_norms_are_named_for_all_tasks(without_graphs):
     config = _config(epochs=1, log_gradient_norms=True)
     mixture, trainer = _mixture(), _trainer(config)

@@ -50,9 +50,8 @@ def _stop_at(monkeypatch, step):
 
 # After the first step; between two checks; at a validation; within the last
 # epoch, where a best one was seen.
-@pytest.mark.parametrize(
-    "step", [7, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 18, 23))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [1, 7, 18, 23])
 def test_sigterm(whole, tmp_path, monkeypatch, step):
     with monkeypatch.context() as patch:
         _stop_at(patch, step)

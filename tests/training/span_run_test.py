@@ -46,6 +46,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_evaluation_repeats_its_numbers_which_are_those_of_the_answers(
     folder, capsys
 ):
@@ -71,6 +72,7 @@ def test_evaluation_repeats_its_numbers_which_are_those_of_the_answers(
     assert validation["exact_match"] == pytest.approx(np.mean(exact))
 
 
+@pytest.mark.slow
 def test_the_export_takes_token_ids(folder, capsys):
     assert commands.run(folder / "run", mode="export") == 0
     path = folder / "run" / "export" / "squad" / "1"

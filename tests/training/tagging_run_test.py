@@ -49,6 +49,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_it_learns_and_transfers(folder, capsys):
     result = json.loads((folder / "run" / "result.json").read_text())
     assert result["validation"]["accuracy"] > 0.9

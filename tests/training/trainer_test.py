@@ -126,10 +126,8 @@ def test_gradients_are_clipped_after_the_sum():
     np.testing.assert_allclose(norms, 1e-3, rtol=1e-3)
 
 
-@pytest.mark.parametrize(
-    "strategy",
-    ["one_device", pytest.param("mirrored", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
 def test_steps_in_a_loop_on_the_device_are_the_same_steps(strategy):
     """With dropout, clipping, and a loop that is cut short."""
     results = []

@@ -6,8 +6,8 @@ Takes the adapters, or the fusion, out of the first k blocks of a trained run,
 and out of the last k, for every k, without training again, and evaluates each
 on the validation set (Rueckle et al. 2021, arXiv:2010.11918, sections 3 and 4;
 the outlook of Pfeiffer et al. 2021, section 8.2). Speeds are those of inference
-beside the whole model's: all variants are evaluated in turn, several times, and
-a ratio is the median over the turns. Writes `<model_dir>/adapter_drop.csv` and
+beside the whole model's, the two in turn on 256 examples at most: the median
+over the turns, and its middle half. Writes `<model_dir>/adapter_drop.csv` and
 `.png`. `--params_override=method.leave_out=[0,1]` does the same to a run in
 `--mode=eval|predict|export`, and in training.
 """
@@ -22,7 +22,8 @@ import numpy as np
 
 from tf_adapters.analysis import csv_files
 
-COLUMNS = ("blocks", "left_out", "metric", "value", "speed")
+COLUMNS = ("blocks", "left_out", "metric", "value", "speed", "low", "high")
+_TIMED_ROWS = 256
 
 
 def variants(num_blocks):
@@ -37,34 +38,39 @@ def variants(num_blocks):
     return [("none", ()), *first, *last[:-1]]
 
 
-def table(experiments, rows, turns=3):
+def table(experiments, rows, turns=5):
     """Returns rows of `COLUMNS`, the whole model's first.
 
     Args:
         experiments: Dict from what `variants` returns to its `Experiment`; the
             whole model first.
         rows: Validation rows.
-        turns: How often each is timed.
+        turns: How often each is timed, each time after the whole model.
     """
-    values, seconds = {}, {key: [] for key in experiments}
-    examples = {key: e.examples(rows) for key, e in experiments.items()}
-    for turn in range(turns + 1):  # The first one builds the graphs.
-        for key, experiment in experiments.items():
+    whole, *_ = experiments.values()
+    found = []
+    for (which, blocks), experiment in experiments.items():
+        metric = experiment.task.metrics[0]
+        value = experiment.trainer.evaluate(experiment.examples(rows))[metric]
+        speeds = [1.0]
+        if experiment is not whole:
+            speeds = _speeds(whole, experiment, rows[:_TIMED_ROWS], turns)
+        low, speed, high = np.quantile(speeds, (0.25, 0.5, 0.75)).tolist()
+        found.append((which, len(blocks), metric, value, speed, low, high))
+    return found
+
+
+def _speeds(whole, smaller, rows, turns):
+    """Returns how many times as fast the smaller one was in each turn."""
+    timed = [(e.trainer, e.examples(rows)) for e in (whole, smaller)]
+    seconds = []
+    for _ in range(turns + 1):  # The first one builds the graphs.
+        seconds.append([])
+        for trainer, examples in timed:
             started = time.perf_counter()
-            values[key] = experiment.trainer.evaluate(examples[key])
-            if turn:
-                seconds[key].append(time.perf_counter() - started)
-    whole, *_ = seconds.values()
-    return [
-        (
-            key[0],
-            len(key[1]),
-            experiment.task.metrics[0],
-            values[key][experiment.task.metrics[0]],
-            float(np.median(np.divide(whole, seconds[key]))),
-        )
-        for key, experiment in experiments.items()
-    ]
+            trainer.predict(examples)
+            seconds[-1].append(time.perf_counter() - started)
+    return [one / other for one, other in seconds[1:]]
 
 
 def plot(rows, path):
@@ -86,9 +92,11 @@ def plot(rows, path):
         line = sorted({whole, *some, everything}, key=lambda row: row[1])
         left_out = [row[1] for row in line]
         metric.plot(left_out, [row[3] for row in line], "o-", label=which)
-        speed.plot(left_out, [row[4] for row in line], "o-", label=which)
+        middle, low, high = np.array([row[4:] for row in line]).T
+        spread = (middle - low, high - middle)
+        speed.errorbar(left_out, middle, spread, fmt="o-", capsize=2)
     metric.set_ylabel(f"validation {whole[2]}")
-    speed.set_ylabel("examples a second, whole model = 1")
+    speed.set_ylabel("speed, whole model = 1")
     for axes in (metric, speed):
         axes.set_xlabel("blocks without adapters")
         axes.grid(alpha=0.3)
@@ -135,7 +143,7 @@ def main(arguments=None):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--model_dir", required=True, help="run folder")
-    parser.add_argument("--turns", type=int, default=3, help="timings of each")
+    parser.add_argument("--turns", type=int, default=5, help="timings of each")
     options = parser.parse_args(arguments)
     try:
         experiments, validation = load(options.model_dir)
@@ -145,9 +153,12 @@ def main(arguments=None):
     output = Path(options.model_dir) / "adapter_drop"
     csv_files.write(f"{output}.csv", COLUMNS, rows)
     plot(rows, f"{output}.png")
-    for which, number, metric, value, speed in rows:
+    for which, number, metric, value, speed, low, high in rows:
         blocks = f"{which} {number} left out" if number else "whole model"
-        print(f"{blocks}: {metric} {value:.4f}, {speed:.2f} times as fast")
+        print(
+            f"{blocks}: {metric} {value:.4f}, {speed:.2f} times as fast "
+            f"({low:.2f}-{high:.2f})"
+        )
     print(f"{output}.csv\n{output}.png")
 
 

@@ -105,6 +105,9 @@ def _lock(folder):
 
 def _write(folder, chunks):
     """Writes a cache at one stroke; returns what `_read_contents` does."""
+    # Who holds the lock is alone: these are of processes that were killed.
+    for left in folder.parent.glob(f"{folder.name}.*/"):
+        shutil.rmtree(left)
     new = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
     try:
         columns = {}

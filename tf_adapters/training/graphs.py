@@ -21,6 +21,26 @@ def one_trace(function, batches):
     return step
 
 
+class Iterators:
+    """Makes iterators, and lets go of them where nobody waits for it.
+
+    TensorFlow takes up to two idle seconds to end the threads of one
+    (docs/log.md). Each is kept until the next one is made, when whoever used it
+    has let go of it, and then ends in a thread.
+    """
+
+    def __init__(self):
+        self._kept = []
+        self._thread = futures.ThreadPoolExecutor(1)
+
+    def over(self, batches):
+        """Returns an iterator over a data set."""
+        iterator = iter(batches)
+        kept, self._kept = self._kept, [iterator]
+        self._thread.submit(kept.clear)
+        return iterator
+
+
 def map_in_order(function, items, at_once):
     """Yields `function(item)` in order, computing `at_once` of them together.
 

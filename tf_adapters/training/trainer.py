@@ -37,6 +37,7 @@ class Trainer:
         self.variables = list(model.trained_variables().values())
         self.optimizer = None
         self._train_loop = self._eval_step = None
+        self._iterators = graphs.Iterators()
         self._eval_steps = {}
 
     def fit(self, train, validation, log, save_best, recovery=None):
@@ -120,7 +121,7 @@ class Trainer:
                 self._eval_on_replicas, batches
             )
         self._eval_step = self._eval_steps[shapes]
-        return iter(batches)
+        return self._iterators.over(batches)
 
     def eval_steps(self, batches):
         """Yields outputs and places of the examples of each batch, in order.
@@ -209,7 +210,9 @@ class Trainer:
         for kind, loop in zip(kinds, loops, strict=True):
             batches[kind] += loop
         iterators = {
-            kind: iter(self._distribute(examples, some, service))
+            kind: self._iterators.over(
+                self._distribute(examples, some, service)
+            )
             for kind, some in batches.items()
         }
         for kind, loop in zip(kinds, loops, strict=True):

@@ -2,8 +2,8 @@
 
     python -m tests.training.worker_program <strategy> <file> [<devices>]
 
-with so many logical devices, by default one. Writes losses, weights and
-predictions to the file.
+with so many logical devices, by default TensorFlow's one. Writes losses,
+weights and predictions to the file.
 """
 
 import sys
@@ -16,11 +16,12 @@ from tests import tiny
 from tests.training import toy_runs
 
 
-def main(strategy, path, devices="1"):
-    tf.config.set_logical_device_configuration(
-        tf.config.list_physical_devices("CPU")[0],
-        [tf.config.LogicalDeviceConfiguration()] * int(devices),
-    )
+def main(strategy, path, devices=None):
+    if devices is not None:
+        tf.config.set_logical_device_configuration(
+            tf.config.list_physical_devices("CPU")[0],
+            [tf.config.LogicalDeviceConfiguration()] * int(devices),
+        )
     # 21 examples do not divide by 8, nor the rest by 2.
     config = toy_runs.config(epochs=3)
     trainer = toy_runs.trainer(config, strategy)

@@ -7,14 +7,12 @@ process, and these functions return what they were given.
 """
 
 import contextlib
-import functools
 
 import numpy as np
 from safetensors.numpy import load
 from safetensors.numpy import save
 import tensorflow as tf
 
-from tf_adapters.training import graphs
 from tf_adapters.training.loop import Stopped
 
 # What an operation between workers ends with where one of them is gone.
@@ -62,18 +60,21 @@ def sums(strategy, array):
         return tf.constant(array if mine else np.zeros_like(array))
 
     values = strategy.experimental_distribute_values_from_function(of_replica)
-    total = _sum_of_replicas(strategy)(values)
+    total = _sum_of_replicas(strategy, values)
     return strategy.experimental_local_results(total)[0].numpy()
 
 
-# Asked every few steps: a graph for each shape, not for each call.
-@functools.cache
-def _sum_of_replicas(strategy):
-    def add(value):
-        context = tf.distribute.get_replica_context()
-        return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
+def _sum_of_replicas(strategy, values):
+    @tf.function(autograph=False)
+    def run():
+        return strategy.run(
+            lambda value: tf.distribute.get_replica_context().all_reduce(
+                tf.distribute.ReduceOp.SUM, value
+            ),
+            args=(values,),
+        )
 
-    return graphs.traced(lambda values: strategy.run(add, args=(values,)))
+    return run()
 
 
 def any_of(strategy, flag):

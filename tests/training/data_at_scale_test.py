@@ -57,7 +57,7 @@ def test_a_service_needs_a_cache(tmp_path):
 
 
 # Each row has a field that nobody reads, and is small without it.
-_MANY = 300_000
+_MANY = 800_000
 _PROGRAM = textwrap.dedent(
     """
     import resource, sys
@@ -104,7 +104,7 @@ def test_data_larger_than_the_memory_given(tmp_path):
     with (folder / "train.jsonl").open("w") as file:
         for i in range(_MANY):
             line = f'{{"sentence": "film number {i} was {i * 7919}", '
-            file.write(line + f'"label": {i % 2}, "unused": "{"x" * 4500}"}}\n')
+            file.write(line + f'"label": {i % 2}, "unused": "{"x" * 1500}"}}\n')
     (folder / "dev.jsonl").write_text('{"sentence": "good", "label": 1}\n' * 9)
     size = (folder / "train.jsonl").stat().st_size
     limit = 1.5

@@ -21,7 +21,7 @@ def _trained(strategy, devices, path):
 def test_replicas_share_each_batch(tmp_path):
     """Also the last batch of five, of which two replicas of four get one."""
     alone = _trained("one_device", 1, tmp_path / "1")
-    assert len(alone["losses"]) == 9 and alone["losses"].std() > 1e-3
+    assert len(alone["losses"]) == 4 and np.ptp(alone["losses"]) > 1e-2
     for devices in (2, 4):
         shared = _trained("mirrored", devices, tmp_path / str(devices))
         assert shared.keys() == alone.keys()

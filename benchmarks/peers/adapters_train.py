@@ -11,7 +11,6 @@ ours: AdamW, linear warm-up over the first tenth, linear decay to 0, global
 clipping at 1, the encoder's dropout on.
 """
 
-import argparse
 import os
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # Everything is read from disk.
@@ -27,11 +26,7 @@ import transformers  # noqa: E402
 
 def parse_arguments():
     """Returns the command line's arguments."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    peer_training.add_flags(parser)
+    parser = peer_training.make_parser(__doc__)
     parser.add_argument("--train", required=True, help="JSONL file")
     parser.add_argument("--validation", required=True, help="JSONL file")
     parser.add_argument("--max_length", type=int, default=128)

@@ -12,7 +12,6 @@ by whoever reads it. Adapter modules are the library's; head, loss, what trains,
 optimiser and schedule are as ours.
 """
 
-import argparse
 import os
 from pathlib import Path
 
@@ -134,11 +133,7 @@ def predict(model, examples, pad_token_id):
 
 def parse_arguments():
     """Returns the command line's arguments."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    peer_training.add_flags(parser)
+    parser = peer_training.make_parser(__doc__)
     parser.add_argument("--train", required=True, help="npz file")
     parser.add_argument("--validation", required=True, help="npz file")
     parser.add_argument(

@@ -1,5 +1,6 @@
 """The training loop of the PyTorch side, whatever is trained."""
 
+import argparse
 import json
 import time
 
@@ -14,8 +15,12 @@ WARMUP_SHARE = 0.1
 EVALUATION_BATCH_SIZE = 64
 
 
-def add_flags(parser):
-    """Adds the flags that say how to train."""
+def make_parser(description):
+    """Returns a parser with the flags that say how to train."""
+    parser = argparse.ArgumentParser(
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--encoder", required=True, help="Hugging Face folder")
     parser.add_argument("--output", required=True, help="JSON file to write")
     parser.add_argument("--method", choices=peer_model.METHODS, required=True)
@@ -32,13 +37,14 @@ def add_flags(parser):
     parser.add_argument("--learning_rate", type=float, default=5e-4)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
+    return parser
 
 
 def fit(arguments, model, lengths, loss_of, evaluate):
     """Trains for all epochs and returns what each of them gave.
 
     Args:
-        arguments: See `add_flags`.
+        arguments: See `make_parser`.
         model: Module; what requires gradients is trained.
         lengths: Tokens of each training example.
         loss_of: Function from a batch's indices to its loss.

@@ -78,6 +78,13 @@ FAULTS = (
         "full",
     ),
     Row(
+        "a disk of 8, 150 or 600 kB that fills up in a run",
+        "the same, and with more space the weights, metrics, log and events of "
+        "a run that had it, bit for bit",
+        "tests/training/full_disk_test.py",
+        "goes_on",
+    ),
+    Row(
         "a second process in the folder; other settings, or other data",
         "refused, with the difference",
         "tests/training/recovery_test.py",
@@ -144,7 +151,8 @@ EQUAL = (
         "share",
     ),
     Row(
-        "one process and two workers",
+        "one process and two workers; each worker's share in one and in two "
+        "parts",
         "2e-5 in losses and weights",
         "tests/training/workers_test.py",
         "equal_one_process",

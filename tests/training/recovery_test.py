@@ -53,12 +53,13 @@ def _stop_at(monkeypatch, step):
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 7, 18, 23])
 def test_sigterm(whole, tmp_path, monkeypatch, step):
+    before = signal.getsignal(signal.SIGTERM)
     with monkeypatch.context() as patch:
         _stop_at(patch, step)
         with pytest.raises(Stopped, match=f"after step {step}. The same"):
             _train(tmp_path, seconds=1000.0)
     assert not (tmp_path / "result.json").exists()
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert signal.getsignal(signal.SIGTERM) == before
     _train(tmp_path, seconds=1000.0)
     whole_runs.check_equal(tmp_path, whole)
 

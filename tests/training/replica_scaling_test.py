@@ -12,7 +12,8 @@ from tests.training import whole_runs
 
 def _trained(strategy, devices, path):
     module = "tests.training.worker_program"
-    command = [sys.executable, "-m", module, strategy, str(path), str(devices)]
+    command = [sys.executable, "-m", module, strategy, str(path)]
+    command.append(f"--devices={devices}")
     subprocess.run(command, check=True, cwd=whole_runs.ROOT)
     return load_file(path)
 

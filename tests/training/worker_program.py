@@ -1,12 +1,13 @@
 """Trains a tiny model as one worker of those in TF_CONFIG, or alone.
 
-    python -m tests.training.worker_program <strategy> <file> [<devices>]
+    python -m tests.training.worker_program <strategy> <file> \
+        [--devices=<n>] [--parts=<n>]
 
-with so many logical devices, by default TensorFlow's one. Writes losses,
-weights and predictions to the file.
+with so many logical devices, by default TensorFlow's one, and each batch in so
+many parts. Writes losses, weights and predictions to the file.
 """
 
-import sys
+import argparse
 
 import numpy as np
 from safetensors.numpy import save_file
@@ -16,14 +17,14 @@ from tests import tiny
 from tests.training import toy_runs
 
 
-def main(strategy, path, devices=None):
+def main(strategy, path, devices, parts):
     if devices is not None:
         tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices("CPU")[0],
-            [tf.config.LogicalDeviceConfiguration()] * int(devices),
+            [tf.config.LogicalDeviceConfiguration()] * devices,
         )
     # 21 examples do not divide by 8, nor the rest by 2.
-    config = toy_runs.config(epochs=3)
+    config = toy_runs.config(epochs=3, accumulation_steps=parts)
     trainer = toy_runs.trainer(config, strategy)
     _, records, _ = toy_runs.fit(trainer)
     weights = tiny.values(trainer.variables)
@@ -45,4 +46,9 @@ def main(strategy, path, devices=None):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("strategy")
+    parser.add_argument("path")
+    parser.add_argument("--devices", type=int)
+    parser.add_argument("--parts", type=int, default=1)
+    main(**vars(parser.parse_args()))

@@ -47,21 +47,30 @@ def _wait(processes):
     return [process.wait(SECONDS) for process in processes]
 
 
-def _program(strategy, path):
+def _program(strategy, path, parts=1):
     module = "tests.training.worker_program"
-    return [sys.executable, "-m", module, strategy, str(path)]
+    command = [sys.executable, "-m", module, strategy, str(path)]
+    return [*command, f"--parts={parts}"]
 
 
-def test_two_workers_equal_one_process(tmp_path):
-    alone = tmp_path / "alone"
-    command = _program("one_device", alone)
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """What one process leaves."""
+    path = tmp_path_factory.mktemp("alone") / "left"
+    command = _program("one_device", path)
     subprocess.run(command, check=True, cwd=whole_runs.ROOT)
+    return load_file(path)
+
+
+# In parts: each worker's four examples two by two, clipped after the sum.
+@pytest.mark.parametrize("parts", [1, 2])
+def test_two_workers_equal_one_process(alone, tmp_path, parts):
     # Both write the same file, the same values.
     processes = _start(
-        _program("multi_worker_mirrored", tmp_path / "both"), tmp_path
+        _program("multi_worker_mirrored", tmp_path / "both", parts), tmp_path
     )
     assert _wait(processes) == [0, 0]
-    expected, actual = load_file(alone), load_file(tmp_path / "both")
+    expected, actual = alone, load_file(tmp_path / "both")
     assert expected["losses"][0] != expected["losses"][-1]
     np.testing.assert_allclose(actual["losses"], expected["losses"], atol=2e-5)
     np.testing.assert_array_equal(actual["accuracy"], expected["accuracy"])

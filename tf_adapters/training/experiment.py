@@ -11,7 +11,6 @@ from tf_adapters import fusing
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters import pretraining_task
-from tf_adapters.config import ConfigError
 from tf_adapters.data import pipeline
 from tf_adapters.data import sampling
 from tf_adapters.data import sources
@@ -24,6 +23,7 @@ from tf_adapters.model import adapt
 from tf_adapters.trained_weights import count_weights
 from tf_adapters.trained_weights import trained_table
 from tf_adapters.training import distribution
+from tf_adapters.training import compatibility
 from tf_adapters.training import worker_runs
 from tf_adapters.training import workers
 from tf_adapters.training.recovery import Recovery
@@ -61,14 +61,14 @@ class Experiment:
             self.encoder, self.tokenizer = load_encoder(
                 self.config.encoder, dtype=self.config.train.precision
             )
-        _check_length(self.config, self.encoder)
+        compatibility.check_length(self.config, self.encoder)
         self.packer = TextPacker(self.tokenizer, self.config.data.max_length)
 
     def _make_model(self, adapter):
         options = {"use_encoder_dropout": self.config.train.encoder_dropout}
         if adapter is not None:
             model = artifacts.load_adapter(adapter, self.encoder, **options)
-            _check_labels(model.head, self.task, adapter)
+            compatibility.check_labels(model.head, self.task, adapter)
             # What the run's own configuration leaves out has no slots anyway.
             model.leave_out(getattr(self.config.method, "leave_out", ()))
             return model
@@ -134,35 +134,6 @@ def _make_deterministic(config):
     gpus = tf.config.list_physical_devices("GPU")
     if config.train.deterministic and gpus:
         tf.config.experimental.enable_op_determinism()
-
-
-def _check_labels(head, task, adapter):
-    labels = getattr(head, "labels", ())
-    kind = None if head is None else heads.to_config(head)["name"]
-    if kind == "masked_lm" and task.head != kind:
-        raise artifacts.AdapterError(
-            f"The adapter in {adapter} was pretrained with masked tokens and "
-            "answers no task. Give the folder of the run that went on from it, "
-            "or train one with --init_adapter."
-        )
-    same_kind = kind == task.head
-    # A task may leave its class names to its data; then the head's count.
-    if not same_kind or (task.labels and labels != tuple(task.labels)):
-        raise artifacts.AdapterError(
-            f"The adapter in {adapter} predicts "
-            f"{', '.join(labels) or f'a {kind}'}, but task `{task.name}` is a "
-            f"{task.head} of {', '.join(task.labels) or 'its own labels'}. "
-            "Give the task it was trained on."
-        )
-
-
-def _check_length(config, encoder):
-    longest = getattr(encoder.backbone, "max_sequence_length", None)
-    if longest is not None and config.data.max_length > longest:
-        raise ConfigError(
-            f"`data.max_length` is {config.data.max_length}, but encoder "
-            f"`{config.encoder}` has {longest} positions. Lower --max_length."
-        )
 
 
 def train(

@@ -1,4 +1,4 @@
-"""A run on a small disk of its own that fills up, and goes on with more space."""
+"""A run whose disk, a small one of its own, fills up goes on with more space."""
 
 import os
 import shutil

@@ -22,8 +22,8 @@ from tf_adapters.encoders import load_encoder
 from tf_adapters.model import adapt
 from tf_adapters.trained_weights import count_weights
 from tf_adapters.trained_weights import trained_table
-from tf_adapters.training import distribution
 from tf_adapters.training import compatibility
+from tf_adapters.training import distribution
 from tf_adapters.training import worker_runs
 from tf_adapters.training import workers
 from tf_adapters.training.recovery import Recovery

@@ -1,4 +1,4 @@
-"""A run whose disk, a small one of its own, fills up goes on with more space."""
+"""A run whose small disk fills up goes on when the disk is larger."""
 
 import os
 import shutil

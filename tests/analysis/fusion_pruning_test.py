@@ -16,6 +16,9 @@ def test_the_ranking_is_by_the_mean_over_places():
 
 
 def test_picture(tmp_path):
-    rows = [(2, "a b", "f1", 0.8, 90.0), (1, "a", "f1", 0.7, 95.0)]
+    rows = [
+        (2, "a b", "f1", 0.8, 1.0, 1.0, 1.0),
+        (1, "a", "f1", 0.7, 1.1, 1.0, 1.2),
+    ]
     fusion_pruning.plot(rows, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 3000

@@ -16,11 +16,11 @@ import argparse
 import dataclasses
 from pathlib import Path
 import sys
-import time
 
 import numpy as np
 
 from tf_adapters.analysis import csv_files
+from tf_adapters.analysis import speeds
 
 COLUMNS = ("blocks", "left_out", "metric", "value", "speed", "low", "high")
 _TIMED_ROWS = 256
@@ -48,29 +48,20 @@ def table(experiments, rows, turns=5):
         turns: How often each is timed, each time after the whole model.
     """
     whole, *_ = experiments.values()
+    timed = _timed(whole, rows)
     found = []
     for (which, blocks), experiment in experiments.items():
         metric = experiment.task.metrics[0]
         value = experiment.trainer.evaluate(experiment.examples(rows))[metric]
-        speeds = [1.0]
+        speed = (1.0, 1.0, 1.0)
         if experiment is not whole:
-            speeds = _speeds(whole, experiment, rows[:_TIMED_ROWS], turns)
-        low, speed, high = np.quantile(speeds, (0.25, 0.5, 0.75)).tolist()
-        found.append((which, len(blocks), metric, value, speed, low, high))
+            speed = speeds.beside(timed, _timed(experiment, rows), turns)
+        found.append((which, len(blocks), metric, value, *speed))
     return found
 
 
-def _speeds(whole, smaller, rows, turns):
-    """Returns how many times as fast the smaller one was in each turn."""
-    timed = [(e.trainer, e.examples(rows)) for e in (whole, smaller)]
-    seconds = []
-    for _ in range(turns + 1):  # The first one builds the graphs.
-        seconds.append([])
-        for trainer, examples in timed:
-            started = time.perf_counter()
-            trainer.predict(examples)
-            seconds[-1].append(time.perf_counter() - started)
-    return [one / other for one, other in seconds[1:]]
+def _timed(experiment, rows):
+    return experiment.trainer, experiment.examples(rows[:_TIMED_ROWS])
 
 
 def plot(rows, path):

@@ -7,24 +7,26 @@
 Ranks the members by their softmax weight, averaged over the tokens of the
 training set and over all places of the fusion, then takes the last one out,
 the last two, and so on, and evaluates each on the validation set (Pfeiffer et
-al. 2021, section 8.2, after Rueckle et al. 2021, arXiv:2010.11918). Writes
-`<model_dir>/fusion_pruning.csv` and `.png`; with `--keep` also a run folder of
-the smaller fusion, which `--mode=eval|predict|export` take.
+al. 2021, section 8.2, after Rueckle et al. 2021, arXiv:2010.11918). Speeds are
+as in `adapter_drop`. Writes `<model_dir>/fusion_pruning.csv` and `.png`; with
+`--keep` also a run folder of the smaller fusion, which
+`--mode=eval|predict|export` take.
 """
 
 import argparse
 import dataclasses
 from pathlib import Path
 import sys
-import time
 
 import numpy as np
 
 from tf_adapters import fusing
 from tf_adapters.analysis import csv_files
 from tf_adapters.analysis import fusion_activations
+from tf_adapters.analysis import speeds
 
-COLUMNS = ("kept", "adapters", "metric", "value", "examples_per_second")
+COLUMNS = ("kept", "adapters", "metric", "value", "speed", "low", "high")
+_TIMED_ROWS = 256
 
 
 def ranking(weights, names):
@@ -38,25 +40,30 @@ def ranking(weights, names):
     return [names[place] for place in np.argsort(-means, kind="stable")]
 
 
-def table(experiment, ranked, rows):
+def table(experiment, ranked, rows, turns=5):
     """Returns rows of `COLUMNS`, from all members to one.
 
     Args:
         experiment: `Experiment` of the whole fusion.
         ranked: What `ranking` returns.
         rows: Validation rows.
+        turns: How often each is timed, each time after the whole fusion.
     """
+    examples = experiment.examples(rows)
+    few = experiment.examples(rows[:_TIMED_ROWS])
+    metric = experiment.task.metrics[0]
     results = []
     for kept in range(len(ranked), 0, -1):
-        names = ranked[:kept]
-        trainer = _trainer(experiment, fusing.pruned(experiment.model, names))
-        examples = experiment.examples(rows)
-        trainer.predict(examples)  # Builds the graph.
-        started = time.perf_counter()
-        values = trainer.evaluate(examples)
-        speed = len(rows) / (time.perf_counter() - started)
-        metric = experiment.task.metrics[0]
-        results.append((kept, " ".join(names), metric, values[metric], speed))
+        names, speed = ranked[:kept], (1.0, 1.0, 1.0)
+        trainer = experiment.trainer
+        if kept < len(ranked):
+            trainer = _trainer(
+                experiment, fusing.pruned(experiment.model, names)
+            )
+            whole = experiment.trainer, few
+            speed = speeds.beside(whole, (trainer, few), turns)
+        value = trainer.evaluate(examples)[metric]
+        results.append((kept, " ".join(names), metric, value, *speed))
     return results
 
 
@@ -117,6 +124,7 @@ def main(arguments=None):
     parser.add_argument("--model_dir", required=True, help="run of a fusion")
     parser.add_argument("--keep", type=int, help="how many adapters to keep")
     parser.add_argument("--output", help="run folder to write, with --keep")
+    parser.add_argument("--turns", type=int, default=5, help="timings of each")
     options = parser.parse_args(arguments)
     if (options.keep is None) != (options.output is None):
         parser.error("--keep and --output go together")
@@ -131,12 +139,15 @@ def _run(options):
     weights = fusion_activations.of_experiment(experiment, splits["train"])
     ranked = ranking(weights, experiment.model.method.adapters)
     _check(options.keep, len(ranked))
-    rows = table(experiment, ranked, splits["validation"])
+    rows = table(experiment, ranked, splits["validation"], options.turns)
     output = Path(options.model_dir) / "fusion_pruning"
     csv_files.write(f"{output}.csv", COLUMNS, rows)
     plot(rows, f"{output}.png")
-    for kept, names, metric, value, speed in rows:
-        print(f"{kept}: {metric} {value:.4f}, {speed:.0f} examples/s, {names}")
+    for kept, names, metric, value, speed, low, high in rows:
+        print(
+            f"{kept}: {metric} {value:.4f}, {speed:.2f} times as fast "
+            f"({low:.2f}-{high:.2f}), {names}"
+        )
     print(f"{output}.csv\n{output}.png")
     if options.keep is not None:
         value = rows[len(ranked) - options.keep][3]

@@ -111,6 +111,18 @@ def test_two_runs_in_one_folder(tmp_path):
     runs.RunFolder(tmp_path, config, {})
 
 
+def test_a_folder_is_another_runs_once_it_has_trained(tmp_path):
+    """Not where a wrong setting ended the first one before its first step."""
+    config = config_lib.resolve(whole_runs.SETTINGS)
+    other = config_lib.resolve(whole_runs.SETTINGS, {"seed": 5})
+    # Nobody keeps these: the lock goes with the object.
+    runs.RunFolder(tmp_path, config, {})
+    runs.RunFolder(tmp_path, other, {}).log({"step": 1, "loss": 0.5})
+    with pytest.raises(config_lib.ConfigError, match="seed: 5 there, 0 now"):
+        runs.RunFolder(tmp_path, config, {})
+    runs.RunFolder(tmp_path, config, {}, overwrite=True)
+
+
 @pytest.mark.slow
 def test_twenty_kills_at_random_moments(tmp_path, record_property):
     """Real processes; a checkpoint after each step, so many die writing one."""

@@ -46,7 +46,7 @@ class RunFolder:
 
     Raises:
         ConfigError: If the folder cannot be written to, is in use, or holds
-            the run of another configuration or of other data.
+            the run of another configuration or of other data that trained.
     """
 
     def __init__(
@@ -236,12 +236,24 @@ def finished(folder, config, data_fingerprint):
 
 def _check_config(folder, config):
     differences = _differences(folder, config)
-    if differences:
+    if differences and _has_work(folder):
         raise config_lib.ConfigError(
             f"{folder} holds a run of another configuration:\n"
             + "\n".join(differences)
             + "\nGive another --model_dir, or --overwrite to remove that run."
         )
+
+
+def _has_work(folder):
+    """Whether a run came far enough to lose something.
+
+    One that ended at a wrong setting, before its first step, did not.
+    """
+    log = folder / "metrics.jsonl"
+    return (log.exists() and log.stat().st_size > 0) or any(
+        (folder / name).exists()
+        for name in ("result.json", "adapter", "checkpoints")
+    )
 
 
 def _flat(config):

@@ -34,7 +34,7 @@ from tf_adapters import methods  # noqa: E402
 from tf_adapters import minilm  # noqa: E402
 from tf_adapters.data import packing  # noqa: E402
 from tf_adapters.data import splits  # noqa: E402
-from tf_adapters.training import runs  # noqa: E402
+from tf_adapters.training import earlier_runs  # noqa: E402
 
 PEERS = Path(__file__).parent / "peers"
 ACTIVATIONS = {"silu": "swish", "gelu_tanh": "gelu_new"}
@@ -122,7 +122,7 @@ def _tokens(config, task, rows, folder):
 
 def compare(run_folder, arguments):
     """Returns our and the library's selecting metric of one run."""
-    result = runs.read_result(run_folder)
+    result = earlier_runs.read_result(run_folder)
     if result is None:
         raise ValueError(f"{run_folder} is not the folder of a finished run.")
     config = config_lib.load(Path(run_folder) / "config.yaml")

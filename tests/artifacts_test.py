@@ -50,6 +50,30 @@ def test_saving_again_replaces_the_folder_and_leaves_no_rest(folder):
     assert [p.name for p in folder.parent.iterdir()] == ["adapter"]
 
 
+class _Killed(BaseException):
+    """As if the process had ended."""
+
+
+def test_a_kill_while_the_old_one_is_removed_leaves_a_whole_one(
+    folder, monkeypatch
+):
+    model = artifacts.load_adapter(folder, tiny.encoder())
+
+    def die_in_the_middle(path, ignore_errors):
+        if path.exists():
+            (path / "adapter_config.json").unlink()
+            raise _Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(artifacts.shutil, "rmtree", die_in_the_middle)
+        with pytest.raises(_Killed):
+            artifacts.save_adapter(model, folder, {"task": "new"})
+    assert artifacts.read_config(folder)["details"] == {"task": "new"}
+    artifacts.load_adapter(folder, tiny.encoder())
+    artifacts.save_adapter(model, folder)
+    assert [p.name for p in folder.parent.iterdir()] == ["adapter"]
+
+
 def test_a_folder_of_something_else_is_not_deleted(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     model = adapt(tiny.encoder(), methods.HeadOnly(), HEAD)

@@ -234,7 +234,7 @@ def test_missing_data_is_reported_before_anything_heavy_is_imported(tmp_path):
         (
             {"task": "sst2", "data": {"data_dir": "nowhere"}},
             {},
-            "No data of task `sst2` in nowhere",
+            "nowhere. Expected ",
         ),
         ({**SMALL, "encoder": "minilmm"}, {}, "Did you mean `minilm`"),
         ({}, {"mode": "eval", "model_dir": "nowhere"}, "no run folder"),
@@ -295,6 +295,28 @@ def test_overwriting_removes_what_the_old_run_left(run_folder, tmp_path):
     assert not result.exists() or result.read_text() != old
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"encoder": "minilmm"}, "Did you mean `minilm`"),
+        ({"data": {"max_length": 900}}, "Lower --max_length"),
+        ({"init_adapter": "{run}"}, "holds the adapter"),
+    ],
+    ids=["encoder", "max_length", "init_adapter"],
+)
+def test_overwriting_removes_nothing_where_the_new_run_cannot_start(
+    run_folder, tmp_path, capsys, settings, message
+):
+    run = tmp_path / "run"
+    shutil.copytree(run_folder / "run", run)
+    if "init_adapter" in settings:
+        settings = {"init_adapter": str(run)}
+    settings = config_lib.merge(SMALL, settings)
+    assert _run(tmp_path, settings, overwrite=True) == 1
+    assert message in capsys.readouterr().err
+    assert (run / "result.json").exists() and (run / "adapter").exists()
+
+
 def test_prediction_without_an_input(run_folder, capsys):
     assert _run(run_folder, mode="predict") == 1
     assert "needs --input" in capsys.readouterr().err
@@ -313,3 +335,19 @@ def test_an_export_of_several_adapters_needs_a_folder(tmp_path, capsys):
     assert "needs --model_dir" in capsys.readouterr().err
     assert _run(tmp_path, mode="export", adapters=runs) == 1
     assert "Cannot read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        ({"train": {"precision": "mixed_bfloat16"}}, {}),
+        ({}, {"params_override": ["method.leave_out=[0]"]}),
+        ({"method": {"name": "houlsby", "adapters": ["a", "b"]}}, {}),
+    ],
+)
+def test_a_model_of_many_tasks_takes_no_settings(
+    tmp_path, capsys, settings, options
+):
+    options = {"mode": "export", "adapters": ["a", "b"], **options}
+    assert _run(tmp_path, settings, **options) == 1
+    assert "takes every setting from the runs" in capsys.readouterr().err

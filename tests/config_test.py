@@ -189,3 +189,39 @@ def test_malformed_files(text, tmp_path):
 def test_configurations_are_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.resolve({"task": "x"}).seed = 3
+
+
+def test_a_task_file_that_moved_may_be_named_anew(tmp_path):
+    saved = {**_task_file(tmp_path), "task": "tickets"}
+    moved = _task_file(tmp_path, "moved.yaml")
+    (tmp_path / "some.yaml").unlink()
+    resolved = config.resolve(saved, moved)
+    assert resolved.task == "tickets"
+    assert resolved.data.task_file == moved["data"]["task_file"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("warmup_fraction", 100, "a share of the steps"),
+        ("steps_per_loop", 0, "at least 1"),
+        ("early_stopping_patience", 0, "at least 1"),
+        ("weight_decay", float("nan"), "at least 0"),
+    ],
+)
+def test_numbers_that_would_train_wrongly(key, value, message):
+    with pytest.raises(config.ConfigError, match=message):
+        config.resolve({"task": "sst2", "train": {key: value}})
+
+
+def test_the_encoder_beside_a_run_moves_with_it(tmp_path):
+    run = tmp_path / "runs" / "rte"
+    run.mkdir(parents=True)
+    encoder = str(tmp_path / "runs" / "encoder")
+    layer = {"task": "rte", "encoder": encoder}
+    config.save(config.resolve(layer), run / "config.yaml")
+    assert "encoder: ../encoder\n" in (run / "config.yaml").read_text()
+    assert config.load(run / "config.yaml").encoder == encoder
+    (tmp_path / "runs").rename(tmp_path / "moved")
+    loaded = config.load(tmp_path / "moved" / "rte" / "config.yaml")
+    assert loaded.encoder == str(tmp_path / "moved" / "encoder")

@@ -178,7 +178,7 @@ def test_members_may_move(folders, tmp_path):
     features = tiny.batch(model.encoder_info)
     artifacts.save_adapter(model, tmp_path / "fusion")
     (tmp_path / "a").rename(tmp_path / "moved")
-    with pytest.raises(artifacts.AdapterError, match="no adapter folder"):
+    with pytest.raises(artifacts.AdapterError, match="`a` is no longer in"):
         artifacts.load_adapter(tmp_path / "fusion", tiny.encoder())
     loaded = artifacts.load_adapter(
         tmp_path / "fusion",
@@ -317,3 +317,41 @@ def test_pruning_what_is_not_there_is_refused(folders):
     for names in (["c"], []):
         with pytest.raises(ValueError, match="one or more of a, b"):
             fusing.pruned(model, names)
+
+
+def test_adapt_reads_no_members(folders):
+    method = methods.Fusion(adapters=tuple(folders))
+    with pytest.raises(ValueError, match="tf_adapters.fuse"):
+        adapt(tiny.encoder(), method, HEAD)
+
+
+def test_a_fusion_that_lost_its_members_is_not_saved(folders, tmp_path):
+    _fused(folders).save(tmp_path / "fusion.keras")
+    loaded = keras.saving.load_model(tmp_path / "fusion.keras")
+    with pytest.raises(artifacts.AdapterError, match="a .keras file"):
+        artifacts.save_adapter(loaded, tmp_path / "fusion")
+
+
+def test_members_of_one_name_are_told_apart(tmp_path):
+    method = methods.Pfeiffer(units=4)
+    runs = [
+        _member(tmp_path / seed / "sst2", method, seed=i)
+        for i, seed in enumerate(("s0", "s1"))
+    ]
+    model = _fused(runs, seed=5)
+    assert model.method.adapters == ("s0/sst2", "s1/sst2")
+    kept = fusing.pruned(model, ["s1/sst2"]).members
+    assert [member.name for member in kept] == ["s1/sst2"]
+    with pytest.raises(artifacts.AdapterError, match="given twice"):
+        _fused([runs[0], runs[0]])
+
+
+def test_a_member_that_moved_keeps_its_name(folders, tmp_path):
+    artifacts.save_adapter(_fused(folders), tmp_path / "fusion")
+    (tmp_path / "a").rename(tmp_path / "moved")
+    loaded = artifacts.load_adapter(
+        tmp_path / "fusion",
+        tiny.encoder(),
+        adapters=[tmp_path / "moved", tmp_path / "b"],
+    )
+    assert len(fusing.pruned(loaded, ["a"]).members) == 1

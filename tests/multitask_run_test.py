@@ -1,6 +1,7 @@
 """Several tasks from the command line: training, and what can be done then."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -256,3 +257,18 @@ def test_a_configuration_survives_its_file(tmp_path):
     config = config_lib.resolve({"method": method})
     config_lib.save(config, tmp_path / "config.yaml")
     assert config_lib.load(tmp_path / "config.yaml") == config
+
+
+@pytest.mark.slow
+def test_a_run_may_move(run_folder, tmp_path, capsys):
+    moved = shutil.copytree(run_folder, tmp_path / "moved")
+    config = config_lib.load(moved / "stsb" / "config.yaml")
+    assert config.encoder == str(moved / "encoder")
+    folder = run_folder.with_name("gone")
+    run_folder.rename(folder)
+    try:
+        assert _run({}, moved / "stsb", mode="eval") == 0
+    finally:
+        folder.rename(run_folder)
+    value = _result(run_folder)["tasks"]["stsb"]["validation"]["spearman"]
+    assert f"spearman {value:.4f}" in capsys.readouterr().out

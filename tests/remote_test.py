@@ -3,12 +3,15 @@
 import json
 import signal
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests import commands
+from tf_adapters import config as config_lib
 from tf_adapters import remote
 from tf_adapters.training import recovery
+from tf_adapters.training import runs
 
 SETTINGS = {
     "task": "demo_sentiment",
@@ -78,6 +81,41 @@ def test_a_local_folder_is_itself(tmp_path):
     remote.push(tmp_path)
 
 
+def test_what_says_that_the_rest_is_whole_goes_first(monkeypatch):
+    folder = remote.local("ram://bucket/gone")
+    for name in ("adapter", "result.json", "state.json", "tensors"):
+        (folder / name).write_text("1")
+    remote.push(folder)
+    for path in folder.iterdir():
+        if not path.name.startswith("."):
+            path.unlink()
+    removed = []
+    monkeypatch.setattr(gfile, "remove", removed.append)
+    remote.push(folder)
+    assert [name.rpartition("/")[2] for name in removed] == [
+        *("result.json", "state.json", "adapter", "tensors")
+    ]
+
+
+def test_a_death_after_overwriting_leaves_nothing_of_the_old_run(monkeypatch):
+    address = "ram://bucket/overwritten"
+    old, new = (config_lib.resolve(SETTINGS, {"seed": n}) for n in (1, 2))
+    run = runs.RunFolder(remote.local(address), old, {})
+    run.log({"step": 1, "loss": 0.5})
+    run.save_checkpoint(1, {"w": np.ones(1)}, {})
+    assert "checkpoints/00000001/state.json" in _names(address)
+
+    def die(self, *configs):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.RunFolder, "_save_configs", die)
+        with pytest.raises(KeyboardInterrupt):
+            runs.RunFolder(remote.local(address), new, {}, overwrite=True)
+    assert not {n for n in _names(address) if n.startswith("checkpoints")}
+    assert runs.RunFolder(remote.local(address), new, {}).checkpoint is None
+
+
 @pytest.mark.slow
 def test_a_run_is_stopped_goes_on_and_serves_from_its_address(
     tmp_path, monkeypatch, capsys
@@ -121,3 +159,34 @@ def test_an_address_that_cannot_be_read(monkeypatch, capsys):
     message = capsys.readouterr().err
     assert "Cannot read or write ram://bucket/mine: Not yours." in message
     assert "More" not in message
+
+
+@pytest.mark.slow
+def test_tasks_that_train_together_go_on_and_serve_from_their_address(
+    monkeypatch, capsys
+):
+    """The encoder that they share comes with each of them."""
+    method = {
+        "name": "multitask",
+        "tasks": ["demo_sentiment", "demo_entailment"],
+    }
+    settings = {**SETTINGS, "method": method}
+    del settings["task"]
+    address = "ram://bucket/together"
+    after_loop = recovery.Recovery.after_loop
+
+    def with_signal(self, loop, checks):
+        if loop.step == 8:
+            signal.raise_signal(signal.SIGTERM)
+        after_loop(self, loop, checks)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recovery.Recovery, "after_loop", with_signal)
+        assert commands.run(address, settings) == 75
+    assert "demo_entailment/adapter/adapter.safetensors" in _names(address)
+    assert commands.run(address, settings) == 0
+    result = json.loads(_read(f"{address}/demo_entailment/result.json"))
+    capsys.readouterr()
+    assert commands.run(f"{address}/demo_entailment", mode="eval") == 0
+    accuracy = result["validation"]["accuracy"]
+    assert f"validation: accuracy {accuracy:.4f}" in capsys.readouterr().out

@@ -302,6 +302,7 @@ def _train_study(path, executor):
         params_override=[],
         study_processes=2,
         executor=executor,
+        overwrite=False,
         ray_address=None,
         ray_cpus=1,
         ray_gpus=0.0,

@@ -27,6 +27,7 @@ def _options(path, **changes):
         "config_file": None,
         "params_override": [],
         "study_processes": 1,
+        "overwrite": False,
     }
     return types.SimpleNamespace(**{**options, **changes})
 
@@ -191,3 +192,24 @@ def test_a_real_study_survives_a_kill(tmp_path):
     table = (folder / "table.md").read_text()
     assert "| houlsby |" in table and "| head_only |" in table
     assert "missing" not in table
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model_dir": "gs://bucket/studies"}, "is an address"),
+        ({"overwrite": True}, "keeps what is finished"),
+    ],
+)
+def test_what_a_study_cannot_do(tmp_path, options, message):
+    path = studies.write(tmp_path)
+    with pytest.raises(ConfigError, match=message):
+        _run(_options(path, **options))
+
+
+def test_results_of_other_data_are_named(tmp_path, capsys):
+    path = studies.write(tmp_path)
+    for folder in ("/some/data", "/other/data"):
+        _run(_options(path), {"data": {"data_dir": folder}, "train": {}})
+    printed = capsys.readouterr().out
+    assert printed.count("but its data were those in /some/data") == 12

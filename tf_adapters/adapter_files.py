@@ -1,5 +1,6 @@
 """The files of an adapter folder, read strictly."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,7 @@ def read_config(folder):
         version = config["format_version"]
         if version == FORMAT_VERSION:
             _check_config(config)
+            _resolve_encoder(config, Path(folder))
     except (ValueError, KeyError, TypeError) as error:
         raise AdapterError(
             f"{path} is damaged or not of this library: {error!r}. Copy it "
@@ -64,6 +66,14 @@ def _check_config(config):
     for text in texts:
         if not isinstance(text, str):
             raise TypeError(f"expected a name, received {text!r}")
+
+
+def _resolve_encoder(config, folder):
+    """An encoder that trained with the adapter lies where it says from here."""
+    name = config["encoder"]["name"]
+    if name.startswith(".."):
+        name = os.path.normpath(folder.absolute() / name)
+        config["encoder"]["name"] = name
 
 
 def read_tensors(path):

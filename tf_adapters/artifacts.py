@@ -41,7 +41,8 @@ def save_adapter(model, folder, details=None):
         Size of the weights' file in bytes.
 
     Raises:
-        AdapterError: If `folder` holds something else than an adapter.
+        AdapterError: If `folder` holds something else than an adapter, or the
+            model is a fusion from a .keras file.
     """
     tensors = {
         name: variable.numpy()
@@ -84,9 +85,18 @@ def write(folder, config, tensors):
         # It would take the room that was missing.
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    shutil.rmtree(folder, ignore_errors=True)
-    partial.rename(folder)
+    _replace(folder, partial)
     return (folder / WEIGHTS_FILE).stat().st_size
+
+
+def _replace(folder, new):
+    """Moves a folder to the place of another, which is never there in part."""
+    old = new.with_name(f"{new.stem}.old{new.suffix}")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
+    new.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _write_files(folder, config, tensors):
@@ -98,7 +108,17 @@ def _write_files(folder, config, tensors):
 
 
 def describe(model, details=None):
-    """Returns what `adapter_config.json` says of a model."""
+    """Returns what `adapter_config.json` says of a model.
+
+    Raises:
+        AdapterError: If it is a fusion that does not know its members.
+    """
+    if len(getattr(model.method, "adapters", ())) != len(model.members):
+        raise AdapterError(
+            "This fusion does not know the folders of its members: a .keras "
+            "file has their weights only. Save the model that `fuse` or "
+            "`load_adapter` returned."
+        )
     encoder = model.encoder_info
     return {
         "format_version": FORMAT_VERSION,

@@ -80,7 +80,7 @@ def load_bank(folders, encoder):
             placement, activation or left-out blocks.
     """
     fingerprint = encoder_fingerprint(encoder)
-    members = tuple(members_lib.read(f, fingerprint) for f in folders)
+    members = members_lib.read_all(folders, fingerprint)
     for member in members:
         if member.head is None:
             raise AdapterError(

@@ -42,7 +42,7 @@ def run(flag_layer, options):
 
             return study.run(options, flag_layer)
         elif options.mode == "export" and options.adapters:
-            _export_bank(options)
+            _export_bank(flag_layer, options)
         else:
             config, model_dir = _resolve(flag_layer, options)
             _MODES[options.mode](config, model_dir, options)
@@ -70,7 +70,9 @@ def _resolve(flag_layer, options):
     layers += map(config_lib.parse_override, options.params_override)
     layers.append(flag_layer)
     config = config_lib.combine(*layers)
-    config = _with_encoder_of_adapters(config, layers)
+    config = config_lib.with_absolute_paths(
+        _with_encoder_of_adapters(config, layers)
+    )
     model_dir = given or Path(
         f"runs/{config.task}_{presets.preset_name(layers)}_{config.seed}"
     )
@@ -121,7 +123,7 @@ def _saved_config(model_dir, options):
             f"--model_dir={options.model_dir} is no run folder: it has no "
             "config.yaml. Train first, with the same --model_dir."
         )
-    saved = config_lib.load_yaml(path)
+    saved = config_lib.load_saved(path)
     if saved.get("distribution_strategy") in config_fields.CLUSTERS:
         # What many machines trained answers on one.
         saved |= {"distribution_strategy": "one_device", "tpu": ""}
@@ -167,7 +169,7 @@ def _export(config, model_dir, options):
     print(f"SavedModel: {remote.address(folder)}")
 
 
-def _export_bank(options):
+def _export_bank(flag_layer, options):
     from tf_adapters.export import bank_model
 
     if not options.model_dir:
@@ -175,11 +177,24 @@ def _export_bank(options):
             "--mode=export with --adapters needs --model_dir: the folder that "
             "the SavedModel of all tasks goes to."
         )
+    _check_no_settings(flag_layer, options)
     model_dir = remote.local(options.model_dir)
     adapters = [remote.local(folder) for folder in options.adapters]
     folder = bank_model.export_runs(adapters, model_dir)
     remote.push(model_dir)
     print(f"SavedModel: {remote.address(folder)}")
+
+
+def _check_no_settings(flag_layer, options):
+    """Raises if there is a setting that an export of many tasks ignores."""
+    given = {key for key, value in flag_layer.items() if value} - {"data"}
+    if set(flag_layer.get("method", ())) <= {"adapters"}:
+        given -= {"method"}
+    if given or options.config_file or options.params_override:
+        raise config_lib.ConfigError(
+            "A SavedModel of many tasks takes every setting from the runs of "
+            "its adapters. Give only --adapters and --model_dir."
+        )
 
 
 _MODES = {

@@ -61,9 +61,9 @@ def _is_finished(config, model_dir, options, fingerprint):
     """Prints the result of a run that is there already; says whether it is."""
     if options.overwrite or not model_dir.exists():
         return False
-    from tf_adapters.training import runs
+    from tf_adapters.training import earlier_runs
 
-    result = runs.finished(model_dir, config, fingerprint)
+    result = earlier_runs.finished(model_dir, config, fingerprint)
     if result is None:
         return False
     print(

@@ -41,7 +41,7 @@ def combine(*layers):
     It needs no Keras, which takes seconds to import.
     """
     merged = {}
-    for layer in presets.with_preset(layers):
+    for layer in config_task.with_last_file(presets.with_preset(layers)):
         merged = merge(merged, config_task.with_task_of_file(layer, merged))
     config = settings.from_dict(Config, config_task.with_name_of_tasks(merged))
     _check_values(config)
@@ -77,6 +77,11 @@ def _check_values(config):
             raise ConfigError(
                 f"`{name}` must be at least {least}. Received: {value}"
             )
+    if config.train.warmup_fraction > 1:
+        raise ConfigError(
+            "`train.warmup_fraction` is a share of the steps, from 0 to 1. "
+            f"Received: {config.train.warmup_fraction}"
+        )
     if config.data.service and not config.data.cache_dir:
         raise ConfigError(
             "`data.service` needs `data.cache_dir`, a folder that its workers "
@@ -102,6 +107,10 @@ _MINIMA = {
     "train.validate_every_steps": 1,
     "train.accumulation_steps": 1,
     "train.max_steps": 1,
+    "train.steps_per_loop": 1,
+    "train.early_stopping_patience": 1,
+    "train.weight_decay": 0.0,
+    "train.warmup_fraction": 0.0,
     "pretrain.steps": 0,
     "pretrain.learning_rate": 0.0,
     "pretrain.batch_size": 1,
@@ -138,7 +147,15 @@ def with_absolute_paths(config):
         data=data,
         encoder=encoder,
         init_adapter=_absolute(config.init_adapter),
+        method=_with_absolute_adapters(config.method),
     )
+
+
+def _with_absolute_adapters(method):
+    folders = getattr(method, "adapters", ())
+    if not folders:
+        return method
+    return dataclasses.replace(method, adapters=tuple(map(_absolute, folders)))
 
 
 def _absolute(path):
@@ -147,12 +164,32 @@ def _absolute(path):
 
 def save(config, path):
     """Writes a configuration so that `load` gives an equal one."""
-    replace_text(path, yaml.safe_dump(to_dict(config), sort_keys=False))
+    values = to_dict(config)
+    if config.encoder == _encoder_beside(path):
+        values["encoder"] = _BESIDE
+    replace_text(path, yaml.safe_dump(values, sort_keys=False))
 
 
 def load(path):
     """Returns the configuration that `save` wrote."""
-    return resolve(load_yaml(path))
+    return resolve(load_saved(path))
+
+
+def load_saved(path):
+    """Returns as nested dicts what `save` wrote."""
+    values = load_yaml(path)
+    if values.get("encoder") == _BESIDE:
+        values["encoder"] = _encoder_beside(path)
+    return values
+
+
+# The encoder that tasks trained together lies beside their run folders, and
+# moves with them.
+_BESIDE = "../encoder"
+
+
+def _encoder_beside(path):
+    return str(Path(path).absolute().parents[1] / "encoder")
 
 
 def to_dict(config):

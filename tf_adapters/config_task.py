@@ -27,6 +27,25 @@ def with_task_of_file(layer, earlier):
     return layer
 
 
+def with_last_file(layers):
+    """Returns layers in which only the last named task file is named.
+
+    Another one may be gone: it is what a run's own configuration says, and the
+    command line says where it is now.
+    """
+    layers = list(layers)
+    naming = [
+        place
+        for place, layer in enumerate(layers)
+        if isinstance(layer.get("data"), dict)
+        and isinstance(layer["data"].get("task_file"), str)
+    ]
+    for place in naming[:-1]:
+        data = {**layers[place]["data"], "task_file": None}
+        layers[place] = {**layers[place], "data": data}
+    return layers
+
+
 def with_name_of_tasks(merged):
     """Names a run of several tasks, where there are several, after them all."""
     method = merged["method"]

@@ -114,7 +114,7 @@ def load_encoder(name, dtype=None):
         ValueError: If there is no such encoder, if it cannot be downloaded,
             or if its files are incomplete or do not fit together.
     """
-    source = _source(str(name))
+    source = find(str(name))
     trained = trained_encoder.find(source)
     if trained is not None:
         return _load_trained(str(name), trained, dtype)
@@ -153,8 +153,15 @@ def encoder_fingerprint(encoder):
     return digest.hexdigest()
 
 
-def _source(name):
-    """Returns the folder, preset or handle that a name stands for."""
+def find(name):
+    """Returns the folder, preset or handle that a name stands for.
+
+    Args:
+        name: As for `load_encoder`.
+
+    Raises:
+        ValueError: If there is no such encoder, or it cannot be downloaded.
+    """
     if name == "minilm":
         return minilm.folder()
     if pathlib.Path(name).is_dir():

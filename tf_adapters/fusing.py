@@ -7,7 +7,7 @@ import numpy as np
 from tf_adapters import members as members_lib
 from tf_adapters.adapter_files import AdapterError
 from tf_adapters.encoders import encoder_fingerprint
-from tf_adapters.model import adapt
+from tf_adapters.model import AdapterModel
 
 
 def fuse(encoder, method, head=None, **options):
@@ -26,15 +26,13 @@ def fuse(encoder, method, head=None, **options):
             does not fit the others.
     """
     fingerprint = encoder_fingerprint(encoder)
-    members = tuple(
-        members_lib.read(folder, fingerprint) for folder in method.adapters
-    )
+    members = members_lib.read_all(method.adapters, fingerprint)
     for member in members:
         _check_norms(member)
     facts = members_lib.describe(members, encoder.backbone.hidden_dim)
     left_out = {*facts["leave_out"], *method.leave_out}
     facts["leave_out"] = tuple(sorted(left_out))
-    model = adapt(
+    model = AdapterModel(
         encoder, dataclasses.replace(method, **facts), head, **options
     )
     load_into(model, members)
@@ -51,7 +49,18 @@ def _check_norms(member):
 
 
 def load_into(model, members):
-    """Assigns the members' weights to the fusions in a model's slots."""
+    """Assigns the members' weights to the fusions in a model's slots.
+
+    Raises:
+        AdapterError: If these are fewer or more than the method's adapters.
+    """
+    names = getattr(model.method, "adapters", ())
+    if len(names) != len(members):
+        raise AdapterError(
+            f"A fusion of {', '.join(names) or 'nothing'} came with "
+            f"{len(members)} members. Its adapter_config.json is damaged: copy "
+            "it again from where it was trained."
+        )
     model.members = members
     if not members:
         return
@@ -100,7 +109,7 @@ def pruned(model, names):
         adapters=tuple(member.name for member in kept),
         subset=None,
     )
-    smaller = adapt(
+    smaller = AdapterModel(
         model.encoder_info,
         method,
         model.head,

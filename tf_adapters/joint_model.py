@@ -1,6 +1,7 @@
 """The models of several tasks on one encoder."""
 
 import dataclasses
+import os
 
 from tf_adapters import artifacts
 from tf_adapters import methods
@@ -99,6 +100,8 @@ class JointModel:
         config["method"] = methods.to_config(adapter)
         if encoder is not None:
             name, fingerprint = encoder
+            # Both may move together.
+            name = os.path.relpath(name, folder)
             config["encoder"].update(name=name, fingerprint=fingerprint)
         own = self.own_variables(task)
         tensors = {path: variable.numpy() for path, variable in own.items()}

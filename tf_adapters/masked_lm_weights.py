@@ -4,6 +4,7 @@ import pathlib
 
 import numpy as np
 
+from tf_adapters import encoders
 from tf_adapters.huggingface_weights import Checkpoint
 
 # From our variable to the tensor's name, for each form of the head.
@@ -39,12 +40,12 @@ _FORMS = (
 )
 
 
-def load(model, folder):
+def load(model, name):
     """Assigns a checkpoint's own head for masked tokens to a model's.
 
     Args:
         model: `AdapterModel` with the head `MaskedLM`.
-        folder: What `load_encoder` was given.
+        name: What `load_encoder` was given.
 
     Returns:
         Whether the checkpoint is a Hugging Face folder with such a head.
@@ -52,9 +53,10 @@ def load(model, folder):
     Raises:
         ValueError: If a tensor has another shape than the head needs.
     """
-    if not (pathlib.Path(folder) / "config.json").is_file():
+    folder = pathlib.Path(encoders.find(str(name)))
+    if not (folder / "config.json").is_file():
         return False
-    if not list(pathlib.Path(folder).glob("model.safetensors*")):
+    if not list(folder.glob("model.safetensors*")):
         return False
     checkpoint = Checkpoint(folder, "")
     for form in _FORMS:

@@ -19,7 +19,8 @@ class Member:
     """One trained adapter.
 
     Attributes:
-        name: What people call it: the folder of its run.
+        name: What people call it: the folder of its run, with the folders
+            above it where another member has the same.
         folder: Its adapter folder.
         method: The method that trained it.
         head: Its head, or `None`.
@@ -33,6 +34,43 @@ class Member:
     head: Any
     tensors: dict[str, np.ndarray]
     fingerprint: str
+
+
+def read_all(folders, fingerprint):
+    """Returns the `Member`s of adapter folders, each with a name of its own.
+
+    Args:
+        folders: Paths of adapter folders, or of runs that hold one.
+        fingerprint: Fingerprint of their encoder.
+
+    Raises:
+        AdapterError: If a folder is given twice, holds no adapter, or one of
+            another encoder.
+    """
+    members = [read(folder, fingerprint) for folder in folders]
+    paths = [_run_folder(member.folder) for member in members]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise AdapterError(f"{path} is given twice. Name it once.")
+    names = _shortest_ends(paths)
+    return tuple(
+        dataclasses.replace(member, name=name)
+        for member, name in zip(members, names, strict=True)
+    )
+
+
+def _run_folder(folder):
+    return folder.parent if folder.name == "adapter" else folder
+
+
+def _shortest_ends(paths):
+    """Returns the last parts of each path, as many as tell them apart."""
+    most = max((len(path.parts) for path in paths), default=0)
+    for number in range(1, most + 1):
+        names = ["/".join(path.parts[-number:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    return []
 
 
 def read(folder, fingerprint):
@@ -53,7 +91,7 @@ def read(folder, fingerprint):
     weights = folder / adapter_files.WEIGHTS_FILE
     tensors = adapter_files.read_tensors(weights)
     return Member(
-        name=(folder.parent if folder.name == "adapter" else folder).name,
+        name=_run_folder(folder).name,
         folder=folder,
         method=methods.from_config(config["method"]),
         head=config["head"] and heads.from_config(config["head"]),
@@ -94,6 +132,13 @@ def from_config(config, folders, fingerprint):
         )
     members = []
     for entry, folder in zip(config, folders, strict=True):
+        if not adapter_files.find(folder).is_dir():
+            raise AdapterError(
+                f"The fusion's adapter `{entry['name']}` is no longer in "
+                f"{folder}. Say where all of them are now, in the order "
+                f"{', '.join(e['name'] for e in config)}: "
+                "--adapters=runs/a,runs/b"
+            )
         member = read(folder, fingerprint)
         if member.fingerprint != entry["fingerprint"]:
             raise AdapterError(
@@ -101,7 +146,8 @@ def from_config(config, folders, fingerprint):
                 f"`{entry['name']}` that the fusion was trained over. Give "
                 "that one, or train the fusion again."
             )
-        members.append(member)
+        # What the fusion calls it, wherever it is now.
+        members.append(dataclasses.replace(member, name=entry["name"]))
     return tuple(members)
 
 

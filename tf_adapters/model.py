@@ -122,7 +122,7 @@ class AdapterModel(keras.Model):
             Seeds(seed + 2) if training else None
         ):
             outputs = self.encoder(
-                _as_sequences(inputs),
+                as_sequences(inputs),
                 training=drops,
                 seed=seed,
                 first_token_only=reads in ("first_token", "pooled_output"),
@@ -271,11 +271,19 @@ def adapt(encoder, method, head=None, **options):
         method: A method, for example `tf_adapters.methods.Houlsby(units=64)`.
         head: A head, for example `tf_adapters.heads.Classification(labels)`.
         **options: See `AdapterModel`.
+
+    Raises:
+        ValueError: If the method is a fusion, whose adapters `fuse` reads.
     """
+    if getattr(method, "adapters", ()):
+        raise ValueError(
+            "A fusion takes the weights of trained adapters, which "
+            "`tf_adapters.fuse(encoder, method, head)` reads."
+        )
     return AdapterModel(encoder, method, head, **options)
 
 
-def _as_sequences(inputs):
+def as_sequences(inputs):
     """Returns inputs `(batch, choices, tokens)` as one sequence a choice."""
     if len(inputs["token_ids"].shape) < 3:
         return inputs

@@ -28,12 +28,23 @@ def local(folder):
         ConfigError: If the address cannot be read.
     """
     if "://" not in str(folder):
-        return Path(folder)
+        return Path(folder).expanduser()
     address = str(folder).rstrip("/")
-    path = Path(tempfile.mkdtemp(prefix="tf_adapters_"))
+    above, _, name = address.rpartition("/")
+    path = Path(tempfile.mkdtemp(prefix="tf_adapters_"), name)
+    path.mkdir()
     (path / _ADDRESS).write_text(address, encoding="utf-8")
     _checked(_pull, address, path)
+    if _has_encoder_beside(path):
+        _checked(_pull, f"{above}/encoder", path.parent / "encoder")
     return path
+
+
+def _has_encoder_beside(path):
+    """Whether a run trained together with others; see `config.save`."""
+    config = path / "config.yaml"
+    lines = config.read_text("utf-8").splitlines() if config.exists() else []
+    return "encoder: ../encoder" in lines
 
 
 def address(path):
@@ -82,6 +93,7 @@ def _checked(function, address, path):
 def _pull(gfile, address, path):
     if not gfile.exists(address):
         return
+    path.mkdir(exist_ok=True)
     for folder, _, names in gfile.walk(address):
         there = path / folder.removeprefix(address).strip("/")
         there.mkdir(parents=True, exist_ok=True)
@@ -96,7 +108,9 @@ def _push(gfile, address, path):
     for name in sorted(changed, key=lambda name: (name.endswith(_LAST), name)):
         gfile.makedirs(f"{address}/{name}".rpartition("/")[0])
         gfile.copy(str(path / name), f"{address}/{name}", overwrite=True)
-    for name in before.keys() - now.keys():
+    # And goes first: half of the rest is not to look whole.
+    gone = before.keys() - now.keys()
+    for name in sorted(gone, key=lambda name: (not name.endswith(_LAST), name)):
         gfile.remove(f"{address}/{name}")
     _remember(path, now)
 

@@ -36,7 +36,8 @@ def run(options, flag_layer, runner=None):
     flags = _flags(options, flag_layer)
     study, planned = study_plan.load(path, options.small, flags)
     name = path.stem + ("_small" if options.small else "")
-    folder = Path(options.model_dir or "runs") / name
+    _check(options)
+    folder = Path(options.model_dir or "runs").expanduser() / name
     if not options.report:
         processes = options.study_processes or 1
         if runner is None:
@@ -53,6 +54,20 @@ def run(options, flag_layer, runner=None):
         log = folder / row["run"] / "log.txt"
         print(f"Failed: {row['run']}: {row['error']} See {log}")
     return 1 if failed or not (options.report or report.complete) else 0
+
+
+def _check(options):
+    if "://" in (options.model_dir or ""):
+        raise config_lib.ConfigError(
+            "A study's processes share a folder of a file system, and "
+            f"--model_dir={options.model_dir} is an address. Give a folder; "
+            "single runs take addresses."
+        )
+    if options.overwrite:
+        raise config_lib.ConfigError(
+            "A study keeps what is finished. To train again, remove the runs' "
+            "folders, or give another --model_dir."
+        )
 
 
 def _executor(options):

@@ -16,10 +16,12 @@ import time
 
 from tf_adapters import config as config_lib
 from tf_adapters import study_plan
-from tf_adapters.training import runs as runs_lib
+from tf_adapters.training import earlier_runs
 
 TRAIN = Path(__file__).parents[1] / "train.py"
 ELSEWHERE = "another process is working on it"
+# Exit statuses after SIGTERM, with and without a checkpoint, and Ctrl-C.
+_STOPPED = (75, -signal.SIGTERM, -signal.SIGINT, 130)
 
 
 def read_result(run, folder):
@@ -28,13 +30,13 @@ def read_result(run, folder):
     A folder whose saved configuration is another one does not count.
     """
     path = Path(folder) / run.id
-    return runs_lib.read_result(path) if is_of(run, path) else None
+    return earlier_runs.read_result(path) if is_of(run, path) else None
 
 
 def is_of(run, path):
     """Returns whether a folder was written for this run, as it is now."""
     try:
-        saved = runs_lib.declared_config(path)
+        saved = earlier_runs.declared_config(path)
     except (ValueError, KeyError):
         # Of another version, or its task file has moved.
         return False
@@ -162,6 +164,7 @@ def run_missing(runs, folder, runner, processes=1):
         f"{folder}",
         flush=True,
     )
+    _warn_of_other_data([r for r in runs if r not in missing], folder)
     progress = _Progress(len(runs), len(missing), processes)
     outcomes = []
     with (
@@ -180,6 +183,19 @@ def run_missing(runs, folder, runner, processes=1):
             print("\nStopped. The same command goes on from here.")
             raise
     return outcomes
+
+
+def _warn_of_other_data(finished, folder):
+    """Prints which finished runs read their data elsewhere."""
+    for run in finished:
+        saved = earlier_runs.declared_config(Path(folder) / run.id)
+        if saved.data.data_dir != run.config.data.data_dir:
+            where = saved.data.data_dir or "TensorFlow Datasets"
+            print(
+                f"{run.id} is kept, but its data were those in {where}: for "
+                "others give another --model_dir.",
+                flush=True,
+            )
 
 
 @contextlib.contextmanager
@@ -213,7 +229,9 @@ def _run_one(run, folder, runner):
     error = ""
     if result is None or status != 0:
         result, error = None, _why(path, status)
-        (path / "error.txt").write_text(error + "\n", encoding="utf-8")
+        # What was told to stop did not fail.
+        if status not in _STOPPED:
+            (path / "error.txt").write_text(error + "\n", encoding="utf-8")
     return Outcome(run, result, error, time.perf_counter() - started)
 
 

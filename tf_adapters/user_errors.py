@@ -3,6 +3,7 @@
 import errno
 import os
 from pathlib import Path
+import re
 
 # Of a write that did not fit: the disk, a quota, the largest file allowed.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -10,6 +11,9 @@ _REFUSED = (
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR),
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.EEXIST, errno.ENOENT),
 )
+# One of our errors, raised in Python that a graph calls: the last line of the
+# traceback that TensorFlow makes the text of its own error.
+_IN_A_GRAPH = re.compile(r"^tf_adapters\.[\w.]+Error: (.+)$", re.MULTILINE)
 
 
 def sentence(error):
@@ -19,6 +23,9 @@ def sentence(error):
     """
     if is_ours(error):
         return str(error)
+    inside = _IN_A_GRAPH.findall(str(error))
+    if inside and type(error).__module__.startswith("tensorflow"):
+        return inside[-1]
     # TensorFlow and safetensors have their own errors, with the same words.
     full = [os.strerror(code) for code in _FULL]
     if any(words in str(error) for words in full):

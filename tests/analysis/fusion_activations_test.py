@@ -1,18 +1,21 @@
 """Mean weights of a fusion against an average over single tokens."""
 
+import types
+
 import numpy as np
 import pytest
 
 from tests import tiny
+from tf_adapters import adapter_files
 from tf_adapters import methods
 from tf_adapters.analysis import fusion_activations
-from tf_adapters.model import adapt
+from tf_adapters.model import AdapterModel
 
 
 @pytest.fixture(scope="module")
 def model():
     method = methods.Fusion(adapters=("a", "b", "c"), units=4)
-    model = adapt(tiny.encoder(), method)
+    model = AdapterModel(tiny.encoder(), method)
     for block in model.slots:
         for slot in block.values():
             tiny.randomize(slot.weights)
@@ -55,3 +58,51 @@ def test_a_run_of_another_method_is_refused(tmp_path):
     (tmp_path / "config.yaml").write_text("task: sst2\nmethod: bitfit\n")
     with pytest.raises(SystemExit, match="another method than fusion"):
         fusion_activations.main([f"--model_dir={tmp_path}"])
+
+
+def test_choices_count_token_by_token(model):
+    """As sequences of their own; one without a token counts nothing."""
+    batch = tiny.batch(model.encoder_info, size=4, seed=2)
+    for array in batch.values():
+        array[3] = 0
+    choices = {k: v.reshape(2, 2, -1) for k, v in batch.items()}
+    alone = {k: v[:3] for k, v in batch.items()}
+    means, expected = (
+        fusion_activations.mean_weights(model, [features])
+        for features in (choices, alone)
+    )
+    np.testing.assert_allclose(
+        means[0, "after_ffn"], expected[0, "after_ffn"], atol=1e-6
+    )
+
+
+def test_adapters_go_by_their_tasks_where_these_differ(monkeypatch):
+    members = [
+        types.SimpleNamespace(name=name, folder=folder)
+        for name, folder in (("rte-1", "x"), ("cb-2", "y"))
+    ]
+    tasks = {"x": "rte", "y": "cb"}
+    monkeypatch.setattr(
+        adapter_files,
+        "read_config",
+        lambda folder: {"details": {"task": tasks.get(folder)}},
+    )
+    assert fusion_activations._labels(members) == ["rte", "cb"]
+    tasks["y"] = "rte"
+    assert fusion_activations._labels(members) == ["rte-1", "cb-2"]
+    del tasks["y"]
+    assert fusion_activations._labels(members) == ["rte-1", "cb-2"]
+
+
+def test_two_runs_of_one_task_go_by_their_folders(model, monkeypatch):
+    experiment = types.SimpleNamespace(
+        task=types.SimpleNamespace(name="rte"), model=model
+    )
+    rows = {"validation": []}
+    monkeypatch.setattr(
+        fusion_activations, "load_run", lambda folder: (experiment, rows)
+    )
+    monkeypatch.setattr(fusion_activations, "of_experiment", lambda *_: {})
+    weights, members = fusion_activations._of_runs(["a", "b"])
+    assert list(weights) == list(members) == ["a", "b"]
+    assert list(fusion_activations._of_runs(["a"])[0]) == ["rte"]

@@ -1,16 +1,20 @@
 """A tf.data service with two workers gives the batches, in their order."""
 
+import contextlib
 import random
 import socket
 import subprocess
 import sys
+import urllib.parse
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tf_adapters import user_errors
 from tf_adapters.data import service
 from tf_adapters.settings import ConfigError
+from tf_adapters.training import workers as training_workers
 
 
 @pytest.fixture(scope="module")
@@ -74,16 +78,82 @@ def test_addresses_where_nothing_answers(address):
         service.compute(_plan(3), lambda value: value, address)
 
 
-@pytest.mark.slow
-def test_the_servers_command():
+def test_nothing_is_asked_for_after_the_last_one():
+    def pairs():
+        yield from [(1, "b"), (0, "a")]
+        pytest.fail("asked for one more")
+
+    assert list(service.in_order(pairs(), 2)) == ["a", "b"]
+
+
+def test_a_host_without_a_name_is_localhost(monkeypatch):
+    assert socket.getaddrinfo(service.this_host(), None)
+    monkeypatch.setattr(socket, "gethostname", lambda: "no-such-host.invalid")
+    assert service.this_host() == "localhost"
+
+
+@pytest.mark.parametrize("host", ["a.example", "localhost"])
+def test_a_worker_is_found_at_its_host(monkeypatch, host):
+    found = []
+    monkeypatch.setattr(
+        tf.data.experimental.service, "WorkerServer", found.append
+    )
+    service.serve(dispatcher="b.example:1", host=host)
+    assert found[0].worker_address == f"{host}:%port%"
+    assert found[0].data_transfer_address.startswith(f"{host}:")
+
+
+@contextlib.contextmanager
+def _processes(number):
+    """Gives the address of a dispatcher, and its workers' processes."""
     command = [sys.executable, "-m", "tf_adapters.data.service"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True
-    ) as dispatcher:
-        target = dispatcher.stdout.readline().split("--data_service=")[1]
-        host = target.strip().removeprefix("grpc://")
-        worker = service.serve(dispatcher=host)
-        data = service.compute(_plan(9), lambda v: v + 1, target.strip())
-        assert [int(v) for v in data] == [7 * i + 1 for i in range(9)]
-        del worker
-        dispatcher.terminate()
+    with contextlib.ExitStack() as stack:
+
+        def start(*options):
+            process = subprocess.Popen(
+                [*command, *options],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            return process
+
+        line = start().stdout.readline()
+        target = line.split("--data_service=")[1].strip()
+        place = target.removeprefix("grpc://")
+        workers = [start(f"--dispatcher={place}") for _ in range(number)]
+        for worker in workers:
+            at = f"Worker of {place} at {service.this_host()}\n"
+            assert worker.stdout.readline() == at
+        yield target, workers
+
+
+def _made_slowly(value):
+    return value + tf.cast(tf.reduce_sum(tf.range(3_000_000)) * 0, value.dtype)
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_and_lost_batches(monkeypatch):
+    """The error is a sentence, and the other worker serves the next run."""
+    monkeypatch.setattr(service, "_WARNING_SECONDS", 1)
+    with _processes(2) as (target, workers):
+        assert urllib.parse.urlsplit(target).hostname == service.this_host()
+        # Too few for one that is missing to be noticed by those that wait.
+        data = service.compute(_plan(300), _made_slowly, target)
+        batches = iter(data.prefetch(4))
+        assert [int(next(batches)) for _ in range(20)] == [
+            7 * i for i in range(20)
+        ]
+        workers[0].kill()
+        step = tf.function(lambda: next(batches), autograph=False)
+        with pytest.raises(tf.errors.OpError) as caught:
+            for _ in range(300):
+                step()
+        told = user_errors.sentence(caught.value)
+        assert told.startswith("No batch came from the tf.data service at")
+        assert told.endswith("goes on from the last checkpoint.")
+        assert not isinstance(caught.value, training_workers._LOST)
+        values = [int(v) for v in data]
+        assert values == [7 * i for i in range(300)]

@@ -15,6 +15,7 @@ from tests.references import encoder_numpy
 from tests.references import heads_numpy as reference
 import tf_adapters
 from tf_adapters import config_fields as config_lib
+from tf_adapters import downloads
 from tf_adapters import masked_lm_weights
 from tf_adapters.data import pipeline
 from tf_adapters.data.encoded import IGNORED
@@ -210,6 +211,14 @@ def test_a_checkpoint_without_the_head_says_so():
     model, _ = _model(folder)
     assert not masked_lm_weights.load(model, folder)
     assert not masked_lm_weights.load(model, "minilm")
+
+
+def test_the_head_of_a_downloaded_checkpoint(monkeypatch):
+    monkeypatch.setattr(
+        downloads, "huggingface_folder", lambda name: _PATH / name[5:]
+    )
+    model, _ = _model(_PATH / "bert")
+    assert masked_lm_weights.load(model, "hf://bert")
 
 
 def test_loss_and_metrics_are_over_hidden_tokens():

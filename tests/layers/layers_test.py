@@ -11,6 +11,7 @@ from tf_adapters.layers import Bottleneck
 from tf_adapters.layers import HardConcreteGates
 from tf_adapters.layers import TokenWeight
 from tf_adapters.layers import activations
+from tf_adapters.layers.attention import attention
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.normalization import layer_norm
 from tf_adapters.layers.random import Seeds
@@ -165,3 +166,21 @@ def test_config_round_trip(layer):
     copy = type(layer).from_config(layer.get_config())
     assert copy.get_config() == layer.get_config()
     assert keras.saving.get_registered_name(type(layer)).startswith("tf_adapt")
+
+
+def test_attention_in_float16_is_that_in_float32():
+    """Where -1e9 would be infinite, and NaN for tokens that are there."""
+    generator = np.random.default_rng(2)
+    query, key, value = generator.normal(size=(3, 2, 5, 8))
+    mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
+    outputs = [
+        np.asarray(
+            attention(
+                *(ops.convert_to_tensor(x, dtype) for x in (query, key, value)),
+                num_heads=2,
+                padding_mask=mask,
+            )
+        )
+        for dtype in ("float16", "float32")
+    ]
+    np.testing.assert_allclose(*outputs, atol=5e-3)

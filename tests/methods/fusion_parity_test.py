@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tf_adapters.encoders import load_encoder
 from tf_adapters.methods.fusion import Fusion
-from tf_adapters.model import adapt
+from tf_adapters.model import AdapterModel
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 PATHS = {"after_attention": "attention.output", "after_ffn": "output"}
@@ -61,7 +61,7 @@ def _load(case):
         units=8,
         activation={"pfeiffer": "relu", "houlsby": "silu"}[placement],
     )
-    model = adapt(encoder, method)
+    model = AdapterModel(encoder, method)
     weights = load_file(FIXTURES / "fusion" / case / "adapters.safetensors")
     for block, slots in enumerate(model.slots):
         for place, slot in slots.items():

@@ -96,6 +96,16 @@ def test_what_follows_a_dropout_is_mixed():
     assert "pooled_dense/kernel" in _mixed_paths(model)
 
 
+def test_heads_mix_where_they_have_a_dropout():
+    full = methods.Full(mixout=RATE)
+    assert "head/score/kernel" in _mixed_paths(
+        adapt(tiny.encoder(), full, heads.Choice())
+    )
+    encoder = tiny.encoder()
+    masked = adapt(encoder, full, heads.MaskedLM.of(encoder))
+    assert not any("head" in path for path in _mixed_paths(masked))
+
+
 METHODS = [methods.Full, methods.Houlsby, methods.Pfeiffer]
 
 

@@ -112,7 +112,8 @@ FAULTS = (
     ),
     Row(
         "a worker of a tf.data service ends with a batch that nobody else has",
-        "the run ends and says so; the same command goes on",
+        "one sentence, after 90 seconds without a batch at the latest; the "
+        "same command goes on, with the workers that are left",
         "tests/data/service_test.py",
         "lost",
     ),

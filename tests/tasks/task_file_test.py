@@ -102,3 +102,29 @@ def test_mistakes_are_named(folder, old, new, message):
 def test_a_missing_task_file_is_named(tmp_path):
     with pytest.raises(ValueError, match="Cannot read the task file .*no.yaml"):
         load_task_file(tmp_path / "no.yaml")
+
+
+@pytest.mark.parametrize(
+    ("head", "fields", "label_field"),
+    [
+        ("tagging", "tokens\nlabels: [DET, NOUN]", "tags"),
+        ("span", "[question, context]", "answers"),
+        ("choice", "[question, choices]", "label"),
+    ],
+)
+def test_labels_are_where_the_formats_have_them(
+    folder, head, fields, label_field
+):
+    text = f"name: own\ntext_fields: {fields}\nhead: {head}\n"
+    files = "files: {train: a.conllu, validation: a.conllu}\n"
+    path = _write(folder, text + files)
+    task = load_task_file(path, check_files=False)
+    assert task.label_field == label_field
+
+
+@pytest.mark.parametrize("head", ["masked_lm", "[tagging]"])
+def test_other_heads_are_refused_in_a_sentence(folder, head):
+    text = f"name: own\ntext_fields: text\nhead: {head}\n"
+    files = "files: {train: a.csv, validation: a.csv}\n"
+    with pytest.raises(ValueError, match="`head`"):
+        load_task_file(_write(folder, text + files), check_files=False)

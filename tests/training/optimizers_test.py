@@ -6,7 +6,9 @@ import pytest
 from tests import tiny
 from tests.methods.cases import CASES
 from tf_adapters import heads
+from tf_adapters import methods
 from tf_adapters.config_fields import TrainConfig
+from tf_adapters.model import AdapterModel
 from tf_adapters.model import adapt
 from tf_adapters.training import optimizers
 
@@ -48,3 +50,26 @@ def test_one_step_is_adamw():
         # The first step of Adam is the sign of the gradient.
         expected = old - 0.1 * (np.sign(gradient) + decay * old)
         np.testing.assert_allclose(variable.numpy(), expected, atol=1e-4)
+
+
+def test_the_value_of_a_fusion_does_not_decay():
+    """It is pulled to the identity (AdapterFusion, section 3.2)."""
+    method = methods.Fusion(adapters=("a", "b"), units=4)
+    model = AdapterModel(tiny.encoder(), method, HEAD)
+    decays = {
+        path.rsplit("/", 1)[-1]: optimizers.has_decay(variable)
+        for path, variable in model.trained_variables().items()
+        if "fusion" in path
+    }
+    assert decays == {
+        "query_kernel": True,
+        "query_bias": False,
+        "key_kernel": True,
+        "value_kernel": False,
+    }
+    attention = adapt(tiny.encoder(), CASES["projected_attention"][0], HEAD)
+    assert all(
+        optimizers.has_decay(variable)
+        for path, variable in attention.trained_variables().items()
+        if path.endswith("value_kernel")
+    )

@@ -1,12 +1,19 @@
 """A run that was stopped, at any moment and in any way, ends as if never."""
 
 import os
+from pathlib import Path
 import random
+import shutil
 import signal
 import subprocess
 import time
+import types
 
+import numpy as np
 import pytest
+from safetensors.numpy import load_file
+from safetensors.numpy import save_file
+import tensorflow as tf
 
 from tests.training import whole_runs
 from tf_adapters import config as config_lib
@@ -14,16 +21,18 @@ from tf_adapters.data import splits
 from tf_adapters.training import experiment
 from tf_adapters.training import recovery
 from tf_adapters.training import runs
+from tf_adapters.training import worker_runs
+from tf_adapters.training import workers
 from tf_adapters.training.loop import Stopped
 
 
-def _train(folder, seconds=0.0, **layer):
+def _train(folder, seconds=0.0, overwrite=False, **layer):
     config = config_lib.resolve(
         whole_runs.SETTINGS, {"train": {"checkpoint_seconds": seconds}}, layer
     )
     task = splits.get_task(config)
     rows = splits.load_rows(config, task)
-    return experiment.train(config, task, rows, folder)[1]
+    return experiment.train(config, task, rows, folder, overwrite=overwrite)[1]
 
 
 @pytest.fixture(scope="module")
@@ -102,13 +111,178 @@ def test_other_data_are_noticed(tmp_path, monkeypatch):
         _train(tmp_path)
 
 
+@pytest.mark.slow
+def test_other_weights_of_the_encoder_are_noticed(tmp_path, monkeypatch):
+    encoder = tmp_path / "encoder"
+    shutil.copytree(whole_runs.SETTINGS["encoder"], encoder)
+    with monkeypatch.context() as patch:
+        _stop_at(patch, 2)
+        with pytest.raises(Stopped):
+            _train(tmp_path / "run", encoder=str(encoder))
+    weights = load_file(encoder / "model.safetensors")
+    changed = {name: 1.01 * value for name, value in weights.items()}
+    save_file(changed, encoder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(config_lib.ConfigError, match="weights of encoder `.*`"):
+        _train(tmp_path / "run", encoder=str(encoder))
+
+
+def _stopped(folder, config, overwrite=False, stopped=True, frozen=()):
+    """Leaves a run that was stopped after its first step."""
+    run = runs.RunFolder(folder, config, {}, overwrite, frozen=frozen)
+    run.save_checkpoint(1, {"w": np.ones(1)}, {"stopped": stopped})
+
+
+def test_other_weights_of_a_fusions_members_are_noticed(tmp_path):
+    def model(member):
+        return types.SimpleNamespace(
+            encoder_info=types.SimpleNamespace(name="bert"),
+            fingerprint="one",
+            members=[
+                types.SimpleNamespace(folder=name, fingerprint=fingerprint)
+                for name, fingerprint in (("a", "two"), ("b", member))
+            ],
+        )
+
+    config = config_lib.resolve(whole_runs.SETTINGS)
+    before, now = map(runs.frozen_weights, (model("three"), model("four")))
+    _stopped(tmp_path, config, frozen=before)
+    with pytest.raises(config_lib.ConfigError, match="the weights of `b` have"):
+        runs.RunFolder(tmp_path, config, {}, frozen=now)
+    assert runs.RunFolder(tmp_path, config, {}, frozen=before).checkpoint
+    # Those of earlier versions say nothing of it.
+    _stopped(tmp_path, config)
+    assert runs.RunFolder(tmp_path, config, {}, frozen=now).checkpoint
+
+
 def test_two_runs_in_one_folder(tmp_path):
     config = config_lib.resolve(whole_runs.SETTINGS)
     first = runs.RunFolder(tmp_path, config, {})
     with pytest.raises(config_lib.ConfigError, match="Another process"):
         runs.RunFolder(tmp_path, config, {})
-    first.save_result({})
+    first.save_result({"data_fingerprint": {}})
+    with pytest.raises(config_lib.ConfigError, match="finished meanwhile"):
+        runs.RunFolder(tmp_path, config, {})
+    assert (tmp_path / "result.json").exists()
+    runs.RunFolder(tmp_path, config, {}, overwrite=True)
+    assert not (tmp_path / "result.json").exists()
+
+
+def test_a_task_is_trained_on_where_the_whole_run_is_not_finished(tmp_path):
+    config = config_lib.resolve(whole_runs.SETTINGS)
+    result = {"data_fingerprint": {}, "trained_with": ["this", "another"]}
+    runs.RunFolder(tmp_path, config, {}).save_result(result)
     runs.RunFolder(tmp_path, config, {})
+
+
+@pytest.mark.parametrize(
+    "of_run",
+    [
+        lambda folder: {"encoder": folder},
+        lambda folder: {"init_adapter": f"{folder}/adapter"},
+        lambda folder: {
+            "method": {"name": "fusion", "adapters": ["other", folder]}
+        },
+    ],
+    ids=["encoder", "init_adapter", "adapters"],
+)
+def test_what_a_run_starts_from_is_not_overwritten(tmp_path, of_run):
+    config = config_lib.resolve(whole_runs.SETTINGS)
+    runs.RunFolder(tmp_path, config, {}).save_result({"data_fingerprint": {}})
+    ours = config_lib.resolve(whole_runs.SETTINGS, of_run(str(tmp_path)))
+    with pytest.raises(config_lib.ConfigError, match="would overwrite it"):
+        runs.RunFolder(tmp_path, ours, {}, overwrite=True)
+    assert (tmp_path / "result.json").exists()
+
+
+def test_a_command_with_overwrite_goes_on_where_it_was_stopped(
+    tmp_path, capsys
+):
+    """And only there: its checkpoints elsewhere are what it is to remove."""
+    config = config_lib.resolve(whole_runs.SETTINGS)
+    other = config_lib.resolve(whole_runs.SETTINGS, {"seed": 5})
+
+    def reopened(config):
+        return runs.RunFolder(tmp_path, config, {}, True).checkpoint
+
+    _stopped(tmp_path, config, overwrite=True)
+    assert reopened(config).step == 1
+    assert "goes on from there" in capsys.readouterr().out
+    assert reopened(other) is None
+    assert not (tmp_path / "checkpoints").exists()
+    _stopped(tmp_path, config, overwrite=True, stopped=False)
+    assert reopened(config) is None
+    _stopped(tmp_path, config)
+    assert reopened(config) is None
+
+
+@pytest.mark.slow
+def test_sigterm_with_overwrite(whole, tmp_path, monkeypatch):
+    shutil.copytree(whole, tmp_path / "run")
+    with monkeypatch.context() as patch:
+        _stop_at(patch, 7)
+        with pytest.raises(Stopped, match="The same command goes on"):
+            _train(tmp_path / "run", overwrite=True)
+    first = []
+    save = runs.RunFolder.save_checkpoint
+    monkeypatch.setattr(
+        runs.RunFolder,
+        "save_checkpoint",
+        lambda self, step, *rest: first.append(step) or save(self, step, *rest),
+    )
+    _train(tmp_path / "run", overwrite=True)
+    assert first[0] == 8
+    weights = [
+        f / "adapter/adapter.safetensors" for f in (tmp_path / "run", whole)
+    ]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    config = config_lib.resolve(whole_runs.SETTINGS)
+    _stopped(tmp_path, config)
+    for name in ("adapter", ".adapter.7.partial", ".encoder.7.old.partial"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "README.md").write_text("half of it")
+    (tmp_path / "encoder").mkdir()
+    (tmp_path / "encoder" / "adapter_config.json").write_text("{}")
+    assert runs.RunFolder(tmp_path, config, {}).checkpoint.step == 1
+    left = {path.name for path in tmp_path.iterdir() if path.is_dir()}
+    assert left == {"encoder", "checkpoints", "tensorboard"}
+
+
+def test_a_worker_lost_outside_of_the_steps_is_a_stop(tmp_path, monkeypatch):
+    def lose(config, task):
+        raise tf.errors.UnavailableError(None, None, "Socket closed\nMore")
+
+    monkeypatch.setattr(experiment, "Experiment", lose)
+    with pytest.raises(tf.errors.UnavailableError):
+        _train(tmp_path)
+    monkeypatch.setattr(workers, "count", lambda strategy: 2)
+    with pytest.raises(Stopped, match=r"gone \(Socket closed\)"):
+        _train(tmp_path)
+
+
+def test_a_refusal_of_the_chief_is_that_of_every_worker(tmp_path, monkeypatch):
+    config = config_lib.resolve(whole_runs.SETTINGS)
+    other = config_lib.resolve(whole_runs.SETTINGS, {"seed": 5})
+    _stopped(tmp_path, config)
+    told = []
+
+    def from_chief(strategy, content):
+        if strategy == "chief":
+            told.append(content)
+            return content
+        return told.pop(0)
+
+    monkeypatch.setattr(workers, "count", lambda strategy: 2)
+    monkeypatch.setattr(workers, "is_chief", lambda name: name == "chief")
+    monkeypatch.setattr(workers, "from_chief", from_chief)
+    for worker in ("chief", "follower"):
+        with pytest.raises(config_lib.ConfigError, match="0 there, 5 now"):
+            worker_runs.open_run(worker, tmp_path, other, {})
+    assert worker_runs.open_run("chief", tmp_path, config, {}).checkpoint
+    follower = worker_runs.open_run("follower", Path("nowhere"), config, {})
+    assert follower.checkpoint.step == 1 and not told
 
 
 def test_a_folder_is_another_runs_once_it_has_trained(tmp_path):
@@ -121,6 +295,17 @@ def test_a_folder_is_another_runs_once_it_has_trained(tmp_path):
     with pytest.raises(config_lib.ConfigError, match="seed: 5 there, 0 now"):
         runs.RunFolder(tmp_path, config, {})
     runs.RunFolder(tmp_path, config, {}, overwrite=True)
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    config = config_lib.resolve(whole_runs.SETTINGS)
+    theirs = tmp_path / "checkpoints" / "theirs.txt"
+    theirs.parent.mkdir()
+    theirs.write_text("of another program")
+    for overwrite in (False, True):
+        with pytest.raises(config_lib.ConfigError, match="is no run's"):
+            runs.RunFolder(tmp_path, config, {}, overwrite)
+    assert theirs.exists()
 
 
 @pytest.mark.slow

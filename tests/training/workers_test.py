@@ -94,6 +94,18 @@ def whole(tmp_path_factory):
     return folder / "whole"
 
 
+def test_a_refusal_of_the_chief_ends_every_worker(tmp_path):
+    """Not as a worker that is gone: to start them again would not help."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "config.yaml").write_text("task: demo_sentiment\nseed: 7\n")
+    (folder / "metrics.jsonl").write_text("{}\n")
+    assert _wait(_start(_command(folder), tmp_path)) == [1, 1]
+    for number in range(2):
+        log = (tmp_path / f"{number}.log").read_text()
+        assert "seed: 7 there, 0 now" in log and "Traceback" not in log
+
+
 @pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("number", [0, 1], ids=["chief", "follower"])
 def test_where_one_worker_ends_all_do_and_go_on(whole, tmp_path, kind, number):

@@ -14,6 +14,7 @@ over the turns, and its middle half. Writes `<model_dir>/adapter_drop.csv` and
 
 import argparse
 import dataclasses
+import functools
 from pathlib import Path
 import sys
 
@@ -38,19 +39,20 @@ def variants(num_blocks):
     return [("none", ()), *first, *last[:-1]]
 
 
-def table(experiments, rows, turns=5):
+def table(make, rows, turns=5):
     """Returns rows of `COLUMNS`, the whole model's first.
 
     Args:
-        experiments: Dict from what `variants` returns to its `Experiment`; the
-            whole model first.
+        make: Function from the blocks that are left out to an `Experiment`,
+            of which two at a time are held.
         rows: Validation rows.
         turns: How often each is timed, each time after the whole model.
     """
-    whole, *_ = experiments.values()
+    whole = make(())
     timed = _timed(whole, rows)
     found = []
-    for (which, blocks), experiment in experiments.items():
+    for which, blocks in variants(len(whole.model.slots)):
+        experiment = make(blocks) if blocks else whole
         metric = experiment.task.metrics[0]
         value = experiment.trainer.evaluate(experiment.examples(rows))[metric]
         speed = (1.0, 1.0, 1.0)
@@ -108,14 +110,8 @@ def load(model_dir):
         )
     task = splits.get_task(config)
     rows = splits.load_rows(config, task)["validation"]
-    whole = _experiment(config, task, model_dir, ())
-    _, *smaller = variants(len(whole.model.slots))
-    experiments = {("none", ()): whole}
-    for which, blocks in smaller:
-        experiments[which, blocks] = _experiment(
-            config, task, model_dir, blocks
-        )
-    return experiments, rows
+    make = functools.partial(_experiment, config, task, model_dir)
+    return make, rows
 
 
 def _experiment(config, task, model_dir, blocks):
@@ -137,10 +133,10 @@ def main(arguments=None):
     parser.add_argument("--turns", type=int, default=5, help="timings of each")
     options = parser.parse_args(arguments)
     try:
-        experiments, validation = load(options.model_dir)
+        make, validation = load(options.model_dir)
+        rows = table(make, validation, options.turns)
     except ValueError as error:
         sys.exit(f"Error: {error}")
-    rows = table(experiments, validation, options.turns)
     output = Path(options.model_dir) / "adapter_drop"
     csv_files.write(f"{output}.csv", COLUMNS, rows)
     plot(rows, f"{output}.png")

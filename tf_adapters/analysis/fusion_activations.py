@@ -14,6 +14,7 @@ import sys
 
 import numpy as np
 
+from tf_adapters import adapter_files
 from tf_adapters.analysis import csv_files
 
 COLUMNS = ("task", "block", "slot", "adapter", "weight")
@@ -32,11 +33,14 @@ def mean_weights(model, batches):
     """
     import tensorflow as tf
 
+    from tf_adapters.model import as_sequences
+
     @tf.function(reduce_retracing=True)
     def step(features):
-        inputs = {key: features[key] for key in _inputs(features)}
+        # Of choices those that are none have no tokens and do not count.
+        inputs = as_sequences({key: features[key] for key in _inputs(features)})
         outputs = model.encoder(inputs, training=False, return_probes=True)
-        mask = tf.cast(features["padding_mask"], "float32")[:, :, None]
+        mask = tf.cast(inputs["padding_mask"], "float32")[:, :, None]
         return tf.reduce_sum(mask), {
             (block, slot): tf.reduce_sum(
                 mask * tf.cast(probe["fusion_weights"], "float32"), axis=(0, 1)
@@ -89,8 +93,8 @@ def plot(rows, path):
     places = sorted({(row[1], row[2]) for row in rows})
     tasks = list(dict.fromkeys(row[0] for row in rows))
     adapters = list(dict.fromkeys(row[3] for row in rows))
-    columns = min(4, len(places))
-    lines = -(-len(places) // columns)
+    lines = -(-len(places) // 4)
+    columns = -(-len(places) // lines)
     size = 1.2 + 0.45 * len(adapters), 1.3 + 0.4 * len(tasks)
     figure = matplotlib.figure.Figure(
         figsize=(columns * size[0] + 1.5, lines * size[1] + 0.5),
@@ -158,6 +162,29 @@ def of_experiment(experiment, rows):
     return mean_weights(experiment.model, pipeline.dataset(examples, plan))
 
 
+def _of_runs(folders):
+    """Returns what `table` takes; runs of one task go by their folders."""
+    runs = [(folder, *load_run(folder)) for folder in folders]
+    tasks = [experiment.task.name for _, experiment, _ in runs]
+    weights, members = {}, {}
+    for task, (folder, experiment, rows) in zip(tasks, runs, strict=True):
+        name = task if tasks.count(task) == 1 else folder
+        weights[name] = of_experiment(experiment, rows["validation"])
+        members[name] = _labels(experiment.model.members)
+    return weights, members
+
+
+def _labels(members):
+    """Returns the members' tasks, or their names where two have one task."""
+    tasks = [
+        adapter_files.read_config(member.folder)["details"].get("task")
+        for member in members
+    ]
+    if None not in tasks and len(set(tasks)) == len(tasks):
+        return tasks
+    return [member.name for member in members]
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(
         description=__doc__,
@@ -172,13 +199,8 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     folders = options.model_dir.split(",")
     output = options.output or f"{folders[0]}/fusion_activations"
-    weights, members = {}, {}
     try:
-        for folder in folders:
-            experiment, rows = load_run(folder)
-            task = experiment.task.name
-            weights[task] = of_experiment(experiment, rows["validation"])
-            members[task] = experiment.model.method.adapters
+        weights, members = _of_runs(folders)
     except ValueError as error:
         sys.exit(f"Error: {error}")
     rows = table(weights, members)

@@ -13,6 +13,7 @@ bit for bit, as without.
 
 import argparse
 import logging
+import queue
 import socket
 import threading
 import urllib.parse
@@ -23,12 +24,19 @@ from tf_adapters.settings import ConfigError
 
 _LOGGER = logging.getLogger(__name__)
 _CONNECT_SECONDS = 5
-_FIRST_BATCH_SECONDS = 30
+# Without a batch for so long: a warning, and so many of them: the end. Nothing
+# else would end it, since TensorFlow asks a dead worker again without end.
+_WARNING_SECONDS = 30
+_MOST_WARNINGS = 3
 # So many batches are done before one that is missing: its worker is gone.
 _MOST_WAITING = 1000
+_READ_AHEAD = 16
 
 
-class LostBatchError(RuntimeError):
+# Raised inside a graph, a ValueError is an InvalidArgumentError there, whose
+# text `user_errors` reads. Others are an UnknownError, which between the
+# processes of one training means that one of those is gone.
+class LostBatchError(ValueError):
     """A worker of the service ended with a batch that nobody else has."""
 
 
@@ -49,17 +57,20 @@ def compute(plan, function, address):
     """
     _check_answers(address)
     count = int(plan.cardinality())
-    elements = plan.map(
-        lambda number, *parts: (number, function(*parts))
-    ).apply(
-        tf.data.experimental.service.distribute(
-            # Each batch is made by one of the workers, whoever is free.
-            tf.data.experimental.service.ShardingPolicy.DYNAMIC,
-            address,
+    elements = (
+        plan.map(lambda number, *parts: (number, function(*parts)))
+        .apply(
+            tf.data.experimental.service.distribute(
+                # Each batch is made by one of the workers, whoever is free.
+                tf.data.experimental.service.ShardingPolicy.DYNAMIC,
+                address,
+            )
+            # The end is then known here, whoever is gone by then.
         )
+        .take(count)
     )
     return tf.data.Dataset.from_generator(
-        lambda: in_order(_with_patience(elements, address), count),
+        lambda: in_order(_patiently(elements, address), count),
         output_signature=elements.element_spec[1],
     )
 
@@ -80,26 +91,61 @@ def _check_answers(address):
         ) from error
 
 
-def _with_patience(elements, address):
-    """Yields the elements; says so if there is none for a while."""
-    timer = threading.Timer(
-        _FIRST_BATCH_SECONDS,
-        _LOGGER.warning,
-        [
-            "No batch from the tf.data service at %s after %d seconds. Has it "
-            "workers, and do they see the cache folder under the same path?",
-            address,
-            _FIRST_BATCH_SECONDS,
-        ],
-    )
-    timer.daemon = True
-    timer.start()
+def _patiently(elements, address):
+    """Yields the elements, read in a thread.
+
+    Raises:
+        LostBatchError: If there is none for long.
+    """
+    found, closed = queue.Queue(_READ_AHEAD), threading.Event()
+    reader = (elements, found, closed)
+    threading.Thread(target=_read, args=reader, daemon=True).start()
     try:
-        for element in elements:
-            timer.cancel()
+        while True:
+            element, error = _next(found, address)
+            if error is not None:
+                raise error
+            if element is None:
+                return
             yield element
     finally:
-        timer.cancel()
+        # The thread may be waiting for room.
+        closed.set()
+        while not found.empty():
+            found.get_nowait()
+
+
+def _read(elements, found, closed):
+    """Puts pairs of an element and an error; the last one has no element."""
+    error = None
+    try:
+        for element in elements:
+            if closed.is_set():
+                return
+            found.put((element, None))
+    except Exception as caught:
+        error = caught
+    found.put((None, error))
+
+
+def _next(found, address):
+    for warnings in range(1, _MOST_WARNINGS + 1):
+        try:
+            return found.get(timeout=_WARNING_SECONDS)
+        except queue.Empty:
+            _LOGGER.warning(
+                "No batch from the tf.data service at %s in %g seconds. Has it "
+                "workers, do they run, and do they see the cache folder under "
+                "the same path?",
+                address,
+                warnings * _WARNING_SECONDS,
+            )
+    raise LostBatchError(
+        f"No batch came from the tf.data service at {address} in "
+        f"{_MOST_WARNINGS * _WARNING_SECONDS:g} seconds: it has no workers, or "
+        "one has ended with batches that nobody else has. See that workers "
+        "run; the same command goes on from the last checkpoint."
+    )
 
 
 def in_order(elements, count):
@@ -118,6 +164,8 @@ def in_order(elements, count):
         while turn in waiting:
             yield waiting.pop(turn)
             turn += 1
+        if turn == count:
+            return  # The service may not say that this was all.
         if len(waiting) > _MOST_WAITING:
             break
     if turn < count:
@@ -128,20 +176,37 @@ def in_order(elements, count):
         )
 
 
-def serve(port=0, dispatcher=None):
+def serve(port=0, dispatcher=None, host="localhost"):
     """Returns a server that has been started: a dispatcher, or a worker of one.
 
     Args:
         port: Port of a dispatcher; 0 (default) for one that is free.
         dispatcher: Address of a worker's dispatcher, `"host:port"`; `None`
             (default) for a dispatcher.
+        host: Where runs find a worker; `"localhost"` (default) for runs on
+            this machine.
     """
     service = tf.data.experimental.service
     if dispatcher is None:
         return service.DispatchServer(service.DispatcherConfig(port=port))
     return service.WorkerServer(
-        service.WorkerConfig(dispatcher_address=dispatcher, port=port)
+        service.WorkerConfig(
+            dispatcher_address=dispatcher,
+            port=port,
+            worker_address=f"{host}:%port%",
+            data_transfer_address=f"{host}:%dts_port%",
+        )
     )
+
+
+def this_host():
+    """Returns this machine's name, or `"localhost"` where nobody knows it."""
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError:
+        return "localhost"
+    return name
 
 
 def main(arguments=None):
@@ -151,12 +216,22 @@ def main(arguments=None):
     )
     parser.add_argument("--port", type=int, default=0, help="default: any")
     parser.add_argument("--dispatcher", help="a worker of this host:port")
+    parser.add_argument(
+        "--host",
+        default=this_host(),
+        help="name or address of this machine that the others can reach; "
+        "default: its name if it resolves, else localhost (now: %(default)s)",
+    )
     options = parser.parse_args(arguments)
-    server = serve(options.port, options.dispatcher)
+    server = serve(options.port, options.dispatcher, options.host)
     if options.dispatcher is None:
-        print(f"Dispatcher: --data_service={server.target}", flush=True)
+        port = server.target.rpartition(":")[2]
+        print(
+            f"Dispatcher: --data_service=grpc://{options.host}:{port}",
+            flush=True,
+        )
     else:
-        print(f"Worker of {options.dispatcher}", flush=True)
+        print(f"Worker of {options.dispatcher} at {options.host}", flush=True)
     server.join()
 
 

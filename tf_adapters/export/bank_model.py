@@ -21,8 +21,8 @@ def export_runs(folders, output):
     """Exports the adapters of several runs as one SavedModel.
 
     Args:
-        folders: Run folders. Their encoder and `max_length` must agree, their
-            tasks differ.
+        folders: Run folders. Their encoder, precision and `max_length` must
+            agree, their tasks differ.
         output: Folder; `<output>/tasks/<version>` is written.
 
     Returns:
@@ -45,7 +45,8 @@ def export_runs(folders, output):
         configs, "data.max_length", lambda c: c.data.max_length
     )
     name = _common(configs, "encoder", lambda c: c.encoder)
-    encoder, tokenizer = load_encoder(name)
+    precision = _common(configs, "train.precision", lambda c: c.train.precision)
+    encoder, tokenizer = load_encoder(name, precision)
     bank = bank_lib.load_bank(folders, encoder)
     packer = TextPacker(tokenizer, max_length)
     path = export_bank(bank, packer, tasks, Path(output) / "tasks")

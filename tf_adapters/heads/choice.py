@@ -169,6 +169,11 @@ class ChoiceHead(keras.layers.Layer):
     def build(self, width):
         self.linear.build(width)
 
+    @property
+    def kernel_after_dropout(self):
+        """See `LinearHead`."""
+        return self.linear.kernel
+
     def call(self, outputs, seeds=None):
         mask = outputs["padding_mask"]
         if len(mask.shape) != 3:

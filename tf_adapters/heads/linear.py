@@ -43,6 +43,11 @@ class LinearHead(keras.layers.Layer):
         )
         self.bias = self.add_weight((self.num_outputs,), "zeros", name="bias")
 
+    @property
+    def kernel_after_dropout(self):
+        """What mixout mixes in place of the dropout before it."""
+        return self.kernel
+
     def call(self, outputs, seeds=None):
         if self.reads == "first_token":
             x = outputs["sequence_output"][:, 0]

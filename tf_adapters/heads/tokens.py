@@ -39,6 +39,11 @@ class TokenHead(keras.layers.Layer):
         )
         self.bias = self.add_weight((self.num_outputs,), "zeros", name="bias")
 
+    @property
+    def kernel_after_dropout(self):
+        """What mixout mixes in place of the dropout before it."""
+        return self.kernel
+
     def call(self, outputs, seeds=None):
         x = ops.cast(outputs["sequence_output"], "float32")
         x = dropout(x, self.dropout_rate, seeds)

@@ -2,6 +2,7 @@
 
 import math
 
+import keras
 from keras import ops
 
 from tf_adapters.layers.random import dropout
@@ -33,7 +34,10 @@ def attention(
     heads = by_head(query) * ops.cast(1 / math.sqrt(head_width), query.dtype)
     scores = ops.matmul(heads, ops.transpose(by_head(key), (0, 1, 3, 2)))
     blocked = 1 - ops.cast(padding_mask, scores.dtype)
-    scores = scores + blocked[:, None, None, :] * ops.cast(-1e9, scores.dtype)
+    # Where float16 computes, -1e9 is infinite, and nothing times it is NaN.
+    is_half = keras.backend.standardize_dtype(scores.dtype) == "float16"
+    least = ops.cast(-3e4 if is_half else -1e9, scores.dtype)
+    scores = scores + blocked[:, None, None, :] * least
     weights = dropout(ops.softmax(scores), dropout_rate, seeds)
     mixed = ops.matmul(weights, by_head(value))
     mixed = ops.transpose(mixed, (0, 2, 1, 3))

@@ -8,7 +8,7 @@ from tf_adapters.layers.mixout import Mixout
 def reparameterize(rate, kernels, model):
     """Returns pairs of a kernel and its `Mixout`; none at rate 0.
 
-    The head's kernel, which follows the head's dropout, is mixed as well.
+    The head's kernel that follows the head's dropout is mixed as well.
 
     Args:
         rate: Float in `[0, 1)`.
@@ -18,8 +18,9 @@ def reparameterize(rate, kernels, model):
     """
     if not rate:
         return []
-    if hasattr(model.head_layer, "kernel"):
-        kernels = [*kernels, (model.head_layer.kernel, 1)]
+    after_dropout = getattr(model.head_layer, "kernel_after_dropout", None)
+    if after_dropout is not None:
+        kernels = [*kernels, (after_dropout, 1)]
     return [
         (kernel, _mixout(kernel, rate, num_input_axes))
         for kernel, num_input_axes in kernels

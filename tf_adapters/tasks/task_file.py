@@ -13,7 +13,6 @@ from pathlib import Path
 
 from tf_adapters.plain_files import parse_yaml
 from tf_adapters.suggestions import did_you_mean
-from tf_adapters.tasks.task import HEAD_METRICS
 from tf_adapters.tasks.task import Task
 
 _REQUIRED = ("name", "text_fields", "files")
@@ -35,6 +34,8 @@ _DEFAULT_METRICS = {
     "tagging": ["accuracy"],
     "span": ["answer_f1", "exact_match"],
 }
+# As the formats of these name them.
+_LABEL_FIELDS = {"tagging": "tags", "span": "answers"}
 
 
 def load_task_file(path, check_files=True):
@@ -43,8 +44,9 @@ def load_task_file(path, check_files=True):
     Args:
         path: YAML file with the keys `name`, `text_fields`, `labels` (class
             names in order; none for regression and choices), `head`,
-            `metrics`, `files` and, by choice, `label_field`, `label_range`,
-            `blank` and `cite`.
+            `metrics`, `files` and, by choice, `label_field` (default: `tags` of
+            words, `answers` of spans, else `label`), `label_range`, `blank`
+            and `cite`.
         check_files: Whether the data files must exist. Defaults to `True`.
 
     Returns:
@@ -58,11 +60,11 @@ def load_task_file(path, check_files=True):
     entries = _read_yaml(path)
     _check_keys(path, "key", entries, _KEYS, _REQUIRED)
     head = entries.get("head", "classification")
-    if head not in HEAD_METRICS:
+    if _string(path, "head", head) not in _DEFAULT_METRICS:
         raise ValueError(
             f"Task file `{path}`: unknown `head`. Expected one of "
-            f"{sorted(HEAD_METRICS)}. Received: {head!r}."
-            + did_you_mean(head, HEAD_METRICS)
+            f"{sorted(_DEFAULT_METRICS)}. Received: {head!r}."
+            + did_you_mean(head, _DEFAULT_METRICS)
         )
     labels = _strings(path, "labels", entries.get("labels", []))
     if head in ("classification", "tagging") and not labels:
@@ -84,7 +86,9 @@ def load_task_file(path, check_files=True):
         metrics=_strings(path, "metrics", metrics),
         cite=_string(path, "cite", entries.get("cite", str(path))),
         label_field=_string(
-            path, "label_field", entries.get("label_field", "label")
+            path,
+            "label_field",
+            entries.get("label_field", _LABEL_FIELDS.get(head, "label")),
         ),
         label_range=_range(path, entries.get("label_range")),
         files=files,

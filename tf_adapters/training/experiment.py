@@ -26,8 +26,9 @@ from tf_adapters.training import compatibility
 from tf_adapters.training import distribution
 from tf_adapters.training import worker_runs
 from tf_adapters.training import workers
+from tf_adapters.training.provenance import provenance
 from tf_adapters.training.recovery import Recovery
-from tf_adapters.training.runs import provenance
+from tf_adapters.training.runs import frozen_weights
 from tf_adapters.training.trainer import Trainer
 
 
@@ -67,7 +68,10 @@ class Experiment:
     def _make_model(self, adapter):
         options = {"use_encoder_dropout": self.config.train.encoder_dropout}
         if adapter is not None:
-            model = artifacts.load_adapter(adapter, self.encoder, **options)
+            members = getattr(self.config.method, "adapters", ()) or None
+            model = artifacts.load_adapter(
+                adapter, self.encoder, members, **options
+            )
             compatibility.check_labels(model.head, self.task, adapter)
             # What the run's own configuration leaves out has no slots anyway.
             model.leave_out(getattr(self.config.method, "leave_out", ()))
@@ -163,21 +167,30 @@ def train(
         declared: See `RunFolder`.
 
     Raises:
-        Stopped: If the process was told to stop.
+        Stopped: If the process was told to stop, or another worker is gone.
     """
+    with workers.losses_as_stops(distribution.for_config(config)):
+        return _train(
+            config, task, rows, model_dir, test, overwrite, prepare, declared
+        )
+
+
+def _train(config, task, rows, model_dir, test, overwrite, prepare, declared):
     started = time.perf_counter()
     # First, so that missing data are missed before the training.
     languages = transfer.load_languages(task, config.data)
     data_fingerprint = sampling.fingerprints(rows)
+    # What is wrong with a run is to show before it removes an earlier one.
+    experiment = Experiment(config, task)
     run = worker_runs.open_run(
-        distribution.for_config(config),
+        experiment.strategy,
         model_dir,
         config,
         data_fingerprint,
         overwrite,
         declared,
+        frozen_weights(experiment.model),
     )
-    experiment = Experiment(config, task)
     table = trained_table(experiment.model)
     run.save_text("trained_weights.txt", table)
     print(table, flush=True)

@@ -10,15 +10,17 @@ from tf_adapters.data.mixture import Mixture
 from tf_adapters.joint_model import JointModel
 from tf_adapters.trained_weights import count_weights
 from tf_adapters.trained_weights import trained_table
+from tf_adapters.training import distribution
 from tf_adapters.training import experiment as experiment_lib
 from tf_adapters.training import worker_runs
 from tf_adapters.training import workers
 from tf_adapters.training.joint import JointTrainer
 from tf_adapters.training.joint import of_task
 from tf_adapters.training.recovery import Recovery
+from tf_adapters.training.runs import frozen_weights
 
 
-def train(config, tasks, rows, model_dir, test=True, overwrite=False):
+def train(config, tasks, rows, model_dir, **options):
     """Trains, writes the run folders, and returns the result of the whole.
 
     Args:
@@ -28,12 +30,16 @@ def train(config, tasks, rows, model_dir, test=True, overwrite=False):
         model_dir: Folder of the run. Each task gets a run folder in it, named
             after the task, that reads like that of a run of its own; a trained
             encoder is written once, to `encoder`.
-        test: Whether to evaluate on labelled test splits too.
-        overwrite: See `experiment.train`.
+        **options: `test` and `overwrite`, see `experiment.train`.
 
     Raises:
-        Stopped: If the process was told to stop.
+        Stopped: If the process was told to stop, or another worker is gone.
     """
+    with workers.losses_as_stops(distribution.for_config(config)):
+        return _train(config, tasks, rows, model_dir, **options)
+
+
+def _train(config, tasks, rows, model_dir, test=True, overwrite=False):
     started = time.perf_counter()
     experiments = _make_experiments(config, tasks)
     model = JointModel({name: e.model for name, e in experiments.items()})
@@ -109,7 +115,12 @@ class _Folders:
         self.model = model
         self.config = config
         self.whole = worker_runs.open_run(
-            strategy, model_dir, config, fingerprints, overwrite
+            strategy,
+            model_dir,
+            config,
+            fingerprints,
+            overwrite,
+            frozen=frozen_weights(next(iter(model.models.values()))),
         )
         self.encoder_folder = Path(model_dir).absolute() / "encoder"
         encoder = config.encoder

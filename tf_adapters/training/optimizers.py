@@ -62,5 +62,10 @@ def make_optimizer(train, total_steps, variables):
 
 
 def has_decay(variable):
-    """Returns whether weight decay applies: only to kernels and embeddings."""
+    """Returns whether weight decay applies: only to kernels and embeddings.
+
+    A fusion's value has a pull of its own, to the identity and not to zero.
+    """
+    if variable.path.endswith("fusion/value_kernel"):
+        return False
     return variable.name.endswith(("kernel", "embeddings"))

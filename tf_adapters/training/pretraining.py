@@ -14,8 +14,8 @@ from tf_adapters import methods
 from tf_adapters import pretraining_task
 from tf_adapters.config import ConfigError
 from tf_adapters.data import sampling
+from tf_adapters.training import earlier_runs
 from tf_adapters.training import experiment
-from tf_adapters.training import runs
 
 
 def train(config, task, rows, folder, overwrite=False):
@@ -41,7 +41,7 @@ def train(config, task, rows, folder, overwrite=False):
     result = None
     if not overwrite:
         fingerprint = sampling.fingerprints(texts)
-        result = runs.finished(folder, own, fingerprint)
+        result = earlier_runs.finished(folder, own, fingerprint)
     if result is None:
         _, result = experiment.train(
             own,

@@ -46,7 +46,8 @@ class Recovery:
         if not due and not stops:
             return
         tensors = progress.tensors(loop)
-        self.run.save_checkpoint(loop.step, tensors, progress.state(loop))
+        state = {**progress.state(loop), "stopped": stops}
+        self.run.save_checkpoint(loop.step, tensors, state)
         self.last = time.monotonic()
         if stops:
             raise Stopped(

@@ -4,7 +4,6 @@ import fcntl
 import json
 from pathlib import Path
 import shutil
-import subprocess
 import time
 
 import tensorflow as tf
@@ -12,14 +11,13 @@ import tensorflow as tf
 from tf_adapters import artifacts
 from tf_adapters import config as config_lib
 from tf_adapters import remote
-from tf_adapters import settings
+from tf_adapters.adapter_files import CONFIG_FILE
 from tf_adapters.plain_files import replace_text
 from tf_adapters.training import checkpoints
+from tf_adapters.training import earlier_runs
 
-# What was asked for, where the run's own config.yaml says more.
-_DECLARED = "declared.yaml"
-# Where data and TPU are makes no other run; the data's fingerprints do.
-_ELSEWHERE = {"data.data_dir", "data.cache_dir", "data.service", "tpu"}
+# Adapter folders that a run writes.
+_ADAPTERS = ("adapter", "encoder")
 # Its lock is held by the process that trains in the folder.
 LOCK = ".lock"
 
@@ -29,42 +27,54 @@ class RunFolder:
     `adapter/` and `result.json` of one run.
 
     A folder is one run's: what an unfinished run of the same configuration
-    left is gone on from. Only one process at a time may have it.
+    left is gone on from. Only one process at a time may have it. What it holds
+    is removed here, so all that can be wrong with a run is best found before.
 
     Args:
         folder: Path; created with its parents.
         config: `Config`, saved at once.
         data_fingerprint: Dict from split to what identifies its rows.
-        overwrite: Whether to remove another run, or this one, first.
+        overwrite: Whether to remove another run, or this one, first. A run
+            that began so and was told to stop is gone on with nevertheless.
         declared: `Config` that was asked for, where `config` is what became
             of it (a fusion whose members were trained first, say); the run is
             known by it. Default: `config`.
+        frozen: What `frozen_weights` returns of the model.
 
     Attributes:
         checkpoint: The newest `Checkpoint` of this run, or `None`.
         restored: List of the records that were logged until then.
 
     Raises:
-        ConfigError: If the folder cannot be written to, is in use, or holds
-            the run of another configuration or of other data that trained.
+        ConfigError: If the folder cannot be written to, is in use, holds what
+            the run starts from, this run, finished, or the run of another
+            configuration, of other data or other frozen weights that trained.
     """
 
     def __init__(
-        self, folder, config, data_fingerprint, overwrite=False, declared=None
+        self,
+        folder,
+        config,
+        data_fingerprint,
+        overwrite=False,
+        declared=None,
+        frozen=(),
     ):
         self.folder = Path(folder)
         self.data_fingerprint = data_fingerprint
-        self._check_encoder(config.encoder)
+        self.overwrite = overwrite
+        self.frozen = frozen
+        self._check_sources(config)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = _lock(self.folder)
-            if not overwrite:
-                _check_config(self.folder, declared or config)
-            self.checkpoint = None
-            if not overwrite:
-                self.checkpoint = self._newest_checkpoint()
+            self._check_is_a_runs()
+            self.checkpoint = self._find_checkpoint(declared or config)
             if self.checkpoint is None:
                 self._remove_earlier_run()
+                # There too before it holds anything of this run.
+                remote.push(self.folder)
+            self._remove_rests()
             self._save_configs(config, declared or config)
             self._restore_log()
         except OSError as error:
@@ -74,44 +84,132 @@ class RunFolder:
             ) from error
 
     def _save_configs(self, config, declared):
-        config_lib.save(config, self.folder / "config.yaml")
-        (self.folder / _DECLARED).unlink(missing_ok=True)
+        # First, and not in between removed: the folder is known by it.
         if declared != config:
-            config_lib.save(declared, self.folder / _DECLARED)
+            config_lib.save(declared, self.folder / earlier_runs.DECLARED)
+        else:
+            (self.folder / earlier_runs.DECLARED).unlink(missing_ok=True)
+        config_lib.save(config, self.folder / "config.yaml")
 
     @property
     def _checkpoints(self):
         return self.folder / "checkpoints"
 
-    def _newest_checkpoint(self):
+    def _find_checkpoint(self, config):
+        """Returns where to go on, or `None` where a run begins."""
+        if self.overwrite:
+            return self._checkpoint_of_this_command(config)
+        earlier_runs.check_config(self.folder, config)
+        self._check_unfinished(config)
         checkpoint = checkpoints.newest(self._checkpoints)
-        if checkpoint is None:
-            return None
-        if checkpoint.state["data_fingerprint"] != self.data_fingerprint:
+        changed = checkpoint and self._changed(checkpoint)
+        if changed:
             raise config_lib.ConfigError(
                 f"{self.folder} holds a run that was stopped after step "
-                f"{checkpoint.step}, and the data have changed since. Bring "
+                f"{checkpoint.step}, and {changed} have changed since. Bring "
                 "them back to go on, or give --overwrite to start again."
             )
         return checkpoint
 
-    def _check_encoder(self, encoder):
-        """Refuses to overwrite the encoder that a run starts from."""
-        written = {self.folder, self.folder / "adapter"}
-        written.add(self.folder / "encoder")
-        if Path(encoder).resolve() in {path.resolve() for path in written}:
+    def _checkpoint_of_this_command(self, config):
+        """Returns where a command with --overwrite was told to stop, or `None`.
+
+        It was promised to go on when it is given again; and who gives it again
+        unseen, as schedulers do, would never come to its end otherwise.
+        """
+        checkpoint = checkpoints.newest(self._checkpoints)
+        if checkpoint is None or not checkpoint.state.get("overwrites"):
+            return None
+        if self._changed(checkpoint) or earlier_runs.is_another(
+            self.folder, config
+        ):
+            return None
+        print(
+            f"{remote.address(self.folder)}: this command was stopped after "
+            f"step {checkpoint.step} and goes on from there. To begin again, "
+            f"remove {remote.address(self._checkpoints)}.",
+            flush=True,
+        )
+        return checkpoint
+
+    def _check_is_a_runs(self):
+        """Refuses a folder with what a run would remove and no run wrote."""
+        if (self.folder / "config.yaml").exists():
+            return
+        for name in (*_ADAPTERS, "checkpoints"):
+            if (self.folder / name).exists():
+                raise config_lib.ConfigError(
+                    f"{self.folder} holds `{name}` but no config.yaml, so it "
+                    "is no run's, and a run would remove it. Give another "
+                    "--model_dir."
+                )
+
+    def _check_unfinished(self, config):
+        """Refuses what another process did between our first look and now."""
+        result = earlier_runs.finished(
+            self.folder, config, self.data_fingerprint
+        )
+        # A task's part of a run may be finished where the whole is not.
+        if result is not None and "trained_with" not in result:
             raise config_lib.ConfigError(
-                f"--model_dir={self.folder} holds the encoder that the run "
-                f"starts from, {encoder}, and would overwrite it. Give another "
-                "folder."
+                f"{self.folder} holds this run, which has finished meanwhile. "
+                "The same command prints its result; --overwrite trains it "
+                "again."
             )
+
+    def _changed(self, checkpoint):
+        """Returns what is no longer as a checkpoint has it, or ""."""
+        state = checkpoint.state
+        names = []
+        if state["data_fingerprint"] != self.data_fingerprint:
+            names.append("the data")
+        # Earlier versions wrote none.
+        before = state.get("frozen") or self.frozen
+        names += [
+            f"the weights of {name}"
+            for (name, now), (_, then) in zip(self.frozen, before, strict=False)
+            if now != then
+        ]
+        return " and ".join(names)
+
+    def _check_sources(self, config):
+        """Refuses to overwrite what a run starts from."""
+        written = {(self.folder / name).resolve() for name in ("", *_ADAPTERS)}
+        sources = [
+            ("encoder", config.encoder),
+            ("adapter", config.init_adapter),
+        ]
+        members = getattr(config.method, "adapters", ())
+        sources += [("adapter", member) for member in members]
+        for kind, path in sources:
+            if path and Path(path).resolve() in written:
+                raise config_lib.ConfigError(
+                    f"--model_dir={self.folder} holds the {kind} that the run "
+                    f"starts from, {path}, and would overwrite it. Give "
+                    "another folder."
+                )
 
     def _remove_earlier_run(self):
         """Removes what an earlier run left, so that two never mix."""
         for name in ("result.json", "error.txt"):
             (self.folder / name).unlink(missing_ok=True)
-        for name in ("adapter", "encoder", "checkpoints"):
+        for name in (*_ADAPTERS, "checkpoints"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
+        # Last: without checkpoints and this one there is no run.
+        (self.folder / "metrics.jsonl").unlink(missing_ok=True)
+
+    def _remove_rests(self):
+        """Removes what a process left that was killed while it saved.
+
+        Saving refuses to replace a folder that is no adapter's, as one looks
+        that was removed in part.
+        """
+        for name in _ADAPTERS:
+            folder = self.folder / name
+            for partial in self.folder.glob(f".{name}.*.partial"):
+                shutil.rmtree(partial, ignore_errors=True)
+            if not (folder / CONFIG_FILE).exists():
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _restore_log(self):
         """Takes metrics and events back to where the checkpoint was written."""
@@ -166,6 +264,8 @@ class RunFolder:
             **state,
             "log_lines": self.log_lines,
             "data_fingerprint": self.data_fingerprint,
+            "frozen": self.frozen,
+            "overwrites": self.overwrite and state.get("stopped", False),
         }
         checkpoint = checkpoints.Checkpoint(step, tensors, state)
         checkpoints.save(self._checkpoints, checkpoint)
@@ -183,6 +283,21 @@ class RunFolder:
         self._lock.close()
 
 
+def frozen_weights(model):
+    """Returns what a model stands on and does not train: names and hashes.
+
+    Args:
+        model: `AdapterModel`.
+
+    Returns:
+        List of pairs: the encoder, and the members of a fusion.
+    """
+    return [
+        [f"encoder `{model.encoder_info.name}`", model.fingerprint],
+        *([f"`{m.folder}`", m.fingerprint] for m in model.members),
+    ]
+
+
 def _lock(folder):
     """Returns an open file that is this process's while it lives."""
     file = (folder / LOCK).open("w")
@@ -196,121 +311,9 @@ def _lock(folder):
     return file
 
 
-def _differences(folder, config):
-    """Returns a line for each setting in which a folder's run is another."""
-    theirs = declared_config(folder)
-    if theirs is None:
-        return []
-    theirs, ours = _flat(theirs), _flat(config)
-    return [
-        f"  {key}: {theirs.get(key)!r} there, {ours.get(key)!r} now"
-        for key in sorted({*theirs, *ours} - _ELSEWHERE)
-        if theirs.get(key) != ours.get(key)
-    ]
-
-
-def declared_config(folder):
-    """Returns the `Config` that a folder's run was asked for, or `None`."""
-    for name in (_DECLARED, "config.yaml"):
-        if (Path(folder) / name).exists():
-            return config_lib.load(Path(folder) / name)
-    return None
-
-
-def finished(folder, config, data_fingerprint):
-    """Returns the result of a configuration's finished run, or `None`.
-
-    Raises:
-        ConfigError: If it is finished, but the data were others.
-    """
-    if declared_config(folder) is None or _differences(folder, config):
-        return None
-    result = read_result(folder)
-    if result is not None and result["data_fingerprint"] != data_fingerprint:
-        raise config_lib.ConfigError(
-            f"{folder} holds this run, finished, on other data. Give another "
-            "--model_dir, or --overwrite to train again."
-        )
-    return result
-
-
-def _check_config(folder, config):
-    differences = _differences(folder, config)
-    if differences and _has_work(folder):
-        raise config_lib.ConfigError(
-            f"{folder} holds a run of another configuration:\n"
-            + "\n".join(differences)
-            + "\nGive another --model_dir, or --overwrite to remove that run."
-        )
-
-
-def _has_work(folder):
-    """Whether a run came far enough to lose something.
-
-    One that ended at a wrong setting, before its first step, did not.
-    """
-    log = folder / "metrics.jsonl"
-    return (log.exists() and log.stat().st_size > 0) or any(
-        (folder / name).exists()
-        for name in ("result.json", "adapter", "checkpoints")
-    )
-
-
-def _flat(config):
-    return settings.flatten(config_lib.to_dict(config))
-
-
 def _numbers(record, prefix=""):
     for name, value in record.items():
         if isinstance(value, dict):
             yield from _numbers(value, f"{prefix}{name}/")
         elif name not in ("step", "time"):
             yield f"{prefix}{name}", value
-
-
-def read_result(folder):
-    """Returns `result.json` of a run folder, or `None` if it is unfinished."""
-    path = Path(folder) / "result.json"
-    return json.loads(path.read_text()) if path.exists() else None
-
-
-def provenance():
-    """Returns the versions, the commit and the device that make a result."""
-    import keras
-    import keras_hub
-
-    import tf_adapters
-
-    devices = tf.config.list_physical_devices("GPU")
-    return {
-        "versions": {
-            "tf_adapters": tf_adapters.__version__,
-            "tensorflow": tf.__version__,
-            "keras": keras.__version__,
-            "keras_hub": keras_hub.__version__,
-        },
-        "commit": _commit(),
-        "device": devices[0].name if devices else "CPU",
-    }
-
-
-def _commit():
-    """Returns the commit of this source, `+changes` if the tree differs."""
-    command = ["git", "-C", str(Path(__file__).parent)]
-    try:
-        head, status = (
-            subprocess.run(
-                [*command, *arguments],
-                capture_output=True,
-                text=True,
-                timeout=10,
-                check=True,
-            ).stdout.strip()
-            for arguments in (
-                ["rev-parse", "--short", "HEAD"],
-                ["status", "--porcelain", "--untracked-files=no"],
-            )
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return head + ("+changes" if status else "")

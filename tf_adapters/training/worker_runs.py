@@ -5,26 +5,45 @@ from pathlib import Path
 
 import safetensors.numpy
 
+from tf_adapters.config import ConfigError
 from tf_adapters.training import workers
 from tf_adapters.training.checkpoints import Checkpoint
 from tf_adapters.training.runs import RunFolder
 
 
-def open_run(strategy, folder, *arguments):
+def open_run(strategy, folder, *arguments, **options):
     """Returns the `RunFolder` on the chief, a `Follower` on other workers.
 
     Args:
         strategy: `tf.distribute.Strategy`.
         folder: Path. Only the chief reads and writes it.
         *arguments: Those of `RunFolder` after the folder.
+        **options: The same.
+
+    Raises:
+        ConfigError: On every worker, where the chief may not have the folder.
     """
     if workers.count(strategy) == 1:
-        return RunFolder(folder, *arguments)
+        return RunFolder(folder, *arguments, **options)
     if not workers.is_chief(strategy):
+        _tell_refusal(strategy)
         return Follower(folder, _exchange(strategy, None))
-    run = RunFolder(folder, *arguments)
+    try:
+        run = RunFolder(folder, *arguments, **options)
+    except ConfigError as error:
+        # The others would lose the chief, and be started again for nothing.
+        _tell_refusal(strategy, str(error))
+        raise
+    _tell_refusal(strategy)
     _exchange(strategy, run.checkpoint)
     return run
+
+
+def _tell_refusal(strategy, refusal=""):
+    """Raises on the other workers why the chief may not have the folder."""
+    told = workers.from_chief(strategy, refusal.encode()).decode()
+    if told and not refusal:
+        raise ConfigError(f"The chief's run folder: {told}")
 
 
 def _exchange(strategy, checkpoint):

@@ -152,5 +152,6 @@ def losses_as_stops(strategy):
         reason = str(error).splitlines()[0]
         raise Stopped(
             f"Another worker is gone ({reason}). Start the same command on "
-            "all workers: it goes on from the last checkpoint."
+            "all workers, without --overwrite: it goes on from the last "
+            "checkpoint."
         ) from error

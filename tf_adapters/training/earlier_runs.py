@@ -1,0 +1,94 @@
+"""Which run a folder holds already, and how far it came."""
+
+import json
+from pathlib import Path
+
+from tf_adapters import config as config_lib
+from tf_adapters import settings
+
+# What was asked for, where the run's own config.yaml says more.
+DECLARED = "declared.yaml"
+# Where data and TPU are makes no other run; the data's fingerprints do.
+_ELSEWHERE = {"data.data_dir", "data.cache_dir", "data.service", "tpu"}
+
+
+def _differences(folder, config):
+    """Returns a line for each setting in which a folder's run is another."""
+    theirs = declared_config(folder)
+    if theirs is None:
+        return []
+    theirs, ours = _flat(theirs), _flat(config)
+    return [
+        f"  {key}: {theirs.get(key)!r} there, {ours.get(key)!r} now"
+        for key in sorted({*theirs, *ours} - _ELSEWHERE)
+        if theirs.get(key) != ours.get(key)
+    ]
+
+
+def is_another(folder, config):
+    """Returns whether a folder's run is of other settings than these."""
+    try:
+        return bool(_differences(folder, config))
+    except ValueError:
+        return True  # Of another version.
+
+
+def declared_config(folder):
+    """Returns the `Config` that a folder's run was asked for, or `None`."""
+    for name in (DECLARED, "config.yaml"):
+        if (Path(folder) / name).exists():
+            return config_lib.load(Path(folder) / name)
+    return None
+
+
+def finished(folder, config, data_fingerprint):
+    """Returns the result of a configuration's finished run, or `None`.
+
+    Raises:
+        ConfigError: If it is finished, but the data were others.
+    """
+    if declared_config(folder) is None or _differences(folder, config):
+        return None
+    result = read_result(folder)
+    if result is not None and result["data_fingerprint"] != data_fingerprint:
+        raise config_lib.ConfigError(
+            f"{folder} holds this run, finished, on other data. Give another "
+            "--model_dir, or --overwrite to train again."
+        )
+    return result
+
+
+def check_config(folder, config):
+    """Refuses a folder in which a run of other settings trained.
+
+    Raises:
+        ConfigError: With the settings that differ.
+    """
+    differences = _differences(folder, config)
+    if differences and _has_work(folder):
+        raise config_lib.ConfigError(
+            f"{folder} holds a run of another configuration:\n"
+            + "\n".join(differences)
+            + "\nGive another --model_dir, or --overwrite to remove that run."
+        )
+
+
+def _has_work(folder):
+    """Whether a run came far enough to lose something.
+
+    One that ended at a wrong setting, before its first step, did not.
+    """
+    # Files: of what is gone at an address, empty folders may remain.
+    left = [folder / "result.json", folder / "metrics.jsonl"]
+    left += [*folder.glob("adapter/*"), *folder.glob("checkpoints/*/*")]
+    return any(path.is_file() and path.stat().st_size > 0 for path in left)
+
+
+def _flat(config):
+    return settings.flatten(config_lib.to_dict(config))
+
+
+def read_result(folder):
+    """Returns `result.json` of a run folder, or `None` if it is unfinished."""
+    path = Path(folder) / "result.json"
+    return json.loads(path.read_text()) if path.exists() else None

@@ -1,0 +1,48 @@
+"""What made a result: versions, commit, device."""
+
+from pathlib import Path
+import subprocess
+
+import tensorflow as tf
+
+
+def provenance():
+    """Returns the versions, the commit and the device that make a result."""
+    import keras
+    import keras_hub
+
+    import tf_adapters
+
+    devices = tf.config.list_physical_devices("GPU")
+    return {
+        "versions": {
+            "tf_adapters": tf_adapters.__version__,
+            "tensorflow": tf.__version__,
+            "keras": keras.__version__,
+            "keras_hub": keras_hub.__version__,
+        },
+        "commit": _commit(),
+        "device": devices[0].name if devices else "CPU",
+    }
+
+
+def _commit():
+    """Returns the commit of this source, `+changes` if the tree differs."""
+    command = ["git", "-C", str(Path(__file__).parent)]
+    try:
+        head, status = (
+            subprocess.run(
+                [*command, *arguments],
+                capture_output=True,
+                text=True,
+                timeout=10,
+                check=True,
+            ).stdout.strip()
+            for arguments in (
+                ["rev-parse", "--short", "HEAD"],
+                ["status", "--porcelain", "--untracked-files=no"],
+            )
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return head + ("+changes" if status else "")

@@ -68,7 +68,8 @@ _OVERWRITE = flags.DEFINE_boolean(
     "overwrite",
     False,
     "Train again where --model_dir holds a run already. Without it an "
-    "unfinished run of the same settings is gone on with.",
+    "unfinished run of the same settings is gone on with; with it only one "
+    "that began so and was told to stop (exit status 75).",
 )
 _CONFIG_FILE = flags.DEFINE_string("config_file", None, "YAML with settings.")
 _PARAMS_OVERRIDE = flags.DEFINE_multi_string(

@@ -9,7 +9,10 @@ import tensorflow as tf
 
 from tests import commands
 from tf_adapters import config as config_lib
+from tf_adapters import command_train
+from tf_adapters import config as config_lib
 from tf_adapters import remote
+from tf_adapters.config import ConfigError
 from tf_adapters.training import recovery
 from tf_adapters.training import runs
 
@@ -190,3 +193,14 @@ def test_tasks_that_train_together_go_on_and_serve_from_their_address(
     assert commands.run(f"{address}/demo_entailment", mode="eval") == 0
     accuracy = result["validation"]["accuracy"]
     assert f"validation: accuracy {accuracy:.4f}" in capsys.readouterr().out
+
+
+def test_workers_that_pretrain_need_a_folder():
+    config = config_lib.resolve(
+        SETTINGS, {"distribution_strategy": "multi_worker_mirrored"}
+    )
+    folder = remote.local("ram://bucket/workers")
+    with pytest.raises(ConfigError, match="ram://bucket/workers is an address"):
+        command_train._check_workers_read(config, folder)
+    command_train._check_workers_read(config, folder.parent)
+    command_train._check_workers_read(config_lib.resolve(SETTINGS), folder)

@@ -33,6 +33,7 @@ def train(config, model_dir, options):
 
     config = _with_members(declared, model_dir, options)
     if config.pretrain.steps:
+        _check_workers_read(config, model_dir)
         folder = model_dir.absolute() / "pretrain"
         config = pretraining.train(
             config, task, rows, folder, options.overwrite
@@ -105,6 +106,16 @@ def _check_members_train_here(config, model_dir):
             f"--distribution_strategy={config.distribution_strategy}. Train "
             "them first, each with a command of its own, and give their "
             "folders as --adapters."
+        )
+
+
+def _check_workers_read(config, model_dir):
+    is_elsewhere = remote.address(model_dir) != str(model_dir)
+    if is_elsewhere and config.distribution_strategy == "multi_worker_mirrored":
+        raise config_lib.ConfigError(
+            "Workers that pretrain first must all read what that leaves, and "
+            f"--model_dir={remote.address(model_dir)} is an address, which "
+            "only one of them writes. Give a folder that all of them see."
         )
 
 

@@ -32,8 +32,8 @@ def sentence(error):
         return (
             f"Could not write what was computed: {error}. Free some space, or "
             "give a folder on another disk. What had been saved before is "
-            "whole: the same command goes on from the last checkpoint, if a "
-            "training was under way."
+            "whole: the same command, without --overwrite, goes on from the "
+            "last checkpoint, if a training was under way."
         )
     refused = isinstance(error, OSError) and error.errno in _REFUSED
     if refused and error.filename is not None:

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from tests import commands
-from tf_adapters import config as config_lib
 from tf_adapters import command_train
 from tf_adapters import config as config_lib
 from tf_adapters import remote

@@ -52,7 +52,7 @@ def address(path):
     root = _root(path)
     if root is None:
         return str(path)
-    return os.path.join(_address_of(root), Path(path).relative_to(root))
+    return "/".join([_address_of(root), *Path(path).relative_to(root).parts])
 
 
 def push(folder):

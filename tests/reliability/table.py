@@ -2,6 +2,9 @@
 
     python -m tests.reliability.table          # writes the tables anew
     python -m tests.reliability.table --run    # runs the tests for the numbers
+    python -m tests.reliability.table --results=all.xml    # they have been run
+
+where `pytest -o junit_family=legacy --junitxml=all.xml` wrote the file.
 
 A fault that was survived is a test that passed, or as many as it says that it
 tried (`record_property("faults", n)`).
@@ -237,8 +240,26 @@ def run(row):
         path = Path(folder) / "results.xml"
         command = [sys.executable, "-m", "pytest", "-q", row.file]
         command += ["-k", row.tests, f"--junitxml={path}"]
+        command += ["-o", "junit_family=legacy"]
         subprocess.run(command, cwd=ROOT)
-        cases = list(ElementTree.parse(path).getroot().iter("testcase"))
+        return count(row, path)
+
+
+def count(row, results):
+    """Returns how many faults a file of pytest's results has of a row.
+
+    Args:
+        row: `Row`.
+        results: Path of an XML file of this row's tests, or of all tests.
+    """
+    module = row.file.removesuffix(".py").replace("/", ".")
+    words = row.tests.split(" or ")
+    cases = [
+        case
+        for case in ElementTree.parse(results).getroot().iter("testcase")
+        if case.get("classname") == module
+        and any(word in case.get("name") for word in words)
+    ]
     tried = {case: _faults(case) for case in cases}
     failed = [c for c in cases if {part.tag for part in c} & _FAILED]
     return sum(tried.values()), sum(
@@ -260,11 +281,14 @@ def main():
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--run", action="store_true", help="run the tests")
+    parser.add_argument("--results", help="results of all tests")
     options = parser.parse_args()
     counts = written_counts()
     for row in FAULTS + EQUAL if options.run else ():
         counts[row.command] = run(row)
         DOCUMENT.write_text(updated(counts), encoding="utf-8")
+    for row in FAULTS + EQUAL if options.results else ():
+        counts[row.command] = count(row, options.results)
     DOCUMENT.write_text(updated(counts), encoding="utf-8")
 
 

@@ -1,5 +1,6 @@
 """A run that was stopped, at any moment and in any way, ends as if never."""
 
+import itertools
 import os
 from pathlib import Path
 import random
@@ -308,32 +309,38 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     assert theirs.exists()
 
 
+def _killed_after_a_step(folder, kind, seconds):
+    """Goes on with a run and kills it then; returns its exit status."""
+    before = whole_runs.steps_done(folder)
+    process = subprocess.Popen(
+        whole_runs.command(folder), start_new_session=True
+    )
+    deadline = time.monotonic() + 120
+    while whole_runs.steps_done(folder) == before and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    time.sleep(seconds)
+    if process.poll() is None:
+        os.killpg(process.pid, kind)
+    return process.wait()
+
+
 @pytest.mark.slow
 def test_twenty_kills_at_random_moments(tmp_path, record_property):
     """Real processes; a checkpoint after each step, so many die writing one."""
     subprocess.run(whole_runs.command(tmp_path / "whole"), check=True)
-    folder, moments = tmp_path / "killed", random.Random(0)
-    for number in range(20):
-        kind = signal.SIGTERM if number % 4 == 3 else signal.SIGKILL
-        before = whole_runs.steps_done(folder)
-        process = subprocess.Popen(
-            whole_runs.command(folder), start_new_session=True
-        )
-        deadline = time.monotonic() + 120
-        while (
-            whole_runs.steps_done(folder) == before and process.poll() is None
-        ):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        time.sleep(moments.uniform(0, 0.3))
-        if process.poll() is None:
-            os.killpg(process.pid, kind)
-        status = process.wait()
-        if status == 0:
-            break
+    folders = (tmp_path / f"killed_{number}" for number in itertools.count())
+    folder, kills, moments = next(folders), 0, random.Random(0)
+    while kills < 20:
+        kind = signal.SIGTERM if kills % 4 == 3 else signal.SIGKILL
+        status = _killed_after_a_step(folder, kind, moments.uniform(0, 0.3))
+        if status == 0:  # It came to its end before.
+            whole_runs.check_equal(folder, tmp_path / "whole")
+            folder = next(folders)
+            continue
         # After its last step a run has nothing to save, and just ends.
         assert status == -kind or (kind, status) == (signal.SIGTERM, 75)
-    assert number >= 5
-    record_property("faults", number + 1)
+        kills += 1
+    record_property("faults", kills)
     subprocess.run(whole_runs.command(folder), check=True)
     whole_runs.check_equal(folder, tmp_path / "whole")

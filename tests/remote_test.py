@@ -64,14 +64,14 @@ def test_only_what_is_new_goes_there_and_what_is_gone_goes(copied):
     copied.clear()
     (folder / "two").write_text("22")
     (folder / "a" / "one").unlink()
-    (folder / "state.json").write_text("{}")
-    (folder / "tensors").write_text("3")
+    names = ["config.yaml", "best", "tensors", "state.json"]
+    for name in names:
+        (folder / name).write_text("3")
     remote.push(folder)
-    # What says that a checkpoint is whole comes last.
-    assert copied == [
-        f"ram://bucket/new/{name}" for name in ("tensors", "two", "state.json")
-    ]
-    assert _names("ram://bucket/new") == {"two", "state.json", "tensors"}
+    # Whose it is comes first, and that a checkpoint is whole last.
+    names.insert(3, "two")
+    assert copied == [f"ram://bucket/new/{name}" for name in names]
+    assert _names("ram://bucket/new") == set(names)
     again = remote.local("ram://bucket/new/")
     assert again != folder and (again / "two").read_text() == "22"
     assert remote.address(again / "two") == "ram://bucket/new/two"

@@ -105,7 +105,7 @@ def _pull(gfile, address, path):
 def _push(gfile, address, path):
     now, before = _files(path), _pushed(path)
     changed = [name for name in now if now[name] != before.get(name)]
-    for name in sorted(changed, key=lambda name: (name.endswith(_LAST), name)):
+    for name in sorted(changed, key=_turn):
         gfile.makedirs(f"{address}/{name}".rpartition("/")[0])
         gfile.copy(str(path / name), f"{address}/{name}", overwrite=True)
     # And goes first: half of the rest is not to look whole.
@@ -113,6 +113,11 @@ def _push(gfile, address, path):
     for name in sorted(gone, key=lambda name: (not name.endswith(_LAST), name)):
         gfile.remove(f"{address}/{name}")
     _remember(path, now)
+
+
+def _turn(name):
+    """Sorts what says whose the rest is first, and that it is whole last."""
+    return name.endswith(_LAST), not name.endswith("config.yaml"), name
 
 
 def _files(path):

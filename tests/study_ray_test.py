@@ -333,6 +333,8 @@ def test_no_run_outlives_its_study(tmp_path, kind):
     path = _real_study(tmp_path, **{"train.epochs": 2000})
     command = [sys.executable, str(ROOT / "train.py"), f"--study={path}"]
     command += ["--executor=ray", f"--model_dir={tmp_path / 'runs'}"]
+    # As scripts start what they leave in the background.
+    command = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command]
     command += ["--study_processes=1"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     folder = tmp_path / "runs" / "demo"

@@ -38,6 +38,9 @@ def train(flags, environment, folder, lock):
     Raises:
         InterruptedError: If it was told to stop, but not by us.
     """
+    # Ray cancels a task by SIGINT's handler, which a study that was started in
+    # the background of a script has handed down as none.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     command = [sys.executable, *flags]
     with (folder / "log.txt").open("a", encoding="utf-8") as log:
         if not _becomes_free(lock):

@@ -1,18 +1,17 @@
 """Run folders at an address, with the file system in memory of TensorFlow's."""
 
 import json
-import signal
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests import commands
+from tests.training import whole_runs
 from tf_adapters import command_train
 from tf_adapters import config as config_lib
 from tf_adapters import remote
 from tf_adapters.config import ConfigError
-from tf_adapters.training import recovery
 from tf_adapters.training import runs
 
 SETTINGS = {
@@ -124,15 +123,8 @@ def test_a_run_is_stopped_goes_on_and_serves_from_its_address(
 ):
     assert commands.run(tmp_path / "local", SETTINGS) == 0
     address = "ram://bucket/run"
-    after_loop = recovery.Recovery.after_loop
-
-    def with_signal(self, loop, checks):
-        if loop.step == 4:
-            signal.raise_signal(signal.SIGTERM)
-        after_loop(self, loop, checks)
-
     with monkeypatch.context() as patch:
-        patch.setattr(recovery.Recovery, "after_loop", with_signal)
+        whole_runs.stop_at(patch, 4)
         assert commands.run(address, SETTINGS) == 75
     assert "checkpoints/00000004/state.json" in _names(address)
     # Another machine: nothing but the address is known.
@@ -175,15 +167,8 @@ def test_tasks_that_train_together_go_on_and_serve_from_their_address(
     settings = {**SETTINGS, "method": method}
     del settings["task"]
     address = "ram://bucket/together"
-    after_loop = recovery.Recovery.after_loop
-
-    def with_signal(self, loop, checks):
-        if loop.step == 8:
-            signal.raise_signal(signal.SIGTERM)
-        after_loop(self, loop, checks)
-
     with monkeypatch.context() as patch:
-        patch.setattr(recovery.Recovery, "after_loop", with_signal)
+        whole_runs.stop_at(patch, 8)
         assert commands.run(address, settings) == 75
     assert "demo_entailment/adapter/adapter.safetensors" in _names(address)
     assert commands.run(address, settings) == 0

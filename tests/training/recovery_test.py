@@ -20,7 +20,6 @@ from tests.training import whole_runs
 from tf_adapters import config as config_lib
 from tf_adapters.data import splits
 from tf_adapters.training import experiment
-from tf_adapters.training import recovery
 from tf_adapters.training import runs
 from tf_adapters.training import worker_runs
 from tf_adapters.training import workers
@@ -46,18 +45,6 @@ def whole(tmp_path_factory):
     return folder
 
 
-def _stop_at(monkeypatch, step):
-    """Lets SIGTERM come while a step is at work."""
-    after_loop = recovery.Recovery.after_loop
-
-    def with_signal(self, loop, checks):
-        if loop.step == step:
-            signal.raise_signal(signal.SIGTERM)
-        after_loop(self, loop, checks)
-
-    monkeypatch.setattr(recovery.Recovery, "after_loop", with_signal)
-
-
 # After the first step; between two checks; at a validation; within the last
 # epoch, where a best one was seen.
 @pytest.mark.slow
@@ -65,7 +52,7 @@ def _stop_at(monkeypatch, step):
 def test_sigterm(whole, tmp_path, monkeypatch, step):
     before = signal.getsignal(signal.SIGTERM)
     with monkeypatch.context() as patch:
-        _stop_at(patch, step)
+        whole_runs.stop_at(patch, step)
         with pytest.raises(Stopped, match=f"after step {step}. The same"):
             _train(tmp_path, seconds=1000.0)
     assert not (tmp_path / "result.json").exists()
@@ -97,7 +84,7 @@ def test_a_crash_goes_back_to_the_last_checkpoint(whole, tmp_path, monkeypatch):
 
 def test_other_data_are_noticed(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        _stop_at(patch, 2)
+        whole_runs.stop_at(patch, 2)
         with pytest.raises(Stopped):
             _train(tmp_path)
     load = splits.load_rows
@@ -117,7 +104,7 @@ def test_other_weights_of_the_encoder_are_noticed(tmp_path, monkeypatch):
     encoder = tmp_path / "encoder"
     shutil.copytree(whole_runs.SETTINGS["encoder"], encoder)
     with monkeypatch.context() as patch:
-        _stop_at(patch, 2)
+        whole_runs.stop_at(patch, 2)
         with pytest.raises(Stopped):
             _train(tmp_path / "run", encoder=str(encoder))
     weights = load_file(encoder / "model.safetensors")
@@ -220,7 +207,7 @@ def test_a_command_with_overwrite_goes_on_where_it_was_stopped(
 def test_sigterm_with_overwrite(whole, tmp_path, monkeypatch):
     shutil.copytree(whole, tmp_path / "run")
     with monkeypatch.context() as patch:
-        _stop_at(patch, 7)
+        whole_runs.stop_at(patch, 7)
         with pytest.raises(Stopped, match="The same command goes on"):
             _train(tmp_path / "run", overwrite=True)
     first = []

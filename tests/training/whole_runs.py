@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+import signal
 import sys
 
 import numpy as np
@@ -9,6 +10,7 @@ from safetensors.numpy import load_file
 import tensorflow as tf
 
 from tests.fixtures import huggingface_folders
+from tf_adapters.training import recovery
 
 ROOT = Path(__file__).parents[2]
 # Nine steps an epoch, two validations in each.
@@ -78,3 +80,15 @@ def command(folder):
 def steps_done(folder):
     found = (folder / "checkpoints").glob("[0-9]*")
     return max((int(path.name) for path in found), default=0)
+
+
+def stop_at(monkeypatch, step):
+    """Lets SIGTERM come while a step is at work."""
+    after_loop = recovery.Recovery.after_loop
+
+    def with_signal(self, loop, checks):
+        if loop.step == step:
+            signal.raise_signal(signal.SIGTERM)
+        after_loop(self, loop, checks)
+
+    monkeypatch.setattr(recovery.Recovery, "after_loop", with_signal)

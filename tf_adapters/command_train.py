@@ -28,15 +28,22 @@ def train(config, model_dir, options):
     if _is_finished(declared, model_dir, options, fingerprint):
         return
     # Imported when the data is known to be there: it takes seconds.
+    from tf_adapters.training import earlier_runs
     from tf_adapters.training import experiment
     from tf_adapters.training import pretraining
 
     config = _with_members(declared, model_dir, options)
     if config.pretrain.steps:
         _check_workers_read(config, model_dir)
-        folder = model_dir.absolute() / "pretrain"
+        goes_on = earlier_runs.of_stopped_command(
+            model_dir, declared, fingerprint
+        )
         config = pretraining.train(
-            config, task, rows, folder, options.overwrite
+            config,
+            task,
+            rows,
+            model_dir.absolute() / "pretrain",
+            overwrite=options.overwrite and goes_on is None,
         )
     _, result = experiment.train(
         config,

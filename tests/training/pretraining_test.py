@@ -9,6 +9,7 @@ from safetensors.numpy import load_file
 import tensorflow as tf
 
 from tests import commands
+from tests.training import whole_runs
 import tf_adapters
 from tf_adapters import artifacts
 from tf_adapters import config as config_lib
@@ -19,7 +20,7 @@ from tf_adapters.training import pretraining
 FOLDER = Path(__file__).parents[1] / "fixtures" / "masked_lm" / "bert"
 
 
-def _run(model_dir, *overrides, **layer):
+def _run(model_dir, *overrides, overwrite=False, **layer):
     settings = {
         "task": "demo_sentiment",
         "method": {"name": "pfeiffer", "units": 8},
@@ -29,7 +30,8 @@ def _run(model_dir, *overrides, **layer):
         "pretrain": {"steps": 12, "batch_size": 16, "learning_rate": 1e-2},
         **layer,
     }
-    return commands.run(model_dir, settings, params_override=list(overrides))
+    options = {"params_override": list(overrides), "overwrite": overwrite}
+    return commands.run(model_dir, settings, **options)
 
 
 def _tensors(folder):
@@ -58,6 +60,24 @@ def test_the_whole_chain(tmp_path, capsys):
     assert "this run, finished" in capsys.readouterr().out
     assert [file.stat().st_mtime_ns for file in files] == stamps
     assert commands.run(tmp_path / "run", mode="eval") == 0
+
+
+@pytest.mark.slow
+def test_a_command_with_overwrite_pretrains_once(tmp_path, monkeypatch):
+    assert _run(tmp_path) == 0
+    with monkeypatch.context() as patch:
+        whole_runs.stop_at(patch, 1)
+        assert _run(tmp_path, overwrite=True) == 75
+        assert not (tmp_path / "pretrain/result.json").exists()
+        assert _run(tmp_path, overwrite=True) == 75
+    result = tmp_path / "pretrain/result.json"
+    stamp = result.stat().st_mtime_ns
+    assert not (tmp_path / "result.json").exists()
+    assert _run(tmp_path, overwrite=True) == 0
+    assert result.stat().st_mtime_ns == stamp
+    # Done, so that the next one is a new command.
+    assert _run(tmp_path, overwrite=True) == 0
+    assert result.stat().st_mtime_ns != stamp
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,9 @@ from pathlib import Path
 
 from tf_adapters import config as config_lib
 from tf_adapters import settings
+from tf_adapters.training import checkpoints
 
+CHECKPOINTS = "checkpoints"
 # What was asked for, where the run's own config.yaml says more.
 DECLARED = "declared.yaml"
 # Where data and TPU are makes no other run; the data's fingerprints do.
@@ -25,12 +27,21 @@ def _differences(folder, config):
     ]
 
 
-def is_another(folder, config):
-    """Returns whether a folder's run is of other settings than these."""
+def of_stopped_command(folder, config, data_fingerprint):
+    """Returns where a command with --overwrite was told to stop, or `None`.
+
+    It was promised to go on when it is given again; and who gives it again
+    unseen, as schedulers do, would never come to its end otherwise.
+    """
+    checkpoint = checkpoints.newest(Path(folder) / CHECKPOINTS)
+    if checkpoint is None or not checkpoint.state.get("overwrites"):
+        return None
+    if checkpoint.state["data_fingerprint"] != data_fingerprint:
+        return None
     try:
-        return bool(_differences(folder, config))
+        return None if _differences(folder, config) else checkpoint
     except ValueError:
-        return True  # Of another version.
+        return None  # Of another version.
 
 
 def declared_config(folder):

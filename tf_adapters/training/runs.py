@@ -93,7 +93,7 @@ class RunFolder:
 
     @property
     def _checkpoints(self):
-        return self.folder / "checkpoints"
+        return self.folder / earlier_runs.CHECKPOINTS
 
     def _find_checkpoint(self, config):
         """Returns where to go on, or `None` where a run begins."""
@@ -112,17 +112,11 @@ class RunFolder:
         return checkpoint
 
     def _checkpoint_of_this_command(self, config):
-        """Returns where a command with --overwrite was told to stop, or `None`.
-
-        It was promised to go on when it is given again; and who gives it again
-        unseen, as schedulers do, would never come to its end otherwise.
-        """
-        checkpoint = checkpoints.newest(self._checkpoints)
-        if checkpoint is None or not checkpoint.state.get("overwrites"):
-            return None
-        if self._changed(checkpoint) or earlier_runs.is_another(
-            self.folder, config
-        ):
+        """Returns where a command with --overwrite goes on, or `None`."""
+        checkpoint = earlier_runs.of_stopped_command(
+            self.folder, config, self.data_fingerprint
+        )
+        if checkpoint is None or self._changed(checkpoint):
             return None
         print(
             f"{remote.address(self.folder)}: this command was stopped after "
@@ -136,7 +130,7 @@ class RunFolder:
         """Refuses a folder with what a run would remove and no run wrote."""
         if (self.folder / "config.yaml").exists():
             return
-        for name in (*_ADAPTERS, "checkpoints"):
+        for name in (*_ADAPTERS, earlier_runs.CHECKPOINTS):
             if (self.folder / name).exists():
                 raise config_lib.ConfigError(
                     f"{self.folder} holds `{name}` but no config.yaml, so it "
@@ -193,7 +187,7 @@ class RunFolder:
         """Removes what an earlier run left, so that two never mix."""
         for name in ("result.json", "error.txt"):
             (self.folder / name).unlink(missing_ok=True)
-        for name in (*_ADAPTERS, "checkpoints"):
+        for name in (*_ADAPTERS, earlier_runs.CHECKPOINTS):
             shutil.rmtree(self.folder / name, ignore_errors=True)
         # Last: without checkpoints and this one there is no run.
         (self.folder / "metrics.jsonl").unlink(missing_ok=True)

@@ -11,10 +11,13 @@ and the draws of batches and dropout are its own. Taggers, readers and choosers
 get our tokens too, and what they give is scored by our heads. Prints the
 validation metric that selects, a line for each run, and the mean difference
 with its standard error. What the library has trained is kept in `--model_dir`.
+A run that the library's side would train in another way is refused.
 """
 
 import argparse
+import dataclasses
 import glob
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -28,28 +31,38 @@ import numpy as np  # noqa: E402
 import peer_rows  # noqa: E402
 
 from tf_adapters import config as config_lib  # noqa: E402
+from tf_adapters import config_fields  # noqa: E402
 from tf_adapters import encoders  # noqa: E402
 from tf_adapters import heads  # noqa: E402
 from tf_adapters import methods  # noqa: E402
 from tf_adapters import minilm  # noqa: E402
+from tf_adapters import settings  # noqa: E402
 from tf_adapters.data import packing  # noqa: E402
 from tf_adapters.data import splits  # noqa: E402
 from tf_adapters.training import earlier_runs  # noqa: E402
 
 PEERS = Path(__file__).parent / "peers"
 ACTIVATIONS = {"silu": "swish", "gelu_tanh": "gelu_new"}
+# How the library's side trains, beside the defaults of `train`,
+THEIRS = {
+    "data": {"batching": "grouped"},
+    "pretrain": {"steps": 0},
+    "init_adapter": None,
+    "method": {"reduction_factor": None, "leave_out": [], "mixout": 0.0},
+}
+# and of these, what it is told or what changes no result.
+PASSED_ON = {
+    *("train.learning_rate", "train.epochs", "train.batch_size"),
+    *("train.eval_batch_size", "train.accumulation_steps"),
+    *("train.steps_per_loop", "train.checkpoint_seconds"),
+    *("train.deterministic", "train.log_gradient_norms"),
+}
 
 
 def peer_flags(config):
     """Returns the library's settings for a run's configuration."""
+    _check_alike(config)
     method = methods.to_config(config.method)
-    if method["name"] not in ("houlsby", "pfeiffer") or not method["units"]:
-        raise ValueError(
-            "Only `houlsby` and `pfeiffer` with `method.units` are compared. "
-            f"Received: {method['name']} with units={method['units']}"
-        )
-    if not config.train.encoder_dropout:
-        raise ValueError("The library trains with the encoder's dropout on.")
     activation = method["activation"]
     encoder = minilm.folder() if config.encoder == "minilm" else config.encoder
     flags = {
@@ -67,6 +80,25 @@ def peer_flags(config):
     return flags + ["--group_by_length"] + ["--train_layer_norms"] * norms
 
 
+def _check_alike(config):
+    """Refuses a run that the library's side would train in another way."""
+    name = methods.to_config(config.method)["name"]
+    if name not in ("houlsby", "pfeiffer"):
+        raise ValueError(f"`{name}` is neither houlsby nor pfeiffer.")
+    given = settings.flatten(config_lib.to_dict(config))
+    defaults = dataclasses.asdict(config_fields.TrainConfig())
+    theirs = settings.flatten({**THEIRS, "train": defaults})
+    unlike = [
+        f"{key}={given[key]}, there {value}"
+        for key, value in theirs.items()
+        if key not in PASSED_ON and given[key] != value
+    ]
+    if unlike:
+        raise ValueError(
+            f"The library's side would train otherwise: {'; '.join(unlike)}."
+        )
+
+
 def train_peer(config, task, folder, python):
     """Returns the library's best validation metric, trained if missing."""
     output = folder / "result.json"
@@ -75,10 +107,22 @@ def train_peer(config, task, folder, python):
     is_classifier = task.head in ("classification", "regression")
     prepare = _texts if is_classifier else _tokens
     script, flags, score = prepare(config, task, rows, folder)
-    if not output.exists():
-        flags = [*peer_flags(config), *flags, f"--output={output}"]
+    flags = [*peer_flags(config), *flags, f"--output={output}"]
+    asked = {"flags": flags, "examples": _digest(folder)}
+    kept = folder / "asked.json"
+    if not kept.exists() or json.loads(kept.read_text()) != asked:
         subprocess.run([python, PEERS / script, *flags], check=True)
+        kept.write_text(json.dumps(asked, indent=1))
     return score(json.loads(output.read_text()))
+
+
+def _digest(folder):
+    """Returns a hash of each file with examples."""
+    files = [*folder.glob("*.npz"), *folder.glob("*.jsonl")]
+    return {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(files)
+    }
 
 
 def _texts(config, task, rows, folder):
@@ -96,7 +140,7 @@ def _tokens(config, task, rows, folder):
     """Returns the same for a head that reads tokens, or choices."""
     _, tokenizer = encoders.load_encoder(config.encoder)
     packer = packing.TextPacker(tokenizer, config.data.max_length)
-    head = heads.for_task(task)
+    head = heads.for_task(task, config.data.doc_stride)
     outputs = head.make_layer().num_outputs if task.head != "choice" else 1
     flags = [f"--head={task.head}", f"--outputs={outputs}"]
     for split in ("train", "validation"):

@@ -25,6 +25,11 @@ def write_encoded(encoded, path):
         path: npz file to write.
     """
     ids, segments = encoded.token_ids, encoded.segment_ids
+    if segments is None:
+        raise ValueError(
+            "Tags, spans and choices are compared on encoders with segments, "
+            "BERT's and its like."
+        )
     arrays = {}
     if isinstance(ids[0], list):
         arrays["choices"] = np.array([len(row) for row in ids])

@@ -233,6 +233,8 @@ def start_from(model, folder):
         {k: v for k, v in read_tensors(path).items() if k[:5] != "head/"},
         path,
     )
+    if hasattr(model.method, "reopen"):
+        model.method.reopen(model)
 
 
 def _card(config, tensors):

@@ -97,6 +97,7 @@ def _check_values(config):
 
 _MINIMA = {
     "seed": 0,
+    "data.doc_stride": 1,
     "data.max_train_examples": 1,
     "data.max_validation_examples": 1,
     "data.low_resource": 1,

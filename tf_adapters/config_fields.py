@@ -16,6 +16,8 @@ class DataConfig:
             TFDS's own.
         task_file: YAML file that defines the task, or `None`.
         max_length: Longest text in tokens, special tokens counted.
+        doc_stride: Tokens between the beginnings of two windows of a text that
+            is too long to look for an answer in, at most.
         max_train_examples: Training examples to draw with the seed, or `None`
             for all.
         max_validation_examples: Validation examples to draw, the same for all
@@ -40,6 +42,7 @@ class DataConfig:
     data_dir: str | None = None
     task_file: str | None = None
     max_length: int = 128
+    doc_stride: int = 128
     max_train_examples: int | None = None
     max_validation_examples: int | None = None
     low_resource: int | None = None

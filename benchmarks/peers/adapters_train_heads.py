@@ -43,7 +43,9 @@ class Head(torch.nn.Module):
         """Returns logits, (batch, tokens, outputs) or (batch, choices)."""
         hidden = self.encoder(**inputs, return_dict=True).last_hidden_state
         if choices is None:
-            return self.head(self.dropout(hidden))
+            logits = self.head(self.dropout(hidden))
+            is_padding = inputs["attention_mask"] == 0
+            return logits.masked_fill(is_padding[..., None], -1e9)
         scores = self.head(self.dropout(hidden[:, 0]))[:, 0]
         rows = torch.split(scores, choices)
         return torch.nn.utils.rnn.pad_sequence(
@@ -97,22 +99,29 @@ class Examples:
 
 
 def loss_of(kind, logits, targets):
-    """Returns the mean loss over all words, or over all examples."""
-    cross_entropy = torch.nn.functional.cross_entropy
+    """Returns the mean loss over all words, or over all examples.
+
+    It is 0 where none of them has a target.
+    """
+
+    def cross_entropy(logits, targets):
+        count = (targets != IGNORED).sum().clamp(min=1)
+        return (
+            torch.nn.functional.cross_entropy(
+                logits, targets, ignore_index=IGNORED, reduction="sum"
+            )
+            / count
+        )
+
     if kind == "tagging":
         padded = torch.full(logits.shape[:2], IGNORED)
         for row, target in enumerate(targets):
             padded[row, : len(target)] = torch.from_numpy(target)
-        return cross_entropy(
-            logits.flatten(0, 1), padded.flatten(), ignore_index=IGNORED
-        )
+        return cross_entropy(logits.flatten(0, 1), padded.flatten())
     targets = torch.from_numpy(np.stack(targets)).long()
     if kind == "choice":
         return cross_entropy(logits, targets)
-    ends = [
-        cross_entropy(logits[..., i], targets[:, i], ignore_index=IGNORED)
-        for i in (0, 1)
-    ]
+    ends = [cross_entropy(logits[..., i], targets[:, i]) for i in (0, 1)]
     return (ends[0] + ends[1]) / 2
 
 

@@ -67,6 +67,11 @@ def test_words_alone_and_lines_of_words_are_to_be_predicted(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
+        (
+            "train.conllu",
+            "1a\tI\ti\tO\t_\t_\t_\t_\t_\t_\n",
+            "line 1: unknown ID '1a'",
+        ),
         ("train.conllu", "1\tI\tPRON\n", "line 1: expected 10 columns"),
         ("train.conll", "a O\nb\n", "line 2: expected a word and a tag"),
         ("train.conll", "a O\n\nb B-MISC\n", "line 3: unknown tag 'B-MISC'"),
@@ -91,13 +96,23 @@ def test_what_was_written_can_be_read_again(tmp_path, ending):
     rows = [
         {"tokens": ["I", "ca", "n't"], "tags": ["PRON", "AUX", "PART"]},
         {"tokens": ["é"], "tags": ["X"]},
+        {"tokens": ["New York", "10\u00a0000"], "tags": ["PROPN", "NUM"]},
     ]
     path = tmp_path / "new" / f"out{ending}"
-    assert prediction_files.write(path, rows, POS) == 2
+    assert prediction_files.write(path, rows, POS) == 3
     loaded = sources.load_file(POS, path, with_labels=True)
-    assert [row["tokens"] for row in loaded] == [["I", "ca", "n't"], ["é"]]
+    assert [row["tokens"] for row in loaded] == [r["tokens"] for r in rows]
     tags = [[POS.labels[i] for i in row["label"]] for row in loaded]
     assert tags == [row["tags"] for row in rows]
+
+
+@pytest.mark.parametrize("ending", [".conllu", ".conll"])
+@pytest.mark.parametrize("word", ["", " ", "a\tb", "a\nb"])
+def test_words_that_no_column_holds_are_refused(tmp_path, ending, word):
+    rows = [{"tokens": ["a", word], "tags": ["X", "X"]}]
+    with pytest.raises(ValueError, match="cannot stand in a column"):
+        prediction_files.write(tmp_path / f"out{ending}", rows, POS)
+    assert not (tmp_path / f"out{ending}").exists()
 
 
 def test_other_tasks_have_no_columns(tmp_path):

@@ -112,3 +112,11 @@ def test_prepared_sets_have_columns_or_a_list(tmp_path):
         )
         (row,) = sources.load_split(get(name), "train", tmp_path)
         assert row["choices"] == ["x", "é"] and row["label"] == 1
+
+
+def test_words_end_at_ascii_blanks_only():
+    """As in exported taggers; a no-break space is a part of its word."""
+    row = {"tokens": "10\u00a0000  Euro\t", "tags": "O O"}
+    typed = _typed(get("wikiann"), row)
+    assert typed["tokens"] == ["10\u00a0000", "Euro"]
+    assert typed["label"] == [0, 0]

@@ -10,6 +10,7 @@ from tf_adapters.data import prediction_files
 from tf_adapters.data import sources
 from tf_adapters.data import tfds_source
 from tf_adapters.data.files import DataError
+from tf_adapters.data.files import Table
 from tf_adapters.data.rows import typed_rows
 from tf_adapters.tasks import get
 
@@ -90,6 +91,23 @@ def test_predictions_in_the_format_of_the_evaluation(tmp_path):
     prediction_files.check(path, SQUAD)
     assert prediction_files.write(path, rows, SQUAD) == 2
     assert json.loads(path.read_text("utf-8")) == {"q1": "é", "q2": ""}
+
+
+def test_two_answers_to_one_id_are_refused(tmp_path):
+    """One of them would be lost without a word."""
+    path = tmp_path / "predictions.json"
+    with pytest.raises(ValueError, match="Two questions have the id 'q1'"):
+        prediction_files.write(path, 2 * [{"id": "q1", "answer": "a"}], SQUAD)
+    assert not path.exists()
+
+
+def test_questions_without_an_id_have_that_of_their_line():
+    without = {**ROW, "answers": ROW["label"]}
+    for own in ({}, {"id": None}):
+        fields = {k: v for k, v in without.items() if k not in ("id", "label")}
+        table = Table("a", [(7, {**fields, **own})])
+        (row,) = typed_rows(table, SQUAD)
+        assert row["id"] == "7"
 
 
 def test_examples_of_tensorflow_datasets(monkeypatch):

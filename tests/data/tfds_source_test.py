@@ -222,3 +222,29 @@ def test_a_proxy_that_lets_nothing_through_is_no_network(
             tfds_source.urllib.request, "getproxies", lambda: proxies
         )
         assert tfds_source._network_answers() is answers
+
+
+def test_sentences_without_words_are_left_out(tmp_path, caplog):
+    """Some treebanks are released without them."""
+    tf = pytest.importorskip("tensorflow")
+    tfds = pytest.importorskip("tensorflow_datasets")
+    task = get("ud_pos")
+    tags = tfds.features.Sequence(tfds.features.ClassLabel(names=task.labels))
+    words = tfds.features.Sequence(tfds.features.Text())
+    columns = {
+        "tokens": tf.ragged.constant([["it", "rains"], [], ["yes"]]),
+        "upos": tf.ragged.constant([[10, 15], [], [6]], tf.int64),
+    }
+    tfds.dataset_builders.store_as_tfds_dataset(
+        name="xtreme_pos",
+        version="1.0.0",
+        config="xtreme_pos_en",
+        features=tfds.features.FeaturesDict({"tokens": words, "upos": tags}),
+        split_datasets={"dev": tf.data.Dataset.from_tensor_slices(columns)},
+        data_dir=str(tmp_path),
+        disable_shuffling=True,
+    )
+    rows = sources.load_split(task, "validation", tmp_path)
+    assert [row["tokens"] for row in rows] == [["it", "rains"], ["yes"]]
+    assert [row["label"] for row in rows] == [[10, 15], [6]]
+    assert "1 sentences without words are left out" in caplog.text

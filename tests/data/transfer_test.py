@@ -58,6 +58,17 @@ def test_the_test_split_comes_first(data):
     assert not _load(data)
 
 
+def test_a_split_without_labels_is_passed_over(data, tmp_path):
+    german = tmp_path / "ud/de_gsd"
+    for row in ({"tokens": ["a"]}, {"tokens": ["a"], "tags": ["_"]}):
+        _write(german / "test.jsonl", row)
+        split, rows = _load(data, "de")["de"]
+        assert (split, rows[0]["tokens"]) == ("validation", ["de_gsd"])
+    (german / "dev.jsonl").unlink()
+    with pytest.raises(DataError, match="`de` have no labels"):
+        _load(data, "de")
+
+
 def test_what_is_missing_or_unclear_is_named(data):
     with pytest.raises(DataError, match="No data of task `ud_pos`.*ud/sw"):
         _load(data, "sw")

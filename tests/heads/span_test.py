@@ -96,14 +96,14 @@ def _row(answer, context=CONTEXT, question="who is it"):
     return {"question": question, "context": context, "label": label}
 
 
-@pytest.mark.parametrize(("room", "stride"), [(5, 2), (5, 9), (1, 1), (40, 8)])
+@pytest.mark.parametrize(("room", "stride"), [(5, 2), (5, 5), (1, 1), (40, 8)])
 def test_windows_cover_the_text(room, stride):
     for count in (0, 1, 5, 6, 23):
         parts = list(span_windows.spans(count, room, stride))
         assert {i for p in parts for i in range(count)[p]} == set(range(count))
         assert all(p.stop - p.start <= room for p in parts)
         starts = [part.start for part in parts]
-        assert all(d == min(room, stride) for d in np.diff(starts))
+        assert all(d == stride for d in np.diff(starts))
         assert not parts or parts[-1].stop == count
         # Each token counts in one window: where most is around it.
         owners = sum(
@@ -116,6 +116,22 @@ def test_windows_cover_the_text(room, stride):
             for number, part in enumerate(parts)
         )
         assert not count or (owners == 1).all()
+
+
+@pytest.mark.parametrize("max_length", [24, 70, 128])
+def test_each_answer_is_whole_in_a_window(max_length):
+    """At BERT's stride of 128, shorter windows would only touch."""
+    context = " ".join("abcdefghij" * 40)
+    row = {"question": "w", "context": context, "label": None}
+    encoded = HEAD.encode([row], FIELDS, _Packer(max_length), labelled=False)
+    windows = encoded.source.windows
+    longest = min(HEAD.max_answer_tokens, windows[0].length // 2)
+    for first in range(400 - longest):
+        answer = (first, first + longest - 1)
+        assert any(w.target(answer) != (0, 0) for w in windows)
+    # At 384 tokens the stride is BERT's.
+    encoded = HEAD.encode([row], FIELDS, _Packer(384), labelled=False)
+    assert [w.first for w in encoded.source.windows] == [0, 128]
 
 
 def test_a_token_counts_where_most_is_around_it():

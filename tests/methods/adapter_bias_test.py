@@ -9,6 +9,7 @@ from tests import tiny
 from tests.references import methods_numpy as reference
 from tf_adapters import adapter_files
 from tf_adapters import artifacts
+from tf_adapters import heads
 from tf_adapters.layers import Context
 from tf_adapters.methods import AdapterBias
 from tf_adapters.model import adapt
@@ -130,6 +131,20 @@ def test_weights_behind_closed_gates_are_not_saved(tmp_path):
     assert kept == round(gates * (1 - zero_share)) < gates
     loaded = artifacts.load_adapter(tmp_path / "adapter", tiny.encoder())
     np.testing.assert_array_equal(loaded(features)["sequence_output"], expected)
+
+
+def test_training_from_an_adapter_may_open_what_it_closed(half_closed_folder):
+    loaded = artifacts.load_adapter(half_closed_folder, tiny.encoder())
+    features = tiny.batch(loaded.encoder_info)
+    expected = np.asarray(loaded(features)["sequence_output"])
+    head = heads.Classification(("no", "yes"))
+    model = adapt(tiny.encoder(), loaded.method, head)
+    artifacts.start_from(model, half_closed_folder)
+    hidden = model.encode(features)["sequence_output"]
+    np.testing.assert_allclose(hidden, expected, atol=1e-6)
+    report = model.method.report(model)
+    assert report["gates_exactly_zero"] == 0
+    assert report["gates_open_expected"] > 0.8
 
 
 _PREFIX = "block_1/block_1_alpha"

@@ -12,8 +12,6 @@ NORMS = (2 * L + 1) * 2 * D
 _ATTENTION = 4 * (D * D + D)
 _FFN = D * F + F + F * D + D
 _BLOCK = _ATTENTION + _FFN + 4 * D
-_FULL = (50 + 32 + 2) * D + 2 * D + L * _BLOCK
-_DIFFERENCES = {"l0_lambda": 1e-4, "gate_learning_rate_multiplier": 1.0}
 _GATED = {"l0_lambda": 1e-4, "gate_learning_rate_multiplier": 1.0}
 
 
@@ -65,7 +63,7 @@ CASES = {
         L * 4 * 2 * 3 * D,
     ),
     "diff_pruning": (
-        methods.DiffPruning(**_DIFFERENCES),
+        methods.DiffPruning(**_GATED),
         # A group gate for each of the encoder's variables that are read.
         2 * _FULL + 5 + 16 * L,
     ),

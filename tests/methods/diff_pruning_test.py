@@ -257,3 +257,20 @@ def test_the_last_phase_begins_within_training(last_phase):
 def test_options_that_mean_nothing_are_refused(name):
     with pytest.raises(ValueError, match=f"{name}=1.5"):
         DiffPruning(**{name: 1.5})
+
+
+@pytest.mark.slow
+def test_training_from_an_adapter_chooses_anew_what_differs(tmp_path):
+    """As after pretraining; from its gates, fixed, it never could."""
+    model = _random_model(share=0.05)
+    model.start_last_phase()
+    artifacts.save_adapter(model, tmp_path / "adapter")
+    before = _changes(model)
+    model = _model(share=0.05)
+    artifacts.start_from(model, tmp_path / "adapter")
+    np.testing.assert_allclose(_changes(model), before, atol=1e-6)
+    _train(model, 8)
+    model.start_last_phase()
+    after = _changes(model)
+    assert np.count_nonzero(after) == int(0.05 * WEIGHTS)
+    assert 10 < np.count_nonzero((before == 0) & (after != 0))

@@ -36,9 +36,10 @@ def test_averages_of_table_3(row):
 def test_groups_have_the_tables_sizes():
     sizes = {
         name: (len(get(name).languages.names), len(get(name).languages.distant))
-        for name in ("ud_pos", "wikiann", "xnli")
+        for name in ("ud_pos", "wikiann", "xnli", "pawsx")
     }
-    assert sizes == {"ud_pos": (33, 18), "wikiann": (40, 24), "xnli": (15, 8)}
+    papers = {"ud_pos": (33, 18), "wikiann": (40, 24), "xnli": (15, 8)}
+    assert sizes == {**papers, "pawsx": (7, 3)}
     for name in sizes:
         languages = get(name).languages
         assert set(languages.distant) < set(languages.names)
@@ -56,6 +57,8 @@ def test_treebanks_belong_to_their_language():
 def test_a_task_in_another_language():
     task = in_language(get("ud_pos"), "de")
     assert (task.source, task.folder) == ("xtreme_pos/xtreme_pos_de", "ud/de")
+    # TensorFlow Datasets has the two under each other's code.
+    assert in_language(get("ud_pos"), "ta").source.endswith("_tl")
     assert in_language(get("xnli"), "de").train_task is None
     with pytest.raises(ValueError, match="`sst2` has one language"):
         in_language(get("sst2"), "de")

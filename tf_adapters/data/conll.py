@@ -1,14 +1,18 @@
 """Sentences in columns: CoNLL-U, and CoNLL's own, a word a line."""
 
+import re
+
 _CONLLU_COLUMNS = 10
 _FORM, _UPOS = 1, 3
+# IDs of a token that spans words, and of an empty node.
+_NO_WORD = re.compile(r"\d+[-.]\d+")
 
 
 def parse_conllu(lines):
     """Parses CoNLL-U, https://universaldependencies.org/format.html.
 
-    Tokens that span words ("1-2") and empty nodes ("1.1") are left out: words
-    are what has tags.
+    Tokens that span words ("1-2"), empty nodes ("1.1") and all columns but
+    FORM and UPOS are left out: words are what has tags.
 
     Args:
         lines: Pairs of line number and text.
@@ -29,14 +33,17 @@ def parse_conllu(lines):
                 problems.append((number, what))
             elif columns[0].isdecimal():
                 words.append((number, columns[_FORM], columns[_UPOS]))
+            elif not _NO_WORD.fullmatch(columns[0]):
+                problems.append((number, f"unknown ID {columns[0]!r}"))
     return rows, problems
 
 
 def parse_columns(lines):
     """Parses columns: the word first and its tag last, or a word alone.
 
-    Blanks or tabs part them, an empty line ends a sentence, and "-DOCSTART-"
-    lines are left out (Tjong Kim Sang and De Meulder 2003).
+    Tabs part them, or blanks in a line without tabs; an empty line ends a
+    sentence, and "-DOCSTART-" lines are left out (Tjong Kim Sang and De
+    Meulder 2003).
 
     Args:
         lines: Pairs of line number and text.
@@ -47,7 +54,8 @@ def parse_columns(lines):
     rows, problems, words = [], [], []
     for number, line in [*lines, (0, "")]:
         # Not at other spaces: a word may hold one.
-        columns = line.replace("\t", " ").split(" ")
+        columns = line.split("\t" if "\t" in line else " ")
+        columns = [column.strip(" ") for column in columns]
         columns = [column for column in columns if column]
         if not columns:
             rows += _sentence(words)
@@ -73,7 +81,11 @@ def _sentence(words):
 
 
 def conllu_lines(words, tags):
-    """Yields the lines of a sentence in CoNLL-U, an empty one last."""
+    """Yields the lines of a sentence in CoNLL-U, an empty one last.
+
+    They hold ID, FORM and UPOS; the other columns are empty ("_").
+    """
+    _check(words)
     for number, (word, tag) in enumerate(zip(words, tags, strict=True), 1):
         blank = ["_"] * _CONLLU_COLUMNS
         blank[0], blank[_FORM], blank[_UPOS] = str(number), word, tag
@@ -83,6 +95,17 @@ def conllu_lines(words, tags):
 
 def column_lines(words, tags):
     """Yields the lines of a sentence in two columns, an empty one last."""
+    _check(words)
     for word, tag in zip(words, tags, strict=True):
         yield f"{word}\t{tag}"
     yield ""
+
+
+def _check(words):
+    for word in words:
+        if not word.strip(" ") or set(word) & set("\t\n\r"):
+            raise ValueError(
+                f"The word {word!r} cannot stand in a column: it is empty or "
+                "holds a tab or the end of a line. Give --output a name that "
+                "ends in .jsonl."
+            )

@@ -1,7 +1,12 @@
 """Fields that hold a list of texts, and labels that belong to such a list."""
 
+import re
+
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.plain_files import parse_json
+
+# As exported taggers split; at other spaces nothing ends: a word may hold one.
+_BLANKS = re.compile(r"[ \t\n\r\f\v]+")
 
 # What stands for no tag, in CoNLL-U and in JSON.
 _NO_TAG = ("_", None, IGNORED)
@@ -26,13 +31,17 @@ def find(fields, field, task):
         raise ValueError(f"field `{field}` is missing; received {received}")
     if isinstance(value, str):
         is_words = task.head == "tagging"
-        value = value.split() if is_words else _parse(field, value)
+        value = _words(value) if is_words else _parse(field, value)
     is_list = isinstance(value, list) and value
     if not is_list or not all(isinstance(text, str) for text in value):
         raise ValueError(
             f"field `{field}` must be a list of texts, received {value!r}"
         )
     return value
+
+
+def _words(text):
+    return [word for word in _BLANKS.split(text) if word]
 
 
 def _parse(field, text):
@@ -60,7 +69,7 @@ def parse_tags(value, words, labels):
     """
     if value is None or value == "":
         return None
-    tags = value.split() if isinstance(value, str) else value
+    tags = _words(value) if isinstance(value, str) else value
     if not isinstance(tags, list):
         raise ValueError(f"labels must be a list of tags, received {value!r}")
     if words is not None and len(tags) != len(words):

@@ -32,12 +32,14 @@ def write(path, rows, task):
 
     Returns:
         Number of rows.
+
+    Raises:
+        ValueError: If the format cannot hold them.
     """
     path, rows = Path(path), list(rows)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".json":
-        answers = {row["id"]: row["answer"] for row in rows}
-        lines = [json.dumps(answers, ensure_ascii=False)]
+        lines = [json.dumps(_answers(rows), ensure_ascii=False)]
     elif path.suffix in _KINDS:
         lines_of = (
             conll.conllu_lines
@@ -52,3 +54,17 @@ def write(path, rows, task):
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return len(rows)
+
+
+def _answers(rows):
+    """Returns a dict from question id to answer."""
+    answers = {}
+    for row in rows:
+        if row["id"] in answers:
+            raise ValueError(
+                f"Two questions have the id {row['id']!r}, and a .json file "
+                "holds one answer for each id. Give --output a name that ends "
+                "in .jsonl."
+            )
+        answers[row["id"]] = row["answer"]
+    return answers

@@ -85,7 +85,8 @@ def _typed_row(number, fields, task, labels):
         except ValueError as error:
             problems.append(str(error))
     if task.id_field:
-        row[task.id_field] = str(fields.get(task.id_field, number))
+        own = fields.get(task.id_field)
+        row[task.id_field] = str(number if own is None else own)
     row["label"] = None
     if labels != "ignored":
         try:

@@ -12,6 +12,7 @@ from tf_adapters.data import builtin
 from tf_adapters.data import folders
 from tf_adapters.data import sampling
 from tf_adapters.data import tfds_source
+from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.files import DataError
 from tf_adapters.data.files import Table
 from tf_adapters.data.files import open_file
@@ -134,6 +135,15 @@ def may_have_labels(task, split, data_dir=None):
     """
     return has_split(task, split, data_dir) and not _is_secret(
         task, split, data_dir
+    )
+
+
+def is_labelled(task, rows):
+    """Says whether each row has a label; of tags, one word that has one."""
+    if any(row["label"] is None for row in rows):
+        return False
+    return task.head != "tagging" or any(
+        tag != IGNORED for row in rows for tag in row["label"]
     )
 
 

@@ -69,6 +69,6 @@ def _load_rows(config, task):
     # Local copies of GLUE may have labelled test rows where TFDS has none.
     if sources.may_have_labels(task, "test", data.data_dir):
         test = sources.load_split(task, "test", data.data_dir)
-        if all(row["label"] is not None for row in test):
+        if sources.is_labelled(task, test):
             rows["test"] = test
     return rows

@@ -6,6 +6,7 @@ the prepared files are looked for first, then a host is asked for an answer.
 
 import functools
 import http.client
+import logging
 import os
 from pathlib import Path
 import queue
@@ -23,6 +24,7 @@ from tf_adapters.data.files import Table
 # GLUE and SuperGLUE, the second what TensorFlow Datasets keeps itself.
 _HOSTS = (("dl.fbaipublicfiles.com", 443), ("storage.googleapis.com", 443))
 _TIMEOUT_SECONDS = 3.0
+_LOGGER = logging.getLogger(__name__)
 
 
 def default_directory():
@@ -186,13 +188,25 @@ def _read(task, split, builder):
     names = getattr(label_feature, "names", None)
     fields = {*task.text_fields, *task.choice_fields, task.id_field}
     rows = []
+    wordless = 0
     for number, example in enumerate(tfds.as_numpy(dataset), start=1):
+        if task.head == "tagging" and not len(example[task.list_field]):
+            # Treebanks that are released without their words.
+            wordless += 1
+            continue
         row = {
             key: _plain(example[key], task.language)
             for key in fields & set(example)
         }
         row[task.label_field] = _label(example[task.label_field], names, task)
         rows.append((number, row))
+    if wordless:
+        _LOGGER.warning(
+            "%s, split %s: %d sentences without words are left out",
+            task.source,
+            split,
+            wordless,
+        )
     table = Table(f"{task.source}, split {split}", rows)
     table.raise_empty(rows)
     return table

@@ -1,6 +1,7 @@
 """Zero-shot transfer: trained in one language, evaluated in many."""
 
 from tf_adapters.data import sources
+from tf_adapters.data.files import DataError
 from tf_adapters.tasks.languages import averages
 from tf_adapters.tasks.languages import in_language
 
@@ -23,16 +24,26 @@ def load_languages(task, data):
 
     Raises:
         ValueError: If the task has one language, or the data lacks one that
-            was asked for.
+            was asked for, or its labels.
     """
     found = {}
     for language in _languages(task, data):
-        local = in_language(task, language)
-        # The test split is the one to be missed in an error.
-        split = _split(local, data.data_dir) or "test"
-        rows = sources.load_split(local, split, data.data_dir)
-        found[language] = split, rows
+        found[language] = _load(in_language(task, language), data.data_dir)
     return found
+
+
+def _load(task, data_dir):
+    """Returns the first split with labels, and its rows."""
+    # The test split is the one to be missed in an error.
+    for split in _splits(task, data_dir) or ["test"]:
+        rows = sources.load_split(task, split, data_dir)
+        if sources.is_labelled(task, rows):
+            return split, rows
+    raise DataError(
+        f"The data of task `{task.name}` in language `{task.language}` have no "
+        "labels, neither for test nor for validation. Leave it out of "
+        "--eval_languages."
+    )
 
 
 def _languages(task, data):
@@ -45,16 +56,17 @@ def _languages(task, data):
     return [
         language
         for language in task.languages.names
-        if _split(in_language(task, language), data.data_dir)
+        if _splits(in_language(task, language), data.data_dir)
     ]
 
 
-def _split(task, data_dir):
-    """Returns the split to evaluate on, or `None` without data."""
-    for split in _SPLITS:
-        if sources.may_have_labels(task, split, data_dir):
-            return split
-    return None
+def _splits(task, data_dir):
+    """Returns the splits to evaluate on, the first with labels."""
+    return [
+        split
+        for split in _SPLITS
+        if sources.may_have_labels(task, split, data_dir)
+    ]
 
 
 def summarise(task, metrics):

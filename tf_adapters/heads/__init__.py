@@ -32,14 +32,21 @@ HEADS = {
 }
 
 
-def for_task(task):
-    """Returns the head of a task."""
+def for_task(task, doc_stride=128):
+    """Returns the head of a task.
+
+    Args:
+        task: `Task`.
+        doc_stride: See `Span.stride`.
+    """
     if task.head == "classification":
         return Classification(labels=task.labels)
     if task.head == "tagging":
         return Tagging(labels=task.labels)
     if task.head == "choice":
         return Choice(blank=task.blank)
+    if task.head == "span":
+        return Span(stride=doc_stride)
     if task.head == "masked_lm":
         raise ValueError("A masked_lm head is made by `MaskedLM.of(encoder)`.")
     return HEADS[task.head]()

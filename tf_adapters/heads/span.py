@@ -23,7 +23,8 @@ class Span:
     those of the paper's code (google-research/bert, run_squad.py).
 
     Attributes:
-        stride: Tokens between the beginnings of two windows, at most.
+        stride: Tokens between the beginnings of two windows, at most. Fewer
+            where windows would overlap by less than `max_answer_tokens`.
         max_question_tokens: What of a question is beyond is cut.
         max_answer_tokens: Longest answer.
         num_best: Best beginnings, ends and answers that are looked at.

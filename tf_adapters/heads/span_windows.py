@@ -92,7 +92,13 @@ def _windows(head, row, question, text, packer):
     room = packer.max_length - 2 - len(frame.separators)
     # However short the input, a quarter of it is left for the text.
     question = question[: min(head.max_question_tokens, 3 * room // 4)]
-    parts = list(spans(len(text), room - len(question), head.stride))
+    room -= len(question)
+    # BERT's code lets windows of 128 tokens touch, and an answer on the seam
+    # is whole in none. Here one of the longest answers fits an overlap, or the
+    # overlap is half a window.
+    overlap = min(head.max_answer_tokens, room // 2)
+    stride = min(head.stride, room - overlap)
+    parts = list(spans(len(text), room, stride))
     before = [[frame.start], question, frame.separators]
     begin = sum(map(len, before))
     for number, part in enumerate(parts):
@@ -108,14 +114,14 @@ def _windows(head, row, question, text, packer):
 
 
 def spans(count, room, stride):
-    """Yields slices that cover `count` tokens, `stride` or `room` apart."""
+    """Yields slices of at most `room` that cover `count` tokens."""
     start = 0
     while start < count:
         stop = min(start + room, count)
         yield slice(start, stop)
         if stop == count:
             return
-        start += min(room, stride)
+        start += stride
 
 
 def _is_widest(number, parts):

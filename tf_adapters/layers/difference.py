@@ -59,6 +59,12 @@ class Difference(keras.layers.Layer):
             expected = self.group_gate.expected_open() * expected
         return expected
 
+    def reopen(self):
+        """Lets gates train again that `keep` fixed."""
+        self.gates.reopen()
+        if self.group_gate is not None:
+            self.group_gate.reopen()
+
     def keep(self, kept):
         """Fixes the gates and leaves `kept` of the difference, for good.
 

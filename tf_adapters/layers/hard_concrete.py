@@ -84,6 +84,20 @@ class HardConcreteGates(keras.layers.Layer):
             / self.learning_rate_multiplier
         )
 
+    def reopen(self):
+        """Lets gates train that a training left at 0 or 1.
+
+        Those at 0 begin anew; those at 1 stay there, at a logit that training
+        can move.
+        """
+        one = math.log((1 - self.stretch_low) / (self.stretch_high - 1))
+        log_alpha = np.where(
+            ops.convert_to_numpy(self.log_alpha) > 0,
+            max(one, self.initial_log_alpha),
+            self.initial_log_alpha,
+        )
+        self.scaled_log_alpha.assign(log_alpha / self.learning_rate_multiplier)
+
     @property
     def log_alpha(self):
         """Logits of the gates, of the layer's shape, in float32."""

@@ -14,6 +14,7 @@ and, where it needs them,
 - `report(model)`: numbers about the trained method for `result.json`;
 - `last_phase_step(total_steps)` and `start_last_phase(model)`: the step after
   which the trainer calls the latter; only weights from then on count;
+- `reopen(model)`: lets go on training what an adapter folder has as final;
 - `pack(tensors)` and `unpack(tensors, shapes)`: a smaller form of the tensors
   for the adapter folder.
 """

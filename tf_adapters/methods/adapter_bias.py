@@ -121,6 +121,11 @@ class AdapterBias:
             keras.ops.sum(gate.expected_open()) for gate in gates
         )
 
+    def reopen(self, model):
+        """Lets training choose anew which gates close."""
+        for gates in _gates(model.slots):
+            gates.reopen()
+
     def report(self, model):
         """Returns the shares of open gates, as in table 7, or nothing.
 

@@ -117,6 +117,11 @@ class DiffPruning:
         ):
             difference.keep(part.reshape(change.shape))
 
+    def reopen(self, model):
+        """Lets training choose anew which weights differ."""
+        for difference in model.reparameterization.functions:
+            difference.reopen()
+
     def report(self, model):
         """Returns how many of the encoder's weights differ."""
         changes = [

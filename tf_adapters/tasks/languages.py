@@ -14,6 +14,8 @@ class Languages:
             that goes on with `_`, as treebanks do (`en_ewt`), is found too.
         source: Name in TensorFlow Datasets, with `{language}` in it or not.
         trained: Code of the language of training.
+        source_codes: From a language's code to that in TensorFlow Datasets,
+            where it is another.
     """
 
     names: tuple[str, ...]
@@ -21,6 +23,7 @@ class Languages:
     folder: str
     source: str
     trained: str = "en"
+    source_codes: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 def in_language(task, language):
@@ -42,7 +45,9 @@ def in_language(task, language):
         )
     return dataclasses.replace(
         task,
-        source=languages.source.format(language=language),
+        source=languages.source.format(
+            language=languages.source_codes.get(language, language)
+        ),
         folder=languages.folder.format(language=language),
         language=language,
         train_task=None,

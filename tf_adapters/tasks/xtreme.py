@@ -1,4 +1,4 @@
-"""The three cross-lingual tasks of He et al. 2021, section 4.
+"""Cross-lingual tasks: the three of He et al. 2021, section 4, and PAWS-X.
 
 Trained and selected in English, evaluated in every language. The groups of
 languages are those of Tables 12 to 14; docs/papers.md says where the printed
@@ -22,6 +22,8 @@ _POS = Languages(
     ),
     folder="ud/{language}",
     source="xtreme_pos/xtreme_pos_{language}",
+    # It has Tamil and Tagalog under each other's code.
+    source_codes={"ta": "tl", "tl": "ta"},
 )
 _NER = Languages(
     names=tuple(
@@ -41,6 +43,14 @@ _XNLI = Languages(
     distant=tuple("ar el sw th tr ur vi zh".split()),
     folder="xnli/{language}",
     source="xnli",
+)
+_PAWSX = Languages(
+    names=tuple("en de es fr ja ko zh".split()),
+    distant=tuple("ja ko zh".split()),
+    folder="pawsx/{language}",
+    # TensorFlow Datasets' `xtreme_pawsx` is the training set in machine
+    # translation only.
+    source="paws_x_wiki/{language}",
 )
 
 UD_POS = Task(
@@ -93,4 +103,18 @@ XNLI = Task(
     train_task=MNLI,
 )
 
-XTREME = (UD_POS, WIKIANN, XNLI)
+PAWSX = Task(
+    name="pawsx",
+    source=_PAWSX.source.format(language="en"),
+    text_fields=("sentence1", "sentence2"),
+    labels=("different_meaning", "paraphrase"),
+    splits=_THREE_SPLITS,
+    head="classification",
+    metrics=("accuracy",),
+    cite="Yang et al. 2019, arXiv:1908.11828; not in He et al. 2021",
+    folder="pawsx/en",
+    language="en",
+    languages=_PAWSX,
+)
+
+XTREME = (UD_POS, WIKIANN, XNLI, PAWSX)

@@ -85,7 +85,7 @@ class Experiment:
 
     def _make_head(self):
         if self.task.head != "masked_lm":
-            return heads.for_task(self.task)
+            return heads.for_task(self.task, self.config.data.doc_stride)
         return heads.MaskedLM.of(
             self.encoder,
             whole_words=self.config.pretrain.whole_words,

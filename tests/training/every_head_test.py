@@ -1,0 +1,38 @@
+"""Every kind of output trains with methods of every kind."""
+
+import numpy as np
+import pytest
+
+from tests import tiny
+from tests.methods import cases
+from tests.training import single_steps
+
+pytestmark = pytest.mark.slow
+# What adds layers, changes weights, or trains the encoder.
+METHODS = ("full", "full_mixout", "adapter_bias", "lora", "diff_pruning")
+
+
+@pytest.mark.parametrize("kind", sorted(set(single_steps.HEADS)))
+@pytest.mark.parametrize("name", METHODS)
+def test_a_step_trains_what_is_declared(name, kind):
+    method = cases.CASES[name][0]
+    head, make = single_steps.HEADS[kind]
+    trainer = single_steps.make_trainer(method, head, single_steps.config())
+    model = trainer.model
+    before = {v.path: tiny.values([v])[0] for v in model.variables}
+    loss = single_steps.take(trainer, make(), compiled=False)
+    assert np.isfinite(loss) and abs(loss) > 1e-2
+    trained = {v.path for v in model.trained_variables().values()}
+    moved = {
+        v.path
+        for v in model.variables
+        if not np.array_equal(before[v.path], tiny.values([v])[0])
+    }
+    assert all(np.isfinite(v).all() for v in tiny.values(model.variables))
+    own_head = {v.path for v in model.head_layer.weights} & trained
+    # What is drawn and the seeds may be no weights.
+    weights = {v.path for v in model.weights if "seed" not in v.path}
+    assert own_head <= moved
+    assert (moved & weights) <= trained
+    # Closed gates and keys' bias stay; most of what trains moves.
+    assert len(moved & trained) > len(trained) / 2

@@ -1,0 +1,126 @@
+"""One step of training with small random encoders, by method and head."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tests import tiny
+from tf_adapters import config as config_lib
+from tf_adapters import heads
+from tf_adapters.data import pipeline
+from tf_adapters.data.encoded import Encoded
+from tf_adapters.data.encoded import Masking
+from tf_adapters.model import adapt
+from tf_adapters.training import distribution
+from tf_adapters.training.trainer import Trainer
+
+LABELS = ("no", "yes", "maybe")
+LENGTH, BATCH = 12, 4
+CLASSIFICATION = heads.Classification(LABELS, dropout_rate=0.0)
+
+
+def config(**train):
+    """Returns a configuration of which only the training counts."""
+    return config_lib.resolve(
+        {
+            "task": "toy",
+            # Of the settings only those of training count.
+            "method": "houlsby",
+            "data": {"batching": "fixed", "max_length": LENGTH},
+            "train": {
+                "batch_size": BATCH,
+                "learning_rate": 1e-2,
+                "warmup_fraction": 0.0,
+                **train,
+            },
+        }
+    )
+
+
+def _ids(count=6):
+    generator = np.random.default_rng(0)
+    lengths = generator.integers(4, LENGTH + 1, count)
+    return [
+        generator.integers(5, tiny.VOCABULARY, n).astype("int32")
+        for n in lengths
+    ]
+
+
+def _examples(targets, ids=None, **options):
+    ids = ids or _ids()
+    encoded = Encoded(ids, _zeros(ids), targets, **options)
+    return pipeline.to_examples(encoded, pad_id=0)
+
+
+def _zeros(ids):
+    return [_zeros(x) if isinstance(x, list) else 0 * x for x in ids]
+
+
+def _tags():
+    return [np.arange(len(row), dtype="int32") % 3 - 1 for row in _ids()]
+
+
+# Kind of output: its head, and examples for it.
+HEADS = {
+    "classification": (
+        CLASSIFICATION,
+        lambda: _examples(np.arange(6, dtype="int32") % 3),
+    ),
+    "regression": (
+        heads.Regression(dropout_rate=0.0),
+        lambda: _examples(np.arange(6, dtype="float32")),
+    ),
+    "tagging": (
+        heads.Tagging(LABELS, dropout_rate=0.0),
+        lambda: _examples(_tags(), counts=np.array([3] * 6)),
+    ),
+    "span": (
+        heads.Span(),
+        lambda: _examples(np.array([[1, 2]] * 6, "int32")),
+    ),
+    "choice": (
+        heads.Choice(dropout_rate=0.0),
+        lambda: _examples(
+            np.array([0, 1, 0], "int32"),
+            [_ids()[0:2], _ids()[2:5], _ids()[4:6]],
+        ),
+    ),
+    "masked_lm": (
+        heads.MaskedLM(tiny.VOCABULARY, tiny.WIDTH),
+        lambda: _examples(
+            None,
+            counts=np.array([2] * 6, "int32"),
+            masking=Masking(4, (0, 1, 2, 3, 4), tiny.VOCABULARY),
+        ),
+    ),
+}
+
+
+def make_trainer(method, head, settings):
+    """Returns a trainer of a random model, ready for a step."""
+    strategy = distribution.make_strategy("one_device")
+    keras.utils.set_random_seed(0)
+    with strategy.scope():
+        model = adapt(tiny.encoder(), method, head)
+        # Small gradients would be mostly noise, which Adam makes large.
+        tiny.randomize(model.trained_variables().values())
+    trainer = Trainer(model, strategy, settings, ())
+    trainer.prepare_training(10)
+    return trainer
+
+
+def plan(examples):
+    """Returns the batches of an epoch."""
+    return pipeline.plan_training(
+        examples.lengths, BATCH, 0, 0, "fixed", (LENGTH,)
+    )
+
+
+def take(trainer, examples, compiled):
+    """Trains one batch; returns its loss."""
+    batches = trainer._distribute(examples, plan(examples))
+    step = tf.function(
+        trainer._train_on_replicas, autograph=False, jit_compile=compiled
+    )
+    loss, _ = step(next(iter(batches)))
+    return float(loss)

@@ -14,6 +14,7 @@ from tf_adapters import study_runs
 from tf_adapters.analysis import fusion_pruning
 from tf_adapters.data import splits
 from tf_adapters.training import experiment
+from tf_adapters.training import finished_runs
 
 SETTINGS = {"method": {"name": "pfeiffer", "units": 8}, "train": {"epochs": 2}}
 
@@ -176,6 +177,6 @@ def test_both_stages_and_pruning_with_real_processes(tmp_path, capsys):
     left = second.split(",")[1]
     kept = config_lib.load(smaller / "config.yaml")
     assert [Path(folder).name for folder in kept.method.adapters] == [left]
-    values = experiment.evaluate(kept, smaller)
+    values = finished_runs.evaluate(kept, smaller)
     value = values["validation"]["accuracy"]
     assert f"accuracy,{value:.6g}" in second

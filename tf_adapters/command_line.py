@@ -131,13 +131,13 @@ def _saved_config(model_dir, options):
 
 
 def _evaluate(config, model_dir, options):
-    from tf_adapters.training import experiment
+    from tf_adapters.training import finished_runs
 
-    run_summary.of_evaluation(experiment.evaluate(config, model_dir), config)
+    run_summary.of_evaluation(finished_runs.evaluate(config, model_dir), config)
 
 
 def _predict(config, model_dir, options):
-    from tf_adapters.training import experiment
+    from tf_adapters.training import finished_runs
 
     if options.glue_submission:
         from tf_adapters.export import glue
@@ -153,7 +153,7 @@ def _predict(config, model_dir, options):
     task = pretraining_task.of_run(splits.declared_task(config), model_dir)
     if options.output:
         prediction_files.check(options.output, task)
-    rows = experiment.predict(config, model_dir, options.input)
+    rows = finished_runs.predict(config, model_dir, options.input)
     if not options.output:
         print("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
         return

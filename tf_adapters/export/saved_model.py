@@ -35,10 +35,10 @@ def export_run(config, model_dir):
         Path of the SavedModel, `<model_dir>/export/<task>/<version>`.
     """
     # Imported here: library users export without the training code.
-    from tf_adapters.training import experiment
+    from tf_adapters.training import finished_runs
 
     # The class names come from the adapter, so no data is needed.
-    run = experiment.of_run(
+    run = finished_runs.of_run(
         dataclasses.replace(config, distribution_strategy="one_device"),
         splits.declared_task(config),
         model_dir,

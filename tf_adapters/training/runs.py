@@ -4,9 +4,6 @@ import fcntl
 import json
 from pathlib import Path
 import shutil
-import time
-
-import tensorflow as tf
 
 from tf_adapters import artifacts
 from tf_adapters import config as config_lib
@@ -15,6 +12,7 @@ from tf_adapters.adapter_files import CONFIG_FILE
 from tf_adapters.plain_files import replace_text
 from tf_adapters.training import checkpoints
 from tf_adapters.training import earlier_runs
+from tf_adapters.training import run_log
 
 # Adapter folders that a run writes.
 _ADAPTERS = ("adapter", "encoder")
@@ -43,7 +41,6 @@ class RunFolder:
 
     Attributes:
         checkpoint: The newest `Checkpoint` of this run, or `None`.
-        restored: List of the records that were logged until then.
 
     Raises:
         ConfigError: If the folder cannot be written to, is in use, holds what
@@ -76,7 +73,10 @@ class RunFolder:
                 remote.push(self.folder)
             self._remove_rests()
             self._save_configs(config, declared or config)
-            self._restore_log()
+            kept = 0
+            if self.checkpoint is not None:
+                kept = self.checkpoint.state["log_lines"]
+            self._log = run_log.RunLog(self.folder, kept)
         except OSError as error:
             raise config_lib.ConfigError(
                 f"Cannot write to --model_dir={folder}: {error.strerror}. Give "
@@ -205,42 +205,19 @@ class RunFolder:
             if not (folder / CONFIG_FILE).exists():
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _restore_log(self):
-        """Takes metrics and events back to where the checkpoint was written."""
-        path = self.folder / "metrics.jsonl"
-        lines = []
-        if self.checkpoint is not None:
-            lines = path.read_text(encoding="utf-8").splitlines()
-            lines = lines[: self.checkpoint.state["log_lines"]]
-        replace_text(path, "".join(f"{line}\n" for line in lines))
-        self.log_lines = len(lines)
-        # Events are written anew: what a stopped run logged after its
-        # checkpoint would else be there twice.
-        shutil.rmtree(self.folder / "tensorboard", ignore_errors=True)
-        self._events = tf.summary.create_file_writer(
-            str(self.folder / "tensorboard")
-        )
-        self.restored = [json.loads(line) for line in lines]
-        for record in self.restored:
-            self._write_events(record)
-
     @property
     def adapter_folder(self):
         """Where the best adapter is saved."""
         return self.folder / "adapter"
 
-    def log(self, record):
-        """Appends a dict to `metrics.jsonl` and its numbers to TensorBoard."""
-        with (self.folder / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps({"time": time.time(), **record}) + "\n")
-        self.log_lines += 1
-        self._write_events(record)
+    @property
+    def restored(self):
+        """The records that were logged until the checkpoint."""
+        return self._log.restored
 
-    def _write_events(self, record):
-        with self._events.as_default(step=record["step"]):
-            for name, value in _numbers(record):
-                tf.summary.scalar(name, value)
-        self._events.flush()
+    def log(self, record):
+        """Logs a dict with its `step`, see `RunLog`."""
+        self._log.append(record)
 
     def save_text(self, name, text):
         """Writes a small text file."""
@@ -256,7 +233,7 @@ class RunFolder:
         """Writes what a run needs to go on from here."""
         state = {
             **state,
-            "log_lines": self.log_lines,
+            "log_lines": self._log.lines,
             "data_fingerprint": self.data_fingerprint,
             "frozen": self.frozen,
             "overwrites": self.overwrite and state.get("stopped", False),
@@ -303,11 +280,3 @@ def _lock(folder):
             "or give another --model_dir."
         ) from error
     return file
-
-
-def _numbers(record, prefix=""):
-    for name, value in record.items():
-        if isinstance(value, dict):
-            yield from _numbers(value, f"{prefix}{name}/")
-        elif name not in ("step", "time"):
-            yield f"{prefix}{name}", value

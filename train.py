@@ -81,13 +81,14 @@ _PARAMS_OVERRIDE = flags.DEFINE_multi_string(
 _INPUT = flags.DEFINE_string(
     "input",
     None,
-    "predict: JSONL, CSV, TSV, .conllu, .conll, or .txt with a text a line.",
+    "predict: JSONL, CSV, TSV, .conllu, .conll, SQuAD's .json, or .txt with a "
+    "text a line.",
 )
 _OUTPUT = flags.DEFINE_string(
     "output",
     None,
-    "predict: file to write, .conllu or .conll for tags, else JSONL. Default: "
-    "JSONL to standard output.",
+    "predict: file to write, .conllu or .conll for tags, .json for answers by "
+    "question, else JSONL. Default: JSONL to standard output.",
 )
 _INIT_ADAPTER = flags.DEFINE_string(
     "init_adapter",

@@ -76,18 +76,18 @@ def predict_grpc(address, model, columns, signature="serving_default"):
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
         response = stub.Predict(request, timeout=60)
     outputs = {
-        name: _plain(tf.make_ndarray(tensor))
+        name: _plain(tf.make_ndarray(tensor).tolist())
         for name, tensor in response.outputs.items()
     }
     rows = zip(*outputs.values(), strict=True)
     return [dict(zip(outputs, row, strict=True)) for row in rows]
 
 
-def _plain(array):
-    """Returns an array as lists, its bytes as text."""
-    if array.dtype == object:
-        return [value.decode() for value in array]
-    return array.tolist()
+def _plain(value):
+    """Returns nested lists with their bytes as text."""
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def main(arguments=None):

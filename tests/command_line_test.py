@@ -342,6 +342,8 @@ def test_an_export_of_several_adapters_needs_a_folder(tmp_path, capsys):
     [
         ({"train": {"precision": "mixed_bfloat16"}}, {}),
         ({}, {"params_override": ["method.leave_out=[0]"]}),
+        ({"data": {"max_length": 64}}, {}),
+        ({"seed": 0}, {}),
         ({"method": {"name": "houlsby", "adapters": ["a", "b"]}}, {}),
     ],
 )

@@ -225,3 +225,14 @@ def test_the_encoder_beside_a_run_moves_with_it(tmp_path):
     (tmp_path / "runs").rename(tmp_path / "moved")
     loaded = config.load(tmp_path / "moved" / "rte" / "config.yaml")
     assert loaded.encoder == str(tmp_path / "moved" / "encoder")
+
+
+def test_what_many_machines_trained_is_read_on_one(tmp_path):
+    settings = {"task": "sst2", "method": "houlsby"}
+    settings |= {"distribution_strategy": "tpu", "tpu": "name"}
+    settings["data"] = {"batching": "fixed"}
+    config.save(config.resolve(settings), tmp_path / "config.yaml")
+    values = config.load_for_one_machine(tmp_path / "config.yaml")
+    assert values["distribution_strategy"] == "one_device"
+    assert values["tpu"] == ""
+    assert values["task"] == "sst2"

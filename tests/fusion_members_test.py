@@ -2,9 +2,11 @@
 
 import dataclasses
 from pathlib import Path
+import shutil
 
 import pytest
 
+from tests import commands
 from tests.fixtures import huggingface_folders
 from tests.fixtures import studies
 from tf_adapters import config as config_lib
@@ -180,3 +182,13 @@ def test_both_stages_and_pruning_with_real_processes(tmp_path, capsys):
     values = finished_runs.evaluate(kept, smaller)
     value = values["validation"]["accuracy"]
     assert f"accuracy,{value:.6g}" in second
+    # The export of a fusion whose adapter has moved is the fusion's.
+    moved = str(tmp_path / "moved")
+    shutil.move(kept.method.adapters[0], moved)
+    layer = {"method": {"adapters": [moved]}}
+    assert commands.run(smaller, mode="export") == 1
+    assert "Say where all of them are now" in capsys.readouterr().err
+    options = {"mode": "export", "adapters": [moved]}
+    assert commands.run(smaller, layer, **options) == 0
+    assert (smaller / "export" / task.name / "1" / "saved_model.pb").exists()
+    assert not (smaller / "tasks").exists()

@@ -7,6 +7,7 @@ import pytest
 
 from tests.fixtures import studies
 from tf_adapters import config as config_lib
+from tf_adapters import methods
 from tf_adapters import study_declaration
 from tf_adapters import study_plan
 from tf_adapters.config import ConfigError
@@ -201,3 +202,16 @@ def test_official_studies_have_the_runs_that_their_heads_say(path):
     assert len(small) < len(runs)
     if "with --small" in head:
         assert f"{len(small)} with --small" in head
+
+
+def test_a_method_within_another_is_one_value(tmp_path):
+    adapter = {"name": "pfeiffer", "units": 8}
+    base = {
+        "encoder": "minilm",
+        "method": {"tasks": ["sst2", "cola"], "adapter": adapter},
+    }
+    grid = {"method": ["multitask"]}
+    _, (run,) = studies.plan(
+        tmp_path, base=base, grid=grid, where=[], small=None
+    )
+    assert run.config.method.adapter == methods.Pfeiffer(units=8)

@@ -274,3 +274,19 @@ def test_a_run_of_several_tasks_fills_the_column_of_each(tmp_path):
     ]
     assert lines[0].endswith("| 85.0 | 35.0 | 60.0 |")
     assert tables.complete and len(tables.runs) == 4
+
+
+def test_columns_may_be_settings_of_all_runs_or_lists(tmp_path):
+    def score(run):
+        return {"validation": {run.metric: 0.5}}
+
+    grid = {"method": ["houlsby"], "seed": [0]}
+    plain = {"where": [], "base": {"task": "cola", "encoder": "minilm"}}
+    text = _tables(tmp_path, score, grid=grid, **plain).markdown
+    assert "| method | trained | cola (matthews) | average |" in text
+    grid = {"task": ["sst2"], "method": ["houlsby"]}
+    grid |= {"method.leave_out": [[], [0, 1]]}
+    report = {"rows": ["method", "task"], "columns": "method.leave_out"}
+    plain = {"where": [], "base": {"encoder": "minilm"}, "report": report}
+    text = _tables(tmp_path, score, grid=grid, **plain).markdown
+    assert "| [] (accuracy) | [0, 1] (accuracy) |" in text

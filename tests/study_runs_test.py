@@ -50,11 +50,20 @@ def test_a_run_stopped_half_way_keeps_its_checkpoints(runs, tmp_path, same):
     assert (folder / "log.txt").read_text() == ""
 
 
-def test_a_result_of_another_configuration_does_not_count(runs, tmp_path):
+def test_a_result_of_another_configuration_is_neither_taken_nor_removed(
+    runs, tmp_path
+):
+    """As where the project has moved, with what its settings name."""
     _run_missing(runs[:1], tmp_path)
-    path = tmp_path / runs[0].id / "config.yaml"
-    config_lib.save(runs[1].config, path)
+    folder = tmp_path / runs[0].id
+    config_lib.save(runs[1].config, folder / "config.yaml")
     assert study_runs.read_result(runs[0], tmp_path) is None
+    seen, (outcome,) = _run_missing(runs[:1], tmp_path)
+    assert seen == [] and outcome.result is None
+    assert "finished run with other settings or paths" in outcome.error
+    assert (folder / "result.json").exists()
+    # What never finished gives way.
+    (folder / "result.json").unlink()
     seen, _ = _run_missing(runs[:1], tmp_path)
     assert seen == [runs[0].id]
     assert study_runs.read_result(runs[0], tmp_path) is not None

@@ -7,12 +7,12 @@ import sys
 
 from tf_adapters import command_train
 from tf_adapters import config as config_lib
-from tf_adapters import config_fields
 from tf_adapters import config_task
 from tf_adapters import presets
 from tf_adapters import pretraining_task
 from tf_adapters import remote
 from tf_adapters import run_summary
+from tf_adapters import settings
 from tf_adapters import user_errors
 from tf_adapters.data import prediction_files
 from tf_adapters.data import splits
@@ -41,7 +41,7 @@ def run(flag_layer, options):
             from tf_adapters import study
 
             return study.run(options, flag_layer)
-        elif options.mode == "export" and options.adapters:
+        elif _is_of_many_tasks(options):
             _export_bank(flag_layer, options)
         else:
             config, model_dir = _resolve(flag_layer, options)
@@ -57,6 +57,14 @@ def run(flag_layer, options):
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _is_of_many_tasks(options):
+    """Whether this is an export of adapters, and not of a fusion over them."""
+    if options.mode != "export" or not options.adapters:
+        return False
+    given = options.model_dir and remote.local(options.model_dir)
+    return not (given and (given / "config.yaml").exists())
 
 
 def _resolve(flag_layer, options):
@@ -123,11 +131,7 @@ def _saved_config(model_dir, options):
             f"--model_dir={options.model_dir} is no run folder: it has no "
             "config.yaml. Train first, with the same --model_dir."
         )
-    saved = config_lib.load_saved(path)
-    if saved.get("distribution_strategy") in config_fields.CLUSTERS:
-        # What many machines trained answers on one.
-        saved |= {"distribution_strategy": "one_device", "tpu": ""}
-    return saved
+    return config_lib.load_for_one_machine(path)
 
 
 def _evaluate(config, model_dir, options):
@@ -187,9 +191,9 @@ def _export_bank(flag_layer, options):
 
 def _check_no_settings(flag_layer, options):
     """Raises if there is a setting that an export of many tasks ignores."""
-    given = {key for key, value in flag_layer.items() if value} - {"data"}
-    if set(flag_layer.get("method", ())) <= {"adapters"}:
-        given -= {"method"}
+    flat = settings.flatten(flag_layer)
+    given = {key for key, value in flat.items() if value not in (None, (), [])}
+    given -= {"data.data_dir", "method.adapters"}
     if given or options.config_file or options.params_override:
         raise config_lib.ConfigError(
             "A SavedModel of many tasks takes every setting from the runs of "

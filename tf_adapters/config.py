@@ -15,6 +15,7 @@ import yaml
 from tf_adapters import config_task
 from tf_adapters import presets
 from tf_adapters import settings
+from tf_adapters.config_fields import CLUSTERS
 from tf_adapters.config_fields import Config
 from tf_adapters.plain_files import replace_text
 from tf_adapters.settings import ConfigError
@@ -181,6 +182,14 @@ def load_saved(path):
     values = load_yaml(path)
     if values.get("encoder") == _BESIDE:
         values["encoder"] = _encoder_beside(path)
+    return values
+
+
+def load_for_one_machine(path):
+    """Returns the same where what many machines trained answers on one."""
+    values = load_saved(path)
+    if values.get("distribution_strategy") in CLUSTERS:
+        values |= {"distribution_strategy": "one_device", "tpu": ""}
     return values
 
 

@@ -24,8 +24,8 @@ from tf_adapters import settings
 from tf_adapters.config import ConfigError
 from tf_adapters.suggestions import did_you_mean
 
-# Settings of other runs: one value here.
-_LEAVES = ("members.settings",)
+# Settings of other runs, and a method within another: one value here.
+_LEAVES = ("members.settings", "method.adapter")
 STUDIES = Path(__file__).parents[1] / "official_configs" / "studies"
 
 

@@ -79,9 +79,10 @@ def run_rows(run, result, error=""):
     """
     rows = []
     for task, metric in run.metrics.items():
-        point = (
-            {**run.point, "task": task} if len(run.metrics) > 1 else run.point
-        )
+        # Of several tasks, or named in `base`, it is no part of the point.
+        point = {"task": task, **run.point}
+        if len(run.metrics) > 1:
+            point["task"] = task
         state = "failed" if error else "missing"
         row = {"run": run.id, "state": state, **point, "metric": metric}
         if result is None:
@@ -141,14 +142,20 @@ def make_cells(rows, report, select_over=()):
     cells = []
     for group in _grouped(rows, keys):
         chosen = _best_candidate(group, select_over)
-        cell = {key: group[0].get(key, "") for key in keys}
-        cell |= {key: chosen[0].get(key, "") for key in select_over}
+        cell = {key: _value(group[0], key) for key in keys}
+        cell |= {key: _value(chosen[0], key) for key in select_over}
         cell |= {"metric": group[0]["metric"], "split": report.split}
         cell |= summarize(_finished(chosen), report.split)
         cell["runs_finished"] = len(_finished(group))
         cell["runs_planned"] = len(group)
         cells.append(cell)
     return cells
+
+
+def _value(row, key):
+    """Returns what a table shows; lists are no keys of a dict."""
+    value = row.get(key, "")
+    return str(value) if isinstance(value, list) else value
 
 
 def _grouped(rows, keys):

@@ -20,6 +20,11 @@ from tf_adapters.training import earlier_runs
 
 TRAIN = Path(__file__).parents[1] / "train.py"
 ELSEWHERE = "another process is working on it"
+_FINISHED_OTHERWISE = (
+    "its folder holds a finished run with other settings or paths. Move the "
+    "project back to where it was, remove that folder, or give another "
+    "--model_dir"
+)
 # Exit statuses after SIGTERM, with and without a checkpoint, and Ctrl-C.
 _STOPPED = (75, -signal.SIGTERM, -signal.SIGINT, 130)
 
@@ -220,6 +225,8 @@ def _run_one(run, folder, runner):
         status = 0
         if read_result(run, folder) is None:
             if not is_of(run, path):
+                if (path / "result.json").exists():
+                    return Outcome(run, None, _FINISHED_OTHERWISE, 0.0)
                 _clear(path)
             log.truncate(0)
             (path / "error.txt").unlink(missing_ok=True)

@@ -9,13 +9,20 @@ from tf_adapters.analysis import adapter_drop
 
 
 def test_every_number_of_first_and_last_blocks():
-    assert adapter_drop.variants(3) == [
+    assert adapter_drop.variants((0, 1, 2)) == [
         ("none", ()),
         ("first", (0,)),
         ("first", (0, 1)),
         ("first", (0, 1, 2)),
         ("last", (2,)),
         ("last", (1, 2)),
+    ]
+    # Some may have been left out in training.
+    assert adapter_drop.variants((2, 5)) == [
+        ("none", ()),
+        ("first", (2,)),
+        ("first", (2, 5)),
+        ("last", (5,)),
     ]
 
 

@@ -152,3 +152,10 @@ def test_texts_that_do_not_divide_into_pairs_are_refused(capsys):
     with pytest.raises(SystemExit):
         serving_client.main(["--model=m", "--inputs=a,b", "one"])
     assert "1 texts do not divide into groups of 2" in capsys.readouterr().err
+
+
+def test_texts_of_any_shape_are_decoded():
+    """As a bank's label names, and a tagger's words."""
+    nested = np.array([[b"a", "é".encode()], [b"", b"b"]], object)
+    assert serving_client._plain(nested.tolist()) == [["a", "é"], ["", "b"]]
+    assert serving_client._plain(np.eye(2).tolist()) == [[1, 0], [0, 1]]

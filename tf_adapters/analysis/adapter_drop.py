@@ -27,15 +27,15 @@ COLUMNS = ("blocks", "left_out", "metric", "value", "speed", "low", "high")
 _TIMED_ROWS = 256
 
 
-def variants(num_blocks):
+def variants(blocks):
     """Returns `(which, blocks)` for the whole model and all that are smaller.
 
     Args:
-        num_blocks: Integer.
+        blocks: Tuple of the numbers of the blocks with adapters, ascending.
     """
-    some = range(1, num_blocks + 1)
-    first = [("first", tuple(range(k))) for k in some]
-    last = [("last", tuple(range(num_blocks - k, num_blocks))) for k in some]
+    some = range(1, len(blocks) + 1)
+    first = [("first", blocks[:k]) for k in some]
+    last = [("last", blocks[-k:]) for k in some]
     return [("none", ()), *first, *last[:-1]]
 
 
@@ -51,7 +51,9 @@ def table(make, rows, turns=5):
     whole = make(())
     timed = _timed(whole, rows)
     found = []
-    for which, blocks in variants(len(whole.model.slots)):
+    slots = whole.model.slots
+    there = tuple(i for i, of_block in enumerate(slots) if of_block)
+    for which, blocks in variants(there):
         experiment = make(blocks) if blocks else whole
         metric = experiment.task.metrics[0]
         value = experiment.trainer.evaluate(experiment.examples(rows))[metric]
@@ -102,7 +104,9 @@ def load(model_dir):
     from tf_adapters import config as config_lib
     from tf_adapters.data import splits
 
-    config = config_lib.load(Path(model_dir) / "config.yaml")
+    config = config_lib.resolve(
+        config_lib.load_for_one_machine(Path(model_dir) / "config.yaml")
+    )
     if not hasattr(config.method, "leave_out"):
         raise config_lib.ConfigError(
             f"{model_dir} was trained with a method that adds nothing to the "

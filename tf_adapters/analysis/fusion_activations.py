@@ -140,7 +140,7 @@ def load_run(model_dir):
     from tf_adapters.training.experiment import Experiment
 
     path = Path(model_dir) / "config.yaml"
-    config = config_lib.load(path)
+    config = config_lib.resolve(config_lib.load_for_one_machine(path))
     if not isinstance(config.method, methods.Fusion):
         raise config_lib.ConfigError(
             f"{model_dir} was trained with another method than fusion, so it "

@@ -217,7 +217,9 @@ def _hits(folder):
     from tf_adapters.data import splits
     from tf_adapters.training.experiment import Experiment
 
-    config = config_lib.load(folder / "config.yaml")
+    config = config_lib.resolve(
+        config_lib.load_for_one_machine(folder / "config.yaml")
+    )
     task = splits.get_task(config)
     if task.head != "classification":
         raise ValueError(

@@ -100,7 +100,7 @@ class Loop:
         self.bar.update(self.examples)
         if self.best is not None:
             # A later one may lie there, of steps that are now done again.
-            now = [variable.numpy() for variable in self.trainer.variables]
+            now = progress.values(self.trainer.variables)
             self._assign(self.best_weights)
             self.save_best(self.best["validation"])
             self._assign(now)
@@ -257,7 +257,7 @@ class Loop:
             return
         if self.best is None or values[name] > self.best["validation"][name]:
             self.best = entry
-            self.best_weights = [v.numpy() for v in self.trainer.variables]
+            self.best_weights = progress.values(self.trainer.variables)
             self.save_best(values)
 
     def _stops_early(self):

@@ -17,8 +17,8 @@ def tensors(loop):
         the best weights, and what steps since the last check gave.
     """
     arrays = {
-        "weights": _values(loop.trainer.variables),
-        "optimizer": _values(loop.trainer.optimizer.variables),
+        "weights": values(loop.trainer.variables),
+        "optimizer": values(loop.trainer.optimizer.variables),
         "best": loop.best_weights or [],
         "losses": [np.asarray(losses) for losses, _ in loop.pending],
         "norms": [np.asarray(norms) for _, norms in loop.pending],
@@ -30,7 +30,8 @@ def tensors(loop):
     }
 
 
-def _values(variables):
+def values(variables):
+    """Returns variables as arrays; scalars too, which NumPy has as numbers."""
     return [np.asarray(variable.numpy()) for variable in variables]
 
 

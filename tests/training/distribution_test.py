@@ -1,5 +1,6 @@
 """Strategies by name: what they need, and what they say where it is missing."""
 
+import functools
 import json
 import socket
 import urllib.error
@@ -8,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests import commands
+from tf_adapters import config as config_lib
 from tf_adapters.config import ConfigError
 from tf_adapters.training import distribution
 
@@ -48,9 +50,23 @@ def tpu(monkeypatch):
         tf.tpu.experimental, "initialize_tpu_system", note("initialize")
     )
     monkeypatch.setattr(tf.distribute, "TPUStrategy", note("strategy", cpu))
-    distribution.make_strategy.cache_clear()
-    yield asked
-    distribution.make_strategy.cache_clear()
+    # Forgotten afterwards, and only these: what other tests keep, they share.
+    kept = functools.cache(distribution._kept.__wrapped__)
+    monkeypatch.setattr(distribution, "_kept", kept)
+    return asked
+
+
+@pytest.mark.parametrize("name", ["one_device", "mirrored"])
+def test_a_process_has_one_strategy_of_a_kind(name):
+    """Two would count their sums over replicas alike, and mix them up."""
+    one = distribution.make_strategy(name)
+    assert distribution.make_strategy(name, "") is one
+    assert (
+        distribution.for_config(
+            config_lib.resolve({**SETTINGS, "distribution_strategy": name})
+        )
+        is one
+    )
 
 
 @pytest.mark.slow

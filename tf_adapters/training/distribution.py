@@ -27,11 +27,8 @@ def for_config(config):
     return make_strategy(config.distribution_strategy, config.tpu)
 
 
-# A process keeps one strategy of a kind: a second MirroredStrategy counts its
-# collective operations from the start again and meets those of the first.
-@functools.cache
 def make_strategy(name, tpu=""):
-    """Returns a `tf.distribute.Strategy`.
+    """Returns a `tf.distribute.Strategy`, the same one each time.
 
     Strategies over several machines must be made before TensorFlow computes
     anything.
@@ -47,6 +44,13 @@ def make_strategy(name, tpu=""):
     Raises:
         ConfigError: If the cluster or the TPU cannot be found.
     """
+    return _kept(name, tpu)
+
+
+# A process keeps one strategy of a kind: a second MirroredStrategy counts its
+# collective operations from the start again and meets those of the first.
+@functools.cache
+def _kept(name, tpu):
     return _MAKERS[name](tpu)
 
 

@@ -11,6 +11,7 @@ import pytest
 from safetensors.numpy import load_file
 import tensorflow as tf
 
+from tests import library_names
 from tf_adapters.encoders import load_encoder
 from tf_adapters.methods import Houlsby
 from tf_adapters.methods import Pfeiffer
@@ -23,10 +24,6 @@ ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",
     "relu": "relu",
-}
-PLACES = {
-    "after_attention": "attention.output",
-    "after_ffn": "output",
 }
 CASES = sorted(
     path.parent.name for path in FIXTURES.glob("*/example.safetensors")
@@ -42,36 +39,13 @@ def _method(config):
     return Houlsby(**options) if config["mh_adapter"] else Pfeiffer(**options)
 
 
-def _named_as_in_the_library(model, model_type):
-    """Yields the library's name, our variable, and whether it is transposed."""
-    for i, slots in enumerate(model.slots):
-        block = model.encoder.blocks[i]
-        for place, path in PLACES.items():
-            start = f"{model_type}.encoder.layer.{i}.{path}"
-            norm = (
-                block.attention_norm if "attention" in place else block.ffn_norm
-            )
-            yield f"{start}.LayerNorm.weight", norm.gamma, False
-            yield f"{start}.LayerNorm.bias", norm.beta, False
-            if place not in slots:
-                continue
-            delta, start = slots[place].delta, f"{start}.adapters.fixture"
-            yield f"{start}.adapter_down.0.weight", delta.down_kernel, True
-            yield f"{start}.adapter_down.0.bias", delta.down_bias, False
-            yield f"{start}.adapter_up.weight", delta.up_kernel, True
-            yield f"{start}.adapter_up.bias", delta.up_bias, False
-    start = f"{model_type}.embeddings.LayerNorm"
-    yield f"{start}.weight", model.encoder.embedding_norm.gamma, False
-    yield f"{start}.bias", model.encoder.embedding_norm.beta, False
-
-
 def _load(case):
     config = json.loads((FIXTURES / case / "adapter_config.json").read_text())
     model_type = config["model_type"]
     encoder, _ = load_encoder(FIXTURES / "encoders" / model_type)
     model = adapt(encoder, _method(config["config"]))
     weights = load_file(FIXTURES / case / "adapter.safetensors")
-    named = list(_named_as_in_the_library(model, model_type))
+    named = list(library_names.of(model, model_type, "fixture"))
     for name, variable, transposed in named:
         if ".adapters." in name:
             value = weights.pop(name)

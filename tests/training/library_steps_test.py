@@ -1,0 +1,113 @@
+"""Steps of training against those of the `adapters` library in PyTorch.
+
+`tests/fixtures/make_training_fixtures.py` made what is compared.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+import tensorflow as tf
+
+from tests import library_names
+from tf_adapters import config as config_lib
+from tf_adapters import heads
+from tf_adapters.data import pipeline
+from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.encoded import Encoded
+from tf_adapters.encoders import load_encoder
+from tf_adapters.methods import Houlsby
+from tf_adapters.model import adapt
+from tf_adapters.training import distribution
+from tf_adapters.training.trainer import Trainer
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+LABELS = ("no", "yes", "maybe")
+HEADS = {
+    "classification": heads.Classification(LABELS, dropout_rate=0.0),
+    "tagging": heads.Tagging(LABELS, dropout_rate=0.0),
+    "span": heads.Span(),
+    "choice": heads.Choice(dropout_rate=0.0),
+}
+
+# They shift all scores alike where a softmax is over places or choices, which
+# it takes no notice of: their gradients are noise.
+SHIFTS = ("head.bias", "encoder.encoder.layer.1.output.LayerNorm.bias")
+
+
+def _examples(arrays):
+    ends = np.cumsum(arrays["lengths"])[:-1]
+    ids, segments = (
+        np.split(arrays[name], ends) for name in ("token_ids", "segment_ids")
+    )
+    targets, counts = arrays["targets"], None
+    if len(targets) == len(arrays["token_ids"]):
+        targets = np.split(targets, ends)
+        counts = np.array([np.sum(row != IGNORED) for row in targets])
+    if "choices" in arrays:
+        ends = np.cumsum(arrays["choices"])[:-1]
+        ids, segments = (
+            [list(row) for row in np.split(np.array(all_, object), ends)]
+            for all_ in (ids, segments)
+        )
+    return pipeline.to_examples(
+        Encoded(ids, segments, targets, counts=counts), pad_id=0
+    )
+
+
+def _named(model):
+    yield from library_names.of(model, "encoder", "task")
+    kernel, bias = model.head_layer.trainable_variables
+    yield "head.weight", kernel, True
+    yield "head.bias", bias, False
+
+
+def _trainer(head, report):
+    config = config_lib.resolve(
+        {
+            "task": "toy",
+            "method": "houlsby",
+            "train": {
+                "learning_rate": report["learning_rate"],
+                "warmup_fraction": report["warmup"] / report["steps"],
+            },
+        }
+    )
+    strategy = distribution.make_strategy("one_device")
+    method = Houlsby(units=report["units"], activation="silu")
+    with strategy.scope():
+        encoder, _ = load_encoder(FIXTURES / "adapters" / "encoders" / "bert")
+        model = adapt(encoder, method, HEADS[head])
+    trainer = Trainer(model, strategy, config, ())
+    trainer.prepare_training(report["steps"])
+    return trainer
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_losses_and_weights_of_each_step_are_the_librarys(head):
+    folder = FIXTURES / "training" / head
+    report = json.loads((folder / "report.json").read_text())
+    examples = _examples(np.load(folder / "examples.npz", allow_pickle=False))
+    trainer = _trainer(head, report)
+    named = list(_named(trainer.model))
+    start = load_file(folder / "start.safetensors")
+    assert {name for name, *_ in named} == set(start)
+    for name, variable, transposed in named:
+        variable.assign(start[name].T if transposed else start[name])
+    batches = [
+        pipeline.Batch(indices, int(examples.lengths[indices].max()))
+        for indices in np.load(folder / "batches.npy", allow_pickle=False)
+    ]
+    data = iter(trainer._distribute(examples, batches))
+    step = tf.function(trainer._train_on_replicas, reduce_retracing=True)
+    losses = [float(step(next(data))[0]) for _ in batches]
+    np.testing.assert_allclose(losses, report["losses"], rtol=1e-5)
+    end = load_file(folder / "end.safetensors")
+    for name, variable, transposed in named:
+        if name in SHIFTS and head in ("span", "choice"):
+            continue
+        actual = variable.numpy().T if transposed else variable.numpy()
+        assert np.abs(actual - start[name]).max() > 1e-3
+        np.testing.assert_allclose(actual, end[name], atol=2e-5, err_msg=name)

@@ -12,6 +12,7 @@ from tf_adapters import command_train
 from tf_adapters import config as config_lib
 from tf_adapters import remote
 from tf_adapters.config import ConfigError
+from tf_adapters.training import multitask
 from tf_adapters.training import runs
 
 SETTINGS = {
@@ -177,6 +178,29 @@ def test_tasks_that_train_together_go_on_and_serve_from_their_address(
     assert commands.run(f"{address}/demo_entailment", mode="eval") == 0
     accuracy = result["validation"]["accuracy"]
     assert f"validation: accuracy {accuracy:.4f}" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_better_adapters_of_tasks_together_go_there_at_once(monkeypatch):
+    """Not with the next checkpoint, which a killed process never writes."""
+
+    def die(*args):
+        raise SystemExit(9)
+
+    method = {
+        "name": "multitask",
+        "tasks": ["demo_sentiment", "demo_acceptability"],
+    }
+    train = {**SETTINGS["train"], "epochs": 1, "checkpoint_seconds": 3600}
+    settings = {**SETTINGS, "method": method, "train": train}
+    del settings["task"]
+    monkeypatch.setattr(multitask._Folders, "save_results", die)
+    with pytest.raises(SystemExit):
+        commands.run("ram://bucket/killed", settings)
+    names = _names("ram://bucket/killed")
+    assert "demo_sentiment/adapter/adapter.safetensors" in names
+    assert "encoder/adapter.safetensors" in names
+    assert not any("checkpoints" in name for name in names)
 
 
 def test_workers_that_pretrain_need_a_folder():

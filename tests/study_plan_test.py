@@ -129,6 +129,14 @@ def test_ids_are_of_what_is_written_and_paths_hold_from_anywhere(
     assert ids[0] == ids[1]
 
 
+def test_another_tpu_makes_no_other_run(tmp_path):
+    ids = [
+        [run.id for run in studies.plan(tmp_path, base={"tpu": name})[1]]
+        for name in ("", "node-1", "node-2")
+    ]
+    assert ids[0] == ids[1] == ids[2]
+
+
 def test_a_saved_configuration_has_the_identity_of_its_run(tmp_path):
     _, runs = studies.plan(tmp_path)
     for run in runs:

@@ -5,6 +5,8 @@ import typing
 
 # Strategies over more than this machine's own devices.
 CLUSTERS = ("multi_worker_mirrored", "tpu")
+# Where data and TPU are makes no other run; the data's fingerprints do.
+ELSEWHERE = ("data.data_dir", "data.cache_dir", "data.service", "tpu")
 
 
 @dataclasses.dataclass(frozen=True)

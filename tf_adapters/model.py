@@ -142,7 +142,7 @@ class AdapterModel(keras.Model):
                 what a method does to its weights.
         """
         with self.reparameterization.scope():
-            return self.encoder(inputs, training=False, **options)
+            return self.encoder(as_sequences(inputs), training=False, **options)
 
     def merge(self):
         """Writes what a method does to the encoder's weights into them.

@@ -7,6 +7,7 @@ import json
 import re
 
 from tf_adapters import config as config_lib
+from tf_adapters import config_fields
 from tf_adapters import config_task
 from tf_adapters import study_declaration
 from tf_adapters.config import ConfigError
@@ -144,16 +145,17 @@ def metrics_of(config, name=None):
 def identity(settings):
     """Returns text that is equal for configurations of the same run.
 
-    Where the data lie, and who reads them, is left out: the result holds a
-    fingerprint of what they are.
+    Where data and TPU are is left out: the result holds a fingerprint of what
+    the data are.
 
     Args:
         settings: Nested dict, from `config.to_dict` or a `config.yaml`.
     """
+    elsewhere = config_fields.ELSEWHERE
     data = settings.get("data", {})
-    elsewhere = ("data_dir", "cache_dir", "service")
-    data = {k: v for k, v in data.items() if k not in elsewhere}
-    return json.dumps({**settings, "data": data}, sort_keys=True)
+    data = {k: v for k, v in data.items() if f"data.{k}" not in elsewhere}
+    rest = {k: v for k, v in settings.items() if k not in elsewhere}
+    return json.dumps({**rest, "data": data}, sort_keys=True)
 
 
 def _run_id(config):

@@ -42,6 +42,14 @@ def test_conllu_gives_words_and_their_tags(tmp_path):
     assert second["tokens"] == ["é"]
 
 
+def test_an_archive_beside_a_treebank_is_none(tmp_path):
+    _write(tmp_path / "ud", "en_ewt.zip", "")
+    with pytest.raises(DataError, match="No data of task `ud_pos`"):
+        sources.load_split(POS, "train", tmp_path)
+    _write(tmp_path / "ud/en_ewt", "train.conllu", CONLLU)
+    assert len(sources.load_split(POS, "train", tmp_path)) == 2
+
+
 @pytest.mark.parametrize("blank", [" ", "\t", " \t "])
 def test_columns_hold_the_word_first_and_the_tag_last(tmp_path, blank):
     lines = ["-DOCSTART- -X- O O", "", "U.N. NNP B-NP B-ORG", "a DT I-NP O"]

@@ -91,6 +91,16 @@ def test_a_model_scores_a_question_as_if_it_were_alone():
     assert outputs[1, 2] == -1e9 and np.ptp(outputs[0]) > 1e-2
 
 
+def test_the_encoder_alone_reads_choices_as_sequences():
+    encoder = tiny.encoder()
+    model = adapt(encoder, methods.Houlsby(units=4), HEAD)
+    flat = tiny.batch(encoder, size=6, tokens=7)
+    outputs = model.encode({k: v.reshape(2, 3, 7) for k, v in flat.items()})
+    np.testing.assert_allclose(
+        outputs["sequence_output"], model.encode(flat)["sequence_output"]
+    )
+
+
 class _Words:
     """A packer whose tokens are numbers of letters."""
 

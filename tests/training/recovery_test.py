@@ -182,6 +182,15 @@ def test_what_a_run_starts_from_is_not_overwritten(tmp_path, of_run):
     assert (tmp_path / "result.json").exists()
 
 
+def test_a_folder_may_be_named_as_the_encoder_that_is_never_one(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    config = config_lib.resolve(whole_runs.SETTINGS, {"encoder": "minilm"})
+    runs.RunFolder(Path("minilm"), config, {}).save_result({})
+    assert (tmp_path / "minilm" / "result.json").exists()
+
+
 def test_a_command_with_overwrite_goes_on_where_it_was_stopped(
     tmp_path, capsys
 ):

@@ -44,7 +44,8 @@ def local_folder(task, data_dir):
         return None if _holds_prepared(task, folder) else folder
     if not task.language:
         return None
-    found = sorted(p for p in folder.parent.glob(f"{folder.name}_*"))
+    named = folder.parent.glob(f"{folder.name}_*")
+    found = sorted(path for path in named if path.is_dir())
     if len(found) > 1:
         raise DataError(
             f"Several folders hold `{task.name}` in `{task.language}`: "
@@ -66,10 +67,11 @@ def _holds_prepared(task, folder):
 
 
 def layout(task, folder):
+    """Returns text that says where a task's files may lie in `folder`."""
     name = task.folder or task.name
-    layout = f"{folder}/{name}/{{train,dev,test}}.jsonl (or .csv, .tsv)"
+    text = f"{folder}/{name}/{{train,dev,test}}.jsonl (or .csv, .tsv)"
     if task.glue:
-        layout += f", or GLUE's own {folder}/{task.glue.folder}/train.tsv"
+        text += f", or GLUE's own {folder}/{task.glue.folder}/train.tsv"
     if task.source:
-        layout += f", or {folder}/{task.source} as TensorFlow Datasets makes it"
-    return layout
+        text += f", or {folder}/{task.source} as TensorFlow Datasets makes it"
+    return text

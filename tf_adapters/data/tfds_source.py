@@ -17,6 +17,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+from tf_adapters.data import folders
 from tf_adapters.data.files import DataError
 from tf_adapters.data.files import Table
 
@@ -106,17 +107,11 @@ def _no_data(task, reason):
     return (
         f"Task `{task.name}` needs `{task.source}` of TensorFlow Datasets, "
         f"which is not prepared in {default_directory()}, {reason}: either "
-        "give local files with --data_dir=<folder>, as <folder>/"
-        f"{task.name}/{{train,dev,test}}.jsonl (or .csv, .tsv)"
-        + (
-            f" or as GLUE's own <folder>/{task.glue.folder}/train.tsv"
-            if task.glue
-            else ""
-        )
-        + ', or prepare it on a machine with a network (python -c "import '
-        f"tensorflow_datasets as tfds; tfds.load('{task.source}', "
-        "data_dir='<folder>')\") and point --data_dir or TFDS_DATA_DIR at "
-        "that folder."
+        "give local files with --data_dir=<folder>, as "
+        f"{folders.layout(task, '<folder>')}; or prepare it on a machine with "
+        'a network (python -c "import tensorflow_datasets as tfds; '
+        f"tfds.load('{task.source}', data_dir='<folder>')\") and point "
+        "--data_dir or TFDS_DATA_DIR at that folder."
     )
 
 

@@ -4,14 +4,13 @@ import json
 from pathlib import Path
 
 from tf_adapters import config as config_lib
+from tf_adapters import config_fields
 from tf_adapters import settings
 from tf_adapters.training import checkpoints
 
 CHECKPOINTS = "checkpoints"
 # What was asked for, where the run's own config.yaml says more.
 DECLARED = "declared.yaml"
-# Where data and TPU are makes no other run; the data's fingerprints do.
-_ELSEWHERE = {"data.data_dir", "data.cache_dir", "data.service", "tpu"}
 
 
 def _differences(folder, config):
@@ -22,7 +21,7 @@ def _differences(folder, config):
     theirs, ours = _flat(theirs), _flat(config)
     return [
         f"  {key}: {theirs.get(key)!r} there, {ours.get(key)!r} now"
-        for key in sorted({*theirs, *ours} - _ELSEWHERE)
+        for key in sorted({*theirs, *ours}.difference(config_fields.ELSEWHERE))
         if theirs.get(key) != ours.get(key)
     ]
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import time
 
 from tf_adapters import config_task
+from tf_adapters import remote
 from tf_adapters.data import sampling
 from tf_adapters.data.mixture import Mixture
 from tf_adapters.joint_model import JointModel
@@ -179,6 +180,7 @@ class _Folders:
                     "validation": of_task(values, name),
                 },
             )
+        remote.push(self.whole.folder)
 
     def save_results(self, outcome, results, seconds):
         """Writes a `result.json` for each task and for the whole.

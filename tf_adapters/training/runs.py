@@ -169,10 +169,9 @@ class RunFolder:
     def _check_sources(self, config):
         """Refuses to overwrite what a run starts from."""
         written = {(self.folder / name).resolve() for name in ("", *_ADAPTERS)}
-        sources = [
-            ("encoder", config.encoder),
-            ("adapter", config.init_adapter),
-        ]
+        sources = [("adapter", config.init_adapter)]
+        if config.encoder != "minilm":  # The only one that is never a folder.
+            sources.append(("encoder", config.encoder))
         members = getattr(config.method, "adapters", ())
         sources += [("adapter", member) for member in members]
         for kind, path in sources:

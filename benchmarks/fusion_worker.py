@@ -28,7 +28,7 @@ from tf_adapters import heads  # noqa: E402
 from tf_adapters import methods  # noqa: E402
 from tf_adapters.data import pipeline  # noqa: E402
 from tf_adapters.encoders import Encoder  # noqa: E402
-from tf_adapters.model import adapt  # noqa: E402
+from tf_adapters.model import AdapterModel  # noqa: E402
 from tf_adapters.training.distribution import make_strategy  # noqa: E402
 from tf_adapters.training.trainer import Trainer  # noqa: E402
 
@@ -62,7 +62,9 @@ def make_trainer(shape, num_adapters, precision):
     )
     strategy = make_strategy("one_device")
     with strategy.scope():
-        model = adapt(encoder, method, heads.Classification(("no", "yes")))
+        head = heads.Classification(("no", "yes"))
+        # Its members need no folders here: `fuse` would read them.
+        model = AdapterModel(encoder, method, head)
     generator = np.random.default_rng(0)
     for block in model.slots:
         for slot in block.values():

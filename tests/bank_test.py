@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
+from safetensors.numpy import save_file
 
 from tests import tiny
 from tf_adapters import artifacts
@@ -16,6 +18,8 @@ HEADS = (
     heads.Classification(("a", "b", "c")),
     heads.Regression(),
 )
+_DOWN = "block_0_after_ffn/delta/down_kernel"
+_NORM = "embeddings_layer_norm/gamma"
 CASES = {
     "pfeiffer": [methods.Pfeiffer(units=units) for units in (4, 3, 5)],
     "houlsby": [methods.Houlsby(units=units) for units in (4, 3, 5)],
@@ -112,6 +116,50 @@ def test_what_does_not_fit_is_refused(tmp_path, method, head, message):
     folders = _members(tmp_path, "pfeiffer")
     with pytest.raises(artifacts.AdapterError, match=message):
         load_bank([*folders, _other(tmp_path, method, head)], tiny.encoder())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.pop("head/kernel"), "Missing: head/kernel"),
+        (lambda t: t.pop(_NORM), f"Missing: {_NORM}"),
+        (lambda t: t.update(other=np.zeros(3, "float32")), "Unexpected: other"),
+        (
+            lambda t: t.update({_DOWN: t[_DOWN][:, :3].copy()}),
+            r"has shape \(16, 3\), but the model needs \(16, 4\)",
+        ),
+        (
+            lambda t: t.update({_DOWN: np.pad(t[_DOWN], [(0, 0), (0, 3)])}),
+            r"has shape \(16, 7\)",
+        ),
+        (lambda t: t[_DOWN].fill(np.nan), "not finite"),
+    ],
+    ids=["head", "norm", "more", "narrow", "wide", "nan"],
+)
+def test_members_are_read_as_strictly_as_alone(tmp_path, change, message):
+    folders = _members(tmp_path, "houlsby")
+    path = folders[0] / "adapter.safetensors"
+    tensors = {name: value.copy() for name, value in load_file(path).items()}
+    change(tensors)
+    save_file(tensors, path)
+    with pytest.raises(artifacts.AdapterError, match=message):
+        load_bank(folders, tiny.encoder())
+
+
+def test_blocks_are_left_out_in_any_order(tmp_path):
+    for name, blocks in (("a", (0, 1)), ("b", (1, 0))):
+        method = methods.Pfeiffer(units=4, leave_out=blocks)
+        model = adapt(tiny.encoder(), method, HEADS[0])
+        artifacts.save_adapter(model, tmp_path / name / "adapter")
+    assert load_bank([tmp_path / "a", tmp_path / "b"], tiny.encoder())
+
+
+def test_an_id_that_is_none_has_no_answer(tmp_path):
+    bank = load_bank(_members(tmp_path, "houlsby"), tiny.encoder())
+    features = tiny.batch(bank.encoder_info, size=4)
+    answers = bank({**features, "adapter_ids": np.array([-1, 0, 2, 3])})
+    unknown = np.isnan(np.asarray(answers)).all(axis=1)
+    assert unknown.tolist() == [True, False, False, True]
 
 
 def test_a_damaged_member_is_refused(tmp_path):

@@ -329,10 +329,8 @@ def test_tables_name_everything():
     assert "minilm" in tables.list_encoders()
 
 
-def test_an_export_of_several_adapters_needs_a_folder(tmp_path, capsys):
+def test_an_export_of_several_adapters_needs_them(tmp_path, capsys):
     runs = [str(tmp_path / "a"), str(tmp_path / "b")]
-    assert _run(tmp_path, mode="export", adapters=runs, model_dir=None) == 1
-    assert "needs --model_dir" in capsys.readouterr().err
     assert _run(tmp_path, mode="export", adapters=runs) == 1
     assert "Cannot read" in capsys.readouterr().err
 

@@ -200,6 +200,22 @@ def test_members_in_another_order_or_number_are_refused(folders, tmp_path):
             )
 
 
+def test_members_that_moved_with_the_fusion_are_found(tmp_path):
+    folders = [
+        _member(tmp_path / "runs" / name, methods.Pfeiffer(units=4), seed=seed)
+        for seed, name in enumerate("ab")
+    ]
+    model = _fused(folders, seed=5)
+    artifacts.save_adapter(model, tmp_path / "runs" / "fusion" / "adapter")
+    (tmp_path / "runs").rename(tmp_path / "moved")
+    # Where they were is what a run's own configuration goes on to say.
+    for given in (None, folders):
+        loaded = artifacts.load_adapter(
+            tmp_path / "moved/fusion/adapter", tiny.encoder(), given
+        )
+        assert loaded.members[1].folder == tmp_path / "moved" / "b" / "adapter"
+
+
 def test_a_member_that_was_trained_again_is_refused(folders, tmp_path):
     artifacts.save_adapter(_fused(folders), tmp_path / "fusion")
     _member(tmp_path / "b", methods.Pfeiffer(units=3), seed=9)

@@ -74,6 +74,22 @@ def _result(folder):
     return json.loads((folder / "result.json").read_text())
 
 
+@pytest.mark.parametrize(
+    ("method", "data", "message"),
+    [
+        ({"adapter": {"name": "fusion"}}, {}, "stands on several adapters"),
+        ({}, {"eval_languages": ["de"]}, "is for runs of one task"),
+    ],
+)
+def test_what_tasks_cannot_have_together(
+    data_dir, tmp_path, method, data, message, capsys
+):
+    settings = _settings(data_dir, _method(*TASKS, **method))
+    settings["data"].update(data)
+    assert _run(settings, tmp_path / "run") == 1
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_a_run_leaves_a_run_folder_a_task_and_one_encoder(run_folder):
     whole = _result(run_folder)

@@ -346,6 +346,6 @@ def test_no_run_outlives_its_study(tmp_path, kind):
     _wait_for(lambda: _is_free(log.parent / ".lock"))
     assert not list(folder.glob("*/result.json"))
     if kind == signal.SIGTERM:
-        assert process.returncode == 130
+        assert process.returncode == 75
         assert "The same command goes on from here." in output
         assert list((log.parent / "checkpoints").iterdir())

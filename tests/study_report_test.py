@@ -215,10 +215,12 @@ def test_reports_of_the_method_are_averaged(tmp_path):
         return {
             "validation": {run.metric: 0.5},
             "method_report": {"gates_exactly_zero": run.config.seed / 4},
+            "pretraining": {"masked_lm_loss_after": 2.0 + run.config.seed},
         }
 
     tables = _tables(tmp_path, score)
     assert tables.cells[0]["gates_exactly_zero"] == 0.375
+    assert tables.cells[0]["masked_lm_loss_after"] == 3.5
     assert "gates_exactly_zero" in tables.markdown
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.fixtures import studies
 from tf_adapters import study
+from tf_adapters import study_runs
 from tf_adapters.config import ConfigError
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -151,7 +152,9 @@ def test_termination_stops_the_study_and_the_next_call_goes_on(tmp_path):
         return studies.score(config)
 
     before = signal.getsignal(signal.SIGTERM)
-    assert _run(_options(path), score=score)[0] == 130
+    with pytest.raises(study_runs.Terminated) as stopped:
+        _run(_options(path), score=score)
+    assert stopped.value.exit_status == 75
     assert signal.getsignal(signal.SIGTERM) is before
     finished = len(list((tmp_path / "runs" / "demo").glob("*/result.json")))
     assert 2 <= finished < 12

@@ -92,6 +92,19 @@ def test_sequential_fine_tuning_goes_on_from_there(full_run, tmp_path):
     np.testing.assert_array_equal(reloaded(features), expected)
 
 
+def test_encoders_in_a_row_that_moved_together_are_found(tmp_path):
+    first, encoder = tmp_path / "runs" / "first", load_encoder(BASE)[0]
+    for folder, seed in ((first, 1), (tmp_path / "runs" / "second", 2)):
+        model = _shaken(adapt(encoder, methods.Full(), NUMBER), seed)
+        artifacts.save_adapter(model, folder / "adapter")
+        encoder, _ = load_encoder(folder)
+    expected = [np.array(weight) for weight in encoder.backbone.weights]
+    (tmp_path / "runs").rename(tmp_path / "moved")
+    moved, _ = load_encoder(tmp_path / "moved" / "second")
+    for weight, value in zip(moved.backbone.weights, expected, strict=True):
+        np.testing.assert_array_equal(weight, value)
+
+
 def test_tasks_that_trained_together_reload_exactly(joint_run):
     folder, joint = joint_run
     for name, model in joint.models.items():

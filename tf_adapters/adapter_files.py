@@ -42,7 +42,7 @@ def read_config(folder):
         version = config["format_version"]
         if version == FORMAT_VERSION:
             _check_config(config)
-            _resolve_encoder(config, Path(folder))
+            _resolve_paths(config, Path(folder))
     except (ValueError, KeyError, TypeError) as error:
         raise AdapterError(
             f"{path} is damaged or not of this library: {error!r}. Copy it "
@@ -68,12 +68,40 @@ def _check_config(config):
             raise TypeError(f"expected a name, received {text!r}")
 
 
-def _resolve_encoder(config, folder):
-    """An encoder that trained with the adapter lies where it says from here."""
-    name = config["encoder"]["name"]
-    if name.startswith(".."):
-        name = os.path.normpath(folder.absolute() / name)
-        config["encoder"]["name"] = name
+def with_relative_paths(config, folder):
+    """Returns a configuration that says, too, how folders lie from `folder`.
+
+    They may move together: an adapter, its encoder's, a fusion's members.
+    """
+
+    def located(entry, key):
+        path = Path(entry[key])
+        if not (path.is_absolute() and path.is_dir()):
+            return entry
+        return {**entry, "relative": os.path.relpath(path, folder)}
+
+    members = [located(entry, "folder") for entry in config["members"]]
+    encoder = located(config["encoder"], "name")
+    return {**config, "encoder": encoder, "members": members}
+
+
+def _resolve_paths(config, folder):
+    """What has moved together with an adapter lies where it did from there."""
+
+    def from_here(path):
+        return os.path.normpath(folder.absolute() / path)
+
+    encoder = config["encoder"]
+    # It trained with the adapter, and is nowhere else.
+    if encoder["name"].startswith(".."):
+        encoder["name"] = from_here(encoder["name"])
+    entries = [(entry, "folder") for entry in config.get("members", [])]
+    for entry, key in [(encoder, "name"), *entries]:
+        if "relative" not in entry or Path(entry[key]).is_dir():
+            continue
+        moved = from_here(entry["relative"])
+        if Path(moved).is_dir():
+            entry[key] = moved
 
 
 def read_tensors(path):
@@ -104,8 +132,19 @@ def assign(variables, tensors, path):
         path: Where the tensors come from, for the error.
 
     Raises:
-        AdapterError: If a tensor is missing, unexpected or misshaped. Then
-            nothing was assigned.
+        AdapterError: See `check`. Then nothing was assigned.
+    """
+    check(variables, tensors, path)
+    for name, variable in variables.items():
+        variable.assign(tensors[name])
+
+
+def check(variables, tensors, path):
+    """Raises an error unless tensors are what variables of these names hold.
+
+    Raises:
+        AdapterError: If a tensor is missing, unexpected, misshaped or not
+            finite.
     """
     missing = sorted(set(variables) - set(tensors))
     unexpected = sorted(set(tensors) - set(variables))
@@ -125,8 +164,6 @@ def assign(variables, tensors, path):
                 f"{path}: weight `{name}` has values that are not finite. The "
                 "file is damaged: copy it again from where it was trained."
             )
-    for name, variable in variables.items():
-        variable.assign(tensors[name])
 
 
 def _some(names):

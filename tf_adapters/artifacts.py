@@ -80,7 +80,8 @@ def write(folder, config, tensors):
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        _write_files(partial, config, tensors)
+        located = adapter_files.with_relative_paths(config, folder)
+        _write_files(partial, located, tensors)
     except BaseException:
         # It would take the room that was missing.
         shutil.rmtree(partial, ignore_errors=True)

@@ -1,6 +1,7 @@
 """Several trained adapters on one encoder, mixed freely in a batch."""
 
 import keras
+from keras import ops
 import numpy as np
 
 from tf_adapters import heads
@@ -36,12 +37,13 @@ class BankModel(keras.Model):
 
     Returns:
         `(batch, outputs)` float32, as wide as the widest head; where an
-        example's head is narrower the rest is `BankHead.ABSENT`.
+        example's head is narrower the rest is `BankHead.ABSENT`. NaN where an
+        example's id is no place in `members`.
     """
 
     def __init__(self, encoder, members, **kwargs):
         super().__init__(autocast=False, trainable=False, **kwargs)
-        facts = members_lib.describe(members, encoder.backbone.hidden_dim)
+        facts = members_lib.describe(members, encoder)
         self.encoder_info = encoder
         self.members = members
         self.fingerprint = encoder_fingerprint(encoder)
@@ -58,12 +60,19 @@ class BankModel(keras.Model):
         self.built = True
 
     def call(self, inputs, training=None):
-        outputs = self.encoder(inputs, training=False, first_token_only=True)
+        ids = ops.clip(inputs["adapter_ids"], 0, len(self.members) - 1)
+        outputs = self.encoder(
+            {**inputs, "adapter_ids": ids},
+            training=False,
+            first_token_only=True,
+        )
         if self.reads == "first_token":
             read = outputs["sequence_output"][:, 0]
         else:
             read = outputs["pooled_output"]
-        return self.head_layer(read, inputs["adapter_ids"])
+        is_there = ops.equal(ids, inputs["adapter_ids"])[:, None]
+        # A negative place would be one from the end.
+        return ops.where(is_there, self.head_layer(read, ids), float("nan"))
 
 
 def load_bank(folders, encoder):

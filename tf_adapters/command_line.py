@@ -24,8 +24,9 @@ def run(flag_layer, options):
     Args:
         flag_layer: Nested dict of the settings that flags give.
         options: Object with `mode`, `model_dir`, `config_file`,
-            `params_override`, `adapters`, `input`, `output`,
-            `glue_submission`, `list`, `study`, `report` and `small`.
+            `params_override`, `adapters`, `input`, `output`, `overwrite`,
+            `glue_submission`, `list`, `study_processes`, and what `study.run`
+            reads.
 
     Returns:
         Exit status: 0; 1 after a mistake of the user or a failed run of a
@@ -54,8 +55,8 @@ def run(flag_layer, options):
         status = getattr(error, "exit_status", 1)
         print(f"{'Error: ' * (status == 1)}{sentence}", file=sys.stderr)
         return status
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt as error:
+        return getattr(error, "exit_status", 130)
     return 0
 
 
@@ -176,13 +177,8 @@ def _export(config, model_dir, options):
 def _export_bank(flag_layer, options):
     from tf_adapters.export import bank_model
 
-    if not options.model_dir:
-        raise config_lib.ConfigError(
-            "--mode=export with --adapters needs --model_dir: the folder that "
-            "the SavedModel of all tasks goes to."
-        )
     _check_no_settings(flag_layer, options)
-    model_dir = remote.local(options.model_dir)
+    model_dir = remote.local(options.model_dir or "runs/served")
     adapters = [remote.local(folder) for folder in options.adapters]
     folder = bank_model.export_runs(adapters, model_dir)
     remote.push(model_dir)

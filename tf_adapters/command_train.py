@@ -136,6 +136,12 @@ def _train_together(config, model_dir, options):
             "Tasks that train together start from the encoder as it is: leave "
             "--pretrain_steps and --init_adapter out."
         )
+    if config.data.eval_languages:
+        raise config_lib.ConfigError(
+            "--eval_languages is for runs of one task: train it alone, or "
+            "evaluate it afterwards with --mode=eval --model_dir="
+            f"{model_dir}/<task> --eval_languages=..."
+        )
     fingerprint = {k: sampling.fingerprints(v) for k, v in rows.items()}
     if _is_finished(config, model_dir, options, fingerprint):
         return

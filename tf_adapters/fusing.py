@@ -29,7 +29,7 @@ def fuse(encoder, method, head=None, **options):
     members = members_lib.read_all(method.adapters, fingerprint)
     for member in members:
         _check_norms(member)
-    facts = members_lib.describe(members, encoder.backbone.hidden_dim)
+    facts = members_lib.describe(members, encoder)
     left_out = {*facts["leave_out"], *method.leave_out}
     facts["leave_out"] = tuple(sorted(left_out))
     model = AdapterModel(

@@ -38,6 +38,13 @@ _FORMS = (
         "output_bias": "generator_lm_head.bias",
     },
 )
+# The last matrix of each form, where a checkpoint stores it.
+_OUTPUTS = (
+    "cls.predictions.decoder.weight",
+    "lm_head.decoder.weight",
+    "vocab_projector.weight",
+    "generator_lm_head.weight",
+)
 
 
 def load(model, name):
@@ -51,7 +58,8 @@ def load(model, name):
         Whether the checkpoint is a Hugging Face folder with such a head.
 
     Raises:
-        ValueError: If a tensor has another shape than the head needs.
+        ValueError: If a tensor has another shape than the head needs, or its
+            output matrix is not the encoder's token embedding.
     """
     folder = pathlib.Path(encoders.find(str(name)))
     if not (folder / "config.json").is_file():
@@ -61,9 +69,23 @@ def load(model, name):
     checkpoint = Checkpoint(folder, "")
     for form in _FORMS:
         if set(form.values()) <= checkpoint.names:
+            _check_tied(model.encoder_info, checkpoint)
             _assign(model.head_layer, form, checkpoint)
             return True
     return False
+
+
+def _check_tied(encoder, checkpoint):
+    """Refuses a head whose last matrix is not the embedding, as ours is."""
+    embeddings = encoder.backbone.token_embedding.embeddings
+    for name in checkpoint.names.intersection(_OUTPUTS):
+        if not np.array_equal(checkpoint.read(name), embeddings):
+            raise ValueError(
+                f"`{name}` in `{checkpoint.folder}` is not the encoder's token "
+                "embedding: heads for masked tokens with an output matrix of "
+                "their own are not supported. Remove the head's tensors from "
+                "the checkpoint to train a new one."
+            )
 
 
 def _assign(layer, form, checkpoint):

@@ -10,6 +10,7 @@ import numpy as np
 from tf_adapters import adapter_files
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.adapted_encoder import AdaptedEncoder
 from tf_adapters.adapter_files import AdapterError
 from tf_adapters.methods import bottlenecks
 
@@ -125,6 +126,12 @@ def from_config(config, folders, fingerprint):
     """
     if folders is None:
         folders = [entry["folder"] for entry in config]
+    elif len(folders) == len(config):
+        # A run's configuration may say where they were.
+        folders = [
+            folder if adapter_files.find(folder).is_dir() else entry["folder"]
+            for folder, entry in zip(folders, config, strict=True)
+        ]
     if len(folders) != len(config):
         names = ", ".join(entry["name"] for entry in config) or "no adapters"
         raise AdapterError(
@@ -151,19 +158,20 @@ def from_config(config, folders, fingerprint):
     return tuple(members)
 
 
-def describe(members, width):
+def describe(members, encoder):
     """Returns what stacked members have in common: shapes and formula.
 
     Args:
         members: List of `Member`.
-        width: Width `d` of the encoder.
+        encoder: The `Encoder` that they share.
 
     Returns:
         Dict with `adapters`, `placement`, `units`, `activation` and
         `leave_out`, fields of `methods.Fusion`.
 
     Raises:
-        AdapterError: If they cannot be stacked; says which differ in what.
+        AdapterError: If they cannot be stacked; says which differ in what. Or
+            if one has other weights than its configuration says.
     """
     if not members:
         raise AdapterError(
@@ -172,8 +180,11 @@ def describe(members, width):
         )
     for member in members:
         _check(member)
+        _check_weights(member, encoder)
     units = [
-        bottlenecks.width_of_bottleneck(member.method, width)
+        bottlenecks.width_of_bottleneck(
+            member.method, encoder.backbone.hidden_dim
+        )
         for member in members
     ]
     return {
@@ -184,7 +195,9 @@ def describe(members, width):
             members, "activation", lambda m: m.method.activation
         ),
         "leave_out": common(
-            members, "left-out blocks", lambda m: m.method.leave_out
+            members,
+            "left-out blocks",
+            lambda m: tuple(sorted({*m.method.leave_out})),
         ),
     }
 
@@ -200,6 +213,29 @@ def _check(member):
             f"{member.folder} was trained with `{_placement(member)}`; only "
             "bottleneck adapters (houlsby, pfeiffer) share an encoder."
         )
+
+
+def _check_weights(member, encoder):
+    """Refuses weights that a model of this member alone would refuse."""
+    adapted, backbone = AdaptedEncoder(encoder), encoder.backbone
+    slots = member.method.make_slots(
+        backbone.num_layers, adapted.width, backbone.intermediate_dim
+    )
+    layers = [slot for block in slots for slot in block.values()]
+    for layer in layers:
+        layer.build((None, None, adapted.width))
+    if member.head is not None:
+        layers.append(member.head.make_layer())
+        layers[-1].build(adapted.width)
+    variables = [
+        *(variable for layer in layers for variable in layer.weights),
+        *member.method.trainable_encoder_variables(adapted),
+    ]
+    adapter_files.check(
+        {variable.path: variable for variable in variables},
+        member.tensors,
+        member.folder / adapter_files.WEIGHTS_FILE,
+    )
 
 
 def common(members, what, of):
@@ -231,17 +267,11 @@ def arrays(members, name, units, axis):
         name: Name of the weight in the adapter folder.
         units: Integer.
         axis: Axis along which the bottleneck's units lie, or `None`.
-
-    Raises:
-        AdapterError: If a member has no such weight.
     """
-    found = []
-    for member in members:
-        if name not in member.tensors:
-            raise AdapterError(f"{member.folder} has no weight `{name}`.")
-        array = member.tensors[name]
-        found.append(array if axis is None else widened(array, units, axis))
-    return found
+    found = [member.tensors[name] for member in members]
+    if axis is None:
+        return found
+    return [widened(array, units, axis) for array in found]
 
 
 def widened(array, size, axis, value=0.0):

@@ -30,7 +30,7 @@ def run(options, flag_layer, runner=None):
             `train.py` in a process of its own, where `executor` says.
 
     Returns:
-        Exit status: 0; 1 if a run failed; 130 if the study was interrupted.
+        Exit status: 0, or 1 if a run failed.
     """
     path = study_declaration.find(options.study)
     flags = _flags(options, flag_layer)
@@ -42,10 +42,7 @@ def run(options, flag_layer, runner=None):
         processes = options.study_processes or 1
         if runner is None:
             runner, processes = _executor(options)
-        try:
-            study_runs.run_missing(planned, folder, runner, processes)
-        except KeyboardInterrupt:
-            return 130
+        study_runs.run_missing(planned, folder, runner, processes)
     report = _report(name, study, planned, folder, _command(options, flags))
     study_report.write(report, folder)
     print(f"\n{report.markdown}\nIn {folder}: table.md, table.csv, runs.csv")

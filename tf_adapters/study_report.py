@@ -15,6 +15,8 @@ import statistics
 from tf_adapters import study_markdown
 
 _SPLITS = ("validation", "test")
+# Parts of a result whose numbers are averaged over seeds.
+_REPORTED = ("method_report", "pretraining")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,8 +112,9 @@ def _finished_row(run, task, metric, result):
     for split in _SPLITS:
         for name, value in result.get(split, {}).items():
             row[f"{split}/{name}"] = value
-    for key, value in result.get("method_report", {}).items():
-        row[f"method_report/{key}"] = value
+    for part in _REPORTED:
+        for key, value in result.get(part, {}).items():
+            row[f"{part}/{key}"] = value
     low_resource = run.config.data.low_resource
     row["data"] = f"{task}, seed {run.config.seed}, {low_resource}"
     fingerprint = result.get("data_fingerprint", {}).get("validation")
@@ -134,7 +137,7 @@ def make_cells(rows, report, select_over=()):
     """Returns the cells of a study's table, each a dict.
 
     Args:
-        rows: List of dicts, from `run_row`.
+        rows: List of dicts, from `run_rows`.
         report: `Report`.
         select_over: Keys of which each cell takes its best values.
     """
@@ -190,7 +193,7 @@ def summarize(rows, split):
     """Returns statistics over the seeds of one cell as a dict.
 
     Args:
-        rows: List of dicts of finished runs, from `run_row`.
+        rows: List of dicts of finished runs, from `run_rows`.
         split: `"validation"` or `"test"`.
 
     Returns:
@@ -216,10 +219,11 @@ def summarize(rows, split):
     }
     for key in ("trained_weights", "encoder_weights", "seconds"):
         summary[key] = _mean([r[key] for r in rows if r[key] is not None])
-    reported = (key for row in rows for key in row if "method_report/" in key)
+    reported = (key for row in rows for key in row)
     for key in dict.fromkeys(reported):
-        name = key.removeprefix("method_report/")
-        summary[name] = _mean([row[key] for row in rows if key in row])
+        part, _, name = key.partition("/")
+        if part in _REPORTED:
+            summary[name] = _mean([row[key] for row in rows if key in row])
     summary["from_changed_source"] = any(row["changed"] for row in rows)
     return summary
 

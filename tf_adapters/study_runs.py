@@ -203,10 +203,20 @@ def _warn_of_other_data(finished, folder):
             )
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came; the same command goes on."""
+
+    exit_status = os.EX_TEMPFAIL
+
+
 @contextlib.contextmanager
 def _termination_as_interruption():
     """Lets `kill` end all runs that were started, as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    def stop(number, frame):
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
     try:
         yield
     finally:

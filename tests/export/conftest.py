@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.methods import cases
 import tf_adapters
 from tf_adapters import artifacts
 from tf_adapters import config as config_lib
@@ -73,7 +74,7 @@ def make_model(encoder, method, task, seed=0):
     packer = make_packer(encoder)
     encoder, _ = tf_adapters.load_encoder(str(ENCODERS / encoder))
     head = tf_adapters.heads.for_task(task)
-    model = tf_adapters.adapt(encoder, method, head)
+    model = cases.build(encoder, method, head)
     generator = np.random.default_rng(seed)
     for variable in model.trained_variables().values():
         noise = 0.3 * generator.normal(size=variable.shape)

@@ -44,7 +44,7 @@ def packer():
 
 @pytest.mark.parametrize("name", cases.names())
 def test_the_export_answers_as_the_live_model(name, packer, tmp_path):
-    method = cases.CASES[name][0]
+    method = cases.EVERY[name]
     model, _ = conftest.make_model("bert", method, TASK)
     features = packer(conftest.SENTENCES, OTHERS)
     eager = model(features, training=False).numpy()

@@ -1,11 +1,14 @@
 """The head for masked tokens equals PyTorch's, and its metrics are means."""
 
+import dataclasses
 import pathlib
+import shutil
 
 import keras
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from safetensors.numpy import save_file
 import tensorflow as tf
 import tokenizers
 import transformers
@@ -211,6 +214,32 @@ def test_a_checkpoint_without_the_head_says_so():
     model, _ = _model(folder)
     assert not masked_lm_weights.load(model, folder)
     assert not masked_lm_weights.load(model, "minilm")
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_an_output_matrix_of_its_own_is_refused(tied, tmp_path):
+    shutil.copytree(_PATH / "bert", tmp_path, dirs_exist_ok=True)
+    model, _ = _model(tmp_path)
+    matrix = np.array(model.encoder_info.backbone.token_embedding.embeddings)
+    tensors = load_file(tmp_path / "model.safetensors")
+    matrix[3, 1] += 0.0 if tied else 1.0
+    tensors["cls.predictions.decoder.weight"] = matrix
+    save_file(tensors, tmp_path / "model.safetensors")
+    if tied:
+        assert masked_lm_weights.load(model, tmp_path)
+        return
+    with pytest.raises(ValueError, match="an output matrix of their own"):
+        masked_lm_weights.load(model, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "activation"), [("roberta", "gelu"), ("bert", "relu")]
+)
+def test_the_heads_activation_where_the_encoder_has_another(name, activation):
+    encoder, _ = tf_adapters.load_encoder(str(_PATH / name))
+    encoder = dataclasses.replace(encoder, activation="relu")
+    head = tf_adapters.heads.MaskedLM.of(encoder)
+    assert head.activation == activation
 
 
 def test_the_head_of_a_downloaded_checkpoint(monkeypatch):

@@ -188,6 +188,21 @@ def test_metrics_are_over_labelled_words_of_whole_sentences():
     ]
 
 
+def test_no_entity_reaches_over_a_word_without_a_label():
+    rows = [{"tokens": ["a", "b", "c"], "label": [1, IGNORED, 2]}]
+    encoded = HEAD.encode(rows, ("tokens",), _Packer(8))
+    for middle in range(4):
+        outputs = [np.eye(4)[[0, 1, middle, 2, 0]]]
+        values = HEAD.evaluate(
+            ("accuracy", "entity_f1"), outputs, None, encoded.source
+        )
+        assert values == {"accuracy": 1, "entity_f1": 1}
+    outputs = [np.eye(4)[[0, 1, 2, 0, 0]]]
+    values = HEAD.evaluate(("entity_f1",), outputs, None, encoded.source)
+    # One of the two pieces was found, and nothing else.
+    np.testing.assert_allclose(values["entity_f1"], 2 / 3)
+
+
 def test_config_round_trip_through_json():
     config = json.loads(json.dumps(heads.to_config(HEAD)))
     assert config == {

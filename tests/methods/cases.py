@@ -2,10 +2,12 @@
 
 import pytest
 
+from tests import tiny
 from tests.tiny import BLOCKS
 from tests.tiny import FFN_WIDTH
 from tests.tiny import WIDTH
 from tf_adapters import methods
+from tf_adapters.model import AdapterModel
 
 L, D, F = BLOCKS, WIDTH, FFN_WIDTH
 NORMS = (2 * L + 1) * 2 * D
@@ -140,6 +142,30 @@ CASES = {
 }
 
 
+# Over three members whose weights `build` draws. They start far from the
+# encoder alone, and `fusing.fuse` makes them where there are folders.
+FUSIONS = {
+    "fusion": methods.Fusion(("a", "b", "c"), units=4),
+    "fusion_subset": methods.Fusion(
+        ("a", "b", "c"),
+        placement="houlsby",
+        units=4,
+        value="static",
+        subset=2,
+        leave_out=(0,),
+    ),
+}
+EVERY = {**{name: method for name, (method, _) in CASES.items()}, **FUSIONS}
+
+
+def build(encoder, method, head):
+    """Returns the model of a method in `EVERY`, for an `Encoder`."""
+    model = AdapterModel(encoder, method, head)
+    groups = {name: variables for name, _, variables in model.variable_groups()}
+    tiny.randomize(groups.get("members", ()))
+    return model
+
+
 # What trains the encoder, adds to it, and changes its weights on the way.
 _FAST = ("full", "houlsby", "adapter_bias", "lora")
 
@@ -151,5 +177,5 @@ def names():
     """
     return [
         pytest.param(name, marks=[] if name in _FAST else [pytest.mark.slow])
-        for name in CASES
+        for name in EVERY
     ]

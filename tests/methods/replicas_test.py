@@ -17,7 +17,6 @@ from tests.methods import cases
 from tf_adapters import config as config_lib
 from tf_adapters import heads
 from tf_adapters.data import pipeline
-from tf_adapters.model import adapt
 from tf_adapters.training import distribution
 from tf_adapters.training.trainer import Trainer
 
@@ -60,7 +59,7 @@ def _train(method, strategy_name, parts=1):
     # Mixout mixes with the initial weights, which must be the same ones.
     keras.utils.set_random_seed(0)
     with strategy.scope():
-        model = adapt(tiny.encoder(), method, HEAD)
+        model = cases.build(tiny.encoder(), method, HEAD)
         # Small gradients would be mostly noise, which Adam makes large.
         tiny.randomize(model.trained_variables().values())
     settings = dataclasses.replace(CONFIG.train, accumulation_steps=parts)
@@ -103,7 +102,7 @@ def _check(name, trained, others, atol):
 
 @pytest.mark.parametrize("name", cases.names())
 def test_two_replicas_equal_one(name):
-    method = cases.CASES[name][0]
+    method = cases.EVERY[name]
     one = _train(method, "one_device")
     _check(name, one, _train(method, "mirrored"), 2e-5)
 
@@ -115,11 +114,14 @@ def test_two_replicas_equal_one(name):
 @pytest.mark.parametrize(
     "name",
     ["houlsby", pytest.param("adapter_bias_l0", marks=pytest.mark.slow)]
-    + [pytest.param("full", marks=pytest.mark.slow)],
+    + [
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("full", "fusion_subset")
+    ],
 )
 def test_a_batch_in_parts_equals_the_whole(name, strategy):
     """Five examples in three parts, clipped after the sum."""
-    method = cases.CASES[name][0]
+    method = cases.EVERY[name]
     whole = _train(method, "one_device")
     # Adam divides by gradients that are nearly zero: a few 1e-6 of noise.
     _check(name, whole, _train(method, strategy, parts=3), 5e-6)

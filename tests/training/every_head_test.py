@@ -9,13 +9,17 @@ from tests.training import single_steps
 
 pytestmark = pytest.mark.slow
 # What adds layers, changes weights, or trains the encoder.
-METHODS = ("full", "full_mixout", "adapter_bias", "lora", "diff_pruning")
+METHODS = (
+    *("full", "full_mixout", "top_layers", "layer_norm", "bitfit"),
+    *("houlsby_mixout", "pfeiffer", "adapter_bias", "lora", "diff_pruning"),
+    *("projected_attention", "fusion", "fusion_subset"),
+)
 
 
 @pytest.mark.parametrize("kind", sorted(set(single_steps.HEADS)))
 @pytest.mark.parametrize("name", METHODS)
 def test_a_step_trains_what_is_declared(name, kind):
-    method = cases.CASES[name][0]
+    method = cases.EVERY[name]
     head, make = single_steps.HEADS[kind]
     trainer = single_steps.make_trainer(method, head, single_steps.config())
     model = trainer.model

@@ -5,12 +5,12 @@ import numpy as np
 import tensorflow as tf
 
 from tests import tiny
+from tests.methods import cases
 from tf_adapters import config as config_lib
 from tf_adapters import heads
 from tf_adapters.data import pipeline
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.data.encoded import Masking
-from tf_adapters.model import adapt
 from tf_adapters.training import distribution
 from tf_adapters.training.trainer import Trainer
 
@@ -101,7 +101,7 @@ def make_trainer(method, head, settings):
     strategy = distribution.make_strategy("one_device")
     keras.utils.set_random_seed(0)
     with strategy.scope():
-        model = adapt(tiny.encoder(), method, head)
+        model = cases.build(tiny.encoder(), method, head)
         # Small gradients would be mostly noise, which Adam makes large.
         tiny.randomize(model.trained_variables().values())
     trainer = Trainer(model, strategy, settings, ())

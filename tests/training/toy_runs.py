@@ -4,11 +4,11 @@ import keras
 import numpy as np
 
 from tests import tiny
+from tests.methods import cases
 from tf_adapters import config as config_lib
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.data import pipeline
-from tf_adapters.model import adapt
 from tf_adapters.training import distribution
 from tf_adapters.training.trainer import Trainer
 
@@ -43,7 +43,7 @@ def trainer(config, strategy="one_device", dropout=0.0, method=None, head=HEAD):
     keras.utils.set_random_seed(0)
     with strategy.scope():
         encoder = tiny.encoder(dropout=dropout, dtype=config.train.precision)
-        model = adapt(encoder, method or methods.Houlsby(units=4), head)
+        model = cases.build(encoder, method or methods.Houlsby(units=4), head)
     return Trainer(model, strategy, config, ("accuracy",))
 
 

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests import tiny
+from tests.methods import cases
 from tests.training import toy_runs
 from tf_adapters import artifacts
 from tf_adapters import heads
@@ -23,8 +24,10 @@ from tf_adapters.training.loop import NonFiniteError
         methods.Full(),
         methods.AdapterBias(),
         methods.LoRA(rank=4),
+        # One draw of members a step, on whatever replica.
+        cases.FUSIONS["fusion_subset"],
     ],
-    ids=["houlsby", "full", "adapter_bias", "lora"],
+    ids=["houlsby", "full", "adapter_bias", "lora", "fusion_subset"],
 )
 def test_two_replicas_equal_one_device(method):
     """21 examples do not divide by 8, nor the rest by 2."""

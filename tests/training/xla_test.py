@@ -17,7 +17,8 @@ pytestmark = pytest.mark.slow
 
 def _draws(name):
     """Returns whether a method's step draws gates or what Mixout mixes."""
-    return any(part in name for part in ("mixout", "diff_pruning", "_l0"))
+    drawing = ("mixout", "diff_pruning", "_l0", "subset")
+    return any(part in name for part in drawing)
 
 
 def _check(method, head, examples, draws=False, **train):
@@ -58,13 +59,12 @@ def _check_trained(trainer):
     assert not all(map(np.array_equal, after, before))
 
 
-@pytest.mark.parametrize("name", cases.CASES)
+@pytest.mark.parametrize("name", cases.EVERY)
 def test_every_method(name):
-    method, examples = (
-        cases.CASES[name][0],
-        single_steps.HEADS["classification"][1](),
+    examples = single_steps.HEADS["classification"][1]()
+    _check(
+        cases.EVERY[name], single_steps.CLASSIFICATION, examples, _draws(name)
     )
-    _check(method, single_steps.CLASSIFICATION, examples, _draws(name))
 
 
 @pytest.mark.parametrize("name", single_steps.HEADS)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from tf_adapters import adapter_files
 from tf_adapters.adapter_files import AdapterError
 from tf_adapters.export import saved_model
 from tf_adapters.export import serving
@@ -44,14 +45,28 @@ def export_runs(folders, output):
     max_length = _common(
         configs, "data.max_length", lambda c: c.data.max_length
     )
-    name = _common(configs, "encoder", lambda c: c.encoder)
+    _check_encoders(folders)
     precision = _common(configs, "train.precision", lambda c: c.train.precision)
-    encoder, tokenizer = load_encoder(name, precision)
+    encoder, tokenizer = load_encoder(configs[0].encoder, precision)
     bank = bank_lib.load_bank(folders, encoder)
     packer = TextPacker(tokenizer, max_length)
     path = export_bank(bank, packer, tasks, Path(output) / "tasks")
     serving.write_models_config(Path(output))
     return path
+
+
+def _check_encoders(folders):
+    """Refuses different ones. One may have several names, or lie twice."""
+    names = {}
+    for folder in folders:
+        encoder = adapter_files.read_config(adapter_files.find(folder))
+        encoder = encoder["encoder"]
+        names[encoder["fingerprint"]] = encoder["name"]
+    if len(names) > 1:
+        raise AdapterError(
+            "Runs in one SavedModel must have the same `encoder`. Found: "
+            f"{', '.join(sorted(names.values()))}."
+        )
 
 
 def _check_tasks(tasks):

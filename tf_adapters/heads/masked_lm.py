@@ -4,6 +4,7 @@ import dataclasses
 from typing import ClassVar
 
 from keras import ops
+import keras_hub
 import numpy as np
 
 from tf_adapters.data import vocabulary
@@ -52,9 +53,17 @@ class MaskedLM:
             **options: Other attributes.
         """
         table = encoder.backbone.token_embedding.embeddings
+        # Hugging Face's heads of these have the exact GELU, whatever is within.
+        exact = isinstance(
+            encoder.backbone,
+            (
+                keras_hub.models.RobertaBackbone,
+                keras_hub.models.ElectraBackbone,
+            ),
+        )
         return cls(
             *map(int, table.shape),
-            activation=encoder.activation,
+            activation="gelu" if exact else encoder.activation,
             layer_norm_epsilon=encoder.layer_norm_epsilon,
             **options,
         )

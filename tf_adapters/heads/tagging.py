@@ -94,19 +94,21 @@ class Tagging:
     def evaluate(self, names, outputs, targets, source):
         """Returns metrics over the words that have a label.
 
-        See `metrics.compute_tagging`.
+        A word without one ends what stands before it: no entity reaches over
+        it. See `metrics.compute_tagging`.
         """
         gold, predicted = [], []
         for row, ids in zip(
             source.rows, self.predictions(outputs, source), strict=True
         ):
-            kept = [
-                (self.labels[label], self.labels[i])
-                for label, i in zip(row["label"], ids, strict=True)
-                if label != IGNORED
-            ]
-            gold.append([label for label, _ in kept])
-            predicted.append([name for _, name in kept])
+            pairs = zip(row["label"], ids, strict=True)
+            for labelled, kept in itertools.groupby(
+                pairs, lambda pair: pair[0] != IGNORED
+            ):
+                if labelled:
+                    labels, found = zip(*kept, strict=True)
+                    gold.append([self.labels[i] for i in labels])
+                    predicted.append([self.labels[i] for i in found])
         return metrics.compute_tagging(names, gold, predicted)
 
     def decode(self, outputs, source):

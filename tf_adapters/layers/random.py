@@ -16,10 +16,13 @@ class Seeds(keras.random.SeedGenerator):
 
     Args:
         seed: Integer tensor of shape `(2,)`. Its second number must leave room
-            for the draws of one pass: steps lie `DRAWS_PER_PASS` apart.
+            for the draws of one pass: steps lie `DRAWS_PER_PASS` apart. Its
+            first one is the run's, a multiple of `PLACES`, and within that
+            says where the pass takes place: replica, and part of the batch.
     """
 
     DRAWS_PER_PASS = 1 << 10
+    PLACES = 1 << 16
 
     def __init__(self, seed):
         # The parent's constructor would create the state variable that this
@@ -33,12 +36,15 @@ class Seeds(keras.random.SeedGenerator):
             np.array([0, self.draws]), dtype=self.seed.dtype
         )
 
-    def of_pass(self):
-        """Returns new `Seeds` for what all layers of one pass draw alike."""
-        last = ops.convert_to_tensor(
-            np.array([0, self.DRAWS_PER_PASS - 2]), dtype=self.seed.dtype
-        )
-        return Seeds(self.seed + last)
+    def of_step(self):
+        """Returns new `Seeds` for what all of one step draws alike.
+
+        Each layer, on each replica, in each part of the batch.
+        """
+        dtype = self.seed.dtype
+        last = ops.array([0, self.DRAWS_PER_PASS - 2], dtype=dtype)
+        place = ops.mod(self.seed, ops.array([self.PLACES, 1], dtype=dtype))
+        return Seeds(self.seed - place + last)
 
 
 def dropout(x, rate, seeds):

@@ -146,6 +146,6 @@ class FusionSlot(keras.layers.Layer):
     def _draw(self, seeds):
         """Returns `subset` different members, equal in all slots of a pass."""
         order = keras.random.uniform(
-            (self.fusion.num_adapters,), seed=seeds.of_pass()
+            (self.fusion.num_adapters,), seed=seeds.of_step()
         )
         return keras.ops.top_k(order, self.subset).indices

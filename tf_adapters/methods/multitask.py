@@ -32,7 +32,17 @@ class MultiTask:
     )
 
     def make_slots(self, num_blocks, width, ffn_width):
-        """Returns the adapter's slots."""
+        """Returns the adapter's slots.
+
+        Raises:
+            ValueError: If the adapter is none of one task alone.
+        """
+        if hasattr(self.adapter, "adapters") or hasattr(self.adapter, "tasks"):
+            raise ValueError(
+                f"{type(self.adapter).__name__} cannot be `method.adapter`: it "
+                "stands on several adapters or tasks itself. Use pfeiffer, "
+                "projected_attention or head_only."
+            )
         return self.adapter.make_slots(num_blocks, width, ffn_width)
 
     def trainable_encoder_variables(self, encoder):

@@ -1,5 +1,6 @@
 """A training run, from a configuration to its result."""
 
+from pathlib import Path
 import time
 
 import keras
@@ -20,6 +21,7 @@ from tf_adapters.trained_weights import count_weights
 from tf_adapters.trained_weights import trained_table
 from tf_adapters.training import compatibility
 from tf_adapters.training import distribution
+from tf_adapters.training import earlier_runs
 from tf_adapters.training import worker_runs
 from tf_adapters.training import workers
 from tf_adapters.training.provenance import provenance
@@ -174,7 +176,7 @@ def train(
 def _train(config, task, rows, model_dir, test, overwrite, prepare, declared):
     started = time.perf_counter()
     # First, so that missing data are missed before the training.
-    languages = transfer.load_languages(task, config.data)
+    languages = transfer.load_languages(task, config.data) if test else {}
     data_fingerprint = sampling.fingerprints(rows)
     # What is wrong with a run is to show before it removes an earlier one.
     experiment = Experiment(config, task)
@@ -214,6 +216,7 @@ def _train(config, task, rows, model_dir, test, overwrite, prepare, declared):
             recovery,
         )
     result = _result(config, experiment, outcome, data_fingerprint) | before
+    result |= _of_pretraining(Path(model_dir) / "pretrain")
     if test and "test" in examples:
         result["test"] = experiment.trainer.evaluate(examples["test"])
     if languages:
@@ -249,6 +252,19 @@ def _result(config, experiment, outcome, data_fingerprint):
         "training_seconds": seconds,
         "data_fingerprint": data_fingerprint,
     }
+
+
+def _of_pretraining(folder):
+    """Returns how the loss of masked tokens changed before this run."""
+    result = earlier_runs.read_result(folder)
+    if result is None:
+        return {}
+    before, after = result["before"], result["validation"]
+    losses = {
+        "masked_lm_loss_before": -before["log_likelihood"],
+        "masked_lm_loss_after": -after["log_likelihood"],
+    }
+    return {"pretraining": losses}
 
 
 def facts(config, model):

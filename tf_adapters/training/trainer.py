@@ -272,13 +272,13 @@ class Trainer:
     def dropout_seed(self, replica, number=0):
         """Returns a seed: a function of run, replica, step and part of it."""
         step = tf.cast(self.optimizer.iterations.value, tf.int32)
-        step = step * self.config.train.accumulation_steps + number
         place = tf.cast(replica.replica_id_in_sync_group, tf.int32)
-        # Four numbers a replica: three for the encoder's draws, the head's and
+        place = place * self.config.train.accumulation_steps + number
+        # Four numbers a place: three for the encoder's draws, the head's and
         # those of a reparameterization.
         return tf.stack(
             [
-                (self.config.seed % 32768) * 65536 + 4 * place,
+                (self.config.seed % 32768) * Seeds.PLACES + 4 * place,
                 step * Seeds.DRAWS_PER_PASS,
             ]
         )

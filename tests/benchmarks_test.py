@@ -1,0 +1,47 @@
+"""The scripts in `benchmarks` start; what they measure takes hours."""
+
+import importlib.util
+import itertools
+from pathlib import Path
+import runpy
+import sys
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+# Those in `peers` need PyTorch; these are no commands.
+SCRIPTS = sorted(
+    path.name
+    for path in FOLDER.glob("*.py")
+    if path.name not in ("peer_rows.py", "worker.py")
+)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_it_says_how_it_is_used(name, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [name, "--help"])
+    monkeypatch.syspath_prepend(FOLDER)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(FOLDER / name), run_name="__main__")
+    assert ended.value.code == 0
+    assert f"usage: {name}" in capsys.readouterr().out
+
+
+def test_the_fusion_that_is_timed_trains_and_answers(monkeypatch):
+    path = FOLDER / "fusion_worker.py"
+    spec = importlib.util.spec_from_file_location("fusion_worker", path)
+    worker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(worker)
+    monkeypatch.setitem(worker.SHAPES, "tiny", (1, 16, 2))
+    monkeypatch.setattr(worker, "BATCH_SIZE", 2)
+    monkeypatch.setattr(worker, "TOKENS", 4)
+    trainer = worker.make_trainer("tiny", 3, "float32")
+    assert trainer.model.slots[0]["after_ffn"].fusion.num_adapters == 3
+    batch = worker.pipeline.Batch(np.arange(2, dtype="int32"), 4)
+    examples = worker.make_examples()
+    ((losses, _),) = trainer.train_loops(examples, [[batch]])
+    assert np.isfinite(losses).all()
+    batches = trainer.eval_batches(examples, [batch])
+    some = itertools.islice(batches, 1)
+    assert len(list(trainer.eval_steps(some))) == 1

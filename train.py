@@ -38,7 +38,8 @@ _ADAPTERS = flags.DEFINE_list(
     "adapters",
     None,
     "Run folders of trained adapters, with commas between: what fusion fuses, "
-    "or with --mode=export what one SavedModel serves.",
+    "or with --mode=export what one SavedModel serves (to --model_dir, by "
+    "default runs/served).",
 )
 _TASKS = flags.DEFINE_list(
     "tasks",
@@ -123,8 +124,9 @@ _SMALL = flags.DEFINE_boolean(
 _STUDY_PROCESSES = flags.DEFINE_integer(
     "study_processes",
     None,
-    "study: how many runs at a time. Default: 1; with --executor=ray as many "
-    "as its nodes have room for when the study starts.",
+    "How many runs of a study at a time, or of the adapters that a fusion "
+    "trains first. Default: 1; with --executor=ray as many as its nodes have "
+    "room for when the study starts.",
     lower_bound=1,
 )
 _EXECUTOR = flags.DEFINE_enum(

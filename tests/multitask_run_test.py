@@ -5,10 +5,12 @@ import shutil
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 import tensorflow as tf
 
 from tests import commands
 from tests.fixtures import huggingface_folders
+from tests.training import whole_runs
 from tf_adapters import config as config_lib
 from tf_adapters import methods
 from tf_adapters.encoders import load_encoder
@@ -166,6 +168,49 @@ def test_fusion_takes_the_encoder_of_its_adapters(
     config = config_lib.load(tmp_path / "run" / "config.yaml")
     assert config.encoder == str(run_folder / "encoder")
     assert "accuracy" in _result(tmp_path / "run")["test"]
+
+
+def _left(folder):
+    """Returns all that a run of several tasks leaves, but for times."""
+    tensors = {
+        f"{path.relative_to(folder)} {name}": array
+        for path in sorted(folder.rglob("adapter.safetensors"))
+        for name, array in load_file(path).items()
+    }
+    logs = {
+        name: [
+            {**record, "time": None}
+            for record in commands.read_rows(folder / name / "metrics.jsonl")
+        ]
+        for name in ("", *TASKS)
+    }
+    results = {
+        (name, key): value
+        for name in ("", *TASKS)
+        for key, value in _result(folder / name).items()
+        if key in ("validation", "test", "best_step", "steps", "examples")
+    }
+    return tensors, logs, results
+
+
+@pytest.mark.slow
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(
+    data_dir, tmp_path, monkeypatch
+):
+    train = {"epochs": 4, "learning_rate": 1e-2, "checkpoint_seconds": 1000.0}
+    settings = _settings(data_dir, _method(*TASKS), train=train)
+    assert _run(settings, tmp_path / "whole") == 0
+    for step in (3, 8):
+        with monkeypatch.context() as patch:
+            whole_runs.stop_at(patch, step)
+            assert _run(settings, tmp_path / "run") == 75
+    assert _run(settings, tmp_path / "run") == 0
+    tensors, *rest = _left(tmp_path / "run")
+    wanted, *wanted_rest = _left(tmp_path / "whole")
+    assert rest == wanted_rest
+    assert tensors.keys() == wanted.keys() and len(wanted) > 50
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(tensors[name], array, err_msg=name)
 
 
 @pytest.mark.slow

@@ -137,11 +137,10 @@ class AdaptedEncoder(keras.layers.Layer):
     def used_variables(self):
         """Returns the backbone's weights that the outputs depend on."""
         pooler = getattr(self.backbone, "pooled_dense", None)
-        skipped = [] if pooler is None else pooler.weights
-        skipped = {id(variable) for variable in skipped}
-        if self.pooler is not None:
-            skipped = set()
-        return [v for v in self.backbone.weights if id(v) not in skipped]
+        if pooler is None or self.pooler is not None:
+            return self.backbone.weights
+        unused = {id(variable) for variable in pooler.weights}
+        return [v for v in self.backbone.weights if id(v) not in unused]
 
     def call(
         self,

@@ -231,7 +231,11 @@ def start_from(model, folder):
     _assign(
         model,
         {k: v for k, v in variables.items() if k not in own_head},
-        {k: v for k, v in read_tensors(path).items() if k[:5] != "head/"},
+        {
+            name: tensor
+            for name, tensor in read_tensors(path).items()
+            if not name.startswith("head/")
+        },
         path,
     )
     if hasattr(model.method, "reopen"):

@@ -153,7 +153,8 @@ def _predict(config, model_dir, options):
     if not options.input:
         raise config_lib.ConfigError(
             "--mode=predict needs --input: a JSONL, CSV or TSV file with the "
-            "task's text fields, or a .txt file with a text a line."
+            "task's text fields, a .txt file with a text a line, words as "
+            ".conllu or .conll, or questions as SQuAD's .json."
         )
     task = pretraining_task.of_run(splits.declared_task(config), model_dir)
     if options.output:

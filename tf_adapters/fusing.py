@@ -115,7 +115,8 @@ def pruned(model, names):
         model.head,
         use_encoder_dropout=model.use_encoder_dropout,
     )
+    trained = model.trained_variables()
     for name, variable in smaller.trained_variables().items():
-        variable.assign(model.trained_variables()[name])
+        variable.assign(trained[name])
     load_into(smaller, tuple(kept))
     return smaller

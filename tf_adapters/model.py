@@ -232,13 +232,10 @@ class AdapterModel(keras.Model):
 
     def get_config(self):
         self._check_not_merged()
-        info = self.encoder_info
-        fields = {**vars(info), "backbone": None}
+        info = vars(self.encoder_info)
+        backbone = keras.saving.serialize_keras_object(info["backbone"])
         return {
-            "encoder": {
-                **fields,
-                "backbone": keras.saving.serialize_keras_object(info.backbone),
-            },
+            "encoder": {**info, "backbone": backbone},
             "method": methods.to_config(self.method),
             "head": None if self.head is None else heads.to_config(self.head),
             "use_encoder_dropout": self.use_encoder_dropout,

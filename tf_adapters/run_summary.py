@@ -50,5 +50,10 @@ def of_evaluation(values, config):
     for split, metrics in values.items():
         if split == "transfer":
             print(transfer.table(splits.declared_task(config), metrics))
+            if config.encoder == "minilm":
+                print(
+                    "MiniLM was trained on English alone: in other languages "
+                    "its numbers check the program, and are no transfer."
+                )
         else:
             print(f"{split}: {_metrics(metrics)}")

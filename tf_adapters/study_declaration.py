@@ -238,8 +238,8 @@ def override(study, small=None, flags=None):
         study: `Study`.
         small: Dict of settings, from `read`: for a key of the grid the value or
             values that it is cut to, for any other key its value.
-        flags: Nested dict of settings. They win over `base`, `where` and
-            `small`, and must not be keys of the grid.
+        flags: Dict of settings, nested or flat. They win over `base`, `where`
+            and `small`, and must not be keys of the grid.
     """
     small, flags = small or {}, settings_of(flags or {})
     grids = [_cut(grid, small) for grid in study.grids]

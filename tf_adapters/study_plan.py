@@ -45,7 +45,8 @@ def load(path, small=False, flags=None):
     Args:
         path: YAML file.
         small: Whether to apply the block `small`.
-        flags: Nested dict of settings that win over `base` and `where`.
+        flags: Dict of settings, nested or flat, that win over `base` and
+            `where`.
 
     Raises:
         ConfigError: If a key is unknown or set twice, or a run's settings are

@@ -122,8 +122,8 @@ def _connect(address):
         ) from error
 
 
-def _wait_until_seen(path, seconds=60):
+def _wait_until_seen(path):
     """Waits for what another node wrote: NFS may show it a minute later."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + 60
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.5)

@@ -166,7 +166,7 @@ def test_builtin_texts_need_no_folder(task, tmp_path):
     rows = sources.load_split(task, "validation", tmp_path)
     name = task.source.removeprefix("builtin:")
     assert rows == builtin.generate(name, "validation")
-    assert {row["label"] for row in rows} == set(range(task.num_outputs))
+    assert {row["label"] for row in rows} == set(range(len(task.labels)))
     assert sources.has_split(task, "test")
 
 

@@ -21,14 +21,6 @@ TASK = Task(
 )
 
 
-def test_number_of_outputs():
-    assert TASK.num_outputs == 3
-    regression = dataclasses.replace(
-        TASK, labels=(), head="regression", metrics=("pearson",)
-    )
-    assert regression.num_outputs == 1
-
-
 def test_every_metric_suits_a_head():
     assert {kind: set(names) for kind, names in HEAD_METRICS.items()} == {
         "classification": set(metrics.CLASSIFICATION_METRICS),

@@ -3,6 +3,7 @@
 `tests/fixtures/make_training_fixtures.py` made what is compared.
 """
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -111,3 +112,47 @@ def test_losses_and_weights_of_each_step_are_the_librarys(head):
         actual = variable.numpy().T if transposed else variable.numpy()
         assert np.abs(actual - start[name]).max() > 1e-3
         np.testing.assert_allclose(actual, end[name], atol=2e-5, err_msg=name)
+
+
+def _with_dropout(passes):
+    """Returns the mean and the deviation of hidden states, and the library's.
+
+    Args:
+        passes: How often each text is passed.
+    """
+    arrays = load_file(FIXTURES / "training" / "dropout.safetensors")
+    encoder, _ = load_encoder(FIXTURES / "adapters" / "encoders" / "bert")
+    encoder = dataclasses.replace(
+        encoder,
+        hidden_dropout=0.3,
+        attention_output_dropout=0.3,
+        attention_dropout=0.2,
+    )
+    method = Houlsby(units=8, activation="silu", train_layer_norms=False)
+    model = adapt(encoder, method)
+    for name, variable, transposed in library_names.of(model, "", "task"):
+        if ".adapters." in name:
+            value = arrays[name.removeprefix(".")]
+            variable.assign(value.T if transposed else value)
+    ids, mask = (
+        np.tile(arrays[name], (passes, 1))
+        for name in ("input_ids", "attention_mask")
+    )
+    features = {"token_ids": ids, "padding_mask": mask, "segment_ids": 0 * ids}
+    outputs = model(features, training=True, seed=[3, 0])["sequence_output"]
+    draws = outputs.numpy().reshape(passes, *arrays["mean"].shape)
+    there = arrays["attention_mask"] == 1
+    found = draws.mean(0)[there], draws.std(0)[there]
+    return found, (arrays["mean"][there], arrays["deviation"][there])
+
+
+def test_dropout_acts_where_it_does_in_the_library():
+    """Draws differ; over many the moments of each number are the same."""
+    passes, theirs = 10_000, 10_000
+    (mean, deviation), (wanted, wanted_deviation) = _with_dropout(passes)
+    assert wanted_deviation.min() > 0.05
+    error = np.sqrt(deviation**2 / passes + wanted_deviation**2 / theirs)
+    scores = (mean - wanted) / error
+    # 320 numbers, many of them alike.
+    assert np.abs(scores).max() < 4.5 and 0.7 < scores.std() < 1.3
+    np.testing.assert_allclose(deviation / wanted_deviation, 1, atol=0.05)

@@ -15,7 +15,6 @@ from tf_adapters import artifacts
 from tf_adapters import config as config_lib
 from tf_adapters import tasks
 from tf_adapters.training import experiment
-from tf_adapters.training import pretraining
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "masked_lm" / "bert"
 
@@ -216,11 +215,26 @@ def test_a_method_that_hands_nothing_on_is_refused(tmp_path, capsys, method):
     assert not list(tmp_path.rglob("adapter"))
 
 
-def test_lists_of_texts_are_refused(tmp_path):
-    layer = {"task": "commonsenseqa", "pretrain": {"steps": 1}}
-    config = config_lib.resolve(layer)
-    with pytest.raises(config_lib.ConfigError, match="lists of them"):
-        pretraining.train(config, tasks.get("commonsenseqa"), {}, tmp_path)
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["eval", "export"])
+@pytest.mark.parametrize("task", ["ud_pos", "socialiqa"])
+def test_words_and_choices_are_texts_too(task, mode, tmp_path, capsys):
+    if task == "ud_pos":
+        row = {"tokens": ["the", "film", "is", "good"], "label": ["DET"] * 4}
+    else:
+        row = {
+            "context": "the film is good",
+            "question": "is it",
+            "choices": ["bad", "good and very good", "dull"],
+            "label": 1,
+        }
+    folder = "ud/en" if task == "ud_pos" else task
+    for split in ("train", "dev"):
+        commands.write_rows(tmp_path / folder / f"{split}.jsonl", [row] * 24)
+    data = {"data_dir": str(tmp_path), "max_length": 24}
+    assert _run(tmp_path / "run", task=task, data=data) == 0
+    assert "loss of masked tokens" in capsys.readouterr().out
+    assert commands.run(tmp_path / "run/pretrain", mode=mode) == 0
 
 
 @pytest.mark.slow

@@ -292,5 +292,5 @@ def _warn_of_skipped(table):
         table.problems = []
 
 
-def _excerpt(text, length=60):
-    return text if len(text) <= length else f"{text[:length]}..."
+def _excerpt(text):
+    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -14,7 +14,7 @@ def split_files(task, split, data_dir):
     `dev` for `validation`.
     """
     stems = [split]
-    named = {**task.splits, **task.unlabelled_splits}.get(split, split)
+    named = task.all_splits.get(split, split)
     if named.isidentifier():
         stems.append(named)
     stems = dict.fromkeys(

@@ -50,17 +50,14 @@ def load_split(task, split, data_dir=None, spool_dir=None):
     return typed_rows(table, task, labels, spool_dir)
 
 
-def load_train_and_validation(
-    task, data_dir=None, seed=0, share=0.1, spool_dir=None
-):
+def load_train_and_validation(task, data_dir=None, seed=0, spool_dir=None):
     """Loads both splits, and parts the training split if there is only that.
 
     Args:
         task: A `Task`.
         data_dir: See `load_split`.
-        seed: Integer. Chooses the rows that are held out.
-        share: Share of the training rows held out where the data has no
-            validation split.
+        seed: Integer. Chooses the rows that are held out where the data has no
+            validation split, a tenth of training's.
         spool_dir: See `typed_rows`; only the training rows go there.
 
     Returns:
@@ -72,7 +69,7 @@ def load_train_and_validation(
     train = load_split(task, "train", data_dir, spool_dir)
     if has_split(task, "validation", data_dir):
         return train, load_split(task, "validation", data_dir)
-    return sampling.hold_out(train, max(1, round(share * len(train))), seed)
+    return sampling.hold_out(train, max(1, round(0.1 * len(train))), seed)
 
 
 def load_file(task, path, with_labels=False):
@@ -80,8 +77,8 @@ def load_file(task, path, with_labels=False):
 
     Args:
         task: A `Task`; its classes must be known if labels are read.
-        path: `.jsonl`, `.csv`, `.tsv`, or for one text field `.txt` with a
-            text a line.
+        path: `.jsonl`, `.csv`, `.tsv`; for one text field `.txt` with a text a
+            line; for words `.conllu` or `.conll`; for spans SQuAD's `.json`.
         with_labels: Whether labels are read where there are any.
 
     Returns:
@@ -121,7 +118,7 @@ def has_split(task, split, data_dir=None):
     if task.files:
         return split in task.files
     if data_dir is None or task.source.startswith(_BUILTIN):
-        return split in task.splits or split in task.unlabelled_splits
+        return split in task.all_splits
     folder, files = folders.split_files(task, split, data_dir)
     if folder:
         return any(file.is_file() for file in files)
@@ -169,7 +166,7 @@ def _find_reader(task, split, data_dir):
     if task.files:
         _check_known(task, split, task.files)
         return functools.partial(open_file, task.files[split])
-    _check_known(task, split, {"test", *task.splits, *task.unlabelled_splits})
+    _check_known(task, split, {"test", *task.all_splits})
     if task.source.startswith(_BUILTIN):
         return functools.partial(_generate, task, split)
     if data_dir is not None:
@@ -215,7 +212,7 @@ def _is_from_tfds(task, split, data_dir):
     """Says whether a known split would be read from TensorFlow Datasets."""
     if task.files or not task.source or task.source.startswith(_BUILTIN):
         return False
-    known = split in task.splits or split in task.unlabelled_splits
+    known = split in task.all_splits
     if data_dir is None:
         return known
     folder, _ = folders.split_files(task, split, data_dir)
@@ -224,9 +221,8 @@ def _is_from_tfds(task, split, data_dir):
 
 
 def _tfds_split(task, split):
-    named = {**task.splits, **task.unlabelled_splits}
-    _check_known(task, split, named)
-    return named[split]
+    _check_known(task, split, task.all_splits)
+    return task.all_splits[split]
 
 
 def _check_known(task, split, known):

@@ -26,6 +26,9 @@ def text_function(model, packer, task):
 
     @tf.function(autograph=False)
     def from_texts(*texts):
+        if len(texts) > 2:  # As in training.
+            first = tf.strings.strip(tf.strings.join(texts[:-1], " "))
+            texts = (first, texts[-1])
         answer = _answer(model, packer.mask_id, packer(*texts))
         ids = answer["token_id"]
         tokens = tf.gather(tf.constant(texts_of_tokens), tf.maximum(ids, 0))

@@ -82,13 +82,17 @@ class MaskedLM:
     def encode(self, rows, fields, packer, labelled=True):
         """Returns an example for each row; its labels are not looked at.
 
+        A list of texts is read as one: words, or all choices of a question. Of
+        three texts the first two are.
+
         Args:
             rows: List of dicts.
-            fields: One or two keys of the rows.
+            fields: One to three keys of the rows.
             packer: `TextPacker`.
             labelled: Whether tokens are drawn that will be hidden. If not, the
                 texts have the mask token where they ask for one.
         """
+        rows, fields = _plain_texts(rows, fields)
         if not labelled:
             return self._encode_masks(rows, fields, packer.reading_masks())
         encoded = encode_texts(rows, fields, packer)
@@ -154,3 +158,19 @@ class MaskedLM:
         is empty where the input ends before the mask.
         """
         return source.answers(outputs)
+
+
+def _plain_texts(rows, fields):
+    """Returns rows with one text or two, and their keys."""
+    plain = [{field: _joined(row[field]) for field in fields} for row in rows]
+    if len(fields) < 3:
+        return plain, fields
+    first, second, last = fields
+    joined = [
+        {**row, second: f"{row[first]} {row[second]}".strip()} for row in plain
+    ]
+    return joined, (second, last)
+
+
+def _joined(value):
+    return value if isinstance(value, str) else " ".join(value)

@@ -108,9 +108,6 @@ class Bottleneck(keras.layers.Layer):
         )
         return dense(hidden, self.up_kernel, self.up_bias)
 
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
     def get_config(self):
         return {
             **super().get_config(),

@@ -5,7 +5,7 @@ import dataclasses
 from tf_adapters.suggestions import did_you_mean
 from tf_adapters.tasks.languages import Languages
 
-# Names in `metrics.METRICS`, by the kind of output that they suit. Written out,
+# Names of metrics, by the kind of output that they suit. Written out,
 # so that to look a task up needs no SciPy.
 HEAD_METRICS = {
     "classification": ("accuracy", "f1", "micro_f1", "macro_f1", "matthews"),
@@ -26,7 +26,7 @@ _FIELDS = {
     "regression": ((1, 2), "one text field or two"),
     "choice": ((2, 3), "one text field or two, and last that of the choices,"),
     "tagging": ((1,), "one text field, that of the words,"),
-    "masked_lm": ((1, 2), "one text field or two"),
+    "masked_lm": ((1, 2, 3), "one to three text fields"),
     "span": ((2,), "two text fields, that of the question and of the text,"),
 }
 
@@ -72,7 +72,7 @@ class Task:
         splits: From `train`, `validation`, and `test` where it is labelled, to
             the split's name in TensorFlow Datasets.
         head: Kind of output, a key of `HEAD_METRICS`.
-        metrics: Names in `metrics.METRICS`. The first selects the checkpoint.
+        metrics: Names in `HEAD_METRICS`. The first selects the checkpoint.
         cite: Where the task, its metric and its splits are defined.
         label_field: Name of the label's field.
         aliases: From a field to its other name in local files.
@@ -124,24 +124,15 @@ class Task:
         self._check_metrics()
 
     @property
+    def all_splits(self):
+        """Dict from split to its name in TensorFlow Datasets, all of them."""
+        return {**self.splits, **self.unlabelled_splits}
+
+    @property
     def list_field(self):
         """Name of the field that is a list of texts, or `None`."""
         is_list = self.head in ("choice", "tagging")
         return self.text_fields[-1] if is_list else None
-
-    @property
-    def num_outputs(self):
-        """Number of classes, or 1 where the head has none."""
-        if self.head not in ("classification", "tagging"):
-            return 1
-        if not self.labels:
-            raise ValueError(
-                f"The classes of task `{self.name}` are those of its training "
-                "file, which has not been read. Call "
-                "`tf_adapters.data.sources.resolve_labels(task, data_dir)` "
-                "first."
-            )
-        return len(self.labels)
 
     def _check_fields(self):
         fields = self.text_fields

@@ -84,13 +84,8 @@ class Loop:
                 if rest and not self._stops_early():
                     self._run_epoch(epoch, rest)
                 first_step += len(plan)
-        self._assign(self.best_weights)
+        progress.assign(self.trainer.variables, self.best_weights)
         return self._summary()
-
-    def _assign(self, values):
-        variables = self.trainer.variables
-        for variable, value in zip(variables, values, strict=True):
-            variable.assign(value)
 
     def _recover(self):
         """Goes to where the run was stopped, if it was."""

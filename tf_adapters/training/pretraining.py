@@ -32,10 +32,9 @@ def train(config, task, rows, folder, overwrite=False):
         `Config` of the training that goes on from there.
 
     Raises:
-        ConfigError: If the task has no plain texts, or the configuration names
-            another adapter to start from.
+        ConfigError: If the configuration names another adapter to start from.
     """
-    _check(config, task)
+    _check(config)
     own = _config(config, len(rows["train"]))
     texts = {split: rows[split] for split in ("train", "validation")}
     result = None
@@ -62,18 +61,13 @@ def train(config, task, rows, folder, overwrite=False):
     return dataclasses.replace(config, init_adapter=str(folder))
 
 
-def _check(config, task):
+def _check(config):
     if isinstance(config.method, methods.HeadOnly):
         raise _nothing_to_carry_over()
     if config.init_adapter:
         raise ConfigError(
             "Both `init_adapter` and `pretrain.steps` say where the weights "
             "begin. Give one of the two."
-        )
-    if task.list_field:
-        raise ConfigError(
-            f"Pretraining takes texts; task `{task.name}` has lists of them, "
-            f"in `{task.list_field}`. Leave --pretrain_steps out."
         )
 
 

@@ -62,8 +62,8 @@ def restore(loop, checkpoint):
         )
         return [checkpoint.tensors[key] for key in found]
 
-    _assign(loop.trainer.variables, part("weights"))
-    _assign(loop.trainer.optimizer.variables, part("optimizer"))
+    assign(loop.trainer.variables, part("weights"))
+    assign(loop.trainer.optimizer.variables, part("optimizer"))
     loop.step = checkpoint.step
     batches = itertools.chain.from_iterable(loop.plans)
     loop.done = list(itertools.islice(batches, loop.step))
@@ -76,6 +76,7 @@ def restore(loop, checkpoint):
         loop.best_weights = part("best")
 
 
-def _assign(variables, arrays):
+def assign(variables, arrays):
+    """Gives variables the values of as many arrays."""
     for variable, array in zip(variables, arrays, strict=True):
         variable.assign(array)

@@ -48,6 +48,11 @@ def test_the_whole_chain(tmp_path, capsys):
     before, after = result["before"], result["validation"]
     assert after["log_likelihood"] > before["log_likelihood"]
     assert f"{-before['log_likelihood']:.4f} before" in out
+    own = json.loads((tmp_path / "run/result.json").read_text())
+    assert own["pretraining"] == {
+        "masked_lm_loss_before": -before["log_likelihood"],
+        "masked_lm_loss_after": -after["log_likelihood"],
+    }
     pretrained = _tensors(tmp_path / "run/pretrain")
     assert "head/output_bias" in pretrained
     assert not any("embeddings" in name for name in pretrained)

@@ -1,6 +1,5 @@
 """A training run, from a configuration to its result."""
 
-from pathlib import Path
 import time
 
 import keras
@@ -216,7 +215,7 @@ def _train(config, task, rows, model_dir, test, overwrite, prepare, declared):
             recovery,
         )
     result = _result(config, experiment, outcome, data_fingerprint) | before
-    result |= _of_pretraining(Path(model_dir) / "pretrain")
+    result |= _of_pretraining(config.init_adapter)
     if test and "test" in examples:
         result["test"] = experiment.trainer.evaluate(examples["test"])
     if languages:
@@ -255,9 +254,9 @@ def _result(config, experiment, outcome, data_fingerprint):
 
 
 def _of_pretraining(folder):
-    """Returns how the loss of masked tokens changed before this run."""
-    result = earlier_runs.read_result(folder)
-    if result is None:
+    """Returns how the loss of masked tokens changed in the run before this."""
+    result = earlier_runs.read_result(folder) if folder else None
+    if result is None or "before" not in result:
         return {}
     before, after = result["before"], result["validation"]
     losses = {

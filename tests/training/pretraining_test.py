@@ -225,7 +225,7 @@ def test_a_method_that_hands_nothing_on_is_refused(tmp_path, capsys, method):
 @pytest.mark.parametrize("task", ["ud_pos", "socialiqa"])
 def test_words_and_choices_are_texts_too(task, mode, tmp_path, capsys):
     if task == "ud_pos":
-        row = {"tokens": ["the", "film", "is", "good"], "label": ["DET"] * 4}
+        row = {"tokens": ["the", "film", "is", "good"], "upos": ["DET"] * 4}
     else:
         row = {
             "context": "the film is good",

@@ -70,6 +70,6 @@ def warmup_inputs(packer, task):
     names = inputs.input_names(task.text_fields)
     packer = packer.reading_masks()
     return [
-        {**packer(*[batch] * len(names)), **dict.fromkeys(names, batch)}
+        {**packer(*[batch] * min(2, len(names))), **dict.fromkeys(names, batch)}
         for batch in (texts[1:2], texts)
     ]

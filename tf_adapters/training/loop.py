@@ -96,9 +96,9 @@ class Loop:
         if self.best is not None:
             # A later one may lie there, of steps that are now done again.
             now = progress.values(self.trainer.variables)
-            self._assign(self.best_weights)
+            progress.assign(self.trainer.variables, self.best_weights)
             self.save_best(self.best["validation"])
-            self._assign(now)
+            progress.assign(self.trainer.variables, now)
 
     def _summary(self):
         name = self.trainer.metric_names[0]

@@ -90,6 +90,8 @@ def plot(rows, path):
         middle, low, high = np.array([row[4:] for row in line]).T
         spread = (middle - low, high - middle)
         speed.errorbar(left_out, middle, spread, fmt="o-", capsize=2)
+    # A turn that the machine was disturbed in must not set the scale.
+    speed.set_ylim(0, 1.3 * max(row[4] for row in rows))
     metric.set_ylabel(f"validation {whole[2]}")
     speed.set_ylabel("speed, whole model = 1")
     for axes in (metric, speed):

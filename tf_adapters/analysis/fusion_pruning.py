@@ -27,6 +27,8 @@ from tf_adapters.analysis import speeds
 
 COLUMNS = ("kept", "adapters", "metric", "value", "speed", "low", "high")
 _TIMED_ROWS = 256
+# The picture shows at least so much of the metric: less is noise drawn large.
+_LEAST_RANGE = 0.1
 
 
 def ranking(weights, names):
@@ -85,7 +87,11 @@ def plot(rows, path):
     figure = matplotlib.figure.Figure(figsize=(5, 3.2), layout="constrained")
     axes = figure.subplots()
     kept = [row[0] for row in rows]
-    axes.plot(kept, [row[3] for row in rows], marker="o")
+    values = [row[3] for row in rows]
+    axes.plot(kept, values, marker="o")
+    margin = max(0.0, _LEAST_RANGE - np.ptp(values)) / 2
+    axes.update_datalim([(1, min(values) - margin), (1, max(values) + margin)])
+    axes.autoscale_view()
     axes.set_xticks(kept)
     axes.set_xlabel("adapters left in the fusion")
     axes.set_ylabel(f"validation {rows[0][2]}")

@@ -1,17 +1,10 @@
-"""Encoders that lie elsewhere, and one clear sentence where they cannot be had.
-
-The download libraries retry for up to half a minute without a network and then
-end deep inside themselves. Here the host is tried first.
-"""
+"""Encoders that lie elsewhere, and one sentence where they cannot be had."""
 
 import os
 import pathlib
-import socket
-import threading
-import urllib.parse
-import urllib.request
 
-_SECONDS = 4
+from tf_adapters import network
+
 _HUGGINGFACE_FILES = (
     "*.json",
     "*.txt",
@@ -32,7 +25,7 @@ def huggingface_folder(name):
     import huggingface_hub
 
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
-    online = _answers(endpoint)
+    online = network.answers(endpoint)
     try:
         return pathlib.Path(
             huggingface_hub.snapshot_download(
@@ -68,7 +61,7 @@ def check_preset(name, handle):
     if (path / handle.removeprefix("kaggle://") / "config.json").is_file():
         return
     host = "https://api.kaggle.com"
-    if not _answers(host):
+    if not network.answers(host):
         raise ValueError(_no_network(name, host))
 
 
@@ -79,28 +72,3 @@ def _no_network(name, host):
         "the path of a folder that holds an encoder, or try again with a "
         "network."
     )
-
-
-def _answers(address):
-    """Returns whether the address, or the proxy before it, can be reached."""
-    proxies = urllib.request.getproxies()
-    parts = urllib.parse.urlsplit(address)
-    if parts.scheme in proxies and not urllib.request.proxy_bypass(
-        parts.hostname
-    ):
-        parts = urllib.parse.urlsplit(proxies[parts.scheme])
-    port = parts.port or (80 if parts.scheme == "http" else 443)
-    answered = []
-
-    def connect():
-        try:
-            socket.create_connection((parts.hostname, port), _SECONDS).close()
-        except OSError:
-            return
-        answered.append(True)
-
-    # A thread, because the look-up of the name has no time limit of its own.
-    thread = threading.Thread(target=connect, daemon=True)
-    thread.start()
-    thread.join(_SECONDS)
-    return bool(answered)

@@ -1,14 +1,11 @@
 """TensorFlow Datasets: what is prepared is read, what cannot be is said."""
 
-import queue
 import re
-import socket
-import threading
-import time
 import types
 
 import pytest
 
+from tf_adapters import network
 from tf_adapters.data import sources
 from tf_adapters.data import tfds_source
 from tf_adapters.data.files import DataError
@@ -59,14 +56,14 @@ def prepared(tmp_path_factory):
 
 @pytest.fixture
 def no_network(monkeypatch):
-    monkeypatch.setattr(tfds_source, "_network_answers", lambda: False)
+    monkeypatch.setattr(network, "answers", lambda *hosts: False)
 
 
 def test_prepared_sets_are_read_without_a_network(prepared, monkeypatch):
-    def fail():
+    def fail(*hosts):
         pytest.fail("asked for a network")
 
-    monkeypatch.setattr(tfds_source, "_network_answers", fail)
+    monkeypatch.setattr(network, "answers", fail)
     expected = [
         {"premise": "Ice melts.", "hypothesis": "It warms.", "label": 1},
         {"premise": "Élan.", "hypothesis": "e", "label": 0},
@@ -140,88 +137,10 @@ def test_a_failed_preparation_says_the_same(monkeypatch, tmp_path):
             raise OSError("disk full")
 
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
-    monkeypatch.setattr(tfds_source, "_network_answers", lambda: True)
+    monkeypatch.setattr(network, "answers", lambda *hosts: True)
     monkeypatch.setattr(tfds, "builder", lambda source: Broken())
     with pytest.raises(DataError, match=r"\(OSError: disk full\).*--data_dir"):
         sources.load_split(get("mnli"), "train")
-
-
-def _without_proxies(monkeypatch):
-    monkeypatch.setattr(tfds_source.urllib.request, "getproxies", dict)
-
-
-def test_a_network_answers_if_one_host_does(monkeypatch):
-    _without_proxies(monkeypatch)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = server.getsockname()
-        closed = ("127.0.0.1", 1)
-        monkeypatch.setattr(tfds_source, "_HOSTS", (closed, address))
-        assert tfds_source._network_answers()
-    monkeypatch.setattr(tfds_source, "_HOSTS", (closed, address))
-    assert not tfds_source._network_answers()
-
-
-def test_a_host_that_never_answers_is_not_waited_for(monkeypatch):
-    _without_proxies(monkeypatch)
-    hang = queue.Queue()
-    monkeypatch.setattr(tfds_source, "_TIMEOUT_SECONDS", 0.2)
-    monkeypatch.setattr(
-        tfds_source, "_ask", lambda address, answers: hang.get()
-    )
-    start = time.monotonic()
-    assert not tfds_source._network_answers()
-    assert time.monotonic() - start < 2
-    for _ in tfds_source._HOSTS:
-        hang.put(None)
-
-
-def test_the_sentence_comes_within_ten_seconds():
-    assert tfds_source._TIMEOUT_SECONDS <= 5
-
-
-@pytest.mark.parametrize(
-    ("proxy", "address"),
-    [
-        ("http://proxy.example:3128", ("proxy.example", 3128)),
-        ("proxy.example:8080", ("proxy.example", 8080)),
-        ("http://user:word@proxy.example", ("proxy.example", 80)),
-    ],
-)
-def test_behind_a_proxy_the_proxy_is_asked(monkeypatch, proxy, address):
-    monkeypatch.setattr(
-        tfds_source.urllib.request, "getproxies", lambda: {"https": proxy}
-    )
-    assert tfds_source._addresses() == (address,)
-
-
-@pytest.mark.parametrize(
-    ("reply", "answers"),
-    [
-        (b"HTTP/1.1 403 Forbidden\r\n\r\n", False),
-        (b"what?\r\n\r\n", False),
-        # Lets through to somebody whose certificate is none.
-        (b"HTTP/1.1 200 OK\r\n\r\nnot what TLS says", True),
-    ],
-)
-def test_a_proxy_that_lets_nothing_through_is_no_network(
-    monkeypatch, reply, answers
-):
-    def serve(server):
-        # Asked once whether it is there, then for each of two hosts.
-        for _ in range(3):
-            connection, _ = server.accept()
-            with connection:
-                if connection.recv(1024):
-                    connection.sendall(reply)
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=serve, args=(server,), daemon=True).start()
-        port = server.getsockname()[1]
-        proxies = {"https": f"http://127.0.0.1:{port}"}
-        monkeypatch.setattr(
-            tfds_source.urllib.request, "getproxies", lambda: proxies
-        )
-        assert tfds_source._network_answers() is answers
 
 
 def test_sentences_without_words_are_left_out(tmp_path, caplog):

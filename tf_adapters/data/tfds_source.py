@@ -1,30 +1,22 @@
 """Rows from TensorFlow Datasets, and a clear sentence where that cannot be.
 
-Left to itself, TensorFlow Datasets retries for minutes without a network. So
-the prepared files are looked for first, then a host is asked for an answer.
+The prepared files are looked for first, then it is seen whether there is a
+network.
 """
 
 import functools
-import http.client
 import logging
 import os
 from pathlib import Path
-import queue
-import socket
-import ssl
-import threading
-import urllib.error
-import urllib.parse
-import urllib.request
 
+from tf_adapters import network
 from tf_adapters.data import folders
 from tf_adapters.data.files import DataError
 from tf_adapters.data.files import Table
 
 # One of these answering means that there is a network; the first holds most of
 # GLUE and SuperGLUE, the second what TensorFlow Datasets keeps itself.
-_HOSTS = (("dl.fbaipublicfiles.com", 443), ("storage.googleapis.com", 443))
-_TIMEOUT_SECONDS = 3.0
+_HOSTS = ("https://dl.fbaipublicfiles.com", "https://storage.googleapis.com")
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -85,7 +77,7 @@ def find_reader(task, split):
     prepared = find_prepared(task, default_directory())
     if prepared:
         return functools.partial(read_prepared, task, split, prepared)
-    if not _network_answers():
+    if not network.answers(*_HOSTS):
         raise DataError(_no_data(task, "and no network answers"))
     return functools.partial(_download, task, split)
 
@@ -113,64 +105,6 @@ def _no_data(task, reason):
         f"tfds.load('{task.source}', data_dir='<folder>')\") and point "
         "--data_dir or TFDS_DATA_DIR at that folder."
     )
-
-
-def _network_answers():
-    """Says whether a host can be reached, through the proxy if there is one."""
-    addresses = _addresses()
-    if not _one_answers(_ask, addresses):
-        return False
-    return addresses == _HOSTS or _one_answers(_ask_through_proxy, _HOSTS)
-
-
-def _one_answers(ask, addresses):
-    """Says whether one of some addresses answers.
-
-    Looking up a name has no time limit of its own, so each address is asked in
-    a thread that is left behind.
-    """
-    answers = queue.Queue()
-    for address in addresses:
-        threading.Thread(
-            target=ask, args=(address, answers), daemon=True
-        ).start()
-    try:
-        return any(answers.get(timeout=_TIMEOUT_SECONDS) for _ in addresses)
-    except queue.Empty:
-        return False
-
-
-def _addresses():
-    proxies = urllib.request.getproxies()
-    proxy = proxies.get("https") or proxies.get("http")
-    if not proxy:
-        return _HOSTS
-    parts = urllib.parse.urlsplit(proxy if "//" in proxy else f"//{proxy}")
-    return ((parts.hostname, parts.port or 80),)
-
-
-def _ask(address, answers):
-    try:
-        socket.create_connection(address, timeout=_TIMEOUT_SECONDS).close()
-        answers.put(True)
-    except OSError:
-        answers.put(False)
-
-
-def _ask_through_proxy(address, answers):
-    """Asks for a page: a proxy may answer and yet let nothing through."""
-    request = urllib.request.Request(f"https://{address[0]}/", method="HEAD")
-    try:
-        opener = urllib.request.build_opener()
-        opener.open(request, timeout=_TIMEOUT_SECONDS).close()
-        answers.put(True)
-    except urllib.error.HTTPError:
-        answers.put(True)  # The host's own: through the proxy there is a way.
-    except urllib.error.URLError as error:
-        # Likewise; which certificates hold is the download's business.
-        answers.put(isinstance(error.reason, ssl.SSLError))
-    except (OSError, http.client.HTTPException):
-        answers.put(False)
 
 
 def _read(task, split, builder):

@@ -1,0 +1,81 @@
+"""Whether a host can be reached, soon.
+
+Libraries that download retry for up to minutes without a network and then end
+deep inside themselves, so hosts are tried before they are called.
+"""
+
+import http.client
+import queue
+import socket
+import ssl
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+
+_SECONDS = 3.0
+
+
+def answers(*addresses):
+    """Returns whether one of some addresses can be reached, in six seconds.
+
+    Through the proxy where the environment names one for it (`https_proxy`,
+    `no_proxy` and so on).
+
+    Args:
+        *addresses: Such as `"https://huggingface.co"`.
+    """
+    found = queue.Queue()
+    # Threads that are left behind: to look up a name has no time limit.
+    for address in addresses:
+        threading.Thread(
+            target=lambda address=address: found.put(_answers(address)),
+            daemon=True,
+        ).start()
+    try:
+        return any(found.get(timeout=2 * _SECONDS) for _ in addresses)
+    except queue.Empty:
+        return False
+
+
+def _answers(address):
+    proxy = _proxy(address)
+    try:
+        socket.create_connection(_place(proxy or address), _SECONDS).close()
+    except OSError:
+        return False
+    return not proxy or _lets_through(address)
+
+
+def _proxy(address):
+    """Returns the proxy before an address, or `None`."""
+    parts = urllib.parse.urlsplit(address)
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or urllib.request.proxy_bypass(parts.hostname):
+        return None
+    return proxy if "//" in proxy else f"http://{proxy}"
+
+
+def _place(address):
+    """Returns host and port."""
+    parts = urllib.parse.urlsplit(address)
+    return parts.hostname, parts.port or (
+        443 if parts.scheme == "https" else 80
+    )
+
+
+def _lets_through(address):
+    """Asks for a page: a proxy may answer and yet let nothing through."""
+    request = urllib.request.Request(address, method="HEAD")
+    try:
+        opener = urllib.request.build_opener()
+        opener.open(request, timeout=_SECONDS).close()
+    except urllib.error.HTTPError:
+        return True  # The host's own: through the proxy there is a way.
+    except urllib.error.URLError as error:
+        # Likewise; which certificates hold is the download's business.
+        return isinstance(error.reason, ssl.SSLError)
+    except (OSError, http.client.HTTPException):
+        return False
+    return True

@@ -47,6 +47,18 @@ def test_a_host_that_never_answers_is_not_waited_for(monkeypatch):
     release.set()
 
 
+def test_hosts_share_the_time(monkeypatch):
+    def answer(seconds):
+        time.sleep(float(seconds))
+        return False
+
+    monkeypatch.setattr(network, "_SECONDS", 0.2)
+    monkeypatch.setattr(network, "_answers", answer)
+    start = time.monotonic()
+    assert not network.answers("0.35", "0.7")
+    assert time.monotonic() - start < 0.6
+
+
 def test_the_answer_comes_within_ten_seconds():
     assert 2 * network._SECONDS < 10
 
@@ -74,6 +86,7 @@ def test_some_hosts_need_no_proxy(monkeypatch):
         assert network.answers(f"https://{place}")
 
 
+@pytest.mark.parametrize("name", ["https_proxy", "all_proxy"])
 @pytest.mark.parametrize(
     ("reply", "answers"),
     [
@@ -84,7 +97,7 @@ def test_some_hosts_need_no_proxy(monkeypatch):
     ],
 )
 def test_a_proxy_that_lets_nothing_through_is_no_network(
-    monkeypatch, reply, answers
+    monkeypatch, name, reply, answers
 ):
     def serve(server):
         # For each of two hosts: whether it is there, then for a page.
@@ -96,6 +109,6 @@ def test_a_proxy_that_lets_nothing_through_is_no_network(
 
     with _listening() as (server, place):
         threading.Thread(target=serve, args=(server,), daemon=True).start()
-        monkeypatch.setenv("https_proxy", f"http://{place}")
+        monkeypatch.setenv(name, f"http://{place}")
         hosts = ("https://host.example", "https://other.example")
         assert network.answers(*hosts) is answers

@@ -9,6 +9,7 @@ import queue
 import socket
 import ssl
 import threading
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -32,8 +33,12 @@ def answers(*addresses):
             target=lambda address=address: found.put(_answers(address)),
             daemon=True,
         ).start()
+    end = time.monotonic() + 2 * _SECONDS
     try:
-        return any(found.get(timeout=2 * _SECONDS) for _ in addresses)
+        return any(
+            found.get(timeout=max(0.0, end - time.monotonic()))
+            for _ in addresses
+        )
     except queue.Empty:
         return False
 
@@ -44,7 +49,7 @@ def _answers(address):
         socket.create_connection(_place(proxy or address), _SECONDS).close()
     except OSError:
         return False
-    return not proxy or _lets_through(address)
+    return not proxy or _lets_through(proxy, address)
 
 
 def _proxy(address):
@@ -65,11 +70,14 @@ def _place(address):
     )
 
 
-def _lets_through(address):
+def _lets_through(proxy, address):
     """Asks for a page: a proxy may answer and yet let nothing through."""
+    scheme = urllib.parse.urlsplit(address).scheme
+    opener = urllib.request.build_opener(
+        urllib.request.ProxyHandler({scheme: proxy})
+    )
     request = urllib.request.Request(address, method="HEAD")
     try:
-        opener = urllib.request.build_opener()
         opener.open(request, timeout=_SECONDS).close()
     except urllib.error.HTTPError:
         return True  # The host's own: through the proxy there is a way.

@@ -89,9 +89,9 @@ def plot(rows, path):
     kept = [row[0] for row in rows]
     values = [row[3] for row in rows]
     axes.plot(kept, values, marker="o")
-    margin = max(0.0, _LEAST_RANGE - np.ptp(values)) / 2
-    axes.update_datalim([(1, min(values) - margin), (1, max(values) + margin)])
-    axes.autoscale_view()
+    middle = (min(values) + max(values)) / 2
+    half = 0.55 * max(_LEAST_RANGE, np.ptp(values))
+    axes.set_ylim(middle - half, middle + half)
     axes.set_xticks(kept)
     axes.set_xlabel("adapters left in the fusion")
     axes.set_ylabel(f"validation {rows[0][2]}")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests import tiny
 from tests.references import fusion_numpy as reference
@@ -48,9 +49,10 @@ def _expected(layer):
 
 @pytest.mark.parametrize("num_adapters", (1, 2, 5))
 @pytest.mark.parametrize("value", ("dynamic", "static"))
-def test_factorised_is_the_plain_formula(num_adapters, value):
+@pytest.mark.parametrize("training", (False, True))
+def test_factorised_is_the_plain_formula(num_adapters, value, training):
     layer = _layer(num_adapters, value)
-    fused, weights = layer(X)
+    fused, weights = layer(X, training=training)
     expected, p = _expected(layer)
     assert np.abs(expected).max() > 1
     assert num_adapters == 1 or p.std() > 0.1
@@ -58,6 +60,51 @@ def test_factorised_is_the_plain_formula(num_adapters, value):
         np.reshape(fused, expected.shape), expected, rtol=1e-5, atol=1e-5
     )
     np.testing.assert_allclose(np.reshape(weights, p.shape), p, atol=1e-5)
+
+
+def _outputs_and_gradients(layer, x, training):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        fused, weights = layer(x, training=training)
+        loss = tf.reduce_sum(fused**2) + tf.reduce_sum(weights[..., 0])
+    variables = [v.value for v in layer.trainable_weights]
+    return fused, weights, *tape.gradient(loss, [x, *variables])
+
+
+@pytest.mark.parametrize("value", ("dynamic", "static"))
+@pytest.mark.parametrize("tokens", (1, 7, 40))
+def test_one_order_of_the_products_is_as_good_as_the_other(tokens, value):
+    """In a graph of unknown sizes, few tokens and many, and in training."""
+    layer = _layer(4, value)
+    x = np.random.default_rng(2).normal(size=(1, tokens, WIDTH))
+    inferred = tf.function(
+        lambda x: _outputs_and_gradients(layer, x, training=False),
+        input_signature=[tf.TensorSpec((None, None, WIDTH))],
+    )
+    found = inferred(tf.constant(x, "float32"))
+    expected = _outputs_and_gradients(layer, tf.constant(x, "float32"), True)
+    for one, other in zip(found, expected, strict=True):
+        assert np.abs(other).max() > 1e-3
+        np.testing.assert_allclose(
+            one, other, atol=1e-5 * max(1, np.abs(other).max())
+        )
+
+
+def test_products_of_weights_only_where_tokens_are_many(monkeypatch):
+    layer = _layer(4)
+    orders = []
+    for name in ("_weights_first", "_tokens_first"):
+        order = getattr(layer, name)
+
+        def spy(*arguments, name=name, order=order):
+            orders.append(name)
+            return order(*arguments)
+
+        monkeypatch.setattr(layer, name, spy)
+    layer(X[:, :1])
+    layer(np.concatenate([X, X]))
+    layer(X[:, :1], training=True)
+    assert orders == ["_tokens_first", "_weights_first", "_weights_first"]
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

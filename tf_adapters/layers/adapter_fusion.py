@@ -1,5 +1,7 @@
 """AdapterFusion: attention of each token over several frozen adapters."""
 
+import math
+
 import keras
 from keras import ops
 
@@ -21,9 +23,10 @@ class AdapterFusion(keras.layers.Layer):
     (Pfeiffer et al. 2021, arXiv:2005.00247, section 3.2; the sign of a key bias
     cancels in the softmax, so there is none). The `N` vectors `z_n` are never
     made: the logits are `a_n . U_n^T g + b_n . g` with `g = K^T q`, and the sum
-    is one product of all `p_n a_n` with all `U_n`. Beyond the adapters this
-    costs three products of `d x d` whatever `N` is, and memory grows with `N m`
-    instead of `N d`.
+    is one product of all `p_n a_n` with all `U_n`. Memory grows with `N m`
+    instead of `N d`. Beyond the adapters, each token costs three products of
+    `d x d` whatever `N` is; in training, and where tokens outnumber the `N m`
+    units, none: the weights are multiplied with each other instead.
 
     The adapters' weights are frozen, the fusion's train: `3 d^2 + d`, or
     `2 d^2 + d` where the value is static.
@@ -40,6 +43,7 @@ class AdapterFusion(keras.layers.Layer):
         inputs: `(batch, tokens, d)`: what the adapters and the query read.
         chosen: Integers of shape `(k,)`, or `None` (default) for all: the
             adapters that take part. The others are not computed.
+        training: Boolean. Changes the order of the products alone.
 
     Returns:
         `fused` of shape `(batch, tokens, d)` and the weights `p` of shape
@@ -90,16 +94,49 @@ class AdapterFusion(keras.layers.Layer):
                 (width, width), _almost_identity, name="value_kernel"
             )
 
-    def call(self, inputs, chosen=None):
+    def call(self, inputs, chosen=None, training=None):
         down_kernel, down_bias, *up = self._stacks(chosen)
         activation = dense(inputs, down_kernel, down_bias, self._activation)
+        arguments = (inputs, activation, *up)
+        # A batch of training is large; and a branch keeps what its gradient
+        # needs longer than the same operations outside one.
+        if training:
+            return self._weights_first(*arguments)
+        return ops.cond(
+            math.prod(ops.shape(inputs)[:-1]) > activation.shape[-1],
+            lambda: self._weights_first(*arguments),
+            lambda: self._tokens_first(*arguments),
+        )
+
+    def _tokens_first(self, inputs, activation, up_kernel, up_bias):
+        """Multiplies tokens by one weight after the other."""
         query = dense(inputs, self.query_kernel, self.query_bias)
         key_query = dense(query, ops.transpose(self.key_kernel))
-        weights = ops.softmax(self._logits(activation, key_query, *up))
-        mixed = self._mix(activation, weights, *up)
+        seen = dense(key_query, ops.transpose(up_kernel))
+        biases = dense(key_query, ops.transpose(up_bias))
+        weights = self._weights(activation, seen, biases)
+        mixed = self._mix(activation, weights, up_kernel, up_bias)
         if self.value == "dynamic":
             mixed = dense(mixed, self.value_kernel)
         return mixed, weights
+
+    def _weights_first(self, inputs, activation, up_kernel, up_bias):
+        """Multiplies the weights with each other, and tokens by what results.
+
+        The same outputs up to rounding. No product of `d x d` is left for the
+        tokens, but all the weights are multiplied at each call.
+        """
+
+        def query(up):
+            keys = ops.transpose(ops.matmul(up, self.key_kernel))
+            kernel = ops.matmul(self.query_kernel, keys)
+            return dense(inputs, kernel, ops.matmul(self.query_bias, keys))
+
+        weights = self._weights(activation, query(up_kernel), query(up_bias))
+        if self.value == "dynamic":
+            up_kernel = ops.matmul(up_kernel, self.value_kernel)
+            up_bias = ops.matmul(up_bias, self.value_kernel)
+        return self._mix(activation, weights, up_kernel, up_bias), weights
 
     def _stacks(self, chosen):
         """Returns the adapters' stacked weights, or those of some of them."""
@@ -122,12 +159,10 @@ class AdapterFusion(keras.layers.Layer):
             )
         ]
 
-    def _logits(self, activation, key_query, up_kernel, up_bias):
-        """Returns `(batch, tokens, N)` from activations and `g`."""
-        seen = dense(key_query, ops.transpose(up_kernel))
+    def _weights(self, activation, seen, biases):
+        """Returns `p` from `a_n`, `U_n^T g` and `b_n . g`."""
         products = self._by_adapter(activation * seen)
-        biases = dense(key_query, ops.transpose(up_bias))
-        return ops.sum(products, axis=-1) + biases
+        return ops.softmax(ops.sum(products, axis=-1) + biases)
 
     def _mix(self, activation, weights, up_kernel, up_bias):
         """Returns `sum_n p_n z_n`, of shape `(batch, tokens, d)`."""

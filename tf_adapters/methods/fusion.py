@@ -140,7 +140,9 @@ class FusionSlot(keras.layers.Layer):
         chosen = None
         if self.subset is not None and context.seeds is not None:
             chosen = self._draw(context.seeds)
-        fused, weights = self.fusion(self.reads(x, context), chosen=chosen)
+        fused, weights = self.fusion(
+            self.reads(x, context), chosen=chosen, training=training
+        )
         return x + fused, {"fusion_weights": weights}
 
     def _draw(self, seeds):

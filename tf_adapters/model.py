@@ -215,6 +215,14 @@ class AdapterModel(keras.Model):
             return 0
         return self.method.last_phase_step(total_steps)
 
+    def phases(self, total_steps):
+        """Returns pairs: a phase's steps, and the factor of its rate."""
+        first = self.last_phase_step(total_steps)
+        if not first:
+            return [(total_steps, 1.0)]
+        factor = self.method.last_phase_learning_rate_multiplier
+        return [(first, 1.0), (total_steps - first, factor)]
+
     def start_last_phase(self):
         """Begins the method's last phase of training."""
         self.method.start_last_phase(self)

@@ -65,7 +65,8 @@ CASES = {
         L * 4 * 2 * 3 * D,
     ),
     "diff_pruning": (
-        methods.DiffPruning(**_GATED),
+        # One rate, as the others have: two steps are compared.
+        methods.DiffPruning(last_phase_learning_rate_multiplier=1.0, **_GATED),
         # A group gate for each of the encoder's variables that are read.
         2 * _FULL + 5 + 16 * L,
     ),

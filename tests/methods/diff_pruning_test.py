@@ -14,6 +14,7 @@ from tf_adapters import heads
 from tf_adapters.layers.difference import Difference
 from tf_adapters.layers.random import Seeds
 from tf_adapters.methods import DiffPruning
+from tf_adapters.methods import Houlsby
 from tf_adapters.model import adapt
 
 LOW, HIGH = -1.5, 1.5
@@ -253,10 +254,20 @@ def test_the_last_phase_begins_within_training(last_phase):
     assert steps == wanted[last_phase]
 
 
+@pytest.mark.parametrize("last_phase", [0.0, 0.5, 1.0])
+def test_the_phases_are_all_of_training(last_phase):
+    model = _model(last_phase=last_phase, last_phase_learning_rate_multiplier=3)
+    steps = {0.0: [39, 0], 0.5: [20, 19], 1.0: [1, 38]}[last_phase]
+    assert model.phases(39) == list(zip(steps, (1.0, 3), strict=True))
+    assert adapt(tiny.encoder(), Houlsby(), HEAD).phases(39) == [(39, 1.0)]
+
+
 @pytest.mark.parametrize("name", ["share", "last_phase"])
 def test_options_that_mean_nothing_are_refused(name):
     with pytest.raises(ValueError, match=f"{name}=1.5"):
         DiffPruning(**{name: 1.5})
+    with pytest.raises(ValueError, match="must be positive. Received: 0"):
+        DiffPruning(last_phase_learning_rate_multiplier=0)
 
 
 @pytest.mark.slow

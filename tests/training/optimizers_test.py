@@ -1,5 +1,6 @@
 """The schedule and what decays."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -23,6 +24,20 @@ def test_warm_up_and_decay_are_linear():
     assert float(copy(7)) == float(schedule(7))
 
 
+def test_the_last_phase_has_a_schedule_of_its_own():
+    variable = keras.Variable([1.0])
+    train = TrainConfig(learning_rate=2.0, warmup_fraction=0.1)
+    phases = [(40, 1.0), (20, 5.0)]
+    optimizer = optimizers.make_optimizer(train, phases, [variable])
+    schedule = optimizer._learning_rate
+    steps = (0, 4, 22, 39, 40, 41, 42, 51, 59, 60)
+    rates = [float(schedule(step)) for step in steps]
+    expected = [0, 2, 1, 2 / 36, 0, 5, 10, 5, 10 / 18, 0]
+    np.testing.assert_allclose(rates, expected, atol=1e-5)
+    copy = type(schedule).from_config(schedule.get_config())
+    assert [float(copy(step)) for step in steps] == rates
+
+
 @pytest.mark.parametrize("name", ["houlsby", "full", "adapter_bias_l0"])
 def test_norms_biases_vectors_and_gates_do_not_decay(name):
     model = adapt(tiny.encoder(), CASES[name][0], HEAD)
@@ -37,7 +52,7 @@ def test_one_step_is_adamw():
     variables = list(model.trained_variables().values())
     before = tiny.values(variables)
     train = TrainConfig(learning_rate=0.1, weight_decay=0.5, warmup_fraction=0)
-    optimizer = optimizers.make_optimizer(train, 10, variables)
+    optimizer = optimizers.make_optimizer(train, [(10, 1.0)], variables)
     generator = np.random.default_rng(0)
     gradients = [
         generator.normal(size=v.shape).astype("float32") for v in variables

@@ -13,7 +13,9 @@ and, where it needs them,
 - `penalty(model)`: a scalar that joins the loss;
 - `report(model)`: numbers about the trained method for `result.json`;
 - `last_phase_step(total_steps)` and `start_last_phase(model)`: the step after
-  which the trainer calls the latter; only weights from then on count;
+  which the trainer calls the latter; only weights from then on count, and the
+  schedule begins anew, with the rate multiplied by
+  `last_phase_learning_rate_multiplier`;
 - `reopen(model)`: lets go on training what an adapter folder has as final;
 - `pack(tensors)` and `unpack(tensors, shapes)`: a smaller form of the tensors
   for the adapter folder.

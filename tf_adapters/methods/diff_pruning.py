@@ -30,9 +30,13 @@ class DiffPruning:
         gate_stretch_high: See `HardConcreteGates`.
         gate_initial_log_alpha: Logit of every gate at the start.
         gate_learning_rate_multiplier: See `HardConcreteGates`. The authors'
-            code trains gates at 0.1, 2,000 times the rate of the preset.
+            code trains gates at 0.1, 10,000 times the rate of the preset.
         last_phase: Share of the steps after the pruning: half of them, as the
             authors' code has three epochs before and three after it.
+        last_phase_learning_rate_multiplier: Positive float. The few weights
+            that are left then train at so many times the rate of the first
+            phase, with a warm-up and decay of their own (5 in the authors'
+            code: 1e-5, then 5e-5).
     """
 
     share: float = 0.005
@@ -42,8 +46,9 @@ class DiffPruning:
     gate_stretch_low: float = -1.5
     gate_stretch_high: float = 1.5
     gate_initial_log_alpha: float = 5.0
-    gate_learning_rate_multiplier: float = 2000.0
+    gate_learning_rate_multiplier: float = 10_000.0
     last_phase: float = 0.5
+    last_phase_learning_rate_multiplier: float = 5.0
 
     def __post_init__(self):
         for name in ("share", "last_phase"):
@@ -52,6 +57,11 @@ class DiffPruning:
                     f"`{name}` must lie between 0 and 1. Received: "
                     f"{name}={getattr(self, name)}"
                 )
+        if self.last_phase_learning_rate_multiplier <= 0:
+            raise ValueError(
+                "`last_phase_learning_rate_multiplier` must be positive. "
+                f"Received: {self.last_phase_learning_rate_multiplier}"
+            )
 
     def make_slots(self, num_blocks, width, ffn_width):
         """Returns no slots: the weights themselves change."""

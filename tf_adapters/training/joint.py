@@ -64,7 +64,7 @@ class JointTrainer:
         trainers = self.trainers.values()
         with next(iter(trainers)).strategy.scope():
             self.optimizer = make_optimizer(
-                self.config.train, total_steps, self.variables
+                self.config.train, [(total_steps, 1.0)], self.variables
             )
         for trainer in trainers:
             trainer.use_optimizer(self.optimizer)

@@ -35,7 +35,43 @@ class LinearWarmupAndDecay(keras.optimizers.schedules.LearningRateSchedule):
         }
 
 
-def make_optimizer(train, total_steps, variables):
+@keras.saving.register_keras_serializable("tf_adapters")
+class InTurn(keras.optimizers.schedules.LearningRateSchedule):
+    """One schedule, and after it another one, which counts from its own start.
+
+    Args:
+        first: Schedule.
+        steps: Integer. How many steps are the first one's.
+        second: Schedule.
+    """
+
+    def __init__(self, first, steps, second):
+        self.first = first
+        self.steps = steps
+        self.second = second
+
+    def __call__(self, step):
+        return ops.where(
+            step < self.steps, self.first(step), self.second(step - self.steps)
+        )
+
+    def get_config(self):
+        return {
+            "first": keras.saving.serialize_keras_object(self.first),
+            "steps": self.steps,
+            "second": keras.saving.serialize_keras_object(self.second),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        parts = {
+            name: keras.saving.deserialize_keras_object(config[name])
+            for name in ("first", "second")
+        }
+        return cls(steps=config["steps"], **parts)
+
+
+def make_optimizer(train, phases, variables):
     """Returns a built AdamW for `variables`.
 
     Weight decay leaves out what is not a matrix: norms, biases, vectors, gates.
@@ -43,14 +79,20 @@ def make_optimizer(train, total_steps, variables):
 
     Args:
         train: `TrainConfig`.
-        total_steps: Integer.
+        phases: List of one or two pairs, of a phase's number of steps and what
+            its learning rate is multiplied by. Each warms up and decays.
         variables: Keras variables to train.
     """
-    schedule = LinearWarmupAndDecay(
-        train.learning_rate,
-        total_steps,
-        int(total_steps * train.warmup_fraction),
-    )
+    schedule, *later = [
+        LinearWarmupAndDecay(
+            train.learning_rate * factor,
+            steps,
+            int(steps * train.warmup_fraction),
+        )
+        for steps, factor in phases
+    ]
+    for second in later:
+        schedule = InTurn(schedule, schedule.total_steps, second)
     optimizer = keras.optimizers.AdamW(
         schedule, weight_decay=train.weight_decay, epsilon=1e-8
     )

@@ -186,7 +186,9 @@ class Trainer:
         """Creates the optimiser and the train step."""
         with self.strategy.scope():
             optimizer = make_optimizer(
-                self.config.train, total_steps, self.variables
+                self.config.train,
+                self.model.phases(total_steps),
+                self.variables,
             )
         self.use_optimizer(optimizer)
 

@@ -1,4 +1,4 @@
-"""Dropout and a linear layer on one vector for each text."""
+"""Dropout and a linear layer, on one vector for each text."""
 
 import keras
 from keras import ops
@@ -11,8 +11,41 @@ READS = ("first_token", "pooled_output")
 ABSENT = -1e9
 
 
+class DropoutAndLinear(keras.layers.Layer):
+    """What the heads of texts and of tokens have in common.
+
+    Args:
+        num_outputs: Integer. Width of the output.
+        dropout_rate: Float. Dropout on what is read, in training.
+    """
+
+    def __init__(self, num_outputs, dropout_rate, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.num_outputs = num_outputs
+        self.dropout_rate = dropout_rate
+
+    def build(self, width):
+        self.kernel = self.add_weight(
+            (width, self.num_outputs),
+            keras.initializers.TruncatedNormal(stddev=0.02),
+            name="kernel",
+        )
+        self.bias = self.add_weight((self.num_outputs,), "zeros", name="bias")
+
+    @property
+    def kernel_after_dropout(self):
+        """What mixout mixes in place of the dropout before it."""
+        return self.kernel
+
+    def of(self, x, seeds):
+        """Returns `(..., num_outputs)` in float32 from `(..., width)`."""
+        x = dropout(ops.cast(x, "float32"), self.dropout_rate, seeds)
+        kernel = ops.convert_to_tensor(self.kernel, "float32")
+        return dense(x, kernel, ops.convert_to_tensor(self.bias, "float32"))
+
+
 @keras.saving.register_keras_serializable("tf_adapters")
-class LinearHead(keras.layers.Layer):
+class LinearHead(DropoutAndLinear):
     """Reads one vector for each text and maps it to `num_outputs` numbers.
 
     Args:
@@ -30,32 +63,13 @@ class LinearHead(keras.layers.Layer):
     """
 
     def __init__(self, num_outputs, reads, dropout_rate, **kwargs):
-        super().__init__(autocast=False, **kwargs)
-        self.num_outputs = num_outputs
+        super().__init__(num_outputs, dropout_rate, **kwargs)
         self.reads = reads
-        self.dropout_rate = dropout_rate
-
-    def build(self, width):
-        self.kernel = self.add_weight(
-            (width, self.num_outputs),
-            keras.initializers.TruncatedNormal(stddev=0.02),
-            name="kernel",
-        )
-        self.bias = self.add_weight((self.num_outputs,), "zeros", name="bias")
-
-    @property
-    def kernel_after_dropout(self):
-        """What mixout mixes in place of the dropout before it."""
-        return self.kernel
 
     def call(self, outputs, seeds=None):
         if self.reads == "first_token":
-            x = outputs["sequence_output"][:, 0]
-        else:
-            x = outputs["pooled_output"]
-        x = dropout(ops.cast(x, "float32"), self.dropout_rate, seeds)
-        kernel = ops.convert_to_tensor(self.kernel, "float32")
-        return dense(x, kernel, ops.convert_to_tensor(self.bias, "float32"))
+            return self.of(outputs["sequence_output"][:, 0], seeds)
+        return self.of(outputs["pooled_output"], seeds)
 
 
 def check_reads(reads):

@@ -25,7 +25,7 @@ from tf_adapters.data.encoded import IGNORED
 from tf_adapters.training.trainer import Trainer
 
 _PATH = pathlib.Path(__file__).parents[1] / "fixtures" / "masked_lm"
-NAMES = ("bert", "distilbert", "electra", "roberta")
+NAMES = ("bert", "distilbert", "electra", "roberta", "xlm_roberta")
 
 
 def _model(folder, method=None):

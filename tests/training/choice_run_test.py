@@ -127,6 +127,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_run_trains_and_repeats_its_numbers(folder, capsys):
     result = json.loads((folder / "run" / "result.json").read_text())
     assert result["examples"] == 16 and set(result["test"]) == {"accuracy"}

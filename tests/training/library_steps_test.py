@@ -86,6 +86,7 @@ def _trainer(head, report):
     return trainer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", HEADS)
 def test_losses_and_weights_of_each_step_are_the_librarys(head):
     folder = FIXTURES / "training" / head

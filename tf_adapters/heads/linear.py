@@ -37,7 +37,7 @@ class DropoutAndLinear(keras.layers.Layer):
         """What mixout mixes in place of the dropout before it."""
         return self.kernel
 
-    def of(self, x, seeds):
+    def project(self, x, seeds):
         """Returns `(..., num_outputs)` in float32 from `(..., width)`."""
         x = dropout(ops.cast(x, "float32"), self.dropout_rate, seeds)
         kernel = ops.convert_to_tensor(self.kernel, "float32")
@@ -68,8 +68,8 @@ class LinearHead(DropoutAndLinear):
 
     def call(self, outputs, seeds=None):
         if self.reads == "first_token":
-            return self.of(outputs["sequence_output"][:, 0], seeds)
-        return self.of(outputs["pooled_output"], seeds)
+            return self.project(outputs["sequence_output"][:, 0], seeds)
+        return self.project(outputs["pooled_output"], seeds)
 
 
 def check_reads(reads):

@@ -26,6 +26,6 @@ class TokenHead(DropoutAndLinear):
     """
 
     def call(self, outputs, seeds=None):
-        x = self.of(outputs["sequence_output"], seeds)
+        x = self.project(outputs["sequence_output"], seeds)
         is_there = ops.cast(outputs["padding_mask"], "bool")[..., None]
         return ops.where(is_there, x, ABSENT)

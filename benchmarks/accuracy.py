@@ -30,16 +30,16 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 import numpy as np  # noqa: E402
 import peer_rows  # noqa: E402
 
-from tf_adapters import config as config_lib  # noqa: E402
-from tf_adapters import config_fields  # noqa: E402
-from tf_adapters import encoders  # noqa: E402
 from tf_adapters import heads  # noqa: E402
 from tf_adapters import methods  # noqa: E402
-from tf_adapters import minilm  # noqa: E402
-from tf_adapters import settings  # noqa: E402
-from tf_adapters.data import packing  # noqa: E402
-from tf_adapters.data import splits  # noqa: E402
-from tf_adapters.training import earlier_runs  # noqa: E402
+from tf_adapters.common import dataclass_config  # noqa: E402
+from tf_adapters.config import fields as config_fields  # noqa: E402
+from tf_adapters.config import resolve  # noqa: E402
+from tf_adapters.data.rows import splits  # noqa: E402
+from tf_adapters.data.tokens import packing  # noqa: E402
+from tf_adapters.encoders import load  # noqa: E402
+from tf_adapters.encoders import minilm  # noqa: E402
+from tf_adapters.runs import earlier_runs  # noqa: E402
 
 PEERS = Path(__file__).parent / "peers"
 ACTIVATIONS = {"silu": "swish", "gelu_tanh": "gelu_new"}
@@ -64,7 +64,9 @@ def peer_flags(config):
     _check_alike(config)
     method = methods.to_config(config.method)
     activation = method["activation"]
-    encoder = minilm.folder() if config.encoder == "minilm" else config.encoder
+    encoder = (
+        minilm.minilm_folder() if config.encoder == "minilm" else config.encoder
+    )
     flags = {
         "method": method["name"],
         "units": method["units"],
@@ -85,9 +87,9 @@ def _check_alike(config):
     name = methods.to_config(config.method)["name"]
     if name not in ("houlsby", "pfeiffer"):
         raise ValueError(f"`{name}` is neither houlsby nor pfeiffer.")
-    given = settings.flatten(config_lib.to_dict(config))
+    given = dataclass_config.flatten(resolve.to_dict(config))
     defaults = dataclasses.asdict(config_fields.TrainConfig())
-    theirs = settings.flatten({**THEIRS, "train": defaults})
+    theirs = dataclass_config.flatten({**THEIRS, "train": defaults})
     unlike = [
         f"{key}={given[key]}, there {value}"
         for key, value in theirs.items()
@@ -138,7 +140,7 @@ def _texts(config, task, rows, folder):
 
 def _tokens(config, task, rows, folder):
     """Returns the same for a head that reads tokens, or choices."""
-    _, tokenizer = encoders.load_encoder(config.encoder)
+    _, tokenizer = load.load_encoder(config.encoder)
     packer = packing.TextPacker(tokenizer, config.data.max_length)
     head = heads.for_task(task, config.data.doc_stride)
     outputs = head.make_layer().num_outputs if task.head != "choice" else 1
@@ -148,7 +150,7 @@ def _tokens(config, task, rows, folder):
         encoded = head.encode(rows[split], task.text_fields, packer)
         peer_rows.write_encoded(encoded, path)
         flags.append(f"--{split}={path}")
-    flags.append(f"--pad_token_id={packer.frame.pad}")
+    flags.append(f"--pad_token_id={packer.special_tokens.pad}")
 
     def score(report):
         return max(
@@ -169,7 +171,7 @@ def compare(run_folder, arguments):
     result = earlier_runs.read_result(run_folder)
     if result is None:
         raise ValueError(f"{run_folder} is not the folder of a finished run.")
-    config = config_lib.load(Path(run_folder) / "config.yaml")
+    config = resolve.load_config(Path(run_folder) / "config.yaml")
     task = splits.get_task(config)
     folder = Path(arguments.model_dir) / Path(run_folder).name
     metric = task.metrics[0]

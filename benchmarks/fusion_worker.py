@@ -23,12 +23,12 @@ import keras_hub  # noqa: E402
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-from tf_adapters import config as config_lib  # noqa: E402
 from tf_adapters import heads  # noqa: E402
 from tf_adapters import methods  # noqa: E402
-from tf_adapters.data import pipeline  # noqa: E402
-from tf_adapters.encoders import Encoder  # noqa: E402
-from tf_adapters.model import AdapterModel  # noqa: E402
+from tf_adapters.config import resolve  # noqa: E402
+from tf_adapters.data.batches import pipeline  # noqa: E402
+from tf_adapters.encoders.encoder import Encoder  # noqa: E402
+from tf_adapters.models.adapter_model import AdapterModel  # noqa: E402
 from tf_adapters.training.distribution import make_strategy  # noqa: E402
 from tf_adapters.training.trainer import Trainer  # noqa: E402
 
@@ -40,7 +40,7 @@ BATCH_SIZE, TOKENS, VOCABULARY = 32, 128, 30_522
 def make_trainer(shape, num_adapters, precision):
     """Returns a `Trainer` of a fusion over random adapters."""
     blocks, width, num_heads = SHAPES[shape]
-    config = config_lib.resolve(
+    config = resolve.resolve_config(
         {
             "task": "sst2",
             "method": {"name": "fusion"},

@@ -41,7 +41,7 @@ def export(num_tasks, folder):
     """
     # Here, so that the process that measures imports no TensorFlow.
     import tf_adapters
-    from tf_adapters.export import bank_model
+    from tf_adapters.export import many_tasks
     from tf_adapters.export import saved_model
 
     encoder, tokenizer = tf_adapters.load_encoder("minilm")
@@ -68,7 +68,7 @@ def export(num_tasks, folder):
         path = folder / "each" / task.name
         each.append(saved_model.export_model(model, packer, task, path))
     bank = tf_adapters.load_bank(adapters, encoder)
-    one = bank_model.export_bank(bank, packer, tasks, folder / "one")
+    one = many_tasks.export_bank(bank, packer, tasks, folder / "one")
     return one, each
 
 

@@ -21,7 +21,7 @@ import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 import tensorflow_text  # noqa: E402, F401
 
-from tf_adapters.data import builtin  # noqa: E402
+from tf_adapters.data.rows import generated  # noqa: E402
 
 
 class OneModel:
@@ -82,7 +82,7 @@ def main():
         if several
         else OneModel(arguments.folders[0])
     )
-    rows = builtin.generate("sentiment", "train")
+    rows = generated.generate("sentiment", "train")
     texts = [row["sentence"] for row in rows]
     requests = groups(texts, arguments.group, arguments.num_tasks)
     print(json.dumps({"ready": True}), file=output, flush=True)

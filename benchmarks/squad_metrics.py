@@ -18,8 +18,8 @@ import numpy as np  # noqa: E402
 
 from tests import made_up_answers  # noqa: E402
 from tests.references import squad_metrics as reference  # noqa: E402
-from tf_adapters import span_metrics  # noqa: E402
-from tf_adapters.data import squad  # noqa: E402
+from tf_adapters.data.rows import squad  # noqa: E402
+from tf_adapters.heads import span_metrics  # noqa: E402
 
 NAMES = ("exact_match", "answer_f1")
 
@@ -38,7 +38,7 @@ def read(path, most):
 
 def difference(golds, answers):
     """Returns our metrics of a set and their largest difference."""
-    ours = span_metrics.compute(NAMES, golds, answers)
+    ours = span_metrics.compute_span_metrics(NAMES, golds, answers)
     theirs = reference.means(golds, answers)
     pairs = zip(NAMES, theirs, strict=True)
     return ours, max(abs(ours[name] - float(value)) for name, value in pairs)

@@ -27,11 +27,11 @@ import numpy as np  # noqa: E402
 import peer_rows  # noqa: E402
 from worker import Worker  # noqa: E402
 
-from tf_adapters import config as config_lib  # noqa: E402
-from tf_adapters import minilm  # noqa: E402
-from tf_adapters.data import pipeline  # noqa: E402
-from tf_adapters.data import splits  # noqa: E402
-from tf_adapters.training import experiment  # noqa: E402
+from tf_adapters.config import resolve  # noqa: E402
+from tf_adapters.data.batches import pipeline  # noqa: E402
+from tf_adapters.data.rows import splits  # noqa: E402
+from tf_adapters.encoders import minilm  # noqa: E402
+from tf_adapters.runs import experiment  # noqa: E402
 
 BATCH_SIZE = 32
 PEER = Path(__file__).parent / "peers" / "adapters_throughput.py"
@@ -41,7 +41,7 @@ class Ours:
     """Our steps over an endless plan, batches grouped by length."""
 
     def __init__(self, task, data_dir, precision, num_examples):
-        self.config = config_lib.resolve(
+        self.config = resolve.resolve_config(
             {
                 "task": task,
                 "method": {"name": "houlsby", "activation": "silu"},
@@ -92,7 +92,7 @@ class Theirs(Worker):
     """The library in a process of its own, which waits between commands."""
 
     def __init__(self, python, texts, precision, group_by_length):
-        command = [python, PEER, f"--encoder={minilm.folder()}"]
+        command = [python, PEER, f"--encoder={minilm.minilm_folder()}"]
         command += [f"--texts={texts}", f"--precision={precision}"]
         super().__init__(
             command + (["--group_by_length"] if group_by_length else [])

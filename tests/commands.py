@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 import types
 
-from tf_adapters import command_line
-from tf_adapters import config as config_lib
+from tf_adapters.cli import main as cli_main
+from tf_adapters.config import resolve
 
 # Its words are those of tests/fixtures/tiny_encoders.py.
 ENCODER = str(Path(__file__).parent / "fixtures/adapters/encoders/bert")
@@ -28,8 +28,8 @@ def run(model_dir, settings=None, **options):
         "study_processes": 1,
         "executor": "local",
     }
-    layer = config_lib.merge({"data": {}, "train": {}}, settings or {})
-    return command_line.run(
+    layer = resolve.merge({"data": {}, "train": {}}, settings or {})
+    return cli_main.run_command(
         layer, types.SimpleNamespace(**{**defaults, **options})
     )
 

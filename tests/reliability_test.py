@@ -38,15 +38,15 @@ def test_counts_come_from_the_results_of_tests(tmp_path):
     path = tmp_path / "all.xml"
     path.write_text(
         "<testsuites><testsuite>"
-        '<testcase classname="tests.training.recovery_test" name="test_twenty">'
+        '<testcase classname="tests.runs.recovery_test" name="test_twenty">'
         '<properties><property name="faults" value="20"/></properties>'
         "</testcase>"
-        '<testcase classname="tests.training.recovery_test" name="test_x[a]"/>'
-        '<testcase classname="tests.training.recovery_test" name="test_x[b]">'
+        '<testcase classname="tests.runs.recovery_test" name="test_x[a]"/>'
+        '<testcase classname="tests.runs.recovery_test" name="test_x[b]">'
         "<failure/></testcase>"
         '<testcase classname="tests.other_test" name="test_x[c]"/>'
         "</testsuite></testsuites>"
     )
-    file = "tests/training/recovery_test.py"
+    file = "tests/runs/recovery_test.py"
     assert table.count(table.Row("", "", file, "twenty"), path) == (20, 20)
     assert table.count(table.Row("", "", file, "no or x"), path) == (2, 1)

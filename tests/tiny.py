@@ -4,7 +4,7 @@ import keras
 import keras_hub
 import numpy as np
 
-from tf_adapters.encoders import Encoder
+from tf_adapters.encoders.encoder import Encoder
 
 BLOCKS, WIDTH, FFN_WIDTH, VOCABULARY = 2, 16, 32, 50
 

@@ -5,18 +5,18 @@ import importlib
 __version__ = "0.1.0"
 
 # What `import tf_adapters` offers, and where it is. Loaded when it is first
-# used: KerasHub alone takes seconds, and `train.py --help` needs none of it.
+# used: KerasHub alone takes seconds, and `tf-adapters --help` needs none of it.
 _MODULES = ("heads", "layers", "methods", "tasks")
 _MEMBERS = {
-    "AdapterModel": "tf_adapters.model",
-    "TextPacker": "tf_adapters.data.packing",
-    "adapt": "tf_adapters.model",
-    "fuse": "tf_adapters.fusing",
-    "load_adapter": "tf_adapters.artifacts",
-    "load_bank": "tf_adapters.bank",
-    "load_encoder": "tf_adapters.encoders",
-    "save_adapter": "tf_adapters.artifacts",
-    "trained_table": "tf_adapters.trained_weights",
+    "AdapterModel": "tf_adapters.models.adapter_model",
+    "TextPacker": "tf_adapters.data.tokens.packing",
+    "adapt": "tf_adapters.models.adapter_model",
+    "fuse": "tf_adapters.models.fusion_model",
+    "load_adapter": "tf_adapters.models.saving",
+    "load_bank": "tf_adapters.models.bank_model",
+    "load_encoder": "tf_adapters.encoders.load",
+    "save_adapter": "tf_adapters.models.saving",
+    "trained_table": "tf_adapters.models.variable_groups",
 }
 
 __all__ = ["__version__", *_MODULES, *_MEMBERS]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests import tiny
-from tf_adapters import adapter_files
 from tf_adapters import methods
 from tf_adapters.analysis import fusion_activations
-from tf_adapters.model import AdapterModel
+from tf_adapters.common import adapter_folder
+from tf_adapters.models.adapter_model import AdapterModel
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +83,8 @@ def test_adapters_go_by_their_tasks_where_these_differ(monkeypatch):
     ]
     tasks = {"x": "rte", "y": "cb"}
     monkeypatch.setattr(
-        adapter_files,
-        "read_config",
+        adapter_folder,
+        "read_adapter_config",
         lambda folder: {"details": {"task": tasks.get(folder)}},
     )
     assert fusion_activations._labels(members) == ["rte", "cb"]

@@ -12,8 +12,8 @@ from tests.bad_input.space import MANY_WORDS
 from tests.bad_input.space import ROWS
 from tests.bad_input.space import Outcome
 from tf_adapters import heads
-from tf_adapters.data.packing import TextPacker
-from tf_adapters.encoders import load_encoder
+from tf_adapters.data.tokens.packing import TextPacker
+from tf_adapters.encoders.load import load_encoder
 
 _EMOTIONS = [
     {"text": f"a {name}", "label": name} for name in ("anger", "joy", "love")

@@ -10,8 +10,8 @@ from tests.bad_input.case import result
 from tests.bad_input.space import ROWS
 from tests.bad_input.space import SETTINGS
 from tests.bad_input.space import path_of
-from tf_adapters import artifacts
-from tf_adapters.encoders import load_encoder
+from tf_adapters.encoders.load import load_encoder
+from tf_adapters.models import saving
 
 _WEIGHTS = "adapter/adapter.safetensors"
 _CONFIG = "adapter/adapter_config.json"
@@ -266,7 +266,7 @@ def _go_on_after_a_full_disk(space):
     assert "Free some space" in outcome.said
     run = space.folder / "run"
     encoder, _ = load_encoder(SETTINGS["encoder"])
-    artifacts.load_adapter(run / "adapter", encoder)
+    saving.load_adapter(run / "adapter", encoder)
     assert not list(run.rglob("*partial*"))
     assert not list((run / "checkpoints").iterdir())
     outcome = space.train_with(settings=_HOULSBY)

@@ -14,10 +14,10 @@ import tensorflow as tf
 
 from tests.methods import cases
 import tf_adapters
-from tf_adapters import artifacts
-from tf_adapters import config as config_lib
 from tf_adapters import tasks
+from tf_adapters.config import resolve
 from tf_adapters.export import saved_model
+from tf_adapters.models import saving
 
 ENCODERS = Path(__file__).parents[1] / "fixtures" / "adapters" / "encoders"
 MAX_LENGTH = 16
@@ -93,8 +93,8 @@ def make_run(folder, task_name, method, name):
     """Writes the run folder of such a model; returns model, packer, config."""
     task = tasks.get(task_name)
     model, packer = make_model("bert", method, task)
-    artifacts.save_adapter(model, folder / "adapter")
-    config = config_lib.resolve(
+    saving.save_adapter(model, folder / "adapter")
+    config = resolve.resolve_config(
         {
             "task": task_name,
             "encoder": str(ENCODERS / "bert"),

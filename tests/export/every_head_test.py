@@ -7,18 +7,18 @@ import tensorflow as tf
 from tests.export import conftest
 from tests.methods import cases
 import tf_adapters
-from tf_adapters import artifacts
-from tf_adapters import pretraining_task
 from tf_adapters import tasks
 from tf_adapters.export import saved_model
 from tf_adapters.export import signatures
+from tf_adapters.models import saving
+from tf_adapters.runs import pretraining_task
 
 pytestmark = pytest.mark.slow
 TASKS = {
     "tagging": tasks.get("ud_pos"),
     "span": tasks.get("squad"),
     "choice": tasks.get("commonsenseqa"),
-    "masked_lm": pretraining_task.of_texts(tasks.get("sst2")),
+    "masked_lm": pretraining_task.pretraining_task_of(tasks.get("sst2")),
 }
 METHODS = ("full_mixout", "adapter_bias_l0", "lora", "diff_pruning")
 
@@ -30,7 +30,7 @@ def _encoder():
 def _model(method, task):
     encoder = _encoder()
     if task.head == "masked_lm":
-        head = tf_adapters.heads.MaskedLM.of(encoder)
+        head = tf_adapters.heads.MaskedLM.for_encoder(encoder)
     else:
         head = tf_adapters.heads.for_task(task)
     model = tf_adapters.adapt(encoder, method, head)
@@ -48,15 +48,15 @@ def test_the_export_of_a_loaded_adapter_answers_as_the_model(
 ):
     task, packer = TASKS[kind], conftest.make_packer("bert")
     model = _model(cases.CASES[name][0], task)
-    what = signatures.of(model.head)
+    what = signatures.signatures_of_head(model.head)
     function = what.token_function(model, packer)
     _, request = what.warmup_inputs(packer, task)
     names = [x.name for x in function.structured_input_signature[0]]
     features = {name: tf.constant(request[name]) for name in names}
     expected = {k: v.numpy() for k, v in function(**features).items()}
     assert max(np.ptp(value) for value in expected.values()) > 0.1
-    artifacts.save_adapter(model, tmp_path / "adapter")
-    loaded = artifacts.load_adapter(tmp_path / "adapter", _encoder())
+    saving.save_adapter(model, tmp_path / "adapter")
+    loaded = saving.load_adapter(tmp_path / "adapter", _encoder())
     folder = saved_model.export_model(loaded, packer, task, tmp_path / "model")
     # What follows must not come from variables that are still in memory.
     for variable in (*model.variables, *loaded.variables):

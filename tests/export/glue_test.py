@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 
 from tf_adapters import tasks
-from tf_adapters.config import merge
-from tf_adapters.config import resolve
-from tf_adapters.config import to_dict
+from tf_adapters.config.resolve import merge
+from tf_adapters.config.resolve import resolve_config
+from tf_adapters.config.resolve import to_dict
 from tf_adapters.export import glue
 
 # Lines of each file of the sample submission, its header not counted.
@@ -50,7 +50,7 @@ def test_classes_are_written_in_the_servers_words(name, tmp_path):
     label, word = LAST_WORD[name]
     predictions = [{"label": labels[0]}] * file.num_rows
     predictions[2] = {"label": label}
-    path = glue.write(file, predictions, tmp_path / "new")
+    path = glue.write_submission(file, predictions, tmp_path / "new")
     lines = path.read_text().splitlines()
     assert lines[0] == "index\tprediction"
     assert lines[3] == f"2\t{word}"
@@ -64,7 +64,11 @@ def test_scores_are_cut_to_the_range_of_the_task(tmp_path):
     file = glue.FILES["stsb", "test"]
     predictions = [{"score": 2.34567891}] * file.num_rows
     predictions[0], predictions[1] = {"score": -0.2}, {"score": 5.3}
-    lines = glue.write(file, predictions, tmp_path).read_text().splitlines()
+    lines = (
+        glue.write_submission(file, predictions, tmp_path)
+        .read_text()
+        .splitlines()
+    )
     assert lines[1:4] == ["0\t0.000000", "1\t5.000000", "2\t2.345679"]
 
 
@@ -83,14 +87,14 @@ def test_other_predictions_are_refused(name, prediction, message, tmp_path):
     predictions = [good] * file.num_rows
     predictions[5] = prediction
     with pytest.raises(glue.SubmissionError, match=message):
-        glue.write(file, predictions, tmp_path)
+        glue.write_submission(file, predictions, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 def test_another_number_of_rows_is_refused(tmp_path):
     predictions = [{"label": "entailment"}] * 277
     with pytest.raises(glue.SubmissionError, match="3,000 .* Received: 277"):
-        glue.write(glue.FILES["rte", "test"], predictions, tmp_path)
+        glue.write_submission(glue.FILES["rte", "test"], predictions, tmp_path)
 
 
 def _write_tsv(path, columns, rows):
@@ -101,7 +105,7 @@ def _write_tsv(path, columns, rows):
 
 def _with_data(config, data_dir):
     layer = {"data": {"data_dir": str(data_dir)}}
-    return resolve(merge(to_dict(config), layer))
+    return resolve_config(merge(to_dict(config), layer))
 
 
 def test_a_run_answers_its_test_set(run_folder, tmp_path):
@@ -120,7 +124,7 @@ def test_a_run_answers_its_test_set(run_folder, tmp_path):
         [(i, *pair) for i, pair in enumerate(texts)],
     )
     config = _with_data(config, tmp_path / "data")
-    (path,) = glue.export_run(config, folder, tmp_path / "out")
+    (path,) = glue.export_submission(config, folder, tmp_path / "out")
     outputs = model(packer(*zip(*texts, strict=True)), training=False)
     expected = np.argmax(outputs, axis=1)
     assert 0 < expected.mean() < 1
@@ -136,15 +140,17 @@ def test_a_short_test_set_is_refused_before_predicting(run_folder, tmp_path):
         [(0, "a", "b")],
     )
     with pytest.raises(glue.SubmissionError, match="146 .* Received: 1"):
-        glue.export_run(_with_data(config, tmp_path), folder, tmp_path / "out")
+        glue.export_submission(
+            _with_data(config, tmp_path), folder, tmp_path / "out"
+        )
     assert not (tmp_path / "out").exists()
 
 
 def test_tasks_that_glue_does_not_have_are_refused(run_folder, tmp_path):
     folder, _, _, config = run_folder
-    config = resolve(merge(to_dict(config), {"task": "demo_sentiment"}))
+    config = resolve_config(merge(to_dict(config), {"task": "demo_sentiment"}))
     with pytest.raises(glue.SubmissionError, match="task=demo_sentiment"):
-        glue.export_run(config, folder, tmp_path)
+        glue.export_submission(config, folder, tmp_path)
 
 
 def test_a_model_of_mnli_answers_three_sets(tmp_path):
@@ -157,7 +163,10 @@ def test_a_model_of_mnli_answers_three_sets(tmp_path):
         _write_tsv(tmp_path / place, columns, [(0, text, "b")])
     keys = glue._test_sets("mnli", tmp_path)
     assert [
-        (glue.FILES[key].name, glue.load_rows(*key, tmp_path)[0]["premise"])
+        (
+            glue.FILES[key].name,
+            glue.load_glue_rows(*key, tmp_path)[0]["premise"],
+        )
         for key in keys
     ] == [
         ("MNLI-m.tsv", "matched"),
@@ -203,8 +212,8 @@ def test_shuffled_rows_of_tensorflow_datasets_are_put_in_order(
         disable_shuffling=True,
     )
     expected = [f"text {place}" for place in range(5)]
-    rows = glue.load_rows("rte", "test", str(tmp_path))
+    rows = glue.load_glue_rows("rte", "test", str(tmp_path))
     assert [row["sentence1"] for row in rows] == expected
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
-    rows = glue.load_rows("rte", "test")
+    rows = glue.load_glue_rows("rte", "test")
     assert [row["sentence1"] for row in rows] == expected

@@ -10,12 +10,12 @@ import tensorflow as tf
 from tests.export import conftest
 from tests.methods import cases
 import tf_adapters
-from tf_adapters import pretraining_task
 from tf_adapters import tasks
-from tf_adapters.data import pipeline
+from tf_adapters.data.batches import pipeline
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.export import saved_model
 from tf_adapters.export import serving
+from tf_adapters.runs import pretraining_task
 
 TEXTS = [
     "the {} is good",
@@ -25,14 +25,14 @@ TEXTS = [
     "un{}ed \x00É\u00a0{} [SEP]",
     "the film " * 20 + "{}",  # Beyond the longest input.
 ]
-TASK = pretraining_task.of_texts(tasks.get("sst2"))
+TASK = pretraining_task.pretraining_task_of(tasks.get("sst2"))
 
 
 def _model(encoder, method):
     """Returns a model with large random weights, and its packer."""
     packer = conftest.make_packer(encoder)
     encoder, _ = tf_adapters.load_encoder(str(conftest.ENCODERS / encoder))
-    head = tf_adapters.heads.MaskedLM.of(encoder)
+    head = tf_adapters.heads.MaskedLM.for_encoder(encoder)
     model = tf_adapters.adapt(encoder, method, head)
     generator = np.random.default_rng(0)
     for variable in model.trained_variables().values():
@@ -48,7 +48,7 @@ def _texts(packer):
 def _expected(model, packer, rows, fields):
     """Returns what the pipeline and the live model make of each row's masks."""
     encoded = model.head.encode(rows, fields, packer, labelled=False)
-    examples = pipeline.to_examples(encoded, packer.frame.pad)
+    examples = pipeline.to_examples(encoded, packer.special_tokens.pad)
     answers = []
     for place in range(len(rows)):
         batch = pipeline.Batch(np.array([place]), examples.lengths[place])
@@ -131,7 +131,7 @@ def _check_files(exported, folder):
 @pytest.mark.slow
 def test_pairs_are_answered_as_by_the_live_model(tmp_path):
     model, packer = _model("bert", tf_adapters.methods.Pfeiffer(units=4))
-    task = pretraining_task.of_texts(tasks.get("wnli"))
+    task = pretraining_task.pretraining_task_of(tasks.get("wnli"))
     texts = _texts(packer)
     first, second = task.text_fields
     rows = [

@@ -14,7 +14,7 @@ import tf_adapters
 from tf_adapters import tasks
 from tf_adapters.export import saved_model
 from tf_adapters.export import serving
-from tf_adapters.export.inputs import input_names
+from tf_adapters.export.signature_inputs import input_names
 
 TEXTS = [
     "",
@@ -228,7 +228,7 @@ def test_a_tokenizer_is_replaced_by_its_form_for_graphs(pair_classifier):
     packer = tf_adapters.TextPacker(_PythonTokenizer(tokenizer, tokenizer), 16)
     graph_packer = saved_model.in_graph(packer)
     assert graph_packer.tokenizer is tokenizer
-    assert graph_packer.frame == packer.frame
+    assert graph_packer.special_tokens == packer.special_tokens
     assert graph_packer.max_length == 16
 
 

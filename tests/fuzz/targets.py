@@ -9,16 +9,16 @@ import dataclasses
 import json
 from pathlib import Path
 
-from tf_adapters import adapter_files
-from tf_adapters import config
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters import tasks
-from tf_adapters import user_errors
-from tf_adapters.data import files
-from tf_adapters.data import sampling
-from tf_adapters.data import sources
-from tf_adapters.training import checkpoints
+from tf_adapters.cli import errors as cli_errors
+from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import DataError
+from tf_adapters.config import resolve
+from tf_adapters.data.rows import load
+from tf_adapters.data.rows import sampling
+from tf_adapters.runs import checkpoints
 
 _TASKS = {
     "jsonl": ("sst2", "stsb", "winogrande", "hellaswag", "wikiann", "squad"),
@@ -39,11 +39,11 @@ def _rows(ending, folder, content):
         task = tasks.get(name)
         try:
             if ending == "txt":
-                rows = sources.load_file(task, path)
+                rows = load.load_file(task, path)
             else:
                 task = dataclasses.replace(task, files={"train": str(path)})
-                rows = sources.load_split(task, "train")
-        except files.DataError as error:
+                rows = load.load_split(task, "train")
+        except DataError as error:
             assert path.name in str(error)
             continue
         assert rows
@@ -57,26 +57,26 @@ def _for_users(read, *arguments):
     try:
         return read(*arguments)
     except ValueError as error:
-        if not user_errors.is_ours(error):
+        if not cli_errors.is_ours(error):
             raise
         return None
 
 
 def _resolve(*layers):
-    config.resolve({"task": "sst2"}, *layers)
+    resolve.resolve_config({"task": "sst2"}, *layers)
 
 
 def _config_file(folder, content):
     path = Path(folder) / "config.yaml"
     path.write_bytes(content)
-    layer = _for_users(config.load_yaml, path)
+    layer = _for_users(resolve.load_yaml, path)
     if layer is not None:
         _for_users(_resolve, layer)
 
 
 def _override(folder, content):
     text = content.decode("utf-8", "replace")
-    layer = _for_users(config.parse_override, text)
+    layer = _for_users(resolve.parse_override, text)
     if layer is not None:
         _for_users(_resolve, layer)
 
@@ -88,8 +88,8 @@ def _task_file(folder, content):
 
 
 def _adapter_config(folder, content):
-    (Path(folder) / adapter_files.CONFIG_FILE).write_bytes(content)
-    found = _for_users(adapter_files.read_config, folder)
+    (Path(folder) / adapter_folder.CONFIG_FILE).write_bytes(content)
+    found = _for_users(adapter_folder.read_adapter_config, folder)
     if found is None:
         return
     assert isinstance(found["encoder"]["name"], str)
@@ -99,9 +99,9 @@ def _adapter_config(folder, content):
 
 
 def _tensors(folder, content):
-    path = Path(folder) / adapter_files.WEIGHTS_FILE
+    path = Path(folder) / adapter_folder.WEIGHTS_FILE
     path.write_bytes(content)
-    tensors = _for_users(adapter_files.read_tensors, path)
+    tensors = _for_users(adapter_folder.read_tensors, path)
     assert tensors is None or all(t.size >= 0 for t in tensors.values())
 
 
@@ -109,14 +109,16 @@ def _checkpoint(folder, content):
     """Reads a checkpoint whose state is the given one: whole, or not at all."""
     path = Path(folder) / "checkpoints"
     if not path.exists():
-        checkpoints.save(path, checkpoints.Checkpoint(5, {}, {"a": 1}))
+        checkpoints.save_checkpoint(
+            path, checkpoints.Checkpoint(5, {}, {"a": 1})
+        )
         (path / "00000010").mkdir()
         saved = path / "00000005" / "tensors.safetensors"
         (path / "00000010" / saved.name).write_bytes(saved.read_bytes())
     written = json.loads((path / "00000005" / "state.json").read_text())
     content = content.replace(b"SHA256", written["sha256"].encode())
     (path / "00000010" / "state.json").write_bytes(content)
-    found = checkpoints.newest(path)
+    found = checkpoints.newest_checkpoint(path)
     assert isinstance(found.step, int) and isinstance(found.state, dict)
 
 

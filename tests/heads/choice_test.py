@@ -11,7 +11,7 @@ from tests import tiny
 from tests.references import heads_numpy
 from tf_adapters import heads
 from tf_adapters import methods
-from tf_adapters.model import adapt
+from tf_adapters.models.adapter_model import adapt
 
 RANDOM = np.random.default_rng(0)
 COUNTS = (3, 1, 4, 2)

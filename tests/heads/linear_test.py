@@ -7,7 +7,7 @@ import pytest
 from tests import tiny
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
-from tf_adapters.layers.random import Seeds
+from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 WIDTH, OUTPUTS = 6, 3
 RANDOM = np.random.default_rng(0)
@@ -56,7 +56,7 @@ def test_dropout_acts_on_what_is_read_and_in_training_only():
     layer.bias.assign(np.ones(OUTPUTS))
     read = SEQUENCE[:, 0, :OUTPUTS]
     np.testing.assert_allclose(layer(_encoder_outputs()), 1 + read, atol=1e-6)
-    outputs = layer(_encoder_outputs(), seeds=Seeds([1, 2])) - 1
+    outputs = layer(_encoder_outputs(), seeds=StatelessSeeds([1, 2])) - 1
     kept = ~np.isclose(outputs, 0, atol=1e-6)
     assert 0 < kept.sum() < kept.size
     np.testing.assert_allclose(outputs, np.where(kept, 2 * read, 0), atol=1e-5)

@@ -17,11 +17,11 @@ from tests.fixtures import huggingface_folders
 from tests.references import encoder_numpy
 from tests.references import heads_numpy as reference
 import tf_adapters
-from tf_adapters import config_fields as config_lib
-from tf_adapters import downloads
-from tf_adapters import masked_lm_weights
-from tf_adapters.data import pipeline
+from tf_adapters.config import fields as config_lib
+from tf_adapters.data.batches import pipeline
 from tf_adapters.data.encoded import IGNORED
+from tf_adapters.encoders import downloads
+from tf_adapters.encoders import huggingface_masked_lm
 from tf_adapters.training.trainer import Trainer
 
 _PATH = pathlib.Path(__file__).parents[1] / "fixtures" / "masked_lm"
@@ -30,7 +30,7 @@ NAMES = ("bert", "distilbert", "electra", "roberta", "xlm_roberta")
 
 def _model(folder, method=None):
     encoder, tokenizer = tf_adapters.load_encoder(str(folder))
-    head = tf_adapters.heads.MaskedLM.of(encoder)
+    head = tf_adapters.heads.MaskedLM.for_encoder(encoder)
     method = method or tf_adapters.methods.HeadOnly()
     return tf_adapters.adapt(encoder, method, head), tokenizer
 
@@ -43,7 +43,7 @@ def _log_softmax(logits):
 @pytest.mark.parametrize("name", NAMES)
 def test_likelihoods_are_those_of_pytorch(name):
     model, _ = _model(_PATH / name)
-    assert masked_lm_weights.load(model, _PATH / name)
+    assert huggingface_masked_lm.load_masked_lm_head(model, _PATH / name)
     arrays = load_file(_PATH / f"{name}.expected.safetensors")
     logits = arrays.pop("logits").astype("float64")
     positions = np.array([[1, 3, 10], [6, 2, 0], [1, 0, 0]], "int32")
@@ -72,7 +72,7 @@ def test_likelihoods_are_those_of_pytorch(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_likeliest_tokens_are_those_of_pytorch(name):
     model, _ = _model(_PATH / name)
-    assert masked_lm_weights.load(model, _PATH / name)
+    assert huggingface_masked_lm.load_masked_lm_head(model, _PATH / name)
     arrays = load_file(_PATH / f"{name}.expected.safetensors")
     logits = arrays.pop("logits").astype("float64")
     positions = np.array([[1, 3, 10], [2, 6, IGNORED], [1] + [IGNORED] * 2])
@@ -113,7 +113,7 @@ def _predicted(model, tokenizer, rows, fields, max_length, **data):
     )
     packer = tf_adapters.TextPacker(tokenizer, max_length)
     encoded = model.head.encode(rows, fields, packer, labelled=False)
-    examples = pipeline.to_examples(encoded, packer.frame.pad)
+    examples = pipeline.to_examples(encoded, packer.special_tokens.pad)
     trainer = Trainer(model, tf.distribute.get_strategy(), config, ())
     return model.head.decode(trainer.predict(examples), examples.source)
 
@@ -158,7 +158,7 @@ def _by_hand(model, original, text, max_length):
 )
 def test_masks_of_texts_are_predicted(name, batching):
     model, tokenizer = _model(_PATH / name)
-    assert masked_lm_weights.load(model, _PATH / name)
+    assert huggingface_masked_lm.load_masked_lm_head(model, _PATH / name)
     original = {
         "bert": transformers.BertTokenizer,
         "roberta": transformers.RobertaTokenizer,
@@ -212,8 +212,8 @@ def test_a_pair_of_which_both_texts_are_cut(name):
 def test_a_checkpoint_without_the_head_says_so():
     folder = huggingface_folders.folder("bert")
     model, _ = _model(folder)
-    assert not masked_lm_weights.load(model, folder)
-    assert not masked_lm_weights.load(model, "minilm")
+    assert not huggingface_masked_lm.load_masked_lm_head(model, folder)
+    assert not huggingface_masked_lm.load_masked_lm_head(model, "minilm")
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -226,10 +226,10 @@ def test_an_output_matrix_of_its_own_is_refused(tied, tmp_path):
     tensors["cls.predictions.decoder.weight"] = matrix
     save_file(tensors, tmp_path / "model.safetensors")
     if tied:
-        assert masked_lm_weights.load(model, tmp_path)
+        assert huggingface_masked_lm.load_masked_lm_head(model, tmp_path)
         return
     with pytest.raises(ValueError, match="an output matrix of their own"):
-        masked_lm_weights.load(model, tmp_path)
+        huggingface_masked_lm.load_masked_lm_head(model, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_an_output_matrix_of_its_own_is_refused(tied, tmp_path):
 def test_the_heads_activation_where_the_encoder_has_another(name, activation):
     encoder, _ = tf_adapters.load_encoder(str(_PATH / name))
     encoder = dataclasses.replace(encoder, activation="relu")
-    head = tf_adapters.heads.MaskedLM.of(encoder)
+    head = tf_adapters.heads.MaskedLM.for_encoder(encoder)
     assert head.activation == activation
 
 
@@ -247,7 +247,7 @@ def test_the_head_of_a_downloaded_checkpoint(monkeypatch):
         downloads, "huggingface_folder", lambda name: _PATH / name[5:]
     )
     model, _ = _model(_PATH / "bert")
-    assert masked_lm_weights.load(model, "hf://bert")
+    assert huggingface_masked_lm.load_masked_lm_head(model, "hf://bert")
 
 
 def test_loss_and_metrics_are_over_hidden_tokens():
@@ -274,7 +274,9 @@ def test_rows_become_texts_with_counts_of_hidden_tokens(name):
     model, tokenizer = _model(folder)
     packer = tf_adapters.TextPacker(tokenizer, 16)
     rows = [{"text": "the film"}, {"text": "water " * 30}]
-    head = tf_adapters.heads.MaskedLM.of(model.encoder_info, whole_words=True)
+    head = tf_adapters.heads.MaskedLM.for_encoder(
+        model.encoder_info, whole_words=True
+    )
     encoded = head.encode(rows, ("text",), packer)
     inside = [len(ids) - 2 for ids in encoded.token_ids]
     assert inside[1] == 14

@@ -13,7 +13,7 @@ from tests.heads import token_vectors
 from tests.references import heads_numpy
 from tf_adapters import heads
 from tf_adapters.data.encoded import IGNORED
-from tf_adapters.data.frame import Frame
+from tf_adapters.data.tokens.special_tokens import SpecialTokens
 from tf_adapters.heads import span_windows
 
 HEAD = heads.Span()
@@ -73,7 +73,9 @@ def test_gradients_by_differences():
 class _Packer:
     """A token for each word, its id the word's first letter."""
 
-    frame = Frame(start=1, separators=(2,), end=2, pad=0, second_segment=1)
+    special_tokens = SpecialTokens(
+        start=1, separators=(2,), end=2, pad=0, second_segment=1
+    )
 
     def __init__(self, max_length):
         self.max_length = max_length
@@ -99,7 +101,7 @@ def _row(answer, context=CONTEXT, question="who is it"):
 @pytest.mark.parametrize(("room", "stride"), [(5, 2), (5, 5), (1, 1), (40, 8)])
 def test_windows_cover_the_text(room, stride):
     for count in (0, 1, 5, 6, 23):
-        parts = list(span_windows.spans(count, room, stride))
+        parts = list(span_windows.window_spans(count, room, stride))
         assert {i for p in parts for i in range(count)[p]} == set(range(count))
         assert all(p.stop - p.start <= room for p in parts)
         starts = [part.start for part in parts]

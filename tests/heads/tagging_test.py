@@ -11,9 +11,9 @@ from tests import tiny
 from tests.heads import token_vectors
 from tests.references import heads_numpy
 from tf_adapters import heads
-from tf_adapters.data import pipeline
+from tf_adapters.data.batches import pipeline
 from tf_adapters.data.encoded import IGNORED
-from tf_adapters.data.frame import Frame
+from tf_adapters.data.tokens.special_tokens import SpecialTokens
 
 LABELS = ("O", "B-X", "I-X", "B-Y")
 HEAD = heads.Tagging(LABELS, dropout_rate=0.0)
@@ -73,7 +73,9 @@ def test_gradients_by_differences():
 class _Packer:
     """A word is as many tokens as it has letters; each names its word."""
 
-    frame = Frame(start=1, separators=(2,), end=2, pad=0, second_segment=1)
+    special_tokens = SpecialTokens(
+        start=1, separators=(2,), end=2, pad=0, second_segment=1
+    )
 
     class tokenizer:
         unk_token_id = 9

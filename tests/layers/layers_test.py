@@ -14,7 +14,7 @@ from tf_adapters.layers import activations
 from tf_adapters.layers.attention import attention
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.normalization import layer_norm
-from tf_adapters.layers.random import Seeds
+from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 WIDTH, UNITS = 8, 3
 X = np.random.default_rng(1).normal(size=(2, 5, WIDTH)).astype("float32")
@@ -110,7 +110,7 @@ def test_expected_share_is_the_share_that_sampling_gives():
     many = HardConcreteGates((4000, len(LOG_ALPHA)), **CONSTANTS)
     many.build()
     many.scaled_log_alpha.assign(np.tile(LOG_ALPHA, (4000, 1)))
-    drawn = np.asarray(many.call(Seeds([1, 2])))
+    drawn = np.asarray(many.call(StatelessSeeds([1, 2])))
     np.testing.assert_allclose((drawn > 0).mean(0), expected, atol=0.03)
 
 

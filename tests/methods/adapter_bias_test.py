@@ -7,13 +7,13 @@ from safetensors.numpy import save_file
 
 from tests import tiny
 from tests.references import methods_numpy as reference
-from tf_adapters import adapter_files
-from tf_adapters import artifacts
 from tf_adapters import heads
+from tf_adapters.common import adapter_folder
 from tf_adapters.layers import Context
 from tf_adapters.methods import AdapterBias
-from tf_adapters.model import adapt
-from tf_adapters.trained_weights import count_weights
+from tf_adapters.models import saving
+from tf_adapters.models.adapter_model import adapt
+from tf_adapters.models.variable_groups import count_weights
 
 WIDTH, FFN_WIDTH = 6, 10
 RANDOM = np.random.default_rng(0)
@@ -100,7 +100,7 @@ def _half_closed_model():
 
 @pytest.fixture
 def half_closed_folder(tmp_path):
-    artifacts.save_adapter(_half_closed_model(), tmp_path / "adapter")
+    saving.save_adapter(_half_closed_model(), tmp_path / "adapter")
     return tmp_path / "adapter"
 
 
@@ -121,25 +121,25 @@ def test_weights_behind_closed_gates_are_not_saved(tmp_path):
     model = _half_closed_model()
     features = tiny.batch(model.encoder_info)
     expected = np.asarray(model(features)["sequence_output"])
-    artifacts.save_adapter(model, tmp_path / "adapter")
-    saved = adapter_files.read_tensors(
+    saving.save_adapter(model, tmp_path / "adapter")
+    saved = adapter_folder.read_tensors(
         tmp_path / "adapter" / "adapter.safetensors"
     )
     zero_share = model.method.report(model)["gates_exactly_zero"]
     gates = tiny.BLOCKS * (tiny.FFN_WIDTH + 1)
     kept = sum(v.size for k, v in saved.items() if k.endswith("/values"))
     assert kept == round(gates * (1 - zero_share)) < gates
-    loaded = artifacts.load_adapter(tmp_path / "adapter", tiny.encoder())
+    loaded = saving.load_adapter(tmp_path / "adapter", tiny.encoder())
     np.testing.assert_array_equal(loaded(features)["sequence_output"], expected)
 
 
 def test_training_from_an_adapter_may_open_what_it_closed(half_closed_folder):
-    loaded = artifacts.load_adapter(half_closed_folder, tiny.encoder())
+    loaded = saving.load_adapter(half_closed_folder, tiny.encoder())
     features = tiny.batch(loaded.encoder_info)
     expected = np.asarray(loaded(features)["sequence_output"])
     head = heads.Classification(("no", "yes"))
     model = adapt(tiny.encoder(), loaded.method, head)
-    artifacts.start_from(model, half_closed_folder)
+    saving.start_from(model, half_closed_folder)
     hidden = model.encode(features)["sequence_output"]
     np.testing.assert_allclose(hidden, expected, atol=1e-6)
     report = model.method.report(model)
@@ -203,8 +203,8 @@ def test_packed_gates_load_strictly(half_closed_folder, change, message):
     tensors = load_file(path)
     change(tensors)
     save_file(tensors, path)
-    with pytest.raises(artifacts.AdapterError, match=message) as caught:
-        artifacts.load_adapter(half_closed_folder, tiny.encoder())
+    with pytest.raises(saving.AdapterError, match=message) as caught:
+        saving.load_adapter(half_closed_folder, tiny.encoder())
     assert f"{path} does not fit the model" in str(caught.value)
 
 
@@ -213,8 +213,8 @@ def test_all_gates_may_be_closed(tmp_path):
     for name, variable in model.trained_variables().items():
         if "log_alpha" in name:
             variable.assign(np.full(variable.shape, -1.0))
-    artifacts.save_adapter(model, tmp_path / "adapter")
-    loaded = artifacts.load_adapter(tmp_path / "adapter", tiny.encoder())
+    saving.save_adapter(model, tmp_path / "adapter")
+    loaded = saving.load_adapter(tmp_path / "adapter", tiny.encoder())
     assert loaded.method.report(loaded)["gates_exactly_zero"] == 1
 
 

@@ -12,11 +12,11 @@ from safetensors.numpy import load_file
 import tensorflow as tf
 
 from tests import library_names
-from tf_adapters.encoders import load_encoder
+from tf_adapters.encoders.load import load_encoder
 from tf_adapters.methods import Houlsby
 from tf_adapters.methods import Pfeiffer
-from tf_adapters.model import adapt
-from tf_adapters.trained_weights import count_weights
+from tf_adapters.models.adapter_model import adapt
+from tf_adapters.models.variable_groups import count_weights
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "adapters"
 ACTIVATIONS = {

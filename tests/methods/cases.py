@@ -7,7 +7,7 @@ from tests.tiny import BLOCKS
 from tests.tiny import FFN_WIDTH
 from tests.tiny import WIDTH
 from tf_adapters import methods
-from tf_adapters.model import AdapterModel
+from tf_adapters.models.adapter_model import AdapterModel
 
 L, D, F = BLOCKS, WIDTH, FFN_WIDTH
 NORMS = (2 * L + 1) * 2 * D
@@ -144,7 +144,7 @@ CASES = {
 
 
 # Over three members whose weights `build` draws. They start far from the
-# encoder alone, and `fusing.fuse` makes them where there are folders.
+# encoder alone, and `fusion_model.fuse` makes them where there are folders.
 FUSIONS = {
     "fusion": methods.Fusion(("a", "b", "c"), units=4),
     "fusion_subset": methods.Fusion(

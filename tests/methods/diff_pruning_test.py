@@ -9,13 +9,13 @@ import tensorflow as tf
 
 from tests import tiny
 from tests.references import reparameterizations_numpy as reference
-from tf_adapters import artifacts
 from tf_adapters import heads
-from tf_adapters.layers.difference import Difference
-from tf_adapters.layers.random import Seeds
+from tf_adapters.layers.diff_pruning import SparseDiff
+from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods import DiffPruning
 from tf_adapters.methods import Houlsby
-from tf_adapters.model import adapt
+from tf_adapters.models import saving
+from tf_adapters.models.adapter_model import adapt
 
 LOW, HIGH = -1.5, 1.5
 GATES = {
@@ -29,14 +29,14 @@ WEIGHTS = 5824  # Of the tiny encoder, without its pooler.
 
 
 def _layer(structured, seed):
-    layer = Difference((6, 5), GATES, structured)
+    layer = SparseDiff((6, 5), GATES, structured)
     layer.build()
     tiny.randomize(layer.weights, scale=0.5)
     if structured:
         # Its gate lies between 0 and 1, or nothing has a gradient.
         noise = 0.5
         if seed is not None:
-            seeds = Seeds(seed)
+            seeds = StatelessSeeds(seed)
             seeds.next()  # The elements' own gates.
             noise = _noise((), seeds)
         logit = 0.2 - np.log(noise / (1 - noise))
@@ -66,7 +66,7 @@ def _gates(layer, seeds):
 def test_value_and_gradients_are_the_papers(structured, seed):
     layer = _layer(structured, seed)
     theta, gradient = np.random.default_rng(0).normal(size=(2, 6, 5))
-    seeds = [None if seed is None else Seeds(seed) for _ in range(2)]
+    seeds = [None if seed is None else StatelessSeeds(seed) for _ in range(2)]
     with tf.GradientTape() as tape:
         value = layer.call(tf.constant(theta, "float32"), seeds[0])
         loss = tf.reduce_sum(value * gradient.astype("float32"))
@@ -178,8 +178,8 @@ def test_the_mask_stays_while_the_rest_trains_on(tmp_path):
     moved = np.abs(after - before)[before != 0]
     assert (moved > 1e-3).mean() > 0.9
     # What is loaded has the same mask, and keeps it.
-    artifacts.save_adapter(model, tmp_path / "adapter")
-    loaded = artifacts.load_adapter(tmp_path / "adapter", tiny.encoder())
+    saving.save_adapter(model, tmp_path / "adapter")
+    loaded = saving.load_adapter(tmp_path / "adapter", tiny.encoder())
     np.testing.assert_array_equal(_changes(loaded), after)
     _train(loaded, 1)
     np.testing.assert_array_equal(_changes(loaded) != 0, before != 0)
@@ -191,13 +191,13 @@ def test_the_folder_holds_exactly_the_differences(tmp_path):
     _train(model, 1)
     features = tiny.batch(model.encoder_info)
     expected = np.asarray(model(features))
-    artifacts.save_adapter(model, tmp_path / "adapter")
+    saving.save_adapter(model, tmp_path / "adapter")
     tensors = load_file(tmp_path / "adapter" / "adapter.safetensors")
     values = [v for n, v in tensors.items() if n.endswith("/values")]
     assert sum(np.count_nonzero(value) for value in values) == 29
     assert sum(value.size for value in values) == 29 == int(0.005 * WEIGHTS)
     assert not any("log_alpha" in name for name in tensors)
-    loaded = artifacts.load_adapter(tmp_path / "adapter", tiny.encoder())
+    loaded = saving.load_adapter(tmp_path / "adapter", tiny.encoder())
     np.testing.assert_array_equal(loaded(features), expected)
     assert loaded.method.report(loaded) == {
         "weights_of_encoder": WEIGHTS,
@@ -210,8 +210,8 @@ def test_open_gates_between_0_and_1_are_saved_exactly(tmp_path):
     model = _random_model()
     features = tiny.batch(model.encoder_info)
     expected = np.asarray(model(features))
-    artifacts.save_adapter(model, tmp_path / "adapter")
-    loaded = artifacts.load_adapter(tmp_path / "adapter", tiny.encoder())
+    saving.save_adapter(model, tmp_path / "adapter")
+    loaded = saving.load_adapter(tmp_path / "adapter", tiny.encoder())
     np.testing.assert_array_equal(loaded(features), expected)
 
 
@@ -238,12 +238,12 @@ _PREFIX = "transformer_layer_0.self_attention_layer.query.kernel"
 )
 def test_packed_differences_load_strictly(tmp_path, change, message):
     folder = tmp_path / "adapter"
-    artifacts.save_adapter(_random_model(share=0.5), folder)
+    saving.save_adapter(_random_model(share=0.5), folder)
     tensors = load_file(folder / "adapter.safetensors")
     change(tensors)
     save_file(tensors, folder / "adapter.safetensors")
-    with pytest.raises(artifacts.AdapterError, match=message):
-        artifacts.load_adapter(folder, tiny.encoder())
+    with pytest.raises(saving.AdapterError, match=message):
+        saving.load_adapter(folder, tiny.encoder())
 
 
 @pytest.mark.parametrize("last_phase", [0.0, 0.5, 1.0])
@@ -275,10 +275,10 @@ def test_training_from_an_adapter_chooses_anew_what_differs(tmp_path):
     """As after pretraining; from its gates, fixed, it never could."""
     model = _random_model(share=0.05)
     model.start_last_phase()
-    artifacts.save_adapter(model, tmp_path / "adapter")
+    saving.save_adapter(model, tmp_path / "adapter")
     before = _changes(model)
     model = _model(share=0.05)
-    artifacts.start_from(model, tmp_path / "adapter")
+    saving.start_from(model, tmp_path / "adapter")
     np.testing.assert_allclose(_changes(model), before, atol=1e-6)
     _train(model, 8)
     model.start_last_phase()

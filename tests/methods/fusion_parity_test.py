@@ -10,9 +10,9 @@ import pytest
 from safetensors.numpy import load_file
 import tensorflow as tf
 
-from tf_adapters.encoders import load_encoder
+from tf_adapters.encoders.load import load_encoder
 from tf_adapters.methods.fusion import Fusion
-from tf_adapters.model import AdapterModel
+from tf_adapters.models.adapter_model import AdapterModel
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 PATHS = {"after_attention": "attention.output", "after_ffn": "output"}

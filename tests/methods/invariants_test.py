@@ -7,12 +7,12 @@ import tensorflow as tf
 
 from tests import tiny
 from tests.methods.cases import CASES
-from tf_adapters import artifacts
 from tf_adapters import heads
 from tf_adapters import methods
-from tf_adapters.adapted_encoder import AdaptedEncoder
-from tf_adapters.model import adapt
-from tf_adapters.trained_weights import count_weights
+from tf_adapters.models import saving
+from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models.adapter_model import adapt
+from tf_adapters.models.variable_groups import count_weights
 
 HEAD = heads.Classification(("no", "yes", "maybe"), dropout_rate=0.0)
 HEAD_WEIGHTS = 3 * (tiny.WIDTH + 1)
@@ -39,7 +39,7 @@ def _train(model, steps=2):
 
 def test_every_method_is_here():
     tested = {type(method) for method, _ in CASES.values()}
-    # Fusion needs trained adapters: tests/fusing_test.py.
+    # Fusion needs trained adapters: tests/models/fusion_model_test.py.
     assert tested | {methods.Fusion} == set(methods.METHODS.values())
 
 
@@ -94,8 +94,8 @@ def test_reload_is_exact(method, num_weights, tmp_path):
     _train(model, steps=3)
     expected = np.asarray(model(features))
     assert np.abs(expected - untrained).max() > 0.02
-    artifacts.save_adapter(model, tmp_path / "adapter")
-    loaded = artifacts.load_adapter(tmp_path / "adapter", tiny.encoder())
+    saving.save_adapter(model, tmp_path / "adapter")
+    loaded = saving.load_adapter(tmp_path / "adapter", tiny.encoder())
     assert loaded.method == method and loaded.head == HEAD
     np.testing.assert_array_equal(loaded(features), expected)
 

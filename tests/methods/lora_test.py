@@ -14,13 +14,13 @@ import tensorflow as tf
 
 from tests import tiny
 from tests.references import reparameterizations_numpy as reference
-from tf_adapters import artifacts
 from tf_adapters import heads
-from tf_adapters.encoders import load_encoder
-from tf_adapters.layers.low_rank import LowRank
-from tf_adapters.layers.random import Seeds
+from tf_adapters.encoders.load import load_encoder
+from tf_adapters.layers.lora import LoRAUpdate
+from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods import LoRA
-from tf_adapters.model import adapt
+from tf_adapters.models import saving
+from tf_adapters.models.adapter_model import adapt
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 PROJECTIONS = {
@@ -137,7 +137,7 @@ def test_gradients_by_hand():
     generator = np.random.default_rng(0)
     kernel = generator.normal(size=(6, 2, 4)).astype("float32")
     gradient = generator.normal(size=kernel.shape).astype("float32")
-    layer = LowRank(kernel.shape, rank=3, alpha=5.0)
+    layer = LoRAUpdate(kernel.shape, rank=3, alpha=5.0)
     layer.build()
     tiny.randomize(layer.weights)
     with tf.GradientTape() as tape:
@@ -174,13 +174,13 @@ def test_a_merged_model_neither_trains_nor_is_saved(tmp_path):
     with pytest.raises(ValueError, match="unmerge"):
         model(tiny.batch(model.encoder_info), training=True, seed=[0, 0])
     with pytest.raises(ValueError, match="unmerge"):
-        artifacts.save_adapter(model, tmp_path / "adapter")
+        saving.save_adapter(model, tmp_path / "adapter")
     with pytest.raises(ValueError, match="unmerge"):
         model.save(tmp_path / "model.keras")
 
 
 def test_it_starts_as_in_peft():
-    layer = LowRank((768, 12, 64), rank=8, alpha=8.0)
+    layer = LoRAUpdate((768, 12, 64), rank=8, alpha=8.0)
     layer.build()
     down, up = tiny.values(layer.weights)
     bound = 1 / np.sqrt(768)  # Kaiming uniform with a = sqrt(5).
@@ -193,12 +193,14 @@ def test_it_starts_as_in_peft():
 
 def test_dropout_drops_input_neurons_of_the_product():
     kernel = np.zeros((6, 5), "float32")
-    layer = LowRank(kernel.shape, rank=3, alpha=3.0, dropout_rate=0.5)
+    layer = LoRAUpdate(kernel.shape, rank=3, alpha=3.0, dropout_rate=0.5)
     layer.build()
     tiny.randomize(layer.weights)
     down, up = tiny.values(layer.weights)
-    seeds = Seeds([1, 7])
-    kept = keras.random.dropout(tf.ones((6, 1)), 0.5, seed=Seeds([1, 7]))
+    seeds = StatelessSeeds([1, 7])
+    kept = keras.random.dropout(
+        tf.ones((6, 1)), 0.5, seed=StatelessSeeds([1, 7])
+    )
     assert set(np.unique(kept)) == {0.0, 2.0}
     np.testing.assert_allclose(
         layer.call(kernel, seeds), (kept * down) @ up, rtol=1e-5, atol=1e-6

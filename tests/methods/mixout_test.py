@@ -7,12 +7,12 @@ import tensorflow as tf
 
 from tests import tiny
 from tests.references import reparameterizations_numpy as reference
-from tf_adapters import artifacts
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.layers.mixout import Mixout
-from tf_adapters.layers.random import Seeds
-from tf_adapters.model import adapt
+from tf_adapters.layers.stateless_seeds import StatelessSeeds
+from tf_adapters.models import saving
+from tf_adapters.models.adapter_model import adapt
 
 RATE = 0.9
 # With a dropout that would show if it were not replaced.
@@ -39,9 +39,9 @@ def test_all_outgoing_weights_of_a_neuron_mix_together(shape, num_input_axes):
     value = tf.constant(kernel, "float32")
     with tf.GradientTape() as tape:
         tape.watch(value)
-        mixed = layer.call(value, Seeds([1, 2]))
+        mixed = layer.call(value, StatelessSeeds([1, 2]))
         loss = tf.reduce_sum(mixed * gradient.astype("float32"))
-    gates = _gates(layer.gates_shape, Seeds([1, 2]))
+    gates = _gates(layer.gates_shape, StatelessSeeds([1, 2]))
     assert len(gates) == 40 and 0 < gates.sum() < 12
     rows = (40, -1)
     expected = reference.mixout(
@@ -63,7 +63,9 @@ def test_its_expected_value_is_the_kernel():
     layer.build()
     layer.start_from(initial)
     draws = [
-        np.asarray(layer.call(tf.constant(kernel), Seeds([0, 1024 * i])))
+        np.asarray(
+            layer.call(tf.constant(kernel), StatelessSeeds([0, 1024 * i]))
+        )
         for i in range(400)
     ]
     assert np.std(draws, axis=0).max() > 1
@@ -102,7 +104,7 @@ def test_heads_mix_where_they_have_a_dropout():
         adapt(tiny.encoder(), full, heads.Choice())
     )
     encoder = tiny.encoder()
-    masked = adapt(encoder, full, heads.MaskedLM.of(encoder))
+    masked = adapt(encoder, full, heads.MaskedLM.for_encoder(encoder))
     assert not any("head" in path for path in _mixed_paths(masked))
 
 
@@ -121,7 +123,7 @@ def _models(cls):
     for variable in model.trained_variables().values():
         noise = generator.normal(0, 0.05, variable.shape)
         variable.assign(variable.numpy() + noise)
-    seeds, gates = Seeds(np.array(SEED) + 2), {}
+    seeds, gates = StatelessSeeds(np.array(SEED) + 2), {}
     for function in model.reparameterization.functions:
         path = function.name.replace(".", "/")
         gates[path] = _gates(function.gates_shape, seeds)
@@ -198,8 +200,8 @@ def test_each_step_and_replica_draws_anew():
 def test_training_goes_on_from_loaded_weights(tmp_path):
     """With other initial ones the first step would be of no use."""
     model, _, _ = _models(methods.Houlsby)
-    artifacts.save_adapter(model, tmp_path / "adapter")
-    loaded = artifacts.load_adapter(tmp_path / "adapter", tiny.encoder())
+    saving.save_adapter(model, tmp_path / "adapter")
+    loaded = saving.load_adapter(tmp_path / "adapter", tiny.encoder())
     features = tiny.batch(model.encoder_info)
     expected = np.asarray(loaded(features))
     np.testing.assert_allclose(expected, model(features), atol=1e-6)

@@ -9,7 +9,7 @@ from tests.references import methods_numpy
 from tests.references import projected_attention_numpy as reference
 from tf_adapters.layers import Context
 from tf_adapters.layers.projected_attention import SmallAttention
-from tf_adapters.layers.random import Seeds
+from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods import ProjectedAttention
 
 WIDTH, UNITS, HEADS = 6, 4, 2
@@ -109,7 +109,7 @@ def test_attention_dropout_acts_in_training_only():
     (slot,) = _slots(attention_dropout=0.5)
     _named(slot)
     training = Context(
-        MASK, block_input=CONTEXT.block_input, seeds=Seeds([1, 0])
+        MASK, block_input=CONTEXT.block_input, seeds=StatelessSeeds([1, 0])
     )
     calm = slot(X, context=CONTEXT)[0]
     assert np.abs(slot(X, context=training)[0] - calm).max() > 0.1

@@ -14,15 +14,15 @@ import tensorflow as tf
 
 from tests import tiny
 from tests.methods import cases
-from tf_adapters import config as config_lib
 from tf_adapters import heads
-from tf_adapters.data import pipeline
+from tf_adapters.config import resolve
+from tf_adapters.data.batches import pipeline
 from tf_adapters.training import distribution
 from tf_adapters.training.trainer import Trainer
 
 HEAD = heads.Classification(("no", "yes", "maybe"), dropout_rate=0.0)
 STEPS = 2
-CONFIG = config_lib.resolve(
+CONFIG = resolve.resolve_config(
     {
         "task": "toy",
         "method": "houlsby",  # Of the settings only those of training count.

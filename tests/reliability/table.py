@@ -52,25 +52,25 @@ FAULTS = (
         "a checkpoint",
         "the same command goes on from the last whole checkpoint and ends with "
         "the same weights, metrics, log and events, bit for bit on one device",
-        "tests/training/recovery_test.py",
+        "tests/runs/recovery_test.py",
         "twenty",
     ),
     Row(
         "SIGTERM in a step",
         "a checkpoint after it, exit status 75, then as above",
-        "tests/training/recovery_test.py",
+        "tests/runs/recovery_test.py",
         "sigterm",
     ),
     Row(
         "a crash",
         "the same command goes on, as above",
-        "tests/training/recovery_test.py",
+        "tests/runs/recovery_test.py",
         "crash",
     ),
     Row(
         "the newest checkpoint is damaged",
         "a warning names it, and the one before is taken",
-        "tests/training/checkpoints_test.py",
+        "tests/runs/checkpoints_test.py",
         "damaged",
     ),
     Row(
@@ -84,13 +84,13 @@ FAULTS = (
         "a disk of 8, 150 or 600 kB that fills up in a run",
         "the same, and with more space the weights, metrics, log and events of "
         "a run that had it, bit for bit",
-        "tests/training/full_disk_test.py",
+        "tests/runs/full_disk_test.py",
         "goes_on",
     ),
     Row(
         "a second process in the folder; other settings, or other data",
         "refused, with the difference",
-        "tests/training/recovery_test.py",
+        "tests/runs/recovery_test.py",
         "two_runs or other_data",
     ),
     Row(
@@ -104,38 +104,38 @@ FAULTS = (
         "one of two workers gets SIGTERM or SIGKILL",
         "both end with status 75 and say so; the same commands end with the "
         "weights of a run that nothing stopped",
-        "tests/training/workers_test.py",
+        "tests/runs/workers_test.py",
         "where_one_worker_ends",
     ),
     Row(
         "the machine of a run with `--model_dir=gs://...` is gone",
         "another one goes on from what was there at the last checkpoint",
-        "tests/remote_test.py",
+        "tests/runs/remote_folder_test.py",
         "goes_on",
     ),
     Row(
         "a worker of a tf.data service ends with a batch that nobody else has",
         "one sentence, after 90 seconds without a batch at the latest; the "
         "same command goes on, with the workers that are left",
-        "tests/data/service_test.py",
+        "tests/data/batches/tf_data_service_test.py",
         "lost",
     ),
     Row(
         "the token cache is damaged, or its process died while writing it",
         "it is made again, with a warning",
-        "tests/data/token_cache_test.py",
+        "tests/data/batches/token_cache_test.py",
         "damaged or fails",
     ),
     Row(
         "data larger than the memory that the process may have",
         "with `--cache_dir` a finished run",
-        "tests/training/data_at_scale_test.py",
+        "tests/runs/data_at_scale_test.py",
         "larger",
     ),
     Row(
         "a worker of a study on Ray is killed, or told to stop",
         "another one takes its run over",
-        "tests/study_ray_test.py",
+        "tests/studies/ray_runner_test.py",
         "takes_a_run_over",
     ),
 )
@@ -158,7 +158,7 @@ EQUAL = (
         "one process and two workers; each worker's share in one and in two "
         "parts",
         "2e-5 in losses and weights",
-        "tests/training/workers_test.py",
+        "tests/runs/workers_test.py",
         "equal_one_process",
     ),
     Row(
@@ -176,14 +176,14 @@ EQUAL = (
     Row(
         "batches of fixed and of free shapes; sizes that do not divide",
         "2e-5",
-        "tests/data/fixed_batches_test.py",
+        "tests/data/batches/fixed_batches_test.py",
         "test",
     ),
     Row(
         "tokens in memory, in a cache on disk, and batches from a tf.data "
         "service with two workers",
         "0: bit for bit",
-        "tests/training/data_at_scale_test.py",
+        "tests/runs/data_at_scale_test.py",
         "with_a",
     ),
     Row(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tf_adapters.data import sources
+from tf_adapters.data.rows import load
 from tf_adapters.tasks import load_task_file
 
 YAML = """\
@@ -40,14 +40,14 @@ def test_a_task_needs_no_code(folder, monkeypatch):
     assert task.labels == ("billing", "bug", "other")
     assert task.metrics == ("macro_f1", "accuracy")
     assert task.head == "classification"
-    assert sources.load_split(task, "train") == [
+    assert load.load_split(task, "train") == [
         {"subject": "Refund, please", "body": "Charged twice.", "label": 0},
         {"subject": "Crash", "body": "It stops.", "label": 1},
     ]
-    assert sources.load_split(task, "validation")[0]["label"] == 2
-    assert not sources.has_split(task, "test")
-    with pytest.raises(sources.DataError, match="no split `test`"):
-        sources.load_split(task, "test")
+    assert load.load_split(task, "validation")[0]["label"] == 2
+    assert not load.has_split(task, "test")
+    with pytest.raises(load.DataError, match="no split `test`"):
+        load.load_split(task, "test")
 
 
 def test_the_declaration_is_read_without_the_data(folder):
@@ -70,7 +70,7 @@ def test_a_regression_of_ones_own(folder):
     task = load_task_file(path)
     assert task.metrics == ("spearman", "pearson")
     assert task.label_range == (0.0, 1.0)
-    rows = sources.load_split(task, "train")
+    rows = load.load_split(task, "train")
     assert rows == [{"text": "fine", "label": 0.5}]
 
 

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from tf_adapters import metrics
-from tf_adapters import span_metrics
+from tf_adapters.heads import metrics
+from tf_adapters.heads import span_metrics
 from tf_adapters.tasks.task import HEAD_METRICS
 from tf_adapters.tasks.task import Task
 

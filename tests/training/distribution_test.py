@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from tests import commands
-from tf_adapters import config as config_lib
-from tf_adapters.config import ConfigError
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import resolve
 from tf_adapters.training import distribution
 
 SETTINGS = {
@@ -62,8 +62,8 @@ def test_a_process_has_one_strategy_of_a_kind(name):
     one = distribution.make_strategy(name)
     assert distribution.make_strategy(name, "") is one
     assert (
-        distribution.for_config(
-            config_lib.resolve({**SETTINGS, "distribution_strategy": name})
+        distribution.strategy_for_config(
+            resolve.resolve_config({**SETTINGS, "distribution_strategy": name})
         )
         is one
     )

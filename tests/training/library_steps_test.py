@@ -13,14 +13,14 @@ from safetensors.numpy import load_file
 import tensorflow as tf
 
 from tests import library_names
-from tf_adapters import config as config_lib
 from tf_adapters import heads
-from tf_adapters.data import pipeline
+from tf_adapters.config import resolve
+from tf_adapters.data.batches import pipeline
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Encoded
-from tf_adapters.encoders import load_encoder
+from tf_adapters.encoders.load import load_encoder
 from tf_adapters.methods import Houlsby
-from tf_adapters.model import adapt
+from tf_adapters.models.adapter_model import adapt
 from tf_adapters.training import distribution
 from tf_adapters.training.trainer import Trainer
 
@@ -66,7 +66,7 @@ def _named(model):
 
 
 def _trainer(head, report):
-    config = config_lib.resolve(
+    config = resolve.resolve_config(
         {
             "task": "toy",
             "method": "houlsby",

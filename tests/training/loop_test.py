@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tests.methods.cases import CASES
-from tf_adapters import config as config_lib
 from tf_adapters import methods
-from tf_adapters.data import pipeline
+from tf_adapters.config import resolve
+from tf_adapters.data.batches import pipeline
 from tf_adapters.training import loop
 from tf_adapters.training import trainer
 
@@ -98,7 +98,7 @@ class _Trainer:
 
 
 def _config(**train):
-    return config_lib.resolve(
+    return resolve.resolve_config(
         {
             "task": "toy",
             "method": "houlsby",
@@ -182,7 +182,7 @@ def test_padding_is_that_of_the_batches_that_were_run(run):
     positions = sum(len(b.indices) * LENGTHS[b.indices].max() for b in done)
     tokens = sum(LENGTHS[b.indices].sum() for b in done)
     share = 1 - tokens / positions
-    whole = pipeline.padding_share([*_plan(0), *_plan(1)], LENGTHS)
+    whole = pipeline.padding_fraction([*_plan(0), *_plan(1)], LENGTHS)
     assert abs(share - whole) > 0.01
     assert summary["padding_share"] == round(share, 4)
 

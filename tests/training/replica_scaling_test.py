@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from tests.training import whole_runs
+from tests.runs import whole_runs
 
 
 def _trained(strategy, devices, path):
-    module = "tests.training.worker_program"
+    module = "tests.runs.worker_program"
     command = [sys.executable, "-m", module, strategy, str(path)]
     command.append(f"--devices={devices}")
     subprocess.run(command, check=True, cwd=whole_runs.ROOT)

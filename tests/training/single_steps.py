@@ -6,9 +6,9 @@ import tensorflow as tf
 
 from tests import tiny
 from tests.methods import cases
-from tf_adapters import config as config_lib
 from tf_adapters import heads
-from tf_adapters.data import pipeline
+from tf_adapters.config import resolve
+from tf_adapters.data.batches import pipeline
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.data.encoded import Masking
 from tf_adapters.training import distribution
@@ -21,7 +21,7 @@ CLASSIFICATION = heads.Classification(LABELS, dropout_rate=0.0)
 
 def config(**train):
     """Returns a configuration of which only the training counts."""
-    return config_lib.resolve(
+    return resolve.resolve_config(
         {
             "task": "toy",
             # Of the settings only those of training count.

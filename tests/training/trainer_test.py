@@ -8,12 +8,12 @@ import tensorflow as tf
 
 from tests import tiny
 from tests.methods import cases
-from tests.training import toy_runs
-from tf_adapters import artifacts
+from tests.runs import toy_runs
 from tf_adapters import heads
 from tf_adapters import methods
-from tf_adapters.data import pipeline
-from tf_adapters.training.loop import NonFiniteError
+from tf_adapters.common.errors import NonFiniteError
+from tf_adapters.data.batches import pipeline
+from tf_adapters.models import saving
 
 
 @pytest.mark.slow
@@ -247,13 +247,13 @@ def test_after_a_bad_gradient_the_folder_holds_the_best_adapter(
     folder, best = tmp_path / "adapter", []
 
     def save(values):
-        artifacts.save_adapter(trainer.model, folder, values)
+        saving.save_adapter(trainer.model, folder, values)
         best[:] = tiny.values(trainer.variables)
 
     message = "gradient of step 3 is not finite.*`.*` has norm nan.*more"
     with pytest.raises(NonFiniteError, match=message):
         trainer.fit(train, examples, lambda record: None, save)
-    loaded = artifacts.load_adapter(folder, tiny.encoder())
+    loaded = saving.load_adapter(folder, tiny.encoder())
     saved = tiny.values(loaded.trained_variables().values())
     assert best and all(map(np.array_equal, saved, best))
     assert all(np.isfinite(value).all() for value in saved)

@@ -2,6 +2,6 @@
 
 import os
 
-# As `train.py` does, before anything imports TensorFlow.
+# As the command does, before anything imports TensorFlow.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")

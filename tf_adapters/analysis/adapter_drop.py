@@ -22,6 +22,7 @@ import numpy as np
 
 from tf_adapters.analysis import csv_files
 from tf_adapters.analysis import speeds
+from tf_adapters.common.errors import ConfigError
 
 COLUMNS = ("blocks", "left_out", "metric", "value", "speed", "low", "high")
 _TIMED_ROWS = 256
@@ -103,14 +104,14 @@ def plot(rows, path):
 
 def load(model_dir):
     """Returns what `table` takes, and the validation rows, of a run."""
-    from tf_adapters import config as config_lib
-    from tf_adapters.data import splits
+    from tf_adapters.config import resolve
+    from tf_adapters.data.rows import splits
 
-    config = config_lib.resolve(
-        config_lib.load_for_one_machine(Path(model_dir) / "config.yaml")
+    config = resolve.resolve_config(
+        resolve.load_for_one_machine(Path(model_dir) / "config.yaml")
     )
     if not hasattr(config.method, "leave_out"):
-        raise config_lib.ConfigError(
+        raise ConfigError(
             f"{model_dir} was trained with a method that adds nothing to the "
             "blocks, so there is nothing to leave out."
         )
@@ -122,7 +123,7 @@ def load(model_dir):
 
 def _experiment(config, task, model_dir, blocks):
     """Returns the run with an encoder of its own: its norms may be trained."""
-    from tf_adapters.training.experiment import Experiment
+    from tf_adapters.runs.experiment import Experiment
 
     left_out = tuple(sorted({*config.method.leave_out, *blocks}))
     method = dataclasses.replace(config.method, leave_out=left_out)
@@ -144,7 +145,7 @@ def main(arguments=None):
     except ValueError as error:
         sys.exit(f"Error: {error}")
     output = Path(options.model_dir) / "adapter_drop"
-    csv_files.write(f"{output}.csv", COLUMNS, rows)
+    csv_files.write_csv(f"{output}.csv", COLUMNS, rows)
     plot(rows, f"{output}.png")
     for which, number, metric, value, speed, low, high in rows:
         blocks = f"{which} {number} left out" if number else "whole model"

@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 
-def write(path, columns, rows):
+def write_csv(path, columns, rows):
     """Writes a CSV file with a header line; six digits of each float.
 
     Args:

@@ -14,8 +14,9 @@ import sys
 
 import numpy as np
 
-from tf_adapters import adapter_files
 from tf_adapters.analysis import csv_files
+from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import ConfigError
 
 COLUMNS = ("task", "block", "slot", "adapter", "weight")
 
@@ -33,7 +34,7 @@ def mean_weights(model, batches):
     """
     import tensorflow as tf
 
-    from tf_adapters.model import as_sequences
+    from tf_adapters.models.adapter_model import as_sequences
 
     @tf.function(reduce_retracing=True)
     def step(features):
@@ -134,15 +135,15 @@ def load_run(model_dir):
     Raises:
         ConfigError: If the folder is no run of a fusion.
     """
-    from tf_adapters import config as config_lib
     from tf_adapters import methods
-    from tf_adapters.data import splits
-    from tf_adapters.training.experiment import Experiment
+    from tf_adapters.config import resolve
+    from tf_adapters.data.rows import splits
+    from tf_adapters.runs.experiment import Experiment
 
     path = Path(model_dir) / "config.yaml"
-    config = config_lib.resolve(config_lib.load_for_one_machine(path))
+    config = resolve.resolve_config(resolve.load_for_one_machine(path))
     if not isinstance(config.method, methods.Fusion):
-        raise config_lib.ConfigError(
+        raise ConfigError(
             f"{model_dir} was trained with another method than fusion, so it "
             "has no activations to show."
         )
@@ -153,7 +154,7 @@ def load_run(model_dir):
 
 def of_experiment(experiment, rows):
     """Returns what `mean_weights` returns for an experiment's fusion."""
-    from tf_adapters.data import pipeline
+    from tf_adapters.data.batches import pipeline
 
     examples = experiment.examples(rows, labelled=False)
     plan = pipeline.plan_evaluation(
@@ -177,7 +178,7 @@ def _of_runs(folders):
 def _labels(members):
     """Returns the members' tasks, or their names where two have one task."""
     tasks = [
-        adapter_files.read_config(member.folder)["details"].get("task")
+        adapter_folder.read_adapter_config(member.folder)["details"].get("task")
         for member in members
     ]
     if None not in tasks and len(set(tasks)) == len(tasks):
@@ -204,7 +205,7 @@ def main(arguments=None):
     except ValueError as error:
         sys.exit(f"Error: {error}")
     rows = table(weights, members)
-    csv_files.write(f"{output}.csv", COLUMNS, rows)
+    csv_files.write_csv(f"{output}.csv", COLUMNS, rows)
     plot(rows, f"{output}.png")
     print(f"{output}.csv\n{output}.png")
 

@@ -20,10 +20,10 @@ import sys
 
 import numpy as np
 
-from tf_adapters import fusing
 from tf_adapters.analysis import csv_files
 from tf_adapters.analysis import fusion_activations
 from tf_adapters.analysis import speeds
+from tf_adapters.models import fusion_model
 
 COLUMNS = ("kept", "adapters", "metric", "value", "speed", "low", "high")
 _TIMED_ROWS = 256
@@ -60,7 +60,7 @@ def table(experiment, ranked, rows, turns=5):
         trainer = experiment.trainer
         if kept < len(ranked):
             trainer = _trainer(
-                experiment, fusing.pruned(experiment.model, names)
+                experiment, fusion_model.pruned(experiment.model, names)
             )
             whole = experiment.trainer, few
             speed = speeds.beside(whole, (trainer, few), turns)
@@ -101,7 +101,7 @@ def plot(rows, path):
 
 def save(experiment, names, folder, value):
     """Writes the run folder of a smaller fusion."""
-    from tf_adapters.training.runs import RunFolder
+    from tf_adapters.runs.run_folder import RunFolder
 
     method = experiment.config.method
     folders = dict(
@@ -119,7 +119,7 @@ def save(experiment, names, folder, value):
         "validation": {metric: value},
     }
     run = RunFolder(folder, config, {})
-    run.save_adapter(fusing.pruned(experiment.model, kept), details)
+    run.save_adapter(fusion_model.pruned(experiment.model, kept), details)
 
 
 def main(arguments=None):
@@ -147,7 +147,7 @@ def _run(options):
     _check(options.keep, len(ranked))
     rows = table(experiment, ranked, splits["validation"], options.turns)
     output = Path(options.model_dir) / "fusion_pruning"
-    csv_files.write(f"{output}.csv", COLUMNS, rows)
+    csv_files.write_csv(f"{output}.csv", COLUMNS, rows)
     plot(rows, f"{output}.png")
     for kept, names, metric, value, speed, low, high in rows:
         print(

@@ -163,7 +163,7 @@ def plot(gains, baseline, path):
     figure.savefig(path, dpi=150)
 
 
-def evaluate(study_dir):
+def evaluate_fusions(study_dir):
     """Returns what `table` takes, of a study's finished runs.
 
     Raises:
@@ -193,7 +193,7 @@ def _finished(study_dir):
     if not path.exists():
         raise ValueError(
             f"{study_dir} is no folder of a study: it has no runs.csv. "
-            "`train.py --study=<name> --report` writes it."
+            "`tf-adapters --study=<name> --report` writes it."
         )
     with path.open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file)]
@@ -213,12 +213,12 @@ def _run_folder(study_dir, row):
 
 
 def _hits(folder):
-    from tf_adapters import config as config_lib
-    from tf_adapters.data import splits
-    from tf_adapters.training.experiment import Experiment
+    from tf_adapters.config import resolve
+    from tf_adapters.data.rows import splits
+    from tf_adapters.runs.experiment import Experiment
 
-    config = config_lib.resolve(
-        config_lib.load_for_one_machine(folder / "config.yaml")
+    config = resolve.resolve_config(
+        resolve.load_for_one_machine(folder / "config.yaml")
     )
     task = splits.get_task(config)
     if task.head != "classification":
@@ -244,7 +244,7 @@ def main(arguments=None):
     parser.add_argument("--baseline", required=True, help="name of a method")
     options = parser.parse_args(arguments)
     try:
-        hits, sizes = evaluate(options.study_dir)
+        hits, sizes = evaluate_fusions(options.study_dir)
         methods = {method for _, method in hits}
         if options.baseline not in methods:
             raise ValueError(

@@ -10,7 +10,7 @@ choice), `probabilities` (float32, `(batch, choices)`) and, from texts, `label`
 
 import tensorflow as tf
 
-from tf_adapters.export import inputs
+from tf_adapters.export import signature_inputs
 
 
 def text_function(model, packer, task):
@@ -24,7 +24,7 @@ def text_function(model, packer, task):
         label = tf.gather(choices, answer["label_id"], batch_dims=1)
         return {"label": label, **answer}
 
-    *names, last = inputs.input_names(task.text_fields)
+    *names, last = signature_inputs.input_names(task.text_fields)
     return from_texts.get_concrete_function(
         *(tf.TensorSpec([None], tf.string, name) for name in names),
         tf.TensorSpec([None, None], tf.string, last),
@@ -61,7 +61,7 @@ def _texts(blank, question, choice):
 
 def token_function(model, packer):
     """Returns the traced function from token ids to an answer."""
-    return inputs.token_function(model, _answer, rank=3)
+    return signature_inputs.token_function(model, _answer, rank=3)
 
 
 def _answer(outputs):
@@ -78,7 +78,7 @@ def warmup_inputs(packer, task):
     long = "A longer text, cut. " * packer.max_length
     questions = ["A question?", long]
     choices = [["yes", "no", ""], ["yes", "no", long]]
-    *names, last = inputs.input_names(task.text_fields)
+    *names, last = signature_inputs.input_names(task.text_fields)
     batches = []
     for count in (1, 2):
         flat = [text for row in choices[:count] for text in row]

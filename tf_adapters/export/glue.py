@@ -9,8 +9,8 @@ import dataclasses
 import math
 from pathlib import Path
 
-from tf_adapters.data import sources
-from tf_adapters.data import tfds_source
+from tf_adapters.data.rows import load
+from tf_adapters.data.rows import tfds_rows
 from tf_adapters.tasks import glue as glue_tasks
 
 
@@ -70,7 +70,7 @@ FILES = {
 }
 
 
-def export_run(config, model_dir, folder):
+def export_submission(config, model_dir, folder):
     """Predicts the test sets of a run's task and writes their files.
 
     Args:
@@ -85,7 +85,7 @@ def export_run(config, model_dir, folder):
         SubmissionError: If the task is not one of GLUE's, or if a test set has
             another number of rows than the official one.
     """
-    from tf_adapters.training import experiment
+    from tf_adapters.runs import experiment
 
     if config.task not in _TASKS:
         raise SubmissionError(
@@ -93,7 +93,7 @@ def export_run(config, model_dir, folder):
             f"{', '.join(_TASKS)}. Received: task={config.task}"
         )
     test_sets = {
-        key: load_rows(*key, config.data.data_dir)
+        key: load_glue_rows(*key, config.data.data_dir)
         for key in _test_sets(config.task, config.data.data_dir)
     }
     # Before the encoder is loaded and hours of prediction begin.
@@ -103,12 +103,12 @@ def export_run(config, model_dir, folder):
         config, _TASKS[config.task], Path(model_dir) / "adapter"
     )
     return [
-        write(FILES[key], run.predict(rows), folder)
+        write_submission(FILES[key], run.predict(rows), folder)
         for key, rows in test_sets.items()
     ]
 
 
-def write(file, predictions, folder):
+def write_submission(file, predictions, folder):
     """Writes the predictions of one test set.
 
     Args:
@@ -135,21 +135,21 @@ def write(file, predictions, folder):
     return path
 
 
-def load_rows(task_name, split, data_dir=None):
+def load_glue_rows(task_name, split, data_dir=None):
     """Returns the rows of a test set in the official order.
 
     Args:
         task_name: A key of `FILES`, with `split`.
         split: `"test"` or `"test_mismatched"`.
-        data_dir: See `tf_adapters.data.sources`. Local files must be in the
+        data_dir: See `tf_adapters.data.rows.load`. Local files must be in the
             official order, as GLUE's own are.
     """
     if task_name == "ax":
         local = _diagnostic_file(data_dir)
         if local is not None:
-            return sources.load_file(DIAGNOSTIC, local)
+            return load.load_file(DIAGNOSTIC, local)
     task = DIAGNOSTIC if task_name == "ax" else _TASKS[task_name]
-    rows = sources.load_split(task, split, data_dir)
+    rows = load.load_split(task, split, data_dir)
     prepared = _prepared_folder(task, data_dir)
     if prepared is None:
         return rows
@@ -162,9 +162,9 @@ def _test_sets(task_name, data_dir):
     """Returns the keys in `FILES` that a model of a task answers."""
     keys = [(task_name, "test")]
     if task_name == "mnli":
-        if sources.has_split(_TASKS["mnli"], "test_mismatched", data_dir):
+        if load.has_split(_TASKS["mnli"], "test_mismatched", data_dir):
             keys.append(("mnli", "test_mismatched"))
-        if _diagnostic_file(data_dir) or sources.has_split(
+        if _diagnostic_file(data_dir) or load.has_split(
             DIAGNOSTIC, "test", data_dir
         ):
             keys.append(("ax", "test"))
@@ -181,11 +181,11 @@ def _diagnostic_file(data_dir):
 def _prepared_folder(task, data_dir):
     """Returns the set of TensorFlow Datasets that is read, if one is."""
     if data_dir is None:
-        return tfds_source.find_prepared(task, tfds_source.default_directory())
+        return tfds_rows.find_prepared(task, tfds_rows.default_directory())
     local = (task.name, task.glue.folder)
     if any((Path(data_dir) / name).is_dir() for name in local):
         return None
-    return tfds_source.find_prepared(task, data_dir)
+    return tfds_rows.find_prepared(task, data_dir)
 
 
 def _official_indices(task, split, prepared):

@@ -12,10 +12,10 @@ beyond the longest input is not there. `token_ids` answers the same without
 
 import tensorflow as tf
 
-from tf_adapters.data import mask_tokens
-from tf_adapters.data import vocabulary
 from tf_adapters.data.encoded import IGNORED
-from tf_adapters.export import inputs
+from tf_adapters.data.tokens import mask_tokens
+from tf_adapters.data.tokens import vocabulary
+from tf_adapters.export import signature_inputs
 
 
 def text_function(model, packer, task):
@@ -37,7 +37,7 @@ def text_function(model, packer, task):
     return from_texts.get_concrete_function(
         *(
             tf.TensorSpec([None], tf.string, name)
-            for name in inputs.input_names(task.text_fields)
+            for name in signature_inputs.input_names(task.text_fields)
         )
     )
 
@@ -45,15 +45,15 @@ def text_function(model, packer, task):
 def token_function(model, packer):
     """Returns the traced function from token ids to the tokens of masks."""
     mask_id = packer.mask_id
-    return inputs.features_function(
+    return signature_inputs.features_function(
         model, lambda features: _answer(model, mask_id, features)
     )
 
 
 def _answer(model, mask_id, features):
     """Returns what a client gets, from what the packer makes."""
-    most = mask_tokens.count(features, mask_id)
-    features = mask_tokens.find(features, mask_id, most)
+    max_masks = mask_tokens.count_mask_tokens(features, mask_id)
+    features = mask_tokens.find_mask_tokens(features, mask_id, max_masks)
     outputs = model(features, training=False)
     there = features["masked_positions"][..., tf.newaxis] != IGNORED
     return {
@@ -67,7 +67,7 @@ def warmup_inputs(packer, task):
     """Returns inputs of one text and of several, with and without masks."""
     short = f"A {packer.mask} text."
     texts = ["", short, f"{short} {short} " * packer.max_length]
-    names = inputs.input_names(task.text_fields)
+    names = signature_inputs.input_names(task.text_fields)
     packer = packer.reading_masks()
     return [
         {**packer(*[batch] * min(2, len(names))), **dict.fromkeys(names, batch)}

@@ -13,8 +13,8 @@ import shutil
 
 import tensorflow as tf
 
-from tf_adapters.data import splits
-from tf_adapters.data.packing import TextPacker
+from tf_adapters.data.rows import splits
+from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.export import serving
 from tf_adapters.export import signatures
 
@@ -35,10 +35,10 @@ def export_run(config, model_dir):
         Path of the SavedModel, `<model_dir>/export/<task>/<version>`.
     """
     # Imported here: library users export without the training code.
-    from tf_adapters.training import finished_runs
+    from tf_adapters.runs import finished_run
 
     # The class names come from the adapter, so no data is needed.
-    run = finished_runs.of_run(
+    run = finished_run.load_finished_run(
         dataclasses.replace(config, distribution_strategy="one_device"),
         splits.declared_task(config),
         model_dir,
@@ -88,7 +88,9 @@ def export_model(model, packer, task, folder):
             functions,
             tf.saved_model.SaveOptions(experimental_custom_gradients=False),
         )
-    inputs = signatures.of(model.head).warmup_inputs(packer, task)
+    inputs = signatures.signatures_of_head(model.head).warmup_inputs(
+        packer, task
+    )
     serving.write_warmup(
         partial, _warmup_requests(folder.name, functions, inputs)
     )
@@ -112,7 +114,7 @@ def next_version(folder):
 
 def _trace(model, packer, task):
     """Returns the module to save, and its signatures by name."""
-    kind = signatures.of(model.head)
+    kind = signatures.signatures_of_head(model.head)
     module = tf.Module()
     token_function = kind.token_function(model, packer)
     graph_packer = in_graph(packer)
@@ -156,7 +158,7 @@ def in_graph(packer):
     graph_packer = TextPacker(tokenizer, packer.max_length)
     # Its class says which special tokens are usual, the original which are
     # used.
-    graph_packer.frame = packer.frame
+    graph_packer.special_tokens = packer.special_tokens
     return graph_packer
 
 

@@ -21,7 +21,7 @@ _MODULES = {
 }
 
 
-def of(head):
+def signatures_of_head(head):
     """Returns the module for a head.
 
     Raises:

@@ -5,7 +5,7 @@ done in Python (`Span.decode`). Both signatures take what `Span.encode` makes
 and answer `start_logits` and `end_logits`, float32 `(batch, tokens)`.
 """
 
-from tf_adapters.export import inputs
+from tf_adapters.export import signature_inputs
 
 NO_TEXTS = (
     "An answer is mapped back to the characters of its text outside the graph"
@@ -14,7 +14,7 @@ NO_TEXTS = (
 
 def token_function(model, packer):
     """Returns the traced function from token ids to logits."""
-    return inputs.token_function(
+    return signature_inputs.token_function(
         model,
         lambda x: {"start_logits": x[..., 0], "end_logits": x[..., 1]},
     )

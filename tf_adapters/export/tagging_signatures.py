@@ -11,9 +11,9 @@ a tag.) `token_ids` answers `tag_id` and `probabilities` for each token.
 
 import tensorflow as tf
 
-from tf_adapters.data.words import unknown_id
-from tf_adapters.data.words import word_prefix
-from tf_adapters.export import inputs
+from tf_adapters.data.tokens.words import unknown_id
+from tf_adapters.data.tokens.words import word_prefix
+from tf_adapters.export import signature_inputs
 
 
 def text_function(model, packer, task):
@@ -34,7 +34,7 @@ def text_function(model, packer, task):
 def _tokenize(packer, words):
     """Returns the tokens of each sentence, and the place of each word's first.
 
-    As `Tagging.encode` has it, in a graph; the frame's first token counts.
+    As `Tagging.encode` has it, in a graph; the start token counts.
     """
     prefix = word_prefix(packer.tokenizer)
     tokens = packer.tokenize(tf.strings.join([prefix, words.flat_values]))
@@ -52,10 +52,10 @@ def _tokenize(packer, words):
 
 def _of_words(head, outputs, words, firsts):
     num_tokens = tf.shape(outputs)[1]
-    # The last token that a word may begin at stands before the frame's end.
-    places = tf.cast(firsts.to_tensor(-1), tf.int32)
-    has_tag = (places > 0) & (places < num_tokens - 1)
-    scores = tf.gather(outputs, tf.where(has_tag, places, 0), batch_dims=1)
+    # The last token that a word may begin at stands before the end token.
+    indices = tf.cast(firsts.to_tensor(-1), tf.int32)
+    has_tag = (indices > 0) & (indices < num_tokens - 1)
+    scores = tf.gather(outputs, tf.where(has_tag, indices, 0), batch_dims=1)
     tag_ids = tf.argmax(scores, axis=-1, output_type=tf.int32)
     return {
         "words": words.to_tensor(""),
@@ -77,7 +77,7 @@ def token_function(model, packer):
             "probabilities": tf.nn.softmax(outputs),
         }
 
-    return inputs.token_function(model, answer)
+    return signature_inputs.token_function(model, answer)
 
 
 def warmup_inputs(packer, task):

@@ -8,7 +8,7 @@ fields, named as in `input_names`. The answer is `label` (string), `label_id`
 
 import tensorflow as tf
 
-from tf_adapters.export import inputs
+from tf_adapters.export import signature_inputs
 
 
 def text_function(model, packer, task):
@@ -21,14 +21,16 @@ def text_function(model, packer, task):
     return from_texts.get_concrete_function(
         *(
             tf.TensorSpec([None], tf.string, name)
-            for name in inputs.input_names(task.text_fields)
+            for name in signature_inputs.input_names(task.text_fields)
         )
     )
 
 
 def token_function(model, packer):
     """Returns the traced function from token ids to an answer."""
-    return inputs.token_function(model, lambda x: _answer(model.head, x))
+    return signature_inputs.token_function(
+        model, lambda x: _answer(model.head, x)
+    )
 
 
 def _answer(head, outputs):
@@ -48,7 +50,7 @@ def _answer(head, outputs):
 def warmup_inputs(packer, task):
     """Returns inputs of one text and of several, short and cut."""
     texts = ["", "A short text.", "A longer text, cut. " * packer.max_length]
-    names = inputs.input_names(task.text_fields)
+    names = signature_inputs.input_names(task.text_fields)
     return [
         {**packer(*[batch] * len(names)), **dict.fromkeys(names, batch)}
         for batch in (texts[1:2], texts)

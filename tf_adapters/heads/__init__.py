@@ -14,7 +14,7 @@ A head owns everything about a kind of output, as methods of a frozen dataclass:
 
 import dataclasses
 
-from tf_adapters import settings
+from tf_adapters.common import dataclass_config
 from tf_adapters.heads.choice import Choice
 from tf_adapters.heads.classification import Classification
 from tf_adapters.heads.masked_lm import MaskedLM
@@ -48,7 +48,9 @@ def for_task(task, doc_stride=128):
     if task.head == "span":
         return Span(stride=doc_stride)
     if task.head == "masked_lm":
-        raise ValueError("A masked_lm head is made by `MaskedLM.of(encoder)`.")
+        raise ValueError(
+            "A masked_lm head is made by `MaskedLM.for_encoder(encoder)`."
+        )
     return HEADS[task.head]()
 
 
@@ -71,4 +73,4 @@ def from_config(config):
         raise ValueError(
             f"Unknown head `{name}`. Known heads: {', '.join(HEADS)}"
         )
-    return settings.from_dict(HEADS[name], options, "head.")
+    return dataclass_config.from_dict(HEADS[name], options, "head.")

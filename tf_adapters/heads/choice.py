@@ -9,8 +9,8 @@ from keras import ops
 import numpy as np
 import scipy.special
 
-from tf_adapters import metrics
 from tf_adapters.data.encoded import Encoded
+from tf_adapters.heads import metrics
 from tf_adapters.heads.linear import ABSENT
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
@@ -107,7 +107,9 @@ class Choice:
 
     def evaluate(self, names, outputs, targets, source=None):
         """Returns metrics over a whole set, see `metrics.compute`."""
-        return metrics.compute(names, targets, self.predictions(outputs))
+        return metrics.compute_metrics(
+            names, targets, self.predictions(outputs)
+        )
 
     def decode(self, outputs, source):
         """Returns one dict for each question, for people and JSON."""
@@ -156,7 +158,7 @@ class ChoiceHead(keras.layers.Layer):
         outputs: Dict that `AdaptedEncoder` returns for sequences of all
             choices, and `padding_mask` `(batch, choices, tokens)`. A choice
             without a token is none.
-        seeds: `Seeds` in training, else `None`.
+        seeds: `StatelessSeeds` in training, else `None`.
 
     Returns:
         Float32 tensor `(batch, choices)`, `ABSENT` where there is no choice.

@@ -7,8 +7,8 @@ from keras import ops
 import numpy as np
 import scipy.special
 
-from tf_adapters import metrics
 from tf_adapters.data.encoded import encode_texts
+from tf_adapters.heads import metrics
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
 
@@ -82,7 +82,9 @@ class Classification:
 
     def evaluate(self, names, outputs, targets, source=None):
         """Returns metrics over a whole set, see `metrics.compute`."""
-        return metrics.compute(names, targets, self.predictions(outputs))
+        return metrics.compute_metrics(
+            names, targets, self.predictions(outputs)
+        )
 
     def decode(self, outputs, source=None):
         """Returns one dict for each row of logits, for people and JSON."""

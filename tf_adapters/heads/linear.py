@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from tf_adapters.layers.dense import dense
-from tf_adapters.layers.random import dropout
+from tf_adapters.layers.stateless_seeds import dropout
 
 READS = ("first_token", "pooled_output")
 # The output for what is not there: padding, or a choice of other questions.
@@ -56,7 +56,7 @@ class LinearHead(DropoutAndLinear):
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns.
-        seeds: `Seeds` in training, else `None`.
+        seeds: `StatelessSeeds` in training, else `None`.
 
     Returns:
         Float32 tensor of shape `(batch, num_outputs)`.

@@ -7,11 +7,11 @@ from keras import ops
 import keras_hub
 import numpy as np
 
-from tf_adapters.data import vocabulary
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Masking
 from tf_adapters.data.encoded import encode_texts
-from tf_adapters.heads import masked_lm_answers
+from tf_adapters.data.tokens import vocabulary
+from tf_adapters.heads import masked_lm_predictions
 from tf_adapters.heads.masked_lm_layer import MaskedLMHead
 
 
@@ -45,7 +45,7 @@ class MaskedLM:
     reads: ClassVar[str] = "sequence_output"
 
     @classmethod
-    def of(cls, encoder, **options):
+    def for_encoder(cls, encoder, **options):
         """Returns the head that fits an `Encoder`.
 
         Args:
@@ -113,7 +113,7 @@ class MaskedLM:
 
     def _encode_masks(self, rows, fields, packer):
         encoded = encode_texts(rows, fields, packer)
-        source = masked_lm_answers.make(
+        source = masked_lm_predictions.make_mask_source(
             rows, fields, packer, encoded.token_ids, self.vocabulary_size
         )
         return dataclasses.replace(

@@ -23,14 +23,14 @@ class MaskedLMHead(keras.layers.Layer):
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns, with the encoder's
             `token_embeddings` `(vocabulary, embedding_width)`, with
-            `masked_positions` `(batch, most)` and, where it is known what was
+            `masked_positions` `(batch, masks)` and, where it is known what was
             there, `masked_ids` of the same shape.
         seeds: Not used: the head has no dropout.
 
     Returns:
-        With `masked_ids` a float32 tensor `(batch, most, 2)`: the logarithm of
+        With `masked_ids` a float32 tensor `(batch, masks, 2)`: the logarithm of
         the probability of each hidden token, and 1 where no token is likelier,
-        else 0. Without, `(batch, most, num_best, 2)`: the probabilities of the
+        else 0. Without, `(batch, masks, num_best, 2)`: the probabilities of the
         likeliest tokens, the likeliest first, and their ids. `IGNORED` where a
         text has no further hidden token.
     """
@@ -49,7 +49,7 @@ class MaskedLMHead(keras.layers.Layer):
         self.embedding_width = embedding_width
         self.epsilon = epsilon
         self.num_best = num_best
-        self._activation = activations.get(activation)
+        self._activation = activations.get_activation(activation)
 
     def build(self, width):
         narrow = self.embedding_width

@@ -7,8 +7,8 @@ import numbers
 from keras import ops
 import numpy as np
 
-from tf_adapters import metrics
 from tf_adapters.data.encoded import encode_texts
+from tf_adapters.heads import metrics
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
 
@@ -58,7 +58,9 @@ class Regression:
 
     def evaluate(self, names, outputs, targets, source=None):
         """Returns metrics over a whole set, see `metrics.compute`."""
-        return metrics.compute(names, targets, self.predictions(outputs))
+        return metrics.compute_metrics(
+            names, targets, self.predictions(outputs)
+        )
 
     def decode(self, outputs, source=None):
         """Returns one dict for each row, for people and JSON."""

@@ -7,9 +7,9 @@ from keras import ops
 import numpy as np
 import scipy.special
 
-from tf_adapters import span_metrics
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Encoded
+from tf_adapters.heads import span_metrics
 from tf_adapters.heads import span_windows
 from tf_adapters.heads.tokens import TokenHead
 
@@ -53,7 +53,7 @@ class Span:
             labelled: Whether rows have answers. Training takes the first; one
                 that the text does not have at its place trains nothing.
         """
-        source = span_windows.make(self, rows, fields, packer)
+        source = span_windows.make_window_source(self, rows, fields, packer)
         targets = counts = None
         if labelled:
             answers = [
@@ -68,8 +68,8 @@ class Span:
             counts = (targets[:, 0] != IGNORED).astype("int32")
         ids = [window.token_ids for window in source.windows]
         segments = None
-        if packer.frame.has_segments:
-            second = packer.frame.second_segment
+        if packer.special_tokens.has_segments:
+            second = packer.special_tokens.second_segment
             segments = [
                 second * (np.arange(len(w.token_ids)) >= w.begin)
                 for w in source.windows
@@ -140,7 +140,7 @@ class Span:
             for answers in self.predictions(outputs, source)
         ]
         gold = [[a["text"] for a in row["label"]] for row in source.rows]
-        return span_metrics.compute(names, gold, predicted)
+        return span_metrics.compute_span_metrics(names, gold, predicted)
 
     def decode(self, outputs, source):
         """Returns one dict for each row, for people and JSON.

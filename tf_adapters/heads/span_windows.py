@@ -15,7 +15,7 @@ class Window:
 
     Attributes:
         row: Place of its row.
-        token_ids: The input, in its frame.
+        token_ids: The input, with its special tokens.
         begin: Place of the part's first token in the input.
         first: Place of the part's first token in the text.
         length: Number of the part's tokens.
@@ -31,13 +31,13 @@ class Window:
     is_widest: np.ndarray
 
     def target(self, answer):
-        """Returns the places of an answer's ends in the input.
+        """Returns the indices of an answer's ends in the input.
 
         Args:
             answer: First and last token in the text, or `NOT_FOUND`.
 
         Returns:
-            Two places; those of the first token where the answer is not whole
+            Two indices; those of the first token where the answer is not whole
             in this window; `NOT_FOUND` stays.
         """
         if answer == NOT_FOUND:
@@ -49,7 +49,7 @@ class Window:
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class WindowSource:
     """What leads from windows back to rows.
 
     Attributes:
@@ -65,7 +65,7 @@ class Source:
     windows: list
 
 
-def make(head, rows, fields, packer):
+def make_window_source(head, rows, fields, packer):
     """Returns the `Source` of rows; see `Span.encode`."""
     question_field, text_field = fields
     texts = [row[text_field] for row in rows]
@@ -83,13 +83,15 @@ def make(head, rows, fields, packer):
         )
         for window in _windows(head, place, question, tokens[text][0], packer)
     ]
-    return Source(rows, texts, [tokens[text][1] for text in texts], windows)
+    return WindowSource(
+        rows, texts, [tokens[text][1] for text in texts], windows
+    )
 
 
 def _windows(head, row, question, text, packer):
     """Yields the windows of one row; none for a text without tokens."""
-    frame = packer.frame
-    room = packer.max_length - 2 - len(frame.separators)
+    special = packer.special_tokens
+    room = packer.max_length - 2 - len(special.separators)
     # However short the input, a quarter of it is left for the text.
     question = question[: min(head.max_question_tokens, 3 * room // 4)]
     room -= len(question)
@@ -98,11 +100,11 @@ def _windows(head, row, question, text, packer):
     # overlap is half a window.
     overlap = min(head.max_answer_tokens, room // 2)
     stride = min(head.stride, room - overlap)
-    parts = list(spans(len(text), room, stride))
-    before = [[frame.start], question, frame.separators]
+    parts = list(window_spans(len(text), room, stride))
+    before = [[special.start], question, special.separators]
     begin = sum(map(len, before))
     for number, part in enumerate(parts):
-        ids = np.concatenate([*before, text[part], [frame.end]])
+        ids = np.concatenate([*before, text[part], [special.end]])
         yield Window(
             row,
             ids.astype("int32"),
@@ -113,7 +115,7 @@ def _windows(head, row, question, text, packer):
         )
 
 
-def spans(count, room, stride):
+def window_spans(count, room, stride):
     """Yields slices of at most `room` that cover `count` tokens."""
     start = 0
     while start < count:
@@ -137,14 +139,14 @@ def _is_widest(number, parts):
     reach = (parts[0].stop - parts[0].start) // step + 1
     first = max(0, number - reach)
     near = parts[first : number + reach + 1]
-    places = np.arange(part.start, part.stop)
-    contexts = np.array([_context(places, other) for other in near])
+    indices = np.arange(part.start, part.stop)
+    contexts = np.array([_context(indices, other) for other in near])
     return contexts.argmax(axis=0) == number - first
 
 
-def _context(places, part):
-    inside = (part.start <= places) & (places < part.stop)
-    around = np.minimum(places - part.start, part.stop - 1 - places)
+def _context(indices, part):
+    inside = (part.start <= indices) & (indices < part.stop)
+    around = np.minimum(indices - part.start, part.stop - 1 - indices)
     return np.where(inside, around + 0.01 * (part.stop - part.start), -1.0)
 
 

@@ -7,11 +7,11 @@ from typing import ClassVar
 from keras import ops
 import numpy as np
 
-from tf_adapters import metrics
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Encoded
-from tf_adapters.data.words import tokenize_words
-from tf_adapters.data.words import windows
+from tf_adapters.data.tokens.words import tokenize_words
+from tf_adapters.data.tokens.words import windows
+from tf_adapters.heads import metrics
 from tf_adapters.heads.tokens import TokenHead
 
 
@@ -69,7 +69,9 @@ class Tagging:
         counts = [np.count_nonzero(row != IGNORED) for row in targets]
         return Encoded(
             ids,
-            [0 * row for row in ids] if packer.frame.has_segments else None,
+            [0 * row for row in ids]
+            if packer.special_tokens.has_segments
+            else None,
             targets if labelled else None,
             np.array(counts) if labelled else None,
             _Source(rows, found),
@@ -144,15 +146,15 @@ def _lengths(tokens):
 
 
 def _window(words, packer):
-    """Returns the tokens of words in their frame, and each word's first.
+    """Returns tokens of words with the special ones, and each word's first.
 
     Only a word that is alone in its window can be cut.
     """
     lengths = _lengths(words)
     firsts = 1 + np.cumsum([0, *lengths[:-1]])
     inside = np.concatenate(words)[: packer.max_length - 2]
-    frame = packer.frame
-    return np.concatenate([[frame.start], inside, [frame.end]]).astype(
+    special = packer.special_tokens
+    return np.concatenate([[special.start], inside, [special.end]]).astype(
         "int32"
     ), firsts
 

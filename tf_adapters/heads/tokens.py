@@ -18,7 +18,7 @@ class TokenHead(DropoutAndLinear):
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns, and `padding_mask`
             `(batch, tokens)`.
-        seeds: `Seeds` in training, else `None`.
+        seeds: `StatelessSeeds` in training, else `None`.
 
     Returns:
         Float32 tensor of shape `(batch, tokens, num_outputs)`, `ABSENT` at

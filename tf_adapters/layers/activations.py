@@ -30,7 +30,7 @@ ACTIVATIONS = {
 }
 
 
-def get(name):
+def get_activation(name):
     """Returns the activation called `name`.
 
     Raises:

@@ -43,7 +43,7 @@ class TokenWeight(keras.layers.Layer):
 
     Call arguments:
         inputs: Float tensor of shape `(batch, tokens, input_width)`.
-        seeds: `Seeds` in training, else `None`: gates are deterministic.
+        seeds: `StatelessSeeds` in training. `None`: gates are deterministic.
 
     Returns:
         Float tensor of shape `(batch, tokens, 1)`.

@@ -68,7 +68,7 @@ class AdapterFusion(keras.layers.Layer):
         self.units = units
         self.activation = activation
         self.value = value
-        self._activation = activations.get(activation)
+        self._activation = activations.get_activation(activation)
 
     def build(self, input_shape):
         width, stacked = input_shape[-1], self.num_adapters * self.units
@@ -151,11 +151,11 @@ class AdapterFusion(keras.layers.Layer):
         chosen = ops.cast(chosen, "int32")
         columns = chosen[:, None] * self.units + ops.arange(self.units)
         columns = ops.reshape(columns, (-1,))
-        places = (columns, columns, columns, chosen)
+        indices = (columns, columns, columns, chosen)
         return [
             ops.take(stack, place, axis=axis)
             for stack, place, axis in zip(
-                stacks, places, (1, 0, 0, 0), strict=True
+                stacks, indices, (1, 0, 0, 0), strict=True
             )
         ]
 

@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from tf_adapters.layers.random import dropout
+from tf_adapters.layers.stateless_seeds import dropout
 
 
 def attention(
@@ -20,7 +20,7 @@ def attention(
         num_heads: Integer that divides the width.
         padding_mask: `(batch, tokens)`, 0 where a token is not attended to.
         dropout_rate: Dropout rate of the weights in training.
-        seeds: `Seeds` in training, else `None`.
+        seeds: `StatelessSeeds` in training, else `None`.
 
     Returns:
         Tensor of the shape of `query`.

@@ -32,7 +32,7 @@ class BankBottleneck(keras.layers.Layer):
         self.num_adapters = num_adapters
         self.units = units
         self.activation = activation
-        self._activation = activations.get(activation)
+        self._activation = activations.get_activation(activation)
 
     def build(self, input_shape):
         width, number = input_shape[-1], self.num_adapters

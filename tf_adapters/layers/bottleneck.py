@@ -73,7 +73,7 @@ class Bottleneck(keras.layers.Layer):
         self.activation = activation
         self.initialization = initialization
         self.init_stddev = init_stddev
-        self._activation = activations.get(activation)
+        self._activation = activations.get_activation(activation)
 
     def build(self, input_shape):
         width = input_shape[-1]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 import dataclasses
 from typing import Any
 
-from tf_adapters.layers.random import Seeds
+from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Context:
         padding_mask: `(batch, tokens)`, 1 at tokens and 0 at padding.
         adapter_ids: `(batch,)` integers, or `None`: which adapter of a bank
             each example uses.
-        seeds: `Seeds` in training, else `None`.
+        seeds: `StatelessSeeds` in training, else `None`.
         block_input: `(batch, tokens, width)`. Input of the block.
         residual: `(batch, tokens, width)`. Input of the sublayer.
         intermediate: `(batch, tokens, ffn_width)`. Activation of the
@@ -28,7 +28,7 @@ class Context:
 
     padding_mask: Any
     adapter_ids: Any = None
-    seeds: Seeds | None = None
+    seeds: StatelessSeeds | None = None
     block_input: Any = None
     residual: Any = None
     intermediate: Any = None

@@ -23,7 +23,7 @@ class Mixout(keras.layers.Layer):
 
     Call arguments:
         value: The kernel's own value.
-        seeds: `Seeds` in training, else `None`.
+        seeds: `StatelessSeeds` in training, else `None`.
 
     Returns:
         Tensor of the kernel's shape; outside of training `value` itself.

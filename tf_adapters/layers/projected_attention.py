@@ -72,7 +72,7 @@ class SmallAttention(keras.layers.Layer):
         queries: `(batch, queries, m)`: the positions that are computed.
         tokens: `(batch, tokens, m)`: those that are attended to.
         padding_mask: `(batch, tokens)`, 0 at padding.
-        seeds: `Seeds` in training, else `None`.
+        seeds: `StatelessSeeds` in training, else `None`.
 
     Returns:
         Tensor of the shape of `queries`.

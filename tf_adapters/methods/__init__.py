@@ -3,13 +3,14 @@
 A method has
 
 - `make_slots(num_blocks, width, ffn_width)`: one dict of slot layers for each
-  block, see `tf_adapters.adapted_encoder`; a layer may recur;
+  block, see `tf_adapters.models.adapted_encoder`; a layer may recur;
 - `trainable_encoder_variables(encoder)`: what trains of the encoder itself;
 
 and, where it needs them,
 
 - `reparameterize(model)`: pairs of a variable and the function, a layer, that
-  gives its value in a forward pass, see `tf_adapters.reparameterization`;
+  gives its value in a forward pass, see
+  `tf_adapters.layers.reparameterization`;
 - `penalty(model)`: a scalar that joins the loss;
 - `report(model)`: numbers about the trained method for `result.json`;
 - `last_phase_step(total_steps)` and `start_last_phase(model)`: the step after
@@ -23,7 +24,8 @@ and, where it needs them,
 
 import dataclasses
 
-from tf_adapters import settings
+from tf_adapters.common import dataclass_config
+from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.methods.adapter_bias import AdapterBias
 from tf_adapters.methods.baselines import BitFit
 from tf_adapters.methods.baselines import Full
@@ -37,7 +39,6 @@ from tf_adapters.methods.lora import LoRA
 from tf_adapters.methods.multitask import MultiTask
 from tf_adapters.methods.pfeiffer import Pfeiffer
 from tf_adapters.methods.projected_attention import ProjectedAttention
-from tf_adapters.suggestions import did_you_mean
 
 METHODS = {
     "full": Full,
@@ -88,4 +89,4 @@ def from_config(config):
         )
     if isinstance(options.get("adapter"), dict):
         options["adapter"] = from_config(options["adapter"])
-    return settings.from_dict(METHODS[name], options, "method.")
+    return dataclass_config.from_dict(METHODS[name], options, "method.")

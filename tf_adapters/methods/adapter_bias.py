@@ -7,8 +7,8 @@ import numpy as np
 
 from tf_adapters.layers.adapter_bias import TokenWeight
 from tf_adapters.layers.adapter_bias import Vector
-from tf_adapters.methods import bottlenecks
-from tf_adapters.methods import gate_packing
+from tf_adapters.methods import bottleneck_slots
+from tf_adapters.methods import sparse_packing
 
 NORMS = ("none", "ffn", "block", "ffn_and_embedding")
 INPUTS = ("intermediate", "residual")
@@ -74,7 +74,9 @@ class AdapterBias:
         shared_vector = Vector(width, name="shared_vector")
         shared_alpha = self._token_weight(input_width, "shared_alpha")
         slots = []
-        for i, kept in enumerate(bottlenecks.kept_blocks(self, num_blocks)):
+        for i, kept in enumerate(
+            bottleneck_slots.kept_blocks(self, num_blocks)
+        ):
             vector, alpha = shared_vector, shared_alpha
             if not self.share_vector:
                 vector = Vector(width, name=f"block_{i}_vector")
@@ -157,11 +159,13 @@ class AdapterBias:
 
     def pack(self, tensors):
         """Returns tensors for saving: only weights whose gates are not zero."""
-        return gate_packing.pack(tensors, self._gate_options())
+        return sparse_packing.pack_gates(tensors, self._gate_options())
 
     def unpack(self, tensors, shapes):
         """Returns the tensors that `pack` made smaller; gates are 0 or 1."""
-        return gate_packing.unpack(tensors, shapes, self._gate_options())
+        return sparse_packing.unpack_gates(
+            tensors, shapes, self._gate_options()
+        )
 
 
 def _gates(slots):

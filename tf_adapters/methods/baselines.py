@@ -6,7 +6,7 @@ file because each is one line of choice.
 
 import dataclasses
 
-from tf_adapters.methods import mixing
+from tf_adapters.methods import mixout as mixout_lib
 
 
 def _no_slots(num_blocks):
@@ -37,7 +37,7 @@ class Full:
             for kernel, num_input_axes in model.encoder.kernels_after_dropout()
             if id(kernel) in read
         ]
-        return mixing.reparameterize(self.mixout, kernels, model)
+        return mixout_lib.mixout_pairs(self.mixout, kernels, model)
 
 
 @dataclasses.dataclass(frozen=True)

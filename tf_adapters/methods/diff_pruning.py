@@ -5,8 +5,8 @@ import dataclasses
 from keras import ops
 import numpy as np
 
-from tf_adapters.layers.difference import Difference
-from tf_adapters.methods import difference_packing
+from tf_adapters.layers.diff_pruning import SparseDiff
+from tf_adapters.methods import sparse_packing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,10 +72,10 @@ class DiffPruning:
         return []
 
     def reparameterize(self, model):
-        """Returns pairs of a weight of the encoder and its `Difference`."""
+        """Returns pairs of a weight of the encoder and its `SparseDiff`."""
         pairs = []
         for variable in model.encoder_variables_read():
-            layer = Difference(
+            layer = SparseDiff(
                 variable.shape,
                 self._gate_options(),
                 self.structured,
@@ -148,8 +148,10 @@ class DiffPruning:
 
     def pack(self, tensors):
         """Returns tensors for saving: only elements with open gates."""
-        return difference_packing.pack(tensors, self._gate_options())
+        return sparse_packing.pack_differences(tensors, self._gate_options())
 
     def unpack(self, tensors, shapes):
         """Returns the tensors that `pack` made smaller; gates are 0 or 1."""
-        return difference_packing.unpack(tensors, shapes, self._gate_options())
+        return sparse_packing.unpack_differences(
+            tensors, shapes, self._gate_options()
+        )

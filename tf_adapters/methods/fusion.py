@@ -5,7 +5,7 @@ import dataclasses
 import keras
 
 from tf_adapters.layers.adapter_fusion import AdapterFusion
-from tf_adapters.methods import bottlenecks
+from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods import houlsby
 from tf_adapters.methods import pfeiffer
 
@@ -70,7 +70,9 @@ class Fusion:
                 for place in places
                 if kept
             }
-            for i, kept in enumerate(bottlenecks.kept_blocks(self, num_blocks))
+            for i, kept in enumerate(
+                bottleneck_slots.kept_blocks(self, num_blocks)
+            )
         ]
 
     def _check_subset(self):

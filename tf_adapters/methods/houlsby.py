@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tf_adapters.methods import bottlenecks
+from tf_adapters.methods import bottleneck_slots
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,16 +35,18 @@ class Houlsby:
 
     def make_slots(self, num_blocks, width, ffn_width):
         """Returns one dict of slot layers for each block."""
-        options = bottlenecks.layer_options(self, width)
+        options = bottleneck_slots.layer_options(self, width)
         return [
             {
-                place: bottlenecks.BottleneckSlot(
+                place: bottleneck_slots.BottleneckSlot(
                     sublayer_output, name=f"block_{i}_{place}", **options
                 )
                 for place in ("after_attention", "after_ffn")
                 if kept
             }
-            for i, kept in enumerate(bottlenecks.kept_blocks(self, num_blocks))
+            for i, kept in enumerate(
+                bottleneck_slots.kept_blocks(self, num_blocks)
+            )
         ]
 
     def trainable_encoder_variables(self, encoder):
@@ -53,7 +55,7 @@ class Houlsby:
 
     def reparameterize(self, model):
         """Returns the mixed kernels, if there are any."""
-        return bottlenecks.mix(self.mixout, model)
+        return bottleneck_slots.mixout_of_method(self.mixout, model)
 
 
 def sublayer_output(x, context):

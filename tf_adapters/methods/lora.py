@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tf_adapters.layers.low_rank import LowRank
+from tf_adapters.layers.lora import LoRAUpdate
 
 PROJECTIONS = ("query", "key", "value", "output")
 
@@ -49,12 +49,12 @@ class LoRA:
         return []
 
     def reparameterize(self, model):
-        """Returns pairs of a kernel and its `LowRank`."""
+        """Returns pairs of a kernel and its `LoRAUpdate`."""
         pairs = []
         for i, kernels in enumerate(model.encoder.attention_kernels()):
             for name in self.projections:
                 kernel, num_input_axes = kernels[name]
-                layer = LowRank(
+                layer = LoRAUpdate(
                     kernel.shape,
                     self.rank,
                     self.alpha,

@@ -11,7 +11,7 @@ class MultiTask:
     """An encoder that trains together with an adapter and a head a task.
 
     This describes the model of one of the tasks; the encoder's variables are
-    the same in all (`JointModel`). With `adapter` a `HeadOnly` it is plain
+    the same in all (`MultiTaskModel`). With `adapter` a `HeadOnly` it is plain
     multi-task learning; with one task it fine-tunes encoder and adapter.
 
     Attributes:
@@ -21,7 +21,7 @@ class MultiTask:
             default (section 4.1, table 1).
         train_encoder: Whether the encoder trains too, as in the paper.
         sampling: How often a batch is of which task, see
-            `tf_adapters.data.mixture`.
+            `tf_adapters.data.batches.task_mixture`.
     """
 
     tasks: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tf_adapters.methods import bottlenecks
+from tf_adapters.methods import bottleneck_slots
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,16 +34,18 @@ class Pfeiffer:
 
     def make_slots(self, num_blocks, width, ffn_width):
         """Returns one dict of slot layers for each block."""
-        options = bottlenecks.layer_options(self, width)
+        options = bottleneck_slots.layer_options(self, width)
         return [
             {
-                "after_ffn": bottlenecks.BottleneckSlot(
+                "after_ffn": bottleneck_slots.BottleneckSlot(
                     normed_output, name=f"block_{i}_after_ffn", **options
                 )
             }
             if kept
             else {}
-            for i, kept in enumerate(bottlenecks.kept_blocks(self, num_blocks))
+            for i, kept in enumerate(
+                bottleneck_slots.kept_blocks(self, num_blocks)
+            )
         ]
 
     def trainable_encoder_variables(self, encoder):
@@ -52,7 +54,7 @@ class Pfeiffer:
 
     def reparameterize(self, model):
         """Returns the mixed kernels, if there are any."""
-        return bottlenecks.mix(self.mixout, model)
+        return bottleneck_slots.mixout_of_method(self.mixout, model)
 
 
 def normed_output(x, context):

@@ -8,7 +8,7 @@ from keras import ops
 from tf_adapters.layers import activations
 from tf_adapters.layers.projected_attention import Projections
 from tf_adapters.layers.projected_attention import SmallAttention
-from tf_adapters.methods import bottlenecks
+from tf_adapters.methods import bottleneck_slots
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +59,9 @@ class ProjectedAttention:
             }
             if kept
             else {}
-            for i, kept in enumerate(bottlenecks.kept_blocks(self, num_blocks))
+            for i, kept in enumerate(
+                bottleneck_slots.kept_blocks(self, num_blocks)
+            )
         ]
 
     def trainable_encoder_variables(self, encoder):
@@ -87,7 +89,7 @@ class ProjectedAttentionSlot(keras.layers.Layer):
         super().__init__(autocast=False, **kwargs)
         self.projections = projections
         self.attention = attention
-        self._activation = activations.get(activation)
+        self._activation = activations.get_activation(activation)
 
     def build(self, x_shape):
         for layer in (self.projections, self.attention):

@@ -6,7 +6,7 @@ score on them says that training works, and nothing about language at large.
 
 from tf_adapters.tasks.task import Task
 
-_CITE = "Generated: tf_adapters/data/builtin.py"
+_CITE = "Generated: tf_adapters/data/rows/generated.py"
 _SPLITS = {"train": "train", "validation": "validation", "test": "test"}
 
 BUILTIN = (

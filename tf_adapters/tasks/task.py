@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tf_adapters.suggestions import did_you_mean
+from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.tasks.languages import Languages
 
 # Names of metrics, by the kind of output that they suit. Written out,

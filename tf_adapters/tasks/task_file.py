@@ -11,8 +11,8 @@ Files lie relative to the YAML file. `head` is `classification` unless stated.
 
 from pathlib import Path
 
-from tf_adapters.plain_files import parse_yaml
-from tf_adapters.suggestions import did_you_mean
+from tf_adapters.common.suggestions import did_you_mean
+from tf_adapters.common.text_files import parse_yaml
 from tf_adapters.tasks.task import Task
 
 _REQUIRED = ("name", "text_fields", "files")

@@ -1,1 +1,1 @@
-"""The training loop, its parts, and the run folder."""
+"""The training loop and its parts; nothing here writes a file."""

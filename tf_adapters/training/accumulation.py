@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 
-def sums(gradients, features, parts, shapes):
+def accumulate(gradients, features, parts, shapes):
     """Returns the sums of loss and gradients over the parts of a batch.
 
     Only one part's activations are in memory at a time. Weights of the loss are

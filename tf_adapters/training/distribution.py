@@ -8,10 +8,10 @@ import urllib.parse
 
 import tensorflow as tf
 
-from tf_adapters.config import ConfigError
+from tf_adapters.common.errors import ConfigError
 
 
-def for_config(config):
+def strategy_for_config(config):
     """Returns the strategy of a `Config`.
 
     Raises:

@@ -5,33 +5,19 @@ import time
 import numpy as np
 import tqdm
 
-from tf_adapters.data import pipeline
+from tf_adapters.common.errors import NonFiniteError
+from tf_adapters.data.batches import pipeline
 from tf_adapters.training import progress
 
 # Losses and gradients are looked at this often: reading waits for the device.
 _STEPS_BETWEEN_CHECKS = 20
 
 
-class NonFiniteError(RuntimeError):
-    """A loss or a gradient became NaN or infinite."""
-
-
-class Stopped(RuntimeError):
-    """The run was told to stop; the same command goes on with it.
-
-    Attributes:
-        exit_status: What a program should end with: that of sysexits.h for
-            "try again".
-    """
-
-    exit_status = 75
-
-
 class Loop:
     """The state of one call of `Trainer.fit`, see there.
 
     Args:
-        trainer: `Trainer` or `JointTrainer`.
+        trainer: `Trainer` or `MultiTaskTrainer`.
         train: What the trainer takes: `Examples` or `Mixture`.
         validation: The same.
         log: Function of a dict.
@@ -84,7 +70,7 @@ class Loop:
                 if rest and not self._stops_early():
                     self._run_epoch(epoch, rest)
                 first_step += len(plan)
-        progress.assign(self.trainer.variables, self.best_weights)
+        progress.assign_values(self.trainer.variables, self.best_weights)
         return self._summary()
 
     def _recover(self):
@@ -96,13 +82,15 @@ class Loop:
         if self.best is not None:
             # A later one may lie there, of steps that are now done again.
             now = progress.values(self.trainer.variables)
-            progress.assign(self.trainer.variables, self.best_weights)
+            progress.assign_values(self.trainer.variables, self.best_weights)
             self.save_best(self.best["validation"])
-            progress.assign(self.trainer.variables, now)
+            progress.assign_values(self.trainer.variables, now)
 
     def _summary(self):
         name = self.trainer.metric_names[0]
-        padding = pipeline.padding_share(self.done, self.train.sequence_lengths)
+        padding = pipeline.padding_fraction(
+            self.done, self.train.sequence_lengths
+        )
         return {
             "validation": self.best["validation"],
             "best_step": self.best["step"],
@@ -263,9 +251,9 @@ class Loop:
         return since_best >= patience
 
 
-def _first_steps(plans, most):
+def _first_steps(plans, max_steps):
     """Returns the epochs' batches, no more than `most` in all, if given."""
-    kept, left = [], most
+    kept, left = [], max_steps
     for plan in plans:
         plan = plan[:left]
         if not plan:

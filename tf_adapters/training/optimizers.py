@@ -36,7 +36,7 @@ class LinearWarmupAndDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class InTurn(keras.optimizers.schedules.LearningRateSchedule):
+class SequentialSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """One schedule, and after it another one, which counts from its own start.
 
     Args:
@@ -92,7 +92,7 @@ def make_optimizer(train, phases, variables):
         for steps, factor in phases
     ]
     for second in later:
-        schedule = InTurn(schedule, schedule.total_steps, second)
+        schedule = SequentialSchedule(schedule, schedule.total_steps, second)
     optimizer = keras.optimizers.AdamW(
         schedule, weight_decay=train.weight_decay, epsilon=1e-8
     )

@@ -62,8 +62,8 @@ def restore(loop, checkpoint):
         )
         return [checkpoint.tensors[key] for key in found]
 
-    assign(loop.trainer.variables, part("weights"))
-    assign(loop.trainer.optimizer.variables, part("optimizer"))
+    assign_values(loop.trainer.variables, part("weights"))
+    assign_values(loop.trainer.optimizer.variables, part("optimizer"))
     loop.step = checkpoint.step
     batches = itertools.chain.from_iterable(loop.plans)
     loop.done = list(itertools.islice(batches, loop.step))
@@ -76,7 +76,7 @@ def restore(loop, checkpoint):
         loop.best_weights = part("best")
 
 
-def assign(variables, arrays):
+def assign_values(variables, arrays):
     """Gives variables the values of as many arrays."""
     for variable, array in zip(variables, arrays, strict=True):
         variable.assign(array)

@@ -6,8 +6,8 @@ import itertools
 
 import tensorflow as tf
 
-from tf_adapters.data import pipeline
-from tf_adapters.layers.random import Seeds
+from tf_adapters.data.batches import pipeline
+from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.training import accumulation
 from tf_adapters.training import graphs
 from tf_adapters.training import workers
@@ -26,7 +26,7 @@ class Trainer:
         model: `AdapterModel` with a head.
         strategy: `tf.distribute.Strategy`.
         config: `Config`.
-        metric_names: Names in `tf_adapters.metrics`; the first one selects.
+        metric_names: Names in `heads.metrics`; the first one selects.
     """
 
     def __init__(self, model, strategy, config, metric_names):
@@ -95,7 +95,7 @@ class Trainer:
                     # Rows that only fill a batch up are in the place -1.
                     if place >= 0:
                         rows[place] = row
-        return workers.all_rows(self.strategy, rows)
+        return workers.gather_rows(self.strategy, rows)
 
     def _evaluation_plans(self, lengths):
         """Returns lists of batches; those of a list have shapes in common."""
@@ -244,7 +244,7 @@ class Trainer:
 
     def _replica_step(self, features):
         replica = tf.distribute.get_replica_context()
-        loss, gradients = accumulation.sums(
+        loss, gradients = accumulation.accumulate(
             lambda part, number: self._gradients(part, number, replica),
             features,
             self.config.train.accumulation_steps,
@@ -280,8 +280,8 @@ class Trainer:
         # those of a reparameterization.
         return tf.stack(
             [
-                (self.config.seed % 32768) * Seeds.PLACES + 4 * place,
-                step * Seeds.DRAWS_PER_PASS,
+                (self.config.seed % 32768) * StatelessSeeds.PLACES + 4 * place,
+                step * StatelessSeeds.DRAWS_PER_PASS,
             ]
         )
 

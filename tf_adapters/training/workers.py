@@ -13,7 +13,7 @@ from safetensors.numpy import load
 from safetensors.numpy import save
 import tensorflow as tf
 
-from tf_adapters.training.loop import Stopped
+from tf_adapters.common.errors import Stopped
 
 # What an operation between workers ends with where one of them is gone.
 _LOST = (
@@ -26,7 +26,7 @@ _LOST = (
 )
 
 
-def count(strategy):
+def num_workers(strategy):
     """Returns the number of processes that train together."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return 1
@@ -36,7 +36,7 @@ def count(strategy):
 
 def is_chief(strategy):
     """Returns whether this process writes the run folder."""
-    return count(strategy) == 1 or _first_replica(strategy) == 0
+    return num_workers(strategy) == 1 or _first_replica(strategy) == 0
 
 
 def _first_replica(strategy):
@@ -48,9 +48,9 @@ def _first_replica(strategy):
     return min(context.replica_id_in_sync_group for context in contexts)
 
 
-def sums(strategy, array):
+def sum_over_workers(strategy, array):
     """Returns the sum of an int32 array over all workers, on each of them."""
-    if count(strategy) == 1:
+    if num_workers(strategy) == 1:
         return array
     first = _first_replica(strategy)
 
@@ -79,20 +79,20 @@ def _sum_of_replicas(strategy, values):
 
 def any_of(strategy, flag):
     """Returns whether `flag` is true on any worker."""
-    return bool(sums(strategy, np.array(flag, "int32")))
+    return bool(sum_over_workers(strategy, np.array(flag, "int32")))
 
 
-def wait(strategy):
+def wait_for_all(strategy):
     """Returns when all workers are here."""
-    sums(strategy, np.array(0, "int32"))
+    sum_over_workers(strategy, np.array(0, "int32"))
 
 
-def contents(strategy, content):
+def gather_bytes(strategy, content):
     """Returns the bytes of each worker that has any, on all of them."""
     number = _first_replica(strategy)
     sizes = np.zeros(strategy.num_replicas_in_sync, "int32")
     sizes[number] = len(content)
-    sizes = sums(strategy, sizes)
+    sizes = sum_over_workers(strategy, sizes)
     ends = np.cumsum(-(-sizes // 4))
     if not ends[-1]:
         return []  # TensorFlow crashes over an empty sum.
@@ -101,7 +101,7 @@ def contents(strategy, content):
     place = slice(start, start + len(content))
     words.view("uint8")[place] = np.frombuffer(content, "uint8")
     # Exact, since all but one of the terms are 0.
-    parts = np.split(sums(strategy, words), ends[:-1])
+    parts = np.split(sum_over_workers(strategy, words), ends[:-1])
     return [
         part.tobytes()[:size]
         for part, size in zip(parts, sizes, strict=True)
@@ -109,7 +109,7 @@ def contents(strategy, content):
     ]
 
 
-def from_chief(strategy, content):
+def broadcast_from_chief(strategy, content):
     """Returns the chief's bytes on every worker.
 
     Args:
@@ -117,21 +117,21 @@ def from_chief(strategy, content):
         content: Bytes on the chief; not looked at on the others.
     """
     mine = content if is_chief(strategy) else b""
-    return b"".join(contents(strategy, mine))
+    return b"".join(gather_bytes(strategy, mine))
 
 
-def all_rows(strategy, rows):
+def gather_rows(strategy, rows):
     """Returns a list of arrays in which each worker knows some of them.
 
     Args:
         strategy: `tf.distribute.Strategy`.
         rows: List of arrays, `None` where another worker knows it.
     """
-    if count(strategy) == 1:
+    if num_workers(strategy) == 1:
         return rows
     rows = list(rows)
     mine = {str(i): np.array(r) for i, r in enumerate(rows) if r is not None}
-    for content in contents(strategy, save(mine)):
+    for content in gather_bytes(strategy, save(mine)):
         for place, row in load(content).items():
             rows[int(place)] = row
     return rows
@@ -147,7 +147,7 @@ def losses_as_stops(strategy):
     try:
         yield
     except _LOST as error:
-        if count(strategy) == 1:
+        if num_workers(strategy) == 1:
             raise
         reason = str(error).splitlines()[0]
         raise Stopped(

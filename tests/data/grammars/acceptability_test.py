@@ -2,9 +2,9 @@
 
 import pytest
 
-from tf_adapters.data import builtin
 from tf_adapters.data.grammars import acceptability
 from tf_adapters.data.grammars.grammar import forms
+from tf_adapters.data.rows import generated
 
 
 def _all_forms(lists):
@@ -91,5 +91,5 @@ def _inversion(words, plural):
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
 def test_label_follows_from_the_rules(split):
-    for row in builtin.generate("acceptability", split):
+    for row in generated.generate("acceptability", split):
         assert row["label"] == int(_is_right(row["sentence"])), row

@@ -9,9 +9,9 @@ import re
 
 import pytest
 
-from tf_adapters.data import builtin
 from tf_adapters.data.grammars import entailment
 from tf_adapters.data.grammars.grammar import forms
+from tf_adapters.data.rows import generated
 
 NARROW = {
     kind for text in entailment._KINDS.values() for kind, _ in forms(text)
@@ -153,7 +153,7 @@ def _expected_label(premise, hypothesis):
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
 def test_label_holds_in_every_world(split):
-    for row in builtin.generate("entailment", split):
+    for row in generated.generate("entailment", split):
         expected = _expected_label(row["premise"], row["hypothesis"])
         assert row["label"] == expected, row
 

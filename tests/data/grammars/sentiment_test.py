@@ -2,8 +2,8 @@
 
 import pytest
 
-from tf_adapters.data import builtin
 from tf_adapters.data.grammars import sentiment
+from tf_adapters.data.rows import generated
 
 POLARITY = {
     word: value
@@ -29,7 +29,7 @@ def _verdict(sentence):
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
 def test_label_follows_from_denial_and_concession(split):
-    for row in builtin.generate("sentiment", split):
+    for row in generated.generate("sentiment", split):
         words = _verdict(row["sentence"])
         (value,) = [POLARITY[word] for word in words if word in POLARITY]
         denied = bool(DENIALS & set(words))

@@ -1,0 +1,353 @@
+"""What people type: runs from flags to files, and mistakes in one sentence."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import types
+
+import pytest
+
+from tests import commands
+from tests.fixtures import huggingface_folders
+from tf_adapters import tasks
+from tf_adapters.cli import lists
+from tf_adapters.cli import main as cli_main
+from tf_adapters.config import presets
+from tf_adapters.config import resolve
+
+ENCODER = str(huggingface_folders.folder("bert"))
+
+
+def _run(tmp_path, settings=None, model_dir="run", **options):
+    """Returns the exit status of a command."""
+    model_dir = None if model_dir is None else tmp_path / model_dir
+    return commands.run(model_dir, settings, **options)
+
+
+SMALL = {
+    "task": "demo_sentiment",
+    "encoder": ENCODER,
+    "method": "houlsby",
+    "data": {"max_train_examples": 64, "max_length": 24},
+    "train": {"epochs": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("command_line")
+    assert _run(folder, SMALL) == 0
+    return folder
+
+
+def test_a_run_leaves_its_files(run_folder):
+    run = run_folder / "run"
+    result = json.loads((run / "result.json").read_text())
+    assert set(result["validation"]) == {"accuracy"} == set(result["test"])
+    assert result["examples"] == 64 and result["steps"] == 2
+    assert len(result["data_fingerprint"]["train"]) == 64
+    assert result["versions"]["tensorflow"].startswith("2.21")
+    assert resolve.load_config(run / "config.yaml").encoder == ENCODER
+    assert "all that trains" in (run / "trained_weights.txt").read_text()
+    assert list((run / "tensorboard").iterdir())
+    records = [
+        json.loads(line)
+        for line in (run / "metrics.jsonl").read_text().splitlines()
+    ]
+    assert records[-1]["validation"] == result["validation"]
+
+
+def test_evaluation_of_a_run_repeats_its_numbers(run_folder, capsys):
+    assert _run(run_folder, mode="eval") == 0
+    result = json.loads((run_folder / "run" / "result.json").read_text())
+    expected = f"accuracy {result['test']['accuracy']:.4f}"
+    assert f"test: {expected}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.txt", "the film is good\nit was bad\n"),
+        ("x.jsonl", '{"sentence": "good"}\n{"sentence": "bad"}\n'),
+        ("x.csv", 'sentence\n"good, really"\nbad\n'),
+        ("x.tsv", "sentence\ngood\nbad\n"),
+    ],
+)
+def test_predictions(run_folder, tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    options = {"input": str(tmp_path / name), "output": str(tmp_path / "out")}
+    assert _run(run_folder, mode="predict", **options) == 0
+    lines = (tmp_path / "out").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert len(rows) == 2 and "good" in rows[0]["sentence"]
+    for row in rows:
+        assert row["label"] in tasks.get("demo_sentiment").labels
+        assert abs(sum(row["probabilities"].values()) - 1) < 1e-4
+
+
+@pytest.fixture
+def own_task(tmp_path, monkeypatch):
+    """A folder to be in, with data and a task file not called as its task."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    rows = "".join(f"text {i},{'bad' if i % 2 else 'good'}\n" for i in range(8))
+    for name in ("train.csv", "dev.csv"):
+        (folder / name).write_text("sentence,label\n" + rows)
+    (folder / "file.yaml").write_text(
+        "name: mine\ntext_fields: [sentence]\nlabels: [bad, good]\n"
+        "head: classification\nmetrics: [accuracy]\n"
+        "files: {train: train.csv, validation: dev.csv}\n"
+    )
+    (folder / "own.yaml").write_text("data: {task_file: file.yaml}\n")
+    (folder / "texts.txt").write_text("one\ntwo\n")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+OWN = {
+    "encoder": ENCODER,
+    "method": "head_only",
+    "data": {"max_length": 16},
+    "train": {"epochs": 1},
+}
+BY_FLAG = {"data": {"task_file": "file.yaml"}}
+
+
+@pytest.mark.slow
+def test_a_run_of_ones_own_task_is_used_from_anywhere_without_its_data(
+    own_task, tmp_path, monkeypatch, capsys
+):
+    shutil.copytree(ENCODER, own_task / "encoder")
+    settings = resolve.merge(OWN, {**BY_FLAG, "encoder": "encoder"})
+    assert _run(tmp_path, settings) == 0
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["task"] == "mine"
+    monkeypatch.chdir(tmp_path)
+    assert _run(tmp_path, mode="eval") == 0
+    for name in ("train.csv", "dev.csv"):
+        (own_task / name).unlink()
+    assert _run(tmp_path, mode="eval") == 1
+    assert "split `train` does not exist" in capsys.readouterr().err
+    texts = str(own_task / "texts.txt")
+    assert _run(tmp_path, mode="predict", input=texts) == 0
+    predictions = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["sentence"] for line in predictions] == [
+        "one",
+        "two",
+    ]
+    assert _run(tmp_path, mode="export") == 0
+    assert (tmp_path / "run" / "export" / "mine" / "1").is_dir()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"config_file": "own.yaml"},
+        {"params_override": ["data.task_file=file.yaml"]},
+    ],
+    ids=["config_file", "params_override"],
+)
+def test_a_task_file_need_not_be_a_flag(own_task, tmp_path, options):
+    options = {"mode": "train", "model_dir": None, **options}
+    arguments = {"config_file": None, "params_override": [], **options}
+    by_flag = {**arguments, "config_file": None, "params_override": []}
+    resolved = [
+        cli_main._resolve(
+            resolve.merge({"data": {}, "train": {}}, settings),
+            types.SimpleNamespace(**chosen),
+        )
+        for settings, chosen in (
+            (OWN, arguments),
+            (resolve.merge(OWN, BY_FLAG), by_flag),
+        )
+    ]
+    assert resolved[0] == resolved[1]
+    config, model_dir = resolved[0]
+    assert config.task == "mine"
+    assert str(model_dir) == "runs/mine_head_only_0"
+
+
+def test_prediction_takes_the_labels_from_the_adapter(
+    tmp_path, monkeypatch, capsys
+):
+    """The classes of this task are those of its training file."""
+    folder = tmp_path / "data" / "cf_emotion"
+    folder.mkdir(parents=True)
+    names = ("anger", "joy", "love")
+    for split in ("train", "dev"):
+        rows = [{"text": f"a {name}", "label": name} for name in names]
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{split}.jsonl").write_text(lines)
+    data = {**OWN["data"], "data_dir": str(tmp_path / "data")}
+    settings = {**OWN, "task": "cf_emotion", "data": data}
+    assert _run(tmp_path, settings) == 0
+    shutil.rmtree(tmp_path / "data")
+    (tmp_path / "texts.txt").write_text("so it is\n")
+    capsys.readouterr()
+    texts = str(tmp_path / "texts.txt")
+    assert _run(tmp_path, mode="predict", input=texts) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert tuple(row["probabilities"]) == names
+    assert _run(tmp_path, mode="eval") == 1
+    assert "No data of task `cf_emotion`" in capsys.readouterr().err
+
+
+# Fails where no data are, and tells what had been imported until then.
+_WITHOUT_DATA = """
+import sys, types
+from tf_adapters.cli import main as cli_main
+from tf_adapters.common import network
+network.answers = lambda *hosts: False
+options = types.SimpleNamespace(
+    mode="train", model_dir=None, config_file=None, params_override=[],
+    list=None, study=None,
+)
+layer = {"task": "mnli", "method": "pfeiffer", "data": {}, "train": {}}
+status = cli_main.run_command(layer, options)
+print(status, *{name.partition(".")[0] for name in sys.modules})
+"""
+
+
+def test_missing_data_is_reported_before_anything_heavy_is_imported(tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_DATA],
+        env={**os.environ, "TFDS_DATA_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Task `mnli` needs `glue/mnli`" in result.stderr
+    assert "--data_dir" in result.stderr and "TFDS_DATA_DIR" in result.stderr
+    status, *modules = result.stdout.split()
+    assert status == "1" and "tf_adapters" in modules
+    heavy = {"keras", "keras_hub", "tensorflow", "scipy", "sklearn"}
+    heavy.add("tensorflow_datasets")
+    assert not heavy & set(modules)
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "message"),
+    [
+        ({"task": "sst3"}, {}, "Did you mean `sst2`"),
+        (
+            {"task": "sst2", "data": {"data_dir": "nowhere"}},
+            {},
+            "nowhere. Expected ",
+        ),
+        ({**SMALL, "encoder": "minilmm"}, {}, "Did you mean `minilm`"),
+        ({}, {"mode": "eval", "model_dir": "nowhere"}, "no run folder"),
+        ({}, {"mode": "export", "model_dir": None}, "needs --model_dir"),
+        ({"task": "sst2"}, {"config_file": "no.yaml"}, "Cannot read no.yaml"),
+        ({}, {}, "`task` is missing"),
+        ({**SMALL, "data": {"max_length": 900}}, {}, "Lower --max_length"),
+        ({}, {"params_override": ["method.units=8"]}, "`task` is missing"),
+    ],
+)
+def test_mistakes_end_in_one_sentence(
+    settings, options, message, tmp_path, capsys
+):
+    assert _run(tmp_path, settings, **options) == 1
+    error = capsys.readouterr().err
+    assert message in error and "Traceback" not in error
+
+
+def test_an_adapter_of_other_labels_is_refused(run_folder, capsys):
+    settings = {"task": "demo_acceptability"}
+    assert _run(run_folder, settings, mode="eval") == 1
+    assert "Give the task it was trained on" in capsys.readouterr().err
+
+
+def test_an_adapter_of_another_kind_is_refused(run_folder, tmp_path, capsys):
+    (tmp_path / "x.csv").write_text("sentence1,sentence2\na,b\n")
+    options = {"mode": "predict", "input": str(tmp_path / "x.csv")}
+    assert _run(run_folder, {"task": "stsb"}, **options) == 1
+    error = capsys.readouterr().err
+    assert "is a regression" in error and "trained on" in error
+
+
+def test_a_finished_run_is_not_trained_again_unasked(run_folder, capsys):
+    weights = run_folder / "run" / "adapter" / "adapter.safetensors"
+    written = weights.stat().st_mtime_ns
+    assert _run(run_folder, SMALL) == 0
+    assert "finished; --overwrite" in capsys.readouterr().out
+    assert weights.stat().st_mtime_ns == written
+
+
+def test_a_folder_of_another_run_is_refused_and_the_difference_said(
+    run_folder, capsys
+):
+    settings = resolve.merge(SMALL, {"train": {"learning_rate": 0.5}})
+    assert _run(run_folder, settings) == 1
+    error = capsys.readouterr().err
+    assert "  train.learning_rate: 0.0003 there, 0.5 now" in error
+    assert error.count(" there, ") == 1 and "--overwrite" in error
+
+
+@pytest.mark.slow
+def test_overwriting_removes_what_the_old_run_left(run_folder, tmp_path):
+    shutil.copytree(run_folder / "run", tmp_path / "run")
+    settings = resolve.merge(SMALL, {"train": {"learning_rate": 1e30}})
+    assert _run(tmp_path, settings, overwrite=True) in (0, 1)
+    result = tmp_path / "run" / "result.json"
+    old = (run_folder / "run" / "result.json").read_text()
+    assert not result.exists() or result.read_text() != old
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"encoder": "minilmm"}, "Did you mean `minilm`"),
+        ({"data": {"max_length": 900}}, "Lower --max_length"),
+        ({"init_adapter": "{run}"}, "holds the adapter"),
+    ],
+    ids=["encoder", "max_length", "init_adapter"],
+)
+def test_overwriting_removes_nothing_where_the_new_run_cannot_start(
+    run_folder, tmp_path, capsys, settings, message
+):
+    run = tmp_path / "run"
+    shutil.copytree(run_folder / "run", run)
+    if "init_adapter" in settings:
+        settings = {"init_adapter": str(run)}
+    settings = resolve.merge(SMALL, settings)
+    assert _run(tmp_path, settings, overwrite=True) == 1
+    assert message in capsys.readouterr().err
+    assert (run / "result.json").exists() and (run / "adapter").exists()
+
+
+def test_prediction_without_an_input(run_folder, capsys):
+    assert _run(run_folder, mode="predict") == 1
+    assert "needs --input" in capsys.readouterr().err
+
+
+def test_tables_name_everything():
+    assert all(name in lists.list_tasks() for name in tasks.TASKS)
+    for name in presets.preset_names():
+        assert name in lists.list_methods()
+    assert "minilm" in lists.list_encoders()
+
+
+def test_an_export_of_several_adapters_needs_them(tmp_path, capsys):
+    runs = [str(tmp_path / "a"), str(tmp_path / "b")]
+    assert _run(tmp_path, mode="export", adapters=runs) == 1
+    assert "Cannot read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        ({"train": {"precision": "mixed_bfloat16"}}, {}),
+        ({}, {"params_override": ["method.leave_out=[0]"]}),
+        ({"data": {"max_length": 64}}, {}),
+        ({"seed": 0}, {}),
+        ({"method": {"name": "houlsby", "adapters": ["a", "b"]}}, {}),
+    ],
+)
+def test_a_model_of_many_tasks_takes_no_settings(
+    tmp_path, capsys, settings, options
+):
+    options = {"mode": "export", "adapters": ["a", "b"], **options}
+    assert _run(tmp_path, settings, **options) == 1
+    assert "takes every setting from the runs" in capsys.readouterr().err

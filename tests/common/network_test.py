@@ -1,0 +1,114 @@
+"""Whether a host can be reached: directly, through a proxy, in time."""
+
+import contextlib
+import socket
+import threading
+import time
+
+import pytest
+
+from tf_adapters.common import network
+
+# Nothing listens there.
+CLOSED = "https://127.0.0.1:1"
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch):
+    names = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+    for name in (*names, *map(str.upper, names)):
+        monkeypatch.delenv(name, raising=False)
+
+
+@contextlib.contextmanager
+def _listening():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server, f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_one_host_is_enough():
+    with _listening() as (_, place):
+        assert network.answers(CLOSED, f"https://{place}")
+    assert not network.answers(CLOSED, CLOSED)
+
+
+def test_a_host_that_never_answers_is_not_waited_for(monkeypatch):
+    release = threading.Event()
+
+    def wait(*unused):
+        release.wait()
+        raise OSError("no network")
+
+    monkeypatch.setattr(network, "_SECONDS", 0.1)
+    monkeypatch.setattr(socket, "create_connection", wait)
+    start = time.monotonic()
+    assert not network.answers("https://example.com", "https://example.org")
+    assert time.monotonic() - start < 2
+    release.set()
+
+
+def test_hosts_share_the_time(monkeypatch):
+    def answer(seconds):
+        time.sleep(float(seconds))
+        return False
+
+    monkeypatch.setattr(network, "_SECONDS", 0.2)
+    monkeypatch.setattr(network, "_answers", answer)
+    start = time.monotonic()
+    assert not network.answers("0.35", "0.7")
+    assert time.monotonic() - start < 0.6
+
+
+def test_the_answer_comes_within_ten_seconds():
+    assert 2 * network._SECONDS < 10
+
+
+@pytest.mark.parametrize(
+    ("proxy", "place"),
+    [
+        ("http://proxy.example:3128", ("proxy.example", 3128)),
+        ("proxy.example:8080", ("proxy.example", 8080)),
+        ("http://user:word@proxy.example", ("proxy.example", 80)),
+        ("https://proxy.example", ("proxy.example", 443)),
+    ],
+)
+@pytest.mark.parametrize("name", ["https_proxy", "all_proxy"])
+def test_the_proxy_is_asked(monkeypatch, name, proxy, place):
+    monkeypatch.setenv(name, proxy)
+    assert network._place(network._proxy("https://host.example")) == place
+
+
+def test_some_hosts_need_no_proxy(monkeypatch):
+    monkeypatch.setenv("https_proxy", CLOSED)
+    with _listening() as (_, place):
+        assert not network.answers(f"https://{place}")
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        assert network.answers(f"https://{place}")
+
+
+@pytest.mark.parametrize("name", ["https_proxy", "all_proxy"])
+@pytest.mark.parametrize(
+    ("reply", "answers"),
+    [
+        (b"HTTP/1.1 403 Forbidden\r\n\r\n", False),
+        (b"what?\r\n\r\n", False),
+        # Lets through to somebody whose certificate is none.
+        (b"HTTP/1.1 200 OK\r\n\r\nnot what TLS says", True),
+    ],
+)
+def test_a_proxy_that_lets_nothing_through_is_no_network(
+    monkeypatch, name, reply, answers
+):
+    def serve(server):
+        # For each of two hosts: whether it is there, then for a page.
+        for _ in range(4):
+            connection, _ = server.accept()
+            with connection:
+                if connection.recv(1024):
+                    connection.sendall(reply)
+
+    with _listening() as (server, place):
+        threading.Thread(target=serve, args=(server,), daemon=True).start()
+        monkeypatch.setenv(name, f"http://{place}")
+        hosts = ("https://host.example", "https://other.example")
+        assert network.answers(*hosts) is answers

@@ -1,0 +1,100 @@
+"""What a configuration reads of a task's data, and what it leaves unread."""
+
+import dataclasses
+import json
+
+import pytest
+
+from tf_adapters.config import resolve
+from tf_adapters.data.rows import load
+from tf_adapters.data.rows import splits
+from tf_adapters.data.rows import tfds_rows
+from tf_adapters.data.rows.files import Table
+from tf_adapters.tasks import get
+
+MNLI = [
+    (i, {"premise": f"a {i}", "hypothesis": "b", "label": "neutral"})
+    for i in range(6)
+]
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """Stands for prepared sets of TensorFlow Datasets; lists what is read."""
+    names = []
+
+    def find_reader(task, split):
+        def reader():
+            names.append(split)
+            return Table(split, list(MNLI))
+
+        return reader
+
+    monkeypatch.setattr(tfds_rows, "find_reader", find_reader)
+    return names
+
+
+def _config(**settings):
+    return resolve.combine({"task": "mnli"}, settings)
+
+
+def test_an_unlabelled_test_set_is_not_read(read):
+    config = _config()
+    rows = splits.load_rows(config, get("mnli"))
+    assert set(rows) == {"train", "validation"}
+    assert read == ["train", "validation_matched"]
+
+
+def test_a_labelled_test_set_is_read(read):
+    task = dataclasses.replace(
+        get("mnli"),
+        splits={**get("mnli").splits, "test": "test"},
+        unlabelled_splits={},
+    )
+    rows = splits.load_rows(_config(), task)
+    assert len(rows["test"]) == 6 and read[-1] == "test"
+
+
+def test_a_local_test_file_may_be_labelled_where_the_public_one_is_not(
+    tmp_path,
+):
+    (tmp_path / "mnli").mkdir()
+    lines = "".join(json.dumps(row) + "\n" for _, row in MNLI)
+    for split in ("train", "dev", "test"):
+        (tmp_path / "mnli" / f"{split}.jsonl").write_text(lines)
+    config = _config(data={"data_dir": str(tmp_path)})
+    assert set(splits.load_rows(config, get("mnli"))) == {
+        "train",
+        "validation",
+        "test",
+    }
+
+
+def test_whether_data_are_there_is_said_without_reading(read, tmp_path):
+    splits.check_data_exists(_config())
+    assert not read
+    with pytest.raises(load.DataError, match="No data of task `mnli` in"):
+        splits.check_data_exists(_config(data={"data_dir": str(tmp_path)}))
+
+
+def test_a_declared_task_needs_no_data(tmp_path):
+    (tmp_path / "mine.yaml").write_text(
+        "name: tickets\ntext_fields: [text]\nlabels: [bug, other]\n"
+        "files: {train: gone.csv, validation: gone.csv}\n"
+    )
+    layer = {"data": {"task_file": str(tmp_path / "mine.yaml")}}
+    config = resolve.combine(layer)
+    assert splits.declared_task(config).labels == ("bug", "other")
+    for function in (splits.check_data_exists, splits.get_task):
+        with pytest.raises(ValueError, match="`train` does not exist"):
+            function(config)
+
+
+def test_all_seeds_validate_on_the_same_examples(read):
+    def validation(seed):
+        settings = {"max_validation_examples": 3}
+        config = _config(seed=seed, data=settings)
+        return splits.load_rows(config, get("mnli"))["validation"]
+
+    assert validation(0) == validation(1)
+    assert len(validation(0)) == 3

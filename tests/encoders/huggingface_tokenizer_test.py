@@ -1,0 +1,255 @@
+"""Token ids against transformers' and SentencePiece's own, on odd texts."""
+
+import functools
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+import sentencepiece
+import tensorflow as tf
+import transformers
+
+from tests.fixtures import huggingface_folders
+from tests.fixtures.sentences import SENTENCES
+from tf_adapters.data.tokens import packing
+from tf_adapters.data.tokens.packing import TextPacker
+from tf_adapters.encoders import huggingface_tokenizer
+from tf_adapters.encoders import minilm
+from tf_adapters.encoders.word_piece import WordPieceTokenizer
+
+TEXTS = list(SENTENCES)
+# The graph's BPE merges pair by pair: a few dozen texts take a second.
+SOME = TEXTS[:60]
+LITERAL = "literal [SEP] and </s> in a text"
+
+
+def ids_of(tokenizer, texts):
+    """Returns ids as training sees them, without the special tokens."""
+    return packed_ids(TextPacker(tokenizer, 10_000), texts)
+
+
+def packed_ids(packer, texts):
+    rows, _ = packer.tokenize_rows(texts)
+    return [row[1:-1].tolist() for row in rows]
+
+
+@functools.cache
+def packer_of(name):
+    """Tracing a tokenizer takes seconds."""
+    folder = huggingface_folders.folder(name)
+    return TextPacker(
+        huggingface_tokenizer.load_huggingface_tokenizer(folder), 10_000
+    )
+
+
+def expected_ids(tokenizer, texts, **options):
+    options = {"split_special_tokens": True, **options}
+    return tokenizer(texts, add_special_tokens=False, **options)["input_ids"]
+
+
+@functools.cache
+def minilm_vocabulary():
+    text = (minilm.minilm_folder() / "vocab.txt").read_text(encoding="utf-8")
+    return text.removesuffix("\n").split("\n")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"lowercase": True},
+        {"lowercase": False},
+        {"lowercase": True, "strip_accents": False},
+        {"lowercase": False, "strip_accents": True, "split_on_cjk": False},
+    ],
+)
+def test_word_piece_gives_the_ids_of_transformers(options):
+    names = {
+        "lowercase": "do_lower_case",
+        "split_on_cjk": "tokenize_chinese_chars",
+    }
+    original = transformers.BertTokenizer(
+        vocab={t: i for i, t in enumerate(minilm_vocabulary())},
+        **{names.get(name, name): value for name, value in options.items()},
+    )
+    tokenizer = WordPieceTokenizer(minilm_vocabulary(), **options)
+    assert ids_of(tokenizer, TEXTS) == expected_ids(original, TEXTS)
+
+
+def test_word_piece_keeps_its_options_in_its_config():
+    source = huggingface_folders.folder("bert")
+    vocabulary = (source / "vocab.txt").read_text(encoding="utf-8").split("\n")
+    texts = ["Café FILM 中文", "the café"]
+    seen = []
+    for options in ({}, {"lowercase": False}, {"split_on_cjk": False}):
+        tokenizer = WordPieceTokenizer(vocabulary, **options)
+        copy = WordPieceTokenizer.from_config(tokenizer.get_config())
+        copy.set_vocabulary(vocabulary)
+        assert copy(texts) == tokenizer(texts)
+        seen.append(tokenizer(texts))
+    assert seen[0] != seen[1] != seen[2] != seen[0]
+
+
+@pytest.mark.slow
+def test_word_piece_lowercases_alike_on_a_turkish_machine():
+    """In a process of its own: the locale is read once."""
+    folder = huggingface_folders.folder("bert")
+    code = (
+        "from tf_adapters import huggingface_tokenizer\n"
+        f"tokenizer = huggingface_tokenizer.load({str(folder)!r})\n"
+        "print(tokenizer(['INSIDE IT']) == tokenizer(['inside it']))\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "LC_ALL": "tr_TR.UTF-8"},
+        cwd=pathlib.Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert result.stdout.split() == ["True"]
+
+
+def test_byte_pairs_give_the_ids_of_transformers():
+    folder = huggingface_folders.folder("roberta_bare")
+    original = transformers.RobertaTokenizer.from_pretrained(str(folder))
+    received = packed_ids(packer_of("roberta_bare"), SOME)
+    assert received == expected_ids(original, SOME)
+
+
+def test_sentence_pieces_give_the_ids_of_sentencepiece():
+    """Ties between segmentations are broken differently; scores must agree."""
+    folder = huggingface_folders.folder("xlm_roberta")
+    original = sentencepiece.SentencePieceProcessor(
+        model_file=str(folder / "sentencepiece.bpe.model")
+    )
+    received = packed_ids(packer_of("xlm_roberta"), TEXTS)
+    expected = [original.encode(text) for text in TEXTS]
+    num_equal = 0
+    for ids, row in zip(expected, received, strict=True):
+        # fairseq puts <pad> before the pieces and swaps <unk>, which is 0.
+        shifted = [3 if i == 0 else i + 1 for i in ids]
+        num_equal += row == shifted
+        scores = sum(original.get_score(i) for i in ids)
+        pieces = [0 if i == 3 else i - 1 for i in row]
+        assert abs(sum(map(original.get_score, pieces)) - scores) < 1e-3
+    assert num_equal > 0.95 * len(TEXTS)
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta_bare", "xlm_roberta"])
+def test_special_tokens_in_a_text_are_text(name):
+    packer = packer_of(name)
+    (row,) = packed_ids(packer, [LITERAL])
+    special = {packer.special_tokens.start, packer.special_tokens.end}
+    assert not special & set(row)
+
+
+@pytest.fixture
+def only_tokenizer_json(tmp_path):
+    """A folder that has no other vocabulary."""
+    shutil.copy(minilm.minilm_folder() / "config.json", tmp_path)
+    shutil.copy(minilm.minilm_folder() / "tokenizer.json", tmp_path)
+    return tmp_path
+
+
+def test_folder_with_only_tokenizer_json(only_tokenizer_json):
+    original = transformers.AutoTokenizer.from_pretrained(only_tokenizer_json)
+    tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(
+        only_tokenizer_json
+    )
+    assert isinstance(tokenizer, huggingface_tokenizer.HuggingFaceTokenizer)
+    texts = SOME + [LITERAL, "long " * 200]
+    options = {"truncation": False, "padding": False}
+    assert tokenizer(texts) == expected_ids(original, texts, **options)
+    pairs = (texts, texts[::-1])
+    expected = original(*pairs, split_special_tokens=True, **options)
+    rows, _ = TextPacker(tokenizer, 10_000).tokenize_rows(*pairs)
+    assert [row.tolist() for row in rows] == expected["input_ids"]
+    received = TextPacker(tokenizer, 64).tokenize_rows(*pairs)
+    exported = TextPacker(tokenizer.in_graph(), 64).tokenize_rows(*pairs)
+    for a, b in zip(received, exported, strict=True):
+        assert [list(row) for row in a] == [list(row) for row in b]
+
+
+def test_graph_tokenizer_of_a_byte_pair_tokenizer_json(tmp_path):
+    """It has the vocabulary whose ids another test compares."""
+    source = huggingface_folders.folder("roberta_bare")
+    original = transformers.RobertaTokenizer.from_pretrained(str(source))
+    original.save_pretrained(str(tmp_path))
+    shutil.copy(source / "config.json", tmp_path)
+    for name in ("vocab.json", "merges.txt"):
+        (tmp_path / name).unlink(missing_ok=True)
+    tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(tmp_path)
+    texts = [*SOME, LITERAL]
+    assert tokenizer(texts) == expected_ids(original, texts)
+    assert tokenizer.separator_ids == [2, 2]
+    exported = tokenizer.in_graph()
+    folders = huggingface_tokenizer.load_huggingface_tokenizer(source)
+    assert exported.vocabulary == folders.vocabulary
+    rules = [m for m in folders.merges if not m.startswith("#version")]
+    assert exported.merges == rules
+    assert exported.add_prefix_space == folders.add_prefix_space
+    assert exported.unsplittable_tokens == folders.unsplittable_tokens
+    assert packing.special_tokens_of(exported) == packing.frame_of(folders)
+
+
+def test_python_tokenizer_in_a_graph_says_what_to_do(only_tokenizer_json):
+    packer = TextPacker(
+        huggingface_tokenizer.load_huggingface_tokenizer(only_tokenizer_json),
+        16,
+    )
+    with pytest.raises(ValueError, match=r"tokenizer.in_graph\(\)"):
+        tf.function(packer).get_concrete_function(
+            tf.TensorSpec([None], tf.string)
+        )
+
+
+def test_no_graph_tokenizer_for_other_kinds(only_tokenizer_json):
+    tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(
+        only_tokenizer_json
+    )
+    path = only_tokenizer_json / "tokenizer.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["normalizer"] = {"type": "NFC"}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert tokenizer.in_graph() is None
+
+
+@pytest.mark.parametrize(
+    ("options", "normalizer", "lowercases"),
+    [
+        ({}, None, True),
+        ({"do_lower_case": False}, None, False),
+        ({}, {"lowercase": False}, False),
+        ({"do_lower_case": True}, {"lowercase": False}, True),
+    ],
+)
+def test_who_decides_on_lowercase(tmp_path, options, normalizer, lowercases):
+    source = huggingface_folders.folder("bert")
+    shutil.copy(source / "vocab.txt", tmp_path)
+    shutil.copy(source / "config.json", tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(options))
+    if normalizer:
+        content = json.dumps({"normalizer": normalizer})
+        (tmp_path / "tokenizer.json").write_text(content)
+    tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(tmp_path)
+    unknown = tokenizer.token_to_id("[UNK]")
+    assert (tokenizer(["FILM"]) != [[unknown]]) is lowercases
+
+
+def test_folder_without_a_vocabulary(tmp_path):
+    source = huggingface_folders.folder("bert")
+    shutil.copy(source / "config.json", tmp_path)
+    with pytest.raises(ValueError, match="no vocabulary.*config.json"):
+        huggingface_tokenizer.load_huggingface_tokenizer(tmp_path)
+
+
+def test_vocabulary_without_special_tokens(tmp_path):
+    source = huggingface_folders.folder("bert")
+    shutil.copy(source / "config.json", tmp_path)
+    (tmp_path / "vocab.txt").write_text("[UNK]\na\n")
+    with pytest.raises(ValueError, match="special token"):
+        huggingface_tokenizer.load_huggingface_tokenizer(tmp_path)

@@ -1,0 +1,145 @@
+"""Adapter folders load strictly or not at all."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from safetensors.numpy import save_file
+
+from tests import tiny
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.models import saving
+from tf_adapters.models.adapter_model import adapt
+
+HEAD = heads.Classification(("no", "yes"))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    model = adapt(tiny.encoder(), methods.Pfeiffer(units=4), HEAD)
+    saving.save_adapter(model, tmp_path / "adapter", {"task": "toy"})
+    return tmp_path / "adapter"
+
+
+def _change(folder, change):
+    path = folder / "adapter.safetensors"
+    tensors = load_file(path)
+    change(tensors)
+    save_file(tensors, path)
+
+
+def test_folder_holds_three_files_and_only_what_was_trained(folder):
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "README.md",
+        "adapter.safetensors",
+        "adapter_config.json",
+    ]
+    tensors = load_file(folder / "adapter.safetensors")
+    assert sum(v.size for v in tensors.values()) == 2 * (2 * 64 + 20) + 34
+    assert "toy" in (folder / "README.md").read_text()
+
+
+def test_saving_again_replaces_the_folder_and_leaves_no_rest(folder):
+    model = saving.load_adapter(folder, tiny.encoder())
+    tiny.randomize(model.trained_variables().values())
+    (folder / "old").write_text("")
+    saving.save_adapter(model, folder)
+    assert not (folder / "old").exists()
+    assert [p.name for p in folder.parent.iterdir()] == ["adapter"]
+
+
+class _Killed(BaseException):
+    """As if the process had ended."""
+
+
+def test_a_kill_while_the_old_one_is_removed_leaves_a_whole_one(
+    folder, monkeypatch
+):
+    model = saving.load_adapter(folder, tiny.encoder())
+
+    def die_in_the_middle(path, ignore_errors):
+        if path.exists():
+            (path / "adapter_config.json").unlink()
+            raise _Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(saving.shutil, "rmtree", die_in_the_middle)
+        with pytest.raises(_Killed):
+            saving.save_adapter(model, folder, {"task": "new"})
+    assert saving.read_config(folder)["details"] == {"task": "new"}
+    saving.load_adapter(folder, tiny.encoder())
+    saving.save_adapter(model, folder)
+    assert [p.name for p in folder.parent.iterdir()] == ["adapter"]
+
+
+def test_a_folder_of_something_else_is_not_deleted(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    model = adapt(tiny.encoder(), methods.HeadOnly(), HEAD)
+    with pytest.raises(saving.AdapterError, match="no adapter folder"):
+        saving.save_adapter(model, tmp_path)
+    assert (tmp_path / "thesis.tex").exists()
+
+
+def test_another_encoder_is_refused(folder):
+    with pytest.raises(saving.AdapterError, match="fingerprint"):
+        saving.load_adapter(folder, tiny.encoder(seed=1))
+
+
+def test_an_encoder_that_was_trained_is_refused(folder):
+    encoder = tiny.encoder()
+    encoder.backbone.get_layer("embeddings_layer_norm").gamma.assign([2.0] * 16)
+    with pytest.raises(saving.AdapterError, match="a fresh one"):
+        saving.load_adapter(folder, encoder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.pop("head/bias"), "Missing: head/bias"),
+        (lambda t: t.update(extra=np.ones(2)), "Unexpected: extra"),
+        (
+            lambda t: t.update({"head/bias": np.ones(3, "float32")}),
+            r"`head/bias` has shape \(3,\).*needs \(2,\)",
+        ),
+    ],
+)
+def test_weights_that_do_not_fit_are_named(folder, change, message):
+    _change(folder, change)
+    with pytest.raises(saving.AdapterError, match=message):
+        saving.load_adapter(folder, tiny.encoder())
+
+
+def test_nothing_is_assigned_if_one_weight_is_wrong(folder):
+    model = saving.load_adapter(folder, tiny.encoder())
+    before = tiny.values(model.trained_variables().values())
+    _change(folder, lambda t: t.update({"head/bias": np.ones(3, "float32")}))
+    _change(folder, lambda t: t.update({"head/kernel": t["head/kernel"] + 1}))
+    with pytest.raises(saving.AdapterError):
+        saving.load_adapter_weights(model, folder)
+    after = tiny.values(model.trained_variables().values())
+    assert all(map(np.array_equal, before, after))
+
+
+def test_missing_weights_and_missing_folder(folder):
+    (folder / "adapter.safetensors").unlink()
+    with pytest.raises(saving.AdapterError, match="is missing"):
+        saving.load_adapter(folder, tiny.encoder())
+    with pytest.raises(saving.AdapterError, match="no adapter folder"):
+        saving.load_adapter(folder / "nowhere", tiny.encoder())
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"format_version": 1}'])
+def test_damaged_configuration(folder, text):
+    (folder / "adapter_config.json").write_text(text)
+    with pytest.raises(saving.AdapterError, match="damaged or not of this"):
+        saving.load_adapter(folder, tiny.encoder())
+
+
+def test_a_newer_format_is_refused(folder):
+    path = folder / "adapter_config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({**config, "format_version": 99}))
+    with pytest.raises(saving.AdapterError, match="format 99"):
+        saving.load_adapter(folder, tiny.encoder())

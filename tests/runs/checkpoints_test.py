@@ -1,0 +1,94 @@
+"""Checkpoints survive what may happen to files."""
+
+import numpy as np
+import pytest
+
+from tf_adapters.runs import checkpoints
+from tf_adapters.runs.checkpoints import Checkpoint
+
+
+def _checkpoint(step):
+    generator = np.random.default_rng(step)
+    tensors = {
+        "a/kernel": generator.normal(size=(3, 4)).astype("float32"),
+        "iterations": np.array(step, "int64"),
+    }
+    return Checkpoint(step, tensors, {"best": {"f1": 0.1 * step}})
+
+
+def _save(folder, *steps):
+    for step in steps:
+        checkpoints.save_checkpoint(folder, _checkpoint(step))
+
+
+def _is(checkpoint, step):
+    wanted = _checkpoint(step)
+    assert (checkpoint.step, checkpoint.state) == (step, wanted.state)
+    assert checkpoint.tensors.keys() == wanted.tensors.keys()
+    for name, array in wanted.tensors.items():
+        np.testing.assert_array_equal(checkpoint.tensors[name], array)
+        assert checkpoint.tensors[name].dtype == array.dtype
+
+
+def test_the_newest_is_read_and_two_are_kept(tmp_path):
+    _save(tmp_path, 5, 10, 100)
+    _is(checkpoints.newest_checkpoint(tmp_path), 100)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "00000010",
+        "00000100",
+    ]
+
+
+def test_nothing_was_saved_yet(tmp_path):
+    assert checkpoints.newest_checkpoint(tmp_path / "not_there") is None
+    (tmp_path / "notes.txt").write_text("mine")
+    assert checkpoints.newest_checkpoint(tmp_path) is None
+
+
+def test_a_step_may_be_saved_again(tmp_path):
+    _save(tmp_path, 5, 5)
+    _is(checkpoints.newest_checkpoint(tmp_path), 5)
+
+
+def _truncate(path, share):
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+
+
+def _flip(path):
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: (path / "state.json").unlink(),
+        lambda path: (path / "tensors.safetensors").unlink(),
+        lambda path: _truncate(path / "state.json", 0.5),
+        lambda path: _truncate(path / "state.json", 0),
+        lambda path: _truncate(path / "tensors.safetensors", 0.5),
+        lambda path: _flip(path / "tensors.safetensors"),
+        lambda path: (path / "state.json").write_text("[]"),
+        lambda path: (path / "state.json").write_bytes(b"\xff\xfe"),
+    ],
+    ids=[
+        "no state",
+        "no tensors",
+        "half a state",
+        "empty state",
+        "half of the tensors",
+        "a flipped bit",
+        "another JSON",
+        "no text",
+    ],
+)
+def test_a_damaged_one_falls_back_to_the_one_before(tmp_path, caplog, damage):
+    _save(tmp_path, 5, 10)
+    damage(tmp_path / "00000010")
+    _is(checkpoints.newest_checkpoint(tmp_path), 5)
+    assert "00000010 is incomplete or damaged" in caplog.text
+    # The run comes by there again.
+    _save(tmp_path, 10)
+    _is(checkpoints.newest_checkpoint(tmp_path), 10)

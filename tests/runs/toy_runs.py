@@ -1,0 +1,62 @@
+"""Runs of a tiny model on made-up texts, shared by tests of the trainer."""
+
+import keras
+import numpy as np
+
+from tests import tiny
+from tests.methods import cases
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.config import resolve
+from tf_adapters.data.batches import pipeline
+from tf_adapters.training import distribution
+from tf_adapters.training.trainer import Trainer
+
+HEAD = heads.Classification(("no", "yes"), dropout_rate=0.0)
+
+
+def config(**train):
+    return resolve.resolve_config(
+        {
+            "task": "toy",
+            "method": "houlsby",
+            "train": {"batch_size": 8, "learning_rate": 1e-2, **train},
+        }
+    )
+
+
+def examples(count=21, seed=0):
+    """Texts that begin with a number below 25, or not."""
+    generator = np.random.default_rng(seed)
+    rows = [
+        generator.integers(1, tiny.VOCABULARY, generator.integers(3, 10))
+        for _ in range(count)
+    ]
+    targets = np.array([int(row[0] < 25) for row in rows], "int32")
+    ids = pipeline._ragged(rows)
+    segments = pipeline._ragged([0 * row for row in rows])
+    return pipeline.Examples(ids, segments, targets, pad_id=0)
+
+
+def trainer(config, strategy="one_device", dropout=0.0, method=None, head=HEAD):
+    strategy = distribution.make_strategy(strategy)
+    keras.utils.set_random_seed(0)
+    with strategy.scope():
+        encoder = tiny.encoder(dropout=dropout, dtype=config.train.precision)
+        model = cases.build(encoder, method or methods.Houlsby(units=4), head)
+    return Trainer(model, strategy, config, ("accuracy",))
+
+
+def fit(trainer, train=None, validation=None):
+    records, saved = [], []
+    outcome = trainer.fit(
+        train or examples(),
+        validation or examples(seed=1),
+        records.append,
+        saved.append,
+    )
+    return outcome, records, saved
+
+
+def losses(records):
+    return [record["loss"] for record in records if "loss" in record]

@@ -1,0 +1,94 @@
+"""A small run from its command, and what must be equal of two such runs."""
+
+import json
+from pathlib import Path
+import signal
+import sys
+
+import numpy as np
+from safetensors.numpy import load_file
+import tensorflow as tf
+
+from tests.fixtures import huggingface_folders
+from tf_adapters.runs import recovery
+
+ROOT = Path(__file__).parents[2]
+# Nine steps an epoch, two validations in each.
+SETTINGS = {
+    "task": "demo_sentiment",
+    "encoder": str(huggingface_folders.folder("bert")),
+    "method": "houlsby",
+    "data": {"max_train_examples": 140, "max_length": 24},
+    "train": {
+        "epochs": 3,
+        "batch_size": 16,
+        "validate_every_steps": 5,
+        "early_stopping_patience": 20,
+        "learning_rate": 3e-2,
+    },
+}
+_CHECKED = ("validation", "best_step", "mean_metric", "steps", "examples")
+
+
+def left(folder):
+    """Returns what must be equal: weights, log, events' steps, result."""
+    records = [
+        json.loads(line)
+        for line in (folder / "metrics.jsonl").read_text().splitlines()
+    ]
+    events = [
+        (event.step, value.tag)
+        for path in sorted((folder / "tensorboard").iterdir())
+        for event in tf.compat.v1.train.summary_iterator(str(path))
+        for value in event.summary.value
+    ]
+    result = json.loads((folder / "result.json").read_text())
+    return (
+        load_file(folder / "adapter" / "adapter.safetensors"),
+        [{**record, "time": None} for record in records],
+        events,
+        {key: result[key] for key in (*_CHECKED, "test", "padding_share")},
+    )
+
+
+def check_equal(folder, whole):
+    (weights, *rest), (wanted, *wanted_rest) = left(folder), left(whole)
+    assert rest == wanted_rest
+    assert weights.keys() == wanted.keys()
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(weights[name], array, err_msg=name)
+
+
+def command(folder):
+    overrides = [
+        f"{section}.{key}={value}"
+        for section in ("data", "train")
+        for key, value in SETTINGS[section].items()
+    ]
+    return [
+        sys.executable,
+        str(ROOT / "train.py"),
+        "--task=demo_sentiment",
+        "--method=houlsby",
+        f"--encoder={SETTINGS['encoder']}",
+        f"--params_override={','.join(overrides)}",
+        "--params_override=train.checkpoint_seconds=0",
+        f"--model_dir={folder}",
+    ]
+
+
+def steps_done(folder):
+    found = (folder / "checkpoints").glob("[0-9]*")
+    return max((int(path.name) for path in found), default=0)
+
+
+def stop_at(monkeypatch, step):
+    """Lets SIGTERM come while a step is at work."""
+    after_loop = recovery.Recovery.after_loop
+
+    def with_signal(self, loop, checks):
+        if loop.step == step:
+            signal.raise_signal(signal.SIGTERM)
+        after_loop(self, loop, checks)
+
+    monkeypatch.setattr(recovery.Recovery, "after_loop", with_signal)

@@ -1,0 +1,225 @@
+"""From a study's YAML to its runs: what is set, what wins, what is refused."""
+
+import itertools
+import re
+
+import pytest
+
+from tests.fixtures import studies
+from tf_adapters import methods
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import resolve
+from tf_adapters.studies import declaration
+from tf_adapters.studies import plan as study_plan
+
+
+def test_a_run_for_each_point_of_the_grid(tmp_path):
+    _, runs = studies.plan(tmp_path)
+    points = {(r.config.task, r.point["method"], r.config.seed) for r in runs}
+    assert points == set(
+        itertools.product(["sst2", "cola"], ["houlsby", "head_only"], [0, 1, 2])
+    )
+    assert len(runs) == len({run.id for run in runs}) == 12
+    assert all(run.config.train.batch_size == 16 for run in runs)
+    assert {run.metric for run in runs} == {"accuracy", "matthews"}
+
+
+def test_grids_of_a_list_are_joined(tmp_path):
+    grid = [
+        {"method": ["houlsby"], "method.units": [2, 4]},
+        {"method": ["top_layers"], "method.k": [1, 2, 3]},
+    ]
+    _, runs = studies.plan(
+        tmp_path, base={"task": "sst2"}, grid=grid, where=None, small=None
+    )
+    assert [run.point for run in runs] == [
+        {"method": "houlsby", "method.units": 2},
+        {"method": "houlsby", "method.units": 4},
+        {"method": "top_layers", "method.k": 1},
+        {"method": "top_layers", "method.k": 2},
+        {"method": "top_layers", "method.k": 3},
+    ]
+    assert [run.config.method.units for run in runs[:2]] == [2, 4]
+
+
+def test_where_sets_what_matches_and_the_later_entry_wins(tmp_path):
+    where = [
+        {"when": {"method": ["houlsby"]}, "set": {"train.epochs": 2}},
+        {
+            "when": {"method": "houlsby", "task": "cola"},
+            "set": {"train.epochs": 9},
+        },
+    ]
+    base = {"train.epochs": 5}
+    _, runs = studies.plan(tmp_path, where=where, base=base)
+    epochs = {
+        (r.config.task, r.point["method"]): r.config.train.epochs for r in runs
+    }
+    assert epochs == {
+        ("sst2", "houlsby"): 2,
+        ("cola", "houlsby"): 9,
+        ("sst2", "head_only"): 5,
+        ("cola", "head_only"): 5,
+    }
+
+
+def test_flags_win_over_base_and_where(tmp_path):
+    flags = {"train": {"epochs": 3, "batch_size": 4}, "data": {}}
+    _, runs = studies.plan(tmp_path, flags=flags)
+    assert {run.config.train.epochs for run in runs} == {3}
+    assert {run.config.train.batch_size for run in runs} == {4}
+
+
+def test_small_cuts_the_grid_and_overrides_the_rest(tmp_path):
+    _, runs = studies.plan(tmp_path, small=True)
+    assert {run.config.task for run in runs} == {"cola"}
+    assert {run.config.seed for run in runs} == {0, 1}
+    assert {run.config.train.epochs for run in runs} == {1}
+    assert len(runs) == 4
+
+
+def test_ids_do_not_depend_on_the_order_or_the_form_of_keys(tmp_path):
+    grid = studies.STUDY["grid"]
+    _, runs = studies.plan(tmp_path)
+    _, other = studies.plan(
+        tmp_path,
+        base={"train.batch_size": 16, "encoder": "minilm"},
+        grid={key: grid[key][::-1] for key in reversed(grid)},
+    )
+    assert [run.id for run in runs] != [run.id for run in other]
+    assert {run.id for run in runs} == {run.id for run in other}
+
+
+def test_ids_stay_when_seeds_are_added_or_data_lie_elsewhere(tmp_path):
+    grid = {**studies.STUDY["grid"], "seed": [0]}
+    _, few = studies.plan(tmp_path, grid=grid)
+    _, many = studies.plan(tmp_path, flags={"data": {"data_dir": "/elsewhere"}})
+    assert {run.id for run in few} < {run.id for run in many}
+
+
+def test_ids_do_not_name_what_is_the_default(tmp_path):
+    """So a setting that a later version adds leaves them as they are."""
+    _, runs = studies.plan(tmp_path)
+    flags = {"train": {"clip_norm": 1.0}, "pretrain": {"steps": 0}}
+    _, same = studies.plan(tmp_path, flags=flags)
+    assert {run.id for run in runs} == {run.id for run in same}
+    settings = study_plan._without_defaults(resolve.to_dict(runs[0].config))
+    assert set(settings) == {"task", "method", "train"}
+    assert "clip_norm" not in settings["train"]
+
+
+def test_ids_change_with_any_setting_and_are_readable(tmp_path):
+    _, runs = studies.plan(tmp_path)
+    _, other = studies.plan(tmp_path, flags={"train": {"clip_norm": 2.0}})
+    assert not {run.id for run in runs} & {run.id for run in other}
+    assert re.fullmatch(r"sst2-houlsby-seed0-[0-9a-f]{10}", runs[0].id)
+
+
+def test_ids_are_of_what_is_written_and_paths_hold_from_anywhere(
+    tmp_path, monkeypatch
+):
+    ids = []
+    for name in ("a", "b"):
+        (tmp_path / name / "encoder").mkdir(parents=True)
+        monkeypatch.chdir(tmp_path / name)
+        _, runs = studies.plan(tmp_path, base={"encoder": "encoder"})
+        encoder = str(tmp_path / name / "encoder")
+        assert {run.config.encoder for run in runs} == {encoder}
+        ids.append([run.id for run in runs])
+    assert ids[0] == ids[1]
+
+
+def test_another_tpu_makes_no_other_run(tmp_path):
+    ids = [
+        [run.id for run in studies.plan(tmp_path, base={"tpu": name})[1]]
+        for name in ("", "node-1", "node-2")
+    ]
+    assert ids[0] == ids[1] == ids[2]
+
+
+def test_a_saved_configuration_has_the_identity_of_its_run(tmp_path):
+    _, runs = studies.plan(tmp_path)
+    for run in runs:
+        resolve.save_config(run.config, tmp_path / "config.yaml")
+        saved = resolve.load_yaml(tmp_path / "config.yaml")
+        assert study_plan.identity(saved) == study_plan.identity(
+            resolve.to_dict(run.config)
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"gird": {}}, "Unknown setting `gird`. Did you mean `grid`"),
+        ({"grid": None}, "`grid` is missing"),
+        ({"base": {"max_train_examples": 9}}, "mean `data.max_train_examples`"),
+        ({"base": {"seed": 0}}, "`seed` is set both in `grid` and in `base`"),
+        ({"select_over": {"seed": [0]}}, "both in `grid` and in `select_over`"),
+        ({"grid": {"task": "sst2"}}, "must be a list of values"),
+        ({"grid": {"task": ["sst3"]}, "where": []}, "Did you mean `sst2`"),
+        ({"base": {"train.epochs": 1, "train": {"epochs": 2}}}, "set twice"),
+        ({"base": {"train.epochs": "many"}}, "`train.epochs` must be of type"),
+        ({"base": {"method.k": 1}}, "Unknown setting `method.k`"),
+        (
+            {"report": {"row": "task"}},
+            "Unknown setting `report.row`. Did you mean `rows`",
+        ),
+        ({"report": {"split": "dev"}}, "must be validation or test"),
+        ({"report": {"rows": []}}, "mix runs of different `method`"),
+        ({"report": {"metric": "f1"}}, "must be one of task `sst2`: accuracy"),
+        ({"where": [{"when": {"method": "full"}, "set": {}}]}, "No run of"),
+        ({"where": [{"if": {}}]}, "Unknown setting `where.if`"),
+        (
+            {"where": [{"when": {"seed": 1}, "set": {"method": "full"}}]},
+            "`method` is set both in `grid` and in `where` for",
+        ),
+        ({"grid": {"task": ["sst2", "sst2"]}, "where": []}, "same run"),
+    ],
+)
+def test_mistakes_are_said_before_a_run_starts(tmp_path, changes, message):
+    with pytest.raises(ConfigError, match=re.escape(message)) as error:
+        studies.plan(tmp_path, **changes)
+    assert "demo.yaml" in str(error.value)
+
+
+def test_a_flag_must_not_set_a_key_of_the_grid(tmp_path):
+    with pytest.raises(ConfigError, match="in `grid` and in a flag"):
+        studies.plan(tmp_path, flags={"seed": 3})
+
+
+def test_small_needs_a_block(tmp_path):
+    with pytest.raises(ConfigError, match="--small needs a block"):
+        study_plan.load_study(studies.write(tmp_path, small=None), small=True)
+
+
+def test_an_unknown_study_lists_those_there_are():
+    with pytest.raises(ConfigError, match="Did you mean `methods`"):
+        declaration.find_study("method")
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(declaration.STUDIES.glob("*.yaml")),
+    ids=lambda path: path.stem,
+)
+def test_official_studies_have_the_runs_that_their_heads_say(path):
+    head = path.read_text().split("\nbase:")[0]
+    _, runs = study_plan.load_study(path)
+    assert f"# {len(runs)} runs" in head
+    _, small = study_plan.load_study(path, small=True)
+    assert len(small) < len(runs)
+    if "with --small" in head:
+        assert f"{len(small)} with --small" in head
+
+
+def test_a_method_within_another_is_one_value(tmp_path):
+    adapter = {"name": "pfeiffer", "units": 8}
+    base = {
+        "encoder": "minilm",
+        "method": {"tasks": ["sst2", "cola"], "adapter": adapter},
+    }
+    grid = {"method": ["multitask"]}
+    _, (run,) = studies.plan(
+        tmp_path, base=base, grid=grid, where=[], small=None
+    )
+    assert run.config.method.adapter == methods.Pfeiffer(units=8)

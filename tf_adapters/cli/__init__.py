@@ -1,0 +1,1 @@
+"""What the commands do: flags, modes, lists, summaries, how errors are told."""

@@ -1,0 +1,61 @@
+"""Which errors are told to people in a sentence, and in which one."""
+
+import errno
+import os
+from pathlib import Path
+import re
+
+# Of a write that did not fit: the disk, a quota, the largest file allowed.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_REFUSED = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR),
+    *(errno.ENAMETOOLONG, errno.ELOOP, errno.EEXIST, errno.ENOENT),
+)
+# One of our errors, raised in Python that a graph calls: the last line of the
+# traceback that TensorFlow makes the text of its own error.
+_IN_A_GRAPH = re.compile(r"^tf_adapters\.[\w.]+Error: (.+)$", re.MULTILINE)
+
+
+def error_sentence(error):
+    """Returns what people are told about an error, or `None`.
+
+    `None` is a mistake of this program: it needs its traceback.
+    """
+    if is_ours(error):
+        return str(error)
+    inside = _IN_A_GRAPH.findall(str(error))
+    if inside and type(error).__module__.startswith("tensorflow"):
+        return inside[-1]
+    # TensorFlow and safetensors have their own errors, with the same words.
+    full = [os.strerror(code) for code in _FULL]
+    if any(words in str(error) for words in full):
+        return (
+            f"Could not write what was computed: {error}. Free some space, or "
+            "give a folder on another disk. What had been saved before is "
+            "whole: the same command, without --overwrite, goes on from the "
+            "last checkpoint, if a training was under way."
+        )
+    refused = isinstance(error, OSError) and error.errno in _REFUSED
+    if refused and error.filename is not None:
+        return (
+            f"Cannot use {error.filename}: {error.strerror}. Give a path that "
+            "you may read and write."
+        )
+    return None
+
+
+def is_ours(error):
+    """Returns whether an error is one of ours, not from inside a library."""
+    return type(error).__module__.startswith("tf_adapters") or (
+        type(error) in (ValueError, FileNotFoundError) and _raised_by_us(error)
+    )
+
+
+def _raised_by_us(error):
+    trace = error.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return (
+        Path(__file__).parents[1]
+        in Path(trace.tb_frame.f_code.co_filename).parents
+    )

@@ -1,0 +1,213 @@
+"""The command: its flags, and what they become before anything is imported.
+
+    tf-adapters --task=demo_sentiment --method=houlsby --model_dir=runs/demo
+    tf-adapters --mode=predict --model_dir=runs/demo --input=texts.txt
+    tf-adapters --mode=export --model_dir=runs/demo
+
+`python train.py` and `python -m tf_adapters` are the same. Settings come from
+the method's file in official_configs/methods, then --config_file, then
+--params_override, then the short flags; later ones win.
+`--mode=eval|predict|export` reads the run's own config.yaml first.
+"""
+
+import os
+
+# TensorFlow's start-up notes would hide the tables that this program prints.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# TensorFlow leaves oneDNN off on processors without VNNI, where it makes a
+# training step twice as fast too (docs/log.md).
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+
+import sys
+
+from absl import app
+from absl import flags
+from absl import logging
+
+_MODE = flags.DEFINE_enum(
+    "mode",
+    "train_and_eval",
+    ["train_and_eval", "train", "eval", "predict", "export"],
+    "What to do.",
+)
+_TASK = flags.DEFINE_string("task", None, "Task, see --list=tasks.")
+_TASK_FILE = flags.DEFINE_string(
+    "task_file", None, "YAML file that defines a task of your own."
+)
+_METHOD = flags.DEFINE_string("method", None, "Method, see --list=methods.")
+_ADAPTERS = flags.DEFINE_list(
+    "adapters",
+    None,
+    "Run folders of trained adapters, with commas between: what fusion fuses, "
+    "or with --mode=export what one SavedModel serves (to --model_dir, by "
+    "default runs/served).",
+)
+_TASKS = flags.DEFINE_list(
+    "tasks",
+    None,
+    "Tasks that --method=multitask trains together, with commas between.",
+)
+_ENCODER = flags.DEFINE_string(
+    "encoder",
+    None,
+    "Encoder: `minilm` (default), a KerasHub preset, a Hugging Face folder, "
+    "hf://owner/name, or the folder of a run that trained an encoder. See "
+    "--list=encoders.",
+)
+_DATA_DIR = flags.DEFINE_string(
+    "data_dir",
+    None,
+    "Folder with <task>/{train,dev,test}.{jsonl,csv,tsv}, GLUE's own layout, "
+    "or sets prepared by TensorFlow Datasets. Default: TensorFlow Datasets.",
+)
+_MODEL_DIR = flags.DEFINE_string(
+    "model_dir",
+    None,
+    "Run folder. Default: runs/<task>_<method>_<seed>. With --study: folder of "
+    "the study folders. Default: runs.",
+)
+_OVERWRITE = flags.DEFINE_boolean(
+    "overwrite",
+    False,
+    "Train again where --model_dir holds a run already. Without it an "
+    "unfinished run of the same settings is gone on with; with it only one "
+    "that began so and was told to stop (exit status 75).",
+)
+_CONFIG_FILE = flags.DEFINE_string("config_file", None, "YAML with settings.")
+_PARAMS_OVERRIDE = flags.DEFINE_multi_string(
+    "params_override",
+    [],
+    "Settings as key=value,..., for example "
+    "method.units=256,train.learning_rate=3e-4. May be repeated.",
+)
+_INPUT = flags.DEFINE_string(
+    "input",
+    None,
+    "predict: JSONL, CSV, TSV, .conllu, .conll, SQuAD's .json, or .txt with a "
+    "text a line.",
+)
+_OUTPUT = flags.DEFINE_string(
+    "output",
+    None,
+    "predict: file to write, .conllu or .conll for tags, .json for answers by "
+    "question, else JSONL. Default: JSONL to standard output.",
+)
+_INIT_ADAPTER = flags.DEFINE_string(
+    "init_adapter",
+    None,
+    "Run folder of an adapter of the same method and encoder, trained on "
+    "another task: where the weights begin, but for the head.",
+)
+_EVAL_LANGUAGES = flags.DEFINE_list(
+    "eval_languages",
+    None,
+    "Short for --params_override=data.eval_languages=[...]: languages to "
+    "evaluate a task of many languages in, or `all`.",
+)
+_GLUE_SUBMISSION = flags.DEFINE_string(
+    "glue_submission",
+    None,
+    "predict: folder for the files that GLUE's server scores, made from the "
+    "test sets of the run's task instead of --input.",
+)
+_LIST = flags.DEFINE_enum(
+    "list", None, ["tasks", "methods", "encoders"], "Print a table and exit."
+)
+_STUDY = flags.DEFINE_string(
+    "study", None, "Study in official_configs/studies, or a YAML file."
+)
+_REPORT = flags.DEFINE_boolean(
+    "report", False, "study: only make its table, from the finished runs."
+)
+_SMALL = flags.DEFINE_boolean(
+    "small", False, "study: with the settings of its `small` block."
+)
+_STUDY_PROCESSES = flags.DEFINE_integer(
+    "study_processes",
+    None,
+    "How many runs of a study at a time, or of the adapters that a fusion "
+    "trains first. Default: 1; with --executor=ray as many as its nodes have "
+    "room for when the study starts.",
+    lower_bound=1,
+)
+_EXECUTOR = flags.DEFINE_enum(
+    "executor",
+    "local",
+    ["local", "ray"],
+    "study: where runs are trained: in processes here, or on the nodes of Ray, "
+    "which all must see this source, the data and --model_dir under the same "
+    "paths (pip install 'tf_adapters[ray]').",
+)
+_RAY_ADDRESS = flags.DEFINE_string(
+    "ray_address",
+    None,
+    "ray: address of a Ray that runs, or `auto` on one of its nodes. Default: "
+    "start one on this machine.",
+)
+_RAY_CPUS = flags.DEFINE_integer(
+    "ray_cpus", 1, "ray: CPUs, and threads, of a run.", lower_bound=1
+)
+_RAY_GPUS = flags.DEFINE_float(
+    "ray_gpus", 0.0, "ray: GPUs of a run, 0.5 for two on one.", lower_bound=0.0
+)
+_SHORT = {
+    "learning_rate": ("train.learning_rate", flags.DEFINE_float),
+    "epochs": ("train.epochs", flags.DEFINE_integer),
+    "batch_size": ("train.batch_size", flags.DEFINE_integer),
+    "seed": ("seed", flags.DEFINE_integer),
+    "max_train_examples": ("data.max_train_examples", flags.DEFINE_integer),
+    "max_length": ("data.max_length", flags.DEFINE_integer),
+    "precision": ("train.precision", flags.DEFINE_string),
+    "distribution_strategy": ("distribution_strategy", flags.DEFINE_string),
+    "tpu": ("tpu", flags.DEFINE_string),
+    "pretrain_steps": ("pretrain.steps", flags.DEFINE_integer),
+    "cache_dir": ("data.cache_dir", flags.DEFINE_string),
+    "data_service": ("data.service", flags.DEFINE_string),
+}
+_SHORT_FLAGS = {
+    name: define(name, None, f"Short for --params_override={key}=...")
+    for name, (key, define) in _SHORT.items()
+}
+
+
+def _flag_layer():
+    """Returns the settings that flags give, as nested dicts."""
+    layer = {"data": {}, "train": {}}
+    for name in ("task", "method", "encoder", "init_adapter"):
+        if flags.FLAGS[name].value is not None:
+            layer[name] = flags.FLAGS[name].value
+    lists = {"adapters": _ADAPTERS.value, "tasks": _TASKS.value}
+    given = {key: value for key, value in lists.items() if value is not None}
+    if given:
+        name = layer.get("method")
+        layer["method"] = {**({"name": name} if name else {}), **given}
+    for name in ("data_dir", "task_file"):
+        if flags.FLAGS[name].value is not None:
+            layer["data"][name] = flags.FLAGS[name].value
+    if _EVAL_LANGUAGES.value is not None:
+        layer["data"]["eval_languages"] = _EVAL_LANGUAGES.value
+    for name, (key, _) in _SHORT.items():
+        if _SHORT_FLAGS[name].value is not None:
+            section, _, field = key.rpartition(".")
+            inner = layer.setdefault(section, {}) if section else layer
+            inner[field] = _SHORT_FLAGS[name].value
+    return layer
+
+
+def main(argv):
+    if len(argv) > 1:
+        raise app.UsageError(f"Unknown arguments: {argv[1:]}. Flags are --x=y.")
+    logging.set_verbosity(logging.WARNING)
+    # Imported here, so that --help and wrong flags answer at once.
+    from tf_adapters.cli import main as cli_main
+
+    sys.exit(cli_main.run_command(_flag_layer(), flags.FLAGS))
+
+
+def run():
+    """Runs the command with the arguments of this process."""
+    # absl's --help shows text and flags of the program that was started.
+    sys.modules["__main__"].__doc__ = __doc__
+    for flag in flags.FLAGS.get_flags_for_module(__name__):
+        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
+    app.run(main)

@@ -1,0 +1,59 @@
+"""The tables that `--list` prints."""
+
+import textwrap
+
+from tf_adapters import tasks
+from tf_adapters.config import presets
+
+
+def _table(header, rows):
+    rows = [header, *rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    )
+
+
+def list_tasks():
+    """Returns a table of all tasks."""
+    return _table(
+        ("task", "kind", "classes", "metrics", "TensorFlow Datasets"),
+        [
+            (
+                task.name,
+                task.head,
+                str(len(task.labels) or "-"),
+                ", ".join(task.metrics),
+                task.source or "local files only",
+            )
+            for task in tasks.TASKS.values()
+        ],
+    )
+
+
+def list_methods():
+    """Returns a table of all method presets with their files' comments."""
+    rows = []
+    for name in presets.preset_names():
+        path = presets.PRESETS / f"{name}.yaml"
+        comment = path.read_text(encoding="utf-8").split("\nmethod:")[0]
+        comment = " ".join(line.lstrip("# ") for line in comment.split("\n"))
+        rows.append((name, textwrap.shorten(comment, 110, placeholder=" ...")))
+    return _table(("--method", "what it is"), rows)
+
+
+def list_encoders():
+    """Returns a table of encoder names."""
+    from tf_adapters.encoders import load
+
+    return _table(("--encoder", "what it is"), list(load.ENCODERS.items()))
+
+
+TABLES = {
+    "tasks": list_tasks,
+    "methods": list_methods,
+    "encoders": list_encoders,
+}

@@ -1,0 +1,214 @@
+"""One function for each mode of the command; errors become sentences."""
+
+import dataclasses
+import json
+from pathlib import Path
+import sys
+
+from tf_adapters.cli import errors as cli_errors
+from tf_adapters.cli import summary
+from tf_adapters.cli import train as cli_train
+from tf_adapters.common import dataclass_config
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import presets
+from tf_adapters.config import resolve
+from tf_adapters.config import task as config_task
+from tf_adapters.data.rows import prediction_files
+from tf_adapters.data.rows import splits
+from tf_adapters.runs import pretraining_task
+from tf_adapters.runs import remote_folder
+
+
+def run_command(flag_layer, options):
+    """Runs what the flags ask for.
+
+    Args:
+        flag_layer: Nested dict of the settings that flags give.
+        options: Object with `mode`, `model_dir`, `config_file`,
+            `params_override`, `adapters`, `input`, `output`, `overwrite`,
+            `glue_submission`, `list`, `study_processes`, and what `study.run`
+            reads.
+
+    Returns:
+        Exit status: 0; 1 after a mistake of the user or a failed run of a
+        study; 75 after SIGTERM, if the same command can go on; 130 after
+        Ctrl-C.
+    """
+    try:
+        if options.list:
+            from tf_adapters.cli import lists
+
+            print(lists.TABLES[options.list]())
+        elif options.study:
+            from tf_adapters.studies import study as study_lib
+
+            return study_lib.run(options, flag_layer)
+        elif _is_of_many_tasks(options):
+            _export_bank(flag_layer, options)
+        else:
+            config, model_dir = _resolve(flag_layer, options)
+            _MODES[options.mode](config, model_dir, options)
+    except Exception as error:
+        sentence = cli_errors.error_sentence(error)
+        if sentence is None:
+            raise
+        # What can be gone on with has an exit status of its own.
+        status = getattr(error, "exit_status", 1)
+        print(f"{'Error: ' * (status == 1)}{sentence}", file=sys.stderr)
+        return status
+    except KeyboardInterrupt as error:
+        return getattr(error, "exit_status", 130)
+    return 0
+
+
+def _is_of_many_tasks(options):
+    """Whether this is an export of adapters, and not of a fusion over them."""
+    if options.mode != "export" or not options.adapters:
+        return False
+    given = options.model_dir and remote_folder.local(options.model_dir)
+    return not (given and (given / "config.yaml").exists())
+
+
+def _resolve(flag_layer, options):
+    """Returns the configuration and the run folder."""
+    layers = []
+    given = options.model_dir and remote_folder.local(options.model_dir)
+    if options.mode in ("eval", "predict", "export"):
+        layers.append(_saved_config(given, options))
+    if options.config_file:
+        layers.append(resolve.load_yaml(options.config_file))
+    layers += map(resolve.parse_override, options.params_override)
+    layers.append(flag_layer)
+    config = resolve.combine(*layers)
+    config = resolve.with_absolute_paths(
+        _with_encoder_of_adapters(config, layers)
+    )
+    model_dir = given or Path(
+        f"runs/{config.task}_{presets.preset_name(layers)}_{config.seed}"
+    )
+    if options.mode in ("train", "train_and_eval"):
+        # Before anything imports Keras, which takes seconds.
+        for one in config_task.by_task(config).values():
+            splits.check_data_exists(one)
+    else:
+        _check_one_task(config, model_dir, options.mode)
+    return resolve.build_method(config), model_dir
+
+
+def _with_encoder_of_adapters(config, layers):
+    """Returns a configuration with the encoder of the adapters it names.
+
+    That is what `encoder` is where no layer of settings says it.
+    """
+    folders = config.method.get("adapters")
+    is_named = any("encoder" in layer for layer in layers)
+    # Of another type it is refused when the method is built.
+    if is_named or not folders or not isinstance(folders, list | tuple):
+        return config
+    from tf_adapters.common import adapter_folder
+
+    adapter = adapter_folder.read_adapter_config(
+        adapter_folder.find_adapter_folder(str(folders[0]))
+    )
+    return dataclasses.replace(config, encoder=adapter["encoder"]["name"])
+
+
+def _check_one_task(config, model_dir, mode):
+    tasks = list(config_task.by_task(config))
+    if len(tasks) > 1:
+        raise ConfigError(
+            f"{model_dir} is a run of the tasks {', '.join(tasks)}. "
+            f"--mode={mode} needs the folder of one of them: "
+            f"--model_dir={model_dir / tasks[0]}"
+        )
+
+
+def _saved_config(model_dir, options):
+    if not model_dir:
+        raise ConfigError(
+            f"--mode={options.mode} needs --model_dir: the folder of a "
+            "finished run."
+        )
+    path = model_dir / "config.yaml"
+    if not path.exists():
+        raise ConfigError(
+            f"--model_dir={options.model_dir} is no run folder: it has no "
+            "config.yaml. Train first, with the same --model_dir."
+        )
+    return resolve.load_for_one_machine(path)
+
+
+def _evaluate(config, model_dir, options):
+    from tf_adapters.runs import finished_run
+
+    summary.print_evaluation(
+        finished_run.evaluate_run(config, model_dir), config
+    )
+
+
+def _predict(config, model_dir, options):
+    from tf_adapters.runs import finished_run
+
+    if options.glue_submission:
+        from tf_adapters.export import glue
+
+        for path in glue.export_submission(
+            config, model_dir, options.glue_submission
+        ):
+            print(f"GLUE submission: {path}")
+        return
+    if not options.input:
+        raise ConfigError(
+            "--mode=predict needs --input: a JSONL, CSV or TSV file with the "
+            "task's text fields, a .txt file with a text a line, words as "
+            ".conllu or .conll, or questions as SQuAD's .json."
+        )
+    task = pretraining_task.task_of_run(splits.declared_task(config), model_dir)
+    if options.output:
+        prediction_files.check_output_file(options.output, task)
+    rows = finished_run.predict_file(config, model_dir, options.input)
+    if not options.output:
+        print("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
+        return
+    count = prediction_files.write_predictions(options.output, rows, task)
+    print(f"{count} predictions in {options.output}")
+
+
+def _export(config, model_dir, options):
+    from tf_adapters.export import saved_model
+
+    folder = saved_model.export_run(config, model_dir)
+    remote_folder.push(model_dir)
+    print(f"SavedModel: {remote_folder.address(folder)}")
+
+
+def _export_bank(flag_layer, options):
+    from tf_adapters.export import many_tasks
+
+    _check_no_settings(flag_layer, options)
+    model_dir = remote_folder.local(options.model_dir or "runs/served")
+    adapters = [remote_folder.local(folder) for folder in options.adapters]
+    folder = many_tasks.export_runs(adapters, model_dir)
+    remote_folder.push(model_dir)
+    print(f"SavedModel: {remote_folder.address(folder)}")
+
+
+def _check_no_settings(flag_layer, options):
+    """Raises if there is a setting that an export of many tasks ignores."""
+    flat = dataclass_config.flatten(flag_layer)
+    given = {key for key, value in flat.items() if value not in (None, (), [])}
+    given -= {"data.data_dir", "method.adapters"}
+    if given or options.config_file or options.params_override:
+        raise ConfigError(
+            "A SavedModel of many tasks takes every setting from the runs of "
+            "its adapters. Give only --adapters and --model_dir."
+        )
+
+
+_MODES = {
+    "train_and_eval": cli_train.train_command,
+    "train": cli_train.train_command,
+    "eval": _evaluate,
+    "predict": _predict,
+    "export": _export,
+}

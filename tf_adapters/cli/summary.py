@@ -1,0 +1,64 @@
+"""What the command prints of a run's result."""
+
+from tf_adapters.data.rows import splits
+from tf_adapters.data.rows import zero_shot_transfer
+from tf_adapters.runs import remote_folder
+
+
+def print_tasks(result, config, model_dir):
+    """Prints the result of a run of several tasks."""
+    for name, metrics in result["tasks"].items():
+        for split, values in metrics.items():
+            print(f"{name} {split}: {_metrics(values)}")
+        adapter = remote_folder.address(model_dir / name / "adapter")
+        print(f"{name} adapter: {adapter}")
+    if config.method.train_encoder:
+        print(f"encoder: {remote_folder.address(model_dir / 'encoder')}")
+    _speed(result)
+
+
+def print_run(result, config, model_dir):
+    """Prints the result of a run of one task."""
+    shown = ("validation", "test")
+    print_evaluation({k: result[k] for k in shown if k in result}, config)
+    for key, value in result.get("method_report", {}).items():
+        print(f"{key}: {value:.4g}")
+    folder = model_dir / "adapter"
+    size = (folder / "adapter.safetensors").stat().st_size
+    print(
+        f"adapter: {remote_folder.address(folder)} ({size / 1e6:.1f} MB beside "
+        f"an encoder of {4 * result['encoder_weights'] / 1e6:.0f} MB)"
+    )
+    _speed(result)
+    if "transfer" in result:
+        print_evaluation({"transfer": result["transfer"]}, config)
+
+
+def _speed(result):
+    print(
+        f"{result['examples_per_second']:.0f} examples a second, "
+        f"{result['padding_share']:.0%} of positions were padding, "
+        f"{result['seconds']:.0f} s in all"
+    )
+
+
+def _metrics(values):
+    return ", ".join(f"{name} {value:.4f}" for name, value in values.items())
+
+
+def print_evaluation(values, config):
+    """Prints metrics by split, and under `transfer` those by language."""
+    for split, metrics in values.items():
+        if split == "transfer":
+            print(
+                zero_shot_transfer.transfer_table(
+                    splits.declared_task(config), metrics
+                )
+            )
+            if config.encoder == "minilm":
+                print(
+                    "MiniLM was trained on English alone: in other languages "
+                    "its numbers check the program, and are no transfer."
+                )
+        else:
+            print(f"{split}: {_metrics(metrics)}")

@@ -1,0 +1,159 @@
+"""What comes before a run that trains, and in which order."""
+
+from tf_adapters.cli import summary
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import fields as config_fields
+from tf_adapters.config import resolve
+from tf_adapters.config import task as config_task
+from tf_adapters.data.rows import sampling
+from tf_adapters.data.rows import splits
+from tf_adapters.runs import remote_folder
+
+
+def train_command(config, model_dir, options):
+    """Trains what a configuration says, unless it is there, and prints it.
+
+    Args:
+        config: `Config`.
+        model_dir: Path of the run folder.
+        options: See `command_line.run`.
+    """
+    declared = resolve.with_absolute_paths(config)
+    _join_cluster(config)
+    if len(config_task.by_task(config)) > 1:
+        _train_together(declared, model_dir, options)
+        return
+    task = splits.get_task(config)
+    rows = splits.load_rows(config, task)
+    fingerprint = sampling.fingerprints(rows)
+    if _is_finished(declared, model_dir, options, fingerprint):
+        return
+    # Imported when the data is known to be there: it takes seconds.
+    from tf_adapters.runs import earlier_runs
+    from tf_adapters.runs import experiment
+    from tf_adapters.runs import pretraining
+
+    config = _with_members(declared, model_dir, options)
+    if config.pretrain.steps:
+        _check_workers_read(config, model_dir)
+        goes_on = earlier_runs.of_stopped_command(
+            model_dir, declared, fingerprint
+        )
+        config = pretraining.train_pretraining(
+            config,
+            task,
+            rows,
+            model_dir.absolute() / "pretrain",
+            overwrite=options.overwrite and goes_on is None,
+        )
+    _, result = experiment.train_experiment(
+        config,
+        task,
+        rows,
+        model_dir,
+        test=options.mode == "train_and_eval",
+        overwrite=options.overwrite,
+        declared=declared,
+    )
+    summary.print_run(result, config, model_dir)
+
+
+def _join_cluster(config):
+    """Makes a strategy over machines: nothing may be computed before it."""
+    if config.distribution_strategy in config_fields.CLUSTERS:
+        from tf_adapters.training import distribution
+
+        distribution.strategy_for_config(config)
+
+
+def _is_finished(config, model_dir, options, fingerprint):
+    """Prints the result of a run that is there already; says whether it is."""
+    if options.overwrite or not model_dir.exists():
+        return False
+    from tf_adapters.runs import earlier_runs
+
+    result = earlier_runs.finished(model_dir, config, fingerprint)
+    if result is None:
+        return False
+    print(
+        f"{remote_folder.address(model_dir)} holds this run, finished; "
+        "--overwrite trains it again."
+    )
+    if "tasks" in result:
+        summary.print_tasks(result, config, model_dir)
+    else:
+        summary.print_run(result, config, model_dir)
+    return True
+
+
+def _with_members(config, model_dir, options):
+    """Returns a fusion's configuration with adapters, trained if it has none.
+
+    They lie beside the fusion's folder, where those of other tasks find them.
+    """
+    from tf_adapters import methods
+
+    is_fusion = isinstance(config.method, methods.Fusion)
+    if not is_fusion or config.method.adapters or not config.members.tasks:
+        return config
+    _check_members_train_here(config, model_dir)
+    from tf_adapters.studies import fusion_members
+
+    folder = model_dir.parent / "members"
+    return fusion_members.train_members(
+        config, folder, processes=options.study_processes or 1
+    )
+
+
+def _check_members_train_here(config, model_dir):
+    is_elsewhere = remote_folder.address(model_dir) != str(model_dir)
+    if is_elsewhere or config.distribution_strategy in config_fields.CLUSTERS:
+        raise ConfigError(
+            "A fusion without --adapters trains them in processes of this "
+            "machine, beside its own folder: not at an address, nor with "
+            f"--distribution_strategy={config.distribution_strategy}. Train "
+            "them first, each with a command of its own, and give their "
+            "folders as --adapters."
+        )
+
+
+def _check_workers_read(config, model_dir):
+    is_elsewhere = remote_folder.address(model_dir) != str(model_dir)
+    if is_elsewhere and config.distribution_strategy == "multi_worker_mirrored":
+        raise ConfigError(
+            "Workers that pretrain first must all read what that leaves, and "
+            f"--model_dir={remote_folder.address(model_dir)} is an address, "
+            "which only one of them writes. Give a folder that all of them see."
+        )
+
+
+def _train_together(config, model_dir, options):
+    tasks, rows = {}, {}
+    for name, one in config_task.by_task(config).items():
+        tasks[name] = splits.get_task(one)
+        rows[name] = splits.load_rows(one, tasks[name])
+    if config.pretrain.steps or config.init_adapter:
+        raise ConfigError(
+            "Tasks that train together start from the encoder as it is: leave "
+            "--pretrain_steps and --init_adapter out."
+        )
+    if config.data.eval_languages:
+        raise ConfigError(
+            "--eval_languages is for runs of one task: train it alone, or "
+            "evaluate it afterwards with --mode=eval --model_dir="
+            f"{model_dir}/<task> --eval_languages=..."
+        )
+    fingerprint = {k: sampling.fingerprints(v) for k, v in rows.items()}
+    if _is_finished(config, model_dir, options, fingerprint):
+        return
+    from tf_adapters.runs import multitask
+
+    result = multitask.train_multitask(
+        config,
+        tasks,
+        rows,
+        model_dir,
+        test=options.mode == "train_and_eval",
+        overwrite=options.overwrite,
+    )
+    summary.print_tasks(result, config, model_dir)

@@ -1,0 +1,170 @@
+"""The files of an adapter folder, read strictly."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.text_files import parse_json
+
+CONFIG_FILE = "adapter_config.json"
+WEIGHTS_FILE = "adapter.safetensors"
+FORMAT_VERSION = 1
+
+
+def find_adapter_folder(folder):
+    """Returns an adapter folder: `folder` itself, or that of a run."""
+    folder = Path(folder)
+    return folder if (folder / CONFIG_FILE).is_file() else folder / "adapter"
+
+
+def read_adapter_config(folder):
+    """Returns the parsed `adapter_config.json` of a folder.
+
+    Raises:
+        AdapterError: If it is missing or no such file.
+    """
+    path = Path(folder) / CONFIG_FILE
+    if not path.is_file():
+        raise AdapterError(
+            f"{folder} is no adapter folder: it has no {CONFIG_FILE}. Expected "
+            "the folder that `save_adapter` wrote, for example "
+            "<model_dir>/adapter."
+        )
+    try:
+        config = parse_json(path.read_text(encoding="utf-8"))
+        version = config["format_version"]
+        if version == FORMAT_VERSION:
+            _check_config(config)
+            _resolve_paths(config, Path(folder))
+    except (ValueError, KeyError, TypeError) as error:
+        raise AdapterError(
+            f"{path} is damaged or not of this library: {error!r}. Copy it "
+            "again from where it was trained."
+        ) from error
+    if version != FORMAT_VERSION:
+        raise AdapterError(
+            f"{path} has format {version}; this version of tf_adapters reads "
+            f"format {FORMAT_VERSION}. Upgrade tf_adapters."
+        )
+    return config
+
+
+def _check_config(config):
+    """Raises an error if a part that others read is not there, or no text."""
+    named = [config["method"], *([config["head"]] if config["head"] else [])]
+    texts = [part["name"] for part in (config["encoder"], *named)]
+    texts.append(config["encoder"]["fingerprint"])
+    for member in config.get("members", []):
+        texts += [member["name"], member["folder"], member["fingerprint"]]
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"expected a name, received {text!r}")
+
+
+def with_relative_paths(config, folder):
+    """Returns a configuration that says, too, how folders lie from `folder`.
+
+    They may move together: an adapter, its encoder's, a fusion's members.
+    """
+
+    def located(entry, key):
+        path = Path(entry[key])
+        if not (path.is_absolute() and path.is_dir()):
+            return entry
+        return {**entry, "relative": os.path.relpath(path, folder)}
+
+    members = [located(entry, "folder") for entry in config["members"]]
+    encoder = located(config["encoder"], "name")
+    return {**config, "encoder": encoder, "members": members}
+
+
+def _resolve_paths(config, folder):
+    """What has moved together with an adapter lies where it did from there."""
+
+    def from_here(path):
+        return os.path.normpath(folder.absolute() / path)
+
+    encoder = config["encoder"]
+    # It trained with the adapter, and is nowhere else.
+    if encoder["name"].startswith(".."):
+        encoder["name"] = from_here(encoder["name"])
+    entries = [(entry, "folder") for entry in config.get("members", [])]
+    for entry, key in [(encoder, "name"), *entries]:
+        if "relative" not in entry or Path(entry[key]).is_dir():
+            continue
+        moved = from_here(entry["relative"])
+        if Path(moved).is_dir():
+            entry[key] = moved
+
+
+def read_tensors(path):
+    """Returns a dict from name to array.
+
+    Raises:
+        AdapterError: If the file is missing or damaged.
+    """
+    try:
+        return safetensors.numpy.load_file(path)
+    except FileNotFoundError as error:
+        raise AdapterError(
+            f"{path} is missing: the adapter folder is incomplete."
+        ) from error
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        raise AdapterError(
+            f"{path} cannot be read, it is truncated or damaged ({error}). "
+            "Copy it again from where it was trained."
+        ) from error
+
+
+def assign_tensors(variables, tensors, path):
+    """Assigns tensors to the variables of the same names.
+
+    Args:
+        variables: Dict from name to Keras variable.
+        tensors: Dict from name to array.
+        path: Where the tensors come from, for the error.
+
+    Raises:
+        AdapterError: See `check`. Then nothing was assigned.
+    """
+    check_tensors(variables, tensors, path)
+    for name, variable in variables.items():
+        variable.assign(tensors[name])
+
+
+def check_tensors(variables, tensors, path):
+    """Raises an error unless tensors are what variables of these names hold.
+
+    Raises:
+        AdapterError: If a tensor is missing, unexpected, misshaped or not
+            finite.
+    """
+    missing = sorted(set(variables) - set(tensors))
+    unexpected = sorted(set(tensors) - set(variables))
+    if missing or unexpected:
+        raise AdapterError(
+            f"{path} does not fit the model. Missing: {_some(missing)}. "
+            f"Unexpected: {_some(unexpected)}."
+        )
+    for name, variable in variables.items():
+        if tuple(tensors[name].shape) != tuple(variable.shape):
+            raise AdapterError(
+                f"{path}: weight `{name}` has shape {tensors[name].shape}, but "
+                f"the model needs {tuple(variable.shape)}."
+            )
+        if not np.isfinite(tensors[name]).all():
+            raise AdapterError(
+                f"{path}: weight `{name}` has values that are not finite. The "
+                "file is damaged: copy it again from where it was trained."
+            )
+
+
+def _some(names):
+    if not names:
+        return "none"
+    rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + rest

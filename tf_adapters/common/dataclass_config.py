@@ -1,0 +1,177 @@
+"""Settings: nested dicts from YAML and text, and dataclasses from them.
+
+Nothing is guessed: an unknown key, a missing one, or a value of another type is
+an error that names it.
+"""
+
+import dataclasses
+from pathlib import Path
+import types
+import typing
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.suggestions import did_you_mean
+from tf_adapters.common.text_files import parse_yaml
+
+
+def load_yaml(path):
+    """Returns the mapping in a YAML file."""
+    try:
+        values = parse_yaml(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"Cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path} is {_reason(error)}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path} must hold a mapping of settings.")
+    return values
+
+
+def _reason(error):
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 at byte {error.start + 1}."
+    return str(error)
+
+
+def parse_items(text):
+    """Returns `{"a": {"b": value}}` for each item of `"a.b=value,..."`.
+
+    Commas inside brackets part no items, and values are read as YAML.
+    """
+    return [_parse_item(item) for item in _split_outside_brackets(text)]
+
+
+def _parse_item(item):
+    key, equals, value = item.partition("=")
+    if not equals:
+        raise ConfigError(
+            "An override reads `key=value`, for example "
+            f"`method.units=256`. Received: {item}"
+        )
+    try:
+        nested = parse_yaml(value)
+    except ValueError as error:
+        raise ConfigError(
+            f"`{item}` has a malformed value, {_reason(error)}"
+        ) from error
+    for part in reversed(key.strip().split(".")):
+        nested = {part: nested}
+    return nested
+
+
+def _split_outside_brackets(text):
+    items, depth = [""], 0
+    for character in text:
+        depth += (character in "[{") - (character in "]}")
+        if character == "," and depth == 0:
+            items.append("")
+        else:
+            items[-1] += character
+    return [item for item in items if item.strip()]
+
+
+def merge(base, layer):
+    """Returns `base` updated by `layer`, nested dicts merged.
+
+    One that has another `name` than its predecessor is another thing, and
+    replaces it.
+    """
+    merged = dict(base)
+    for key, value in layer.items():
+        if _same_thing(value, merged.get(key)):
+            value = merge(merged[key], value)
+        merged[key] = value
+    return merged
+
+
+def _same_thing(new, old):
+    if not isinstance(new, dict) or not isinstance(old, dict):
+        return False
+    return "name" not in new or new["name"] == old.get("name", new["name"])
+
+
+def flatten(nested, prefix=""):
+    """Returns nested dicts as one dict with dotted keys."""
+    flat = {}
+    for key, value in nested.items():
+        if isinstance(value, dict):
+            flat.update(flatten(value, f"{prefix}{key}."))
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def from_dict(cls, values, prefix=""):
+    """Returns dataclass `cls` from a dict, checked key by key.
+
+    Raises:
+        ConfigError: If a key is unknown or missing, or a value has the wrong
+            type.
+    """
+    if not isinstance(values, dict):
+        raise ConfigError(
+            f"`{prefix.rstrip('.')}` must be a mapping of settings. Received: "
+            f"{values!r}"
+        )
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    for key in values:
+        if key not in fields:
+            raise ConfigError(
+                f"Unknown setting `{prefix}{key}`."
+                f"{did_you_mean(key, fields)} Known settings: "
+                f"{', '.join(prefix + name for name in fields)}"
+            )
+    hints = typing.get_type_hints(cls)
+    built = {
+        key: _coerce(value, hints[key], f"{prefix}{key}")
+        for key, value in values.items()
+    }
+    for name, field in fields.items():
+        if name not in built and field.default is dataclasses.MISSING:
+            raise ConfigError(f"Setting `{prefix}{name}` is missing.")
+    return cls(**built)
+
+
+_PLURALS = {int: "integers", str: "texts"}
+
+
+def _coerce(value, hint, name):
+    if dataclasses.is_dataclass(hint):
+        return from_dict(hint, value, f"{name}.")
+    if hint is typing.Any:
+        return value
+    if typing.get_origin(hint) is typing.Literal:
+        if value in typing.get_args(hint):
+            return value
+        raise ConfigError(
+            f"Setting `{name}` must be one of "
+            f"{', '.join(typing.get_args(hint))}. Received: {value!r}"
+        )
+    if typing.get_origin(hint) is tuple:
+        kind = typing.get_args(hint)[0]
+        if isinstance(value, list | tuple) and all(
+            type(item) is kind for item in value
+        ):
+            return tuple(value)
+        raise ConfigError(
+            f"Setting `{name}` must be a list of {_PLURALS[kind]}. Received: "
+            f"{value!r}"
+        )
+    accepted = (
+        typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    )
+    if value is None and types.NoneType in accepted:
+        return None
+    if float in accepted and not isinstance(value, bool):
+        # YAML reads `3e-4`, which has no dot, as text.
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    if type(value) in accepted:
+        return value
+    expected = " or ".join(kind.__name__ for kind in accepted)
+    raise ConfigError(
+        f"Setting `{name}` must be of type {expected}. Received: {value!r} of "
+        f"type {type(value).__name__}"
+    )

@@ -1,0 +1,1 @@
+"""Settings: their fields, presets, and how one run's are made of them."""

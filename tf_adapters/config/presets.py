@@ -1,0 +1,114 @@
+"""Methods by name: the presets in `official_configs/methods`, as settings."""
+
+import functools
+from pathlib import Path
+
+from tf_adapters.common.dataclass_config import load_yaml
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.suggestions import did_you_mean
+
+_PACKAGE = Path(__file__).parents[1]
+# A wheel has the folder inside the package, a checkout has it beside.
+OFFICIAL_CONFIGS = next(
+    folder / "official_configs"
+    for folder in (_PACKAGE, _PACKAGE.parent)
+    if (folder / "official_configs").is_dir()
+)
+PRESETS = OFFICIAL_CONFIGS / "methods"
+DEFAULT = "houlsby"
+
+
+def with_preset(layers):
+    """Returns layers of settings, that of the method they name before them.
+
+    Args:
+        layers: Nested dicts, later ones winning. `method` is a preset's name,
+            or a dict with `name` and hyper-parameters.
+
+    Returns:
+        List of nested dicts. The name that is left is that of the method, and
+        only the first one, the preset, has it.
+
+    Raises:
+        ConfigError: If there is no such preset.
+    """
+    complete = [_load(preset_name(layers))]
+    for layer in layers:
+        complete.append(_on_top(with_method_as_dict(layer), complete))
+    return complete
+
+
+def preset_name(layers):
+    """Returns the preset that layers of settings name last."""
+    for layer in reversed(layers):
+        method = with_method_as_dict(layer).get("method", {})
+        if "name" in method:
+            return method["name"]
+    return DEFAULT
+
+
+def with_method_as_dict(layer):
+    """Returns a layer whose `method`, if any, is a dict; its adapter too."""
+    method = layer.get("method", {})
+    if isinstance(method, str):
+        return {**layer, "method": {"name": method}}
+    if not isinstance(method, dict):
+        raise ConfigError(
+            "`method` must be a name, or a mapping with `name` and settings. "
+            f"Received: {method!r}"
+        )
+    if isinstance(method.get("adapter"), str):
+        method = {**method, "adapter": {"name": method["adapter"]}}
+        return {**layer, "method": method}
+    return layer
+
+
+def complete(method):
+    """Returns a method's settings on top of those of the preset it names.
+
+    Args:
+        method: Dict with the `name` of a preset, and settings.
+
+    Raises:
+        ConfigError: If it is no such dict, or there is no such preset.
+    """
+    if not isinstance(method, dict) or "name" not in method:
+        raise ConfigError(
+            "`method.adapter` must be a method's name, or a mapping with "
+            f"`name` and settings. Received: {method!r}"
+        )
+    preset = _load(method["name"])
+    own = _on_top({"method": method}, [preset])["method"]
+    return {**preset["method"], **own}
+
+
+def _on_top(layer, earlier):
+    if "method" not in layer:
+        return layer
+    method = {k: v for k, v in layer["method"].items() if k != "name"}
+    # Whoever says how wide wins over who said before how much narrower.
+    if "units" in method and any(
+        "reduction_factor" in layer.get("method", {}) for layer in earlier
+    ):
+        method.setdefault("reduction_factor", None)
+    return {**layer, "method": method}
+
+
+def preset_names():
+    """Returns the names that `--method` takes."""
+    return sorted(path.stem for path in PRESETS.glob("*.yaml"))
+
+
+def _load(name):
+    # Not a path: names that climb out of the folder are unknown, too.
+    if name not in preset_names():
+        raise ConfigError(
+            f"Unknown method `{name}`.{did_you_mean(name, preset_names())} "
+            f"Known methods: {', '.join(preset_names())}"
+        )
+    return _read(name)
+
+
+@functools.cache
+def _read(name):
+    return load_yaml(PRESETS / f"{name}.yaml")

@@ -1,0 +1,217 @@
+"""The configuration of a run, from layers of settings.
+
+Later layers win: defaults here, then `official_configs/methods/<method>.yaml`,
+then `--config_file`, then `--params_override` and the short flags. What comes
+out is saved with the run before its first step.
+"""
+
+import dataclasses
+import math
+import operator
+from pathlib import Path
+
+import yaml
+
+from tf_adapters.common import dataclass_config
+from tf_adapters.common.dataclass_config import load_yaml
+from tf_adapters.common.dataclass_config import merge
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.text_files import replace_text
+from tf_adapters.config import presets
+from tf_adapters.config import task as config_task
+from tf_adapters.config.fields import CLUSTERS
+from tf_adapters.config.fields import Config
+
+
+def resolve_config(*layers):
+    """Returns the `Config` that nested dicts, later ones winning, describe.
+
+    Args:
+        *layers: Dicts with the fields of `Config`. `method` is a preset's name
+            or a dict with `name` and hyper-parameters.
+
+    Raises:
+        ConfigError: If a key is unknown or a value has the wrong type.
+    """
+    return build_method(combine(*layers))
+
+
+def combine(*layers):
+    """Returns what `resolve` returns, but `method` as a dict, not yet checked.
+
+    It needs no Keras, which takes seconds to import.
+    """
+    merged = {}
+    for layer in config_task.with_last_file(presets.with_preset(layers)):
+        merged = merge(merged, config_task.with_task_of_file(layer, merged))
+    config = dataclass_config.from_dict(
+        Config, config_task.with_name_of_tasks(merged)
+    )
+    _check_values(config)
+    return config
+
+
+def build_method(config):
+    """Returns the configuration from `combine` with its method built."""
+    try:
+        method = _build(config.method, "method.")
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    return dataclasses.replace(config, method=method)
+
+
+def _build(options, prefix):
+    # Here, not above: Keras comes with it.
+    from tf_adapters import methods
+
+    options = dict(options)
+    cls = methods.METHODS[options.pop("name")]
+    if "adapter" in options:  # A method, too.
+        adapter = presets.complete(options["adapter"])
+        options["adapter"] = _build(adapter, f"{prefix}adapter.")
+    return dataclass_config.from_dict(cls, options, prefix)
+
+
+def _check_values(config):
+    for name, least in _MINIMA.items():
+        value = operator.attrgetter(name)(config)
+        # Neither NaN nor infinity is a number to train with.
+        if value is not None and not least <= value < math.inf:
+            raise ConfigError(
+                f"`{name}` must be at least {least}. Received: {value}"
+            )
+    if config.train.warmup_fraction > 1:
+        raise ConfigError(
+            "`train.warmup_fraction` is a fraction of the steps, from 0 to 1. "
+            f"Received: {config.train.warmup_fraction}"
+        )
+    if config.data.service and not config.data.cache_dir:
+        raise ConfigError(
+            "`data.service` needs `data.cache_dir`, a folder that its workers "
+            "see under the same path: from there they read the tokens."
+        )
+    if config.data.max_train_examples and config.data.low_resource:
+        raise ConfigError(
+            "`data.max_train_examples` and `data.low_resource` both say how "
+            "many training examples are drawn. Give one of the two. Received: "
+            f"{config.data.max_train_examples} and {config.data.low_resource}"
+        )
+
+
+_MINIMA = {
+    "seed": 0,
+    "data.doc_stride": 1,
+    "data.max_train_examples": 1,
+    "data.max_validation_examples": 1,
+    "data.low_resource": 1,
+    "train.learning_rate": 0.0,
+    "train.epochs": 1,
+    "train.batch_size": 1,
+    "train.eval_batch_size": 1,
+    "train.validate_every_steps": 1,
+    "train.accumulation_steps": 1,
+    "train.max_steps": 1,
+    "train.steps_per_loop": 1,
+    "train.early_stopping_patience": 1,
+    "train.weight_decay": 0.0,
+    "train.warmup_fraction": 0.0,
+    "pretrain.steps": 0,
+    "pretrain.learning_rate": 0.0,
+    "pretrain.batch_size": 1,
+    "train.clip_norm": 1e-12,
+    "train.checkpoint_seconds": 0.0,
+}
+
+
+def parse_override(text):
+    """Returns the nested dict of `"a.b=value,c=value,..."`."""
+    values = {}
+    for layer in dataclass_config.parse_items(text):
+        values = merge(values, presets.with_method_as_dict(layer))
+    return values
+
+
+def with_absolute_paths(config):
+    """Returns a configuration that means the same from any folder.
+
+    Names of encoders that are no folders here stay names.
+    """
+    data = dataclasses.replace(
+        config.data,
+        data_dir=_absolute(config.data.data_dir),
+        task_file=_absolute(config.data.task_file),
+        cache_dir=_absolute(config.data.cache_dir),
+    )
+    encoder = config.encoder
+    # As `load_encoder` has it: this one is never a folder.
+    if encoder != "minilm" and Path(encoder).is_dir():
+        encoder = _absolute(encoder)
+    return dataclasses.replace(
+        config,
+        data=data,
+        encoder=encoder,
+        init_adapter=_absolute(config.init_adapter),
+        method=_with_absolute_adapters(config.method),
+    )
+
+
+def _with_absolute_adapters(method):
+    folders = getattr(method, "adapters", ())
+    if not folders:
+        return method
+    return dataclasses.replace(method, adapters=tuple(map(_absolute, folders)))
+
+
+def _absolute(path):
+    return None if path is None else str(Path(path).expanduser().absolute())
+
+
+def save_config(config, path):
+    """Writes a configuration so that `load` gives an equal one."""
+    values = to_dict(config)
+    if config.encoder == _encoder_beside(path):
+        values["encoder"] = _BESIDE
+    replace_text(path, yaml.safe_dump(values, sort_keys=False))
+
+
+def load_config(path):
+    """Returns the configuration that `save` wrote."""
+    return resolve_config(load_saved(path))
+
+
+def load_saved(path):
+    """Returns as nested dicts what `save` wrote."""
+    values = load_yaml(path)
+    if values.get("encoder") == _BESIDE:
+        values["encoder"] = _encoder_beside(path)
+    return values
+
+
+def load_for_one_machine(path):
+    """Returns the same where what many machines trained answers on one."""
+    values = load_saved(path)
+    if values.get("distribution_strategy") in CLUSTERS:
+        values |= {"distribution_strategy": "one_device", "tpu": ""}
+    return values
+
+
+# The encoder that tasks trained together lies beside their run folders, and
+# moves with them.
+_BESIDE = "../encoder"
+
+
+def _encoder_beside(path):
+    return str(Path(path).absolute().parents[1] / "encoder")
+
+
+def to_dict(config):
+    """Returns a configuration as nested dicts of plain values."""
+    from tf_adapters import methods
+
+    values = dataclasses.asdict(dataclasses.replace(config, method=None))
+    method = methods.to_config(config.method)
+    values["method"] = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in method.items()
+    }
+    return values

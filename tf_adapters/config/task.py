@@ -1,0 +1,88 @@
+"""Which task a configuration is of: one, one of a file, or several."""
+
+import dataclasses
+
+from tf_adapters.common.dataclass_config import merge
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.tasks.task_file import load_task_file
+
+
+def with_task_of_file(layer, earlier):
+    """Returns a layer in which task and task file belong together.
+
+    Whichever of the two a layer names, it replaces both of earlier layers.
+    """
+    data = layer.get("data")
+    file = data.get("task_file") if isinstance(data, dict) else None
+    if isinstance(file, str):
+        name = load_task_file(file, check_files=False).name
+        if layer.get("task", name) != name:
+            raise ConfigError(
+                f"`data.task_file` {file} defines task `{name}`, but `task` is "
+                f"`{layer['task']}`. Give one of the two."
+            )
+        return {**layer, "task": name}
+    if "task" in layer and layer["task"] != earlier.get("task"):
+        return merge({"data": {"task_file": None}}, layer)
+    return layer
+
+
+def with_last_file(layers):
+    """Returns layers in which only the last named task file is named.
+
+    Another one may be gone: it is what a run's own configuration says, and the
+    command line says where it is now.
+    """
+    layers = list(layers)
+    naming = [
+        place
+        for place, layer in enumerate(layers)
+        if isinstance(layer.get("data"), dict)
+        and isinstance(layer["data"].get("task_file"), str)
+    ]
+    for place in naming[:-1]:
+        data = {**layers[place]["data"], "task_file": None}
+        layers[place] = {**layers[place], "data": data}
+    return layers
+
+
+def with_name_of_tasks(merged):
+    """Names a run of several tasks, where there are several, after them all."""
+    method = merged["method"]
+    tasks = method.get("tasks") or []
+    if method["name"] != "multitask":
+        if tasks:
+            raise ConfigError(
+                "Only method `multitask` trains several tasks together. "
+                f"Received: the tasks {tasks} with method "
+                f"`{method['name']}`. Give --task, or --method=multitask."
+            )
+        return merged
+    are_names = isinstance(tasks, list | tuple) and all(
+        isinstance(name, str) for name in tasks
+    )
+    if not are_names or len(set(tasks)) < max(2, len(tasks)):
+        raise ConfigError(
+            "Method `multitask` trains two tasks or more together, each named "
+            f"once: --tasks=a,b. Received: {tasks}"
+        )
+    name = "+".join(tasks)
+    if merged.get("task", name) != name:
+        raise ConfigError(
+            f"Both one task, `{merged['task']}`, and several, `{name}`, are "
+            "named. Give --task or --tasks."
+        )
+    return {**merged, "task": name}
+
+
+def by_task(config):
+    """Returns a dict from each task of a run to its own configuration."""
+    method = config.method
+    if isinstance(method, dict):  # Not yet built.
+        tasks = method.get("tasks")
+    else:
+        tasks = getattr(method, "tasks", ())
+    return {
+        name: dataclasses.replace(config, task=name)
+        for name in tasks or (config.task,)
+    }

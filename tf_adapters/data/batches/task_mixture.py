@@ -1,0 +1,152 @@
+"""Examples of several tasks in one training set, and which batch is of which.
+
+Every batch is of one task. In epoch `e` of `E` a batch is of task `i` of `N_i`
+examples with a probability proportional to `N_i^a`: `a` is 1 (proportional),
+0.5 (square root), or falls from 1 to 0.2 over the epochs (annealed),
+`a = 1 - 0.8 (e - 1) / (E - 1)` (Stickland and Murray 2019, arXiv:1902.02671;
+Bert-n-Pals, run_multi_task.py).
+
+An epoch has as many batches as one pass over all tasks. Each task's own
+batches follow one another, pass after pass and over the ends of epochs, so that
+none of its examples is seen twice before all are seen once.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from tf_adapters.data.batches import pipeline
+
+
+@dataclasses.dataclass(frozen=True)
+class Mixture:
+    """Examples of several tasks, numbered through in the order of the tasks.
+
+    Attributes:
+        tasks: Dict from task to `Examples`.
+    """
+
+    tasks: dict[str, pipeline.Examples]
+
+    def __len__(self):
+        return sum(map(len, self.tasks.values()))
+
+    @property
+    def lengths(self):
+        """Number of tokens of each example."""
+        return np.concatenate([e.lengths for e in self.tasks.values()])
+
+    @property
+    def sequence_lengths(self):
+        """The same, `(examples, most choices)`, 0 where there is none."""
+        each = [e.sequence_lengths for e in self.tasks.values()]
+        each = [lengths.reshape(len(lengths), -1) for lengths in each]
+        width = max(lengths.shape[1] for lengths in each)
+        return np.concatenate(
+            [np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in each]
+        )
+
+    @property
+    def sizes(self):
+        """Number of examples of each task."""
+        return np.array([len(e) for e in self.tasks.values()])
+
+    @property
+    def starts(self):
+        """Place of each task's first example."""
+        return np.cumsum(self.sizes) - self.sizes
+
+    def locate(self, batch):
+        """Returns a batch's task, and the batch in that task's own places."""
+        number = int(
+            np.searchsorted(self.starts, batch.indices[0], side="right") - 1
+        )
+        indices = batch.indices - self.starts[number]
+        task = list(self.tasks)[number]
+        return task, dataclasses.replace(batch, indices=indices)
+
+
+def probabilities(sizes, sampling, epoch, epochs):
+    """Returns each task's share of the batches of an epoch.
+
+    Args:
+        sizes: Number of examples of each task.
+        sampling: `"annealed"`, `"proportional"` or `"square_root"`.
+        epoch: Integer, 0 for the first.
+        epochs: Integer, how many there are. With one, annealed sampling is
+            proportional.
+    """
+    exponents = {
+        "annealed": 1 - 0.8 * epoch / max(1, epochs - 1),
+        "proportional": 1.0,
+        "square_root": 0.5,
+    }
+    if sampling not in exponents:
+        raise ValueError(
+            f"Unknown sampling of tasks `{sampling}`. Known: "
+            f"{', '.join(exponents)}"
+        )
+    shares = np.asarray(sizes, "float64") ** exponents[sampling]
+    return shares / shares.sum()
+
+
+def plan_mixture(mixture, config, epoch):
+    """Returns one epoch's batches, a pure function of its arguments.
+
+    Args:
+        mixture: `Mixture`.
+        config: `Config` with a method that has `sampling`.
+        epoch: Integer, 0 for the first.
+
+    Returns:
+        List of `Batch` in the places of `mixture`.
+    """
+    draws = [_draw(mixture.sizes, config, e) for e in range(epoch + 1)]
+    earlier = np.concatenate([[], *draws[:-1]])
+    streams = [
+        _batches(examples.lengths, start, config, int((earlier == i).sum()))
+        for i, (examples, start) in enumerate(
+            zip(mixture.tasks.values(), mixture.starts, strict=True)
+        )
+    ]
+    return [next(streams[i]) for i in draws[-1]]
+
+
+def _draw(sizes, config, epoch):
+    """Returns the number of the task of each batch of an epoch."""
+    batches = sum(math.ceil(size / config.train.batch_size) for size in sizes)
+    shares = probabilities(
+        sizes, config.method.sampling, epoch, config.train.epochs
+    )
+    # Not the generator that orders the examples of this epoch.
+    generator = np.random.default_rng([config.seed, epoch, len(sizes)])
+    return generator.choice(len(sizes), batches, p=shares)
+
+
+def _batches(lengths, start, config, skip):
+    """Yields a task's batches without end, from the `skip`-th on.
+
+    Args:
+        lengths: Tokens of each of its examples.
+        start: Place of the first of them in the mixture.
+        config: `Config`.
+        skip: Integer, how many were used up in earlier epochs.
+    """
+
+    def plan(turn):
+        return pipeline.plan_training(
+            lengths,
+            config.train.batch_size,
+            config.seed,
+            turn,
+            config.data.batching,
+            config.data.fixed_lengths,
+            config.train.steps_per_loop,
+        )
+
+    turn, skip = divmod(skip, len(plan(0)))
+    while True:
+        for batch in plan(turn)[skip:]:
+            yield dataclasses.replace(batch, indices=batch.indices + start)
+        turn, skip = turn + 1, 0

@@ -1,0 +1,1 @@
+"""From names of tasks and files to rows with types."""

@@ -1,0 +1,70 @@
+"""Predictions in the format that a file's name says."""
+
+import json
+from pathlib import Path
+
+from tf_adapters.data.rows import conll
+
+# What other endings than JSON lines need, and the kind of task that has it.
+_KINDS = {".conllu": "tagging", ".conll": "tagging", ".json": "span"}
+
+
+def check_output_file(path, task):
+    """Raises a `ValueError` if a task has no such file; writes nothing."""
+    kind = _KINDS.get(Path(path).suffix)
+    if kind and task.head != kind:
+        raise ValueError(
+            f"--output={path}: files of this name are for tasks of the kind "
+            f"{kind}, and `{task.name}` is a {task.head}. Give a name that "
+            "ends in .jsonl."
+        )
+
+
+def write_predictions(path, rows, task):
+    """Writes predictions, a sentence or an object for each.
+
+    Args:
+        path: `.conllu` or `.conll` for tags; `.json` for answers, in the
+            format of SQuAD's evaluation, from question id to answer; any other
+            name for JSON lines.
+        rows: Iterable of dicts, each a task's fields and a prediction.
+        task: `Task`.
+
+    Returns:
+        Number of rows.
+
+    Raises:
+        ValueError: If the format cannot hold them.
+    """
+    path, rows = Path(path), list(rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".json":
+        lines = [json.dumps(_answers(rows), ensure_ascii=False)]
+    elif path.suffix in _KINDS:
+        lines_of = (
+            conll.conllu_lines
+            if path.suffix == ".conllu"
+            else conll.column_lines
+        )
+        (field,) = task.text_fields
+        lines = [
+            line for row in rows for line in lines_of(row[field], row["tags"])
+        ]
+    else:
+        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return len(rows)
+
+
+def _answers(rows):
+    """Returns a dict from question id to answer."""
+    answers = {}
+    for row in rows:
+        if row["id"] in answers:
+            raise ValueError(
+                f"Two questions have the id {row['id']!r}, and a .json file "
+                "holds one answer for each id. Give --output a name that ends "
+                "in .jsonl."
+            )
+        answers[row["id"]] = row["answer"]
+    return answers

@@ -1,0 +1,134 @@
+"""Drawing rows by seed, and a fingerprint of what was drawn."""
+
+import hashlib
+import json
+import random
+
+from tf_adapters.data.rows.rows_on_disk import RowsOnDisk
+
+
+def subsample(rows, num_rows, seed):
+    """Draws rows without replacement and keeps their order.
+
+    Args:
+        rows: List of rows.
+        num_rows: Integer, at least 1. All rows are kept if there are no more.
+        seed: Integer. Equal seeds draw equal rows.
+
+    Returns:
+        List of at most `num_rows` rows.
+
+    Raises:
+        ValueError: If `num_rows` is below 1.
+    """
+    _check_at_least_one("num_rows", num_rows)
+    if num_rows >= len(rows):
+        return _take(rows, range(len(rows)))
+    (drawn,) = _draw(rows, (num_rows,), seed)
+    return drawn
+
+
+def hold_out(rows, num_held_out, seed):
+    """Parts rows in two, for tasks that come without a validation split.
+
+    Args:
+        rows: List of rows.
+        num_held_out: Integer, at least 1.
+        seed: Integer.
+
+    Returns:
+        The rows kept and the rows held out, each in their own order.
+
+    Raises:
+        ValueError: If nothing would be kept.
+    """
+    _check_at_least_one("num_held_out", num_held_out)
+    _check_enough(rows, {"for training": 1, "held out": num_held_out})
+    kept, held_out = _draw(rows, (len(rows) - num_held_out, num_held_out), seed)
+    return kept, held_out
+
+
+def low_resource_split(
+    train_rows, validation_rows, num_train, seed, num_validation=1000
+):
+    """Simulates a low-resource task: He et al. 2021, section 3.2.
+
+    `num_train` rows of the training set are drawn for training and
+    `num_validation` of the rest for validation; the original validation set
+    becomes the test set, since the labels of GLUE's test sets are secret.
+
+    Args:
+        train_rows: List of rows, the original training set.
+        validation_rows: List of rows, the original validation set.
+        num_train: Integer; the paper uses 1,000 and 5,000.
+        seed: Integer. Equal seeds draw equal rows.
+        num_validation: Integer. Defaults to the paper's 1,000.
+
+    Returns:
+        Lists of rows for training, validation and test. No row of the training
+        set is in two of them.
+
+    Raises:
+        ValueError: If the training set has too few rows.
+    """
+    _check_at_least_one("num_train", num_train)
+    _check_at_least_one("num_validation", num_validation)
+    _check_enough(
+        train_rows, {"for training": num_train, "validation": num_validation}
+    )
+    train, validation = _draw(train_rows, (num_train, num_validation), seed)
+    return train, validation, list(validation_rows)
+
+
+def fingerprints(rows):
+    """Returns the fingerprint of the rows of each split."""
+    return {split: fingerprint(values) for split, values in rows.items()}
+
+
+def fingerprint(rows):
+    """Returns the SHA-256 of rows in canonical JSON, as hexadecimal digits.
+
+    Rows that differ in text, label or order differ in fingerprint; the order of
+    the fields in a row does not count.
+    """
+    digest = hashlib.sha256()
+    for row in rows:
+        line = json.dumps(row, sort_keys=True, separators=(",", ":"))
+        digest.update(line.encode() + b"\n")
+    return digest.hexdigest()
+
+
+def _draw(rows, sizes, seed):
+    """Draws disjoint lists of rows, each in the order of `rows`."""
+    indices = random.Random(seed).sample(range(len(rows)), sum(sizes))
+    drawn, start = [], 0
+    for size in sizes:
+        chosen = sorted(indices[start : start + size])
+        drawn.append(_take(rows, chosen))
+        start += size
+    return drawn
+
+
+def _take(rows, indices):
+    """Returns some rows: a list, but rows on disk stay there."""
+    if isinstance(rows, RowsOnDisk):
+        return rows.take(indices)
+    return [rows[i] for i in indices]
+
+
+def _check_at_least_one(name, value):
+    if value < 1:
+        raise ValueError(
+            f"Invalid value for argument `{name}`: expected at least 1. "
+            f"Received: {name}={value}"
+        )
+
+
+def _check_enough(rows, sizes):
+    needed = sum(sizes.values())
+    if len(rows) < needed:
+        parts = " and ".join(f"{n} {what}" for what, n in sizes.items())
+        raise ValueError(
+            f"The training set has too few rows: {parts} need {needed} rows. "
+            f"Received: {len(rows)} rows. Ask for fewer."
+        )

@@ -1,0 +1,74 @@
+"""The task and the rows of a configuration.
+
+Imports no TensorFlow, so that missing or malformed data stops a run within
+seconds, before anything is built.
+"""
+
+from tf_adapters import tasks
+from tf_adapters.data.rows import load
+from tf_adapters.data.rows import sampling
+from tf_adapters.data.rows import split_checks
+
+
+def declared_task(config, check_files=False):
+    """Returns the task of a configuration as it is declared; reads no data.
+
+    Args:
+        config: `Config`; its `task` and `data` are used.
+        check_files: Whether the data files of a task file must exist.
+    """
+    if config.data.task_file:
+        return tasks.load_task_file(config.data.task_file, check_files)
+    return tasks.get(config.task)
+
+
+def check_data_exists(config):
+    """Raises a `ValueError` if the training data are nowhere; reads none."""
+    task = declared_task(config, check_files=True)
+    load.check_source_exists(task, "train", config.data.data_dir)
+
+
+def get_task(config):
+    """Returns the task of a configuration, with its class names.
+
+    Where the task does not declare them, they are read from the training data.
+    """
+    task = declared_task(config, check_files=True)
+    return load.resolve_labels(task, config.data.data_dir)
+
+
+def load_rows(config, task):
+    """Returns the rows of each split as a dict; `test` only if labelled.
+
+    Warns of texts that are in training and in another split, and of classes
+    that are not in training.
+    """
+    rows = _load_rows(config, task)
+    split_checks.warn_of_overlap(rows, task)
+    return rows
+
+
+def _load_rows(config, task):
+    data = config.data
+    train, validation = load.load_train_and_validation(
+        task, data.data_dir, config.seed, spool_dir=data.cache_dir
+    )
+    if data.low_resource:
+        splits = sampling.low_resource_split(
+            train, validation, data.low_resource, config.seed
+        )
+        return dict(zip(("train", "validation", "test"), splits, strict=True))
+    if data.max_validation_examples:
+        # Runs of several seeds are compared on the same examples.
+        validation = sampling.subsample(
+            validation, data.max_validation_examples, seed=0
+        )
+    if data.max_train_examples:
+        train = sampling.subsample(train, data.max_train_examples, config.seed)
+    rows = {"train": train, "validation": validation}
+    # Local copies of GLUE may have labelled test rows where TFDS has none.
+    if load.may_have_labels(task, "test", data.data_dir):
+        test = load.load_split(task, "test", data.data_dir)
+        if load.is_labelled(task, test):
+            rows["test"] = test
+    return rows

@@ -1,0 +1,72 @@
+"""SQuAD v1.1's own JSON, and answers as rows have them."""
+
+import numbers
+
+from tf_adapters.common.text_files import parse_json
+
+
+def parse_squad(text):
+    """Parses SQuAD's format (Rajpurkar et al. 2016, arXiv:1606.05250).
+
+    Args:
+        text: Content of a file such as `train-v1.1.json`.
+
+    Returns:
+        List with a number and a dict for each question, in order: `id`,
+        `question`, `context`, and `answers` where there are any.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    try:
+        articles = parse_json(text)["data"]
+        questions = [
+            {**question, "context": paragraph["context"]}
+            for article in articles
+            for paragraph in article["paragraphs"]
+            for question in paragraph["qas"]
+        ]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            "not SQuAD's format, an object with `data`, a list of articles "
+            f"with `paragraphs` ({type(error).__name__}: {error})"
+        ) from error
+    return list(enumerate(questions, 1))
+
+
+def parse_answers(value):
+    """Returns answers as a list of dicts, or None where there are none.
+
+    Args:
+        value: List of dicts with `text` and `answer_start`, or, as in
+            TensorFlow Datasets, a dict of two lists.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    if isinstance(value, dict) and {"text", "answer_start"} <= set(value):
+        value = [
+            {"text": text, "answer_start": start}
+            for text, start in zip(
+                value["text"], value["answer_start"], strict=True
+            )
+        ]
+    if not value and value in (None, "", []):
+        return None
+    if not isinstance(value, list) or not all(map(_is_answer, value)):
+        raise ValueError(
+            "answers must be a list of objects with `text` and the place of "
+            f"its first character, `answer_start`; received {value!r}"
+        )
+    return [
+        {"text": a["text"], "answer_start": int(a["answer_start"])}
+        for a in value
+    ]
+
+
+def _is_answer(answer):
+    return (
+        isinstance(answer, dict)
+        and isinstance(answer.get("text"), str)
+        and isinstance(answer.get("answer_start"), numbers.Integral)
+    )

@@ -1,0 +1,202 @@
+"""From a table as read to rows as a task wants them, or all that is wrong."""
+
+import math
+
+from tf_adapters.data.rows import list_fields
+from tf_adapters.data.rows import rows_on_disk
+from tf_adapters.data.rows import squad
+
+
+def typed_rows(table, task, labels="required", spool_dir=None):
+    """Checks every row of a table and maps its label.
+
+    Args:
+        table: A `files.Table`.
+        task: The `Task` that names fields and classes.
+        labels: `"required"`, `"optional"` (a row without one gets None) or
+            `"ignored"` (every row gets None).
+        spool_dir: Folder in which the rows are kept while the process lives,
+            for data that memory does not hold; None for a list.
+
+    Returns:
+        List, or `SpooledRows`, of dicts: a string for each of
+        `task.text_fields`, or a list of strings for `task.list_field`, and
+        `"label"`: a class id, a float for regression, the place of the right
+        choice, a list with the class id of each word or `IGNORED`, a list of
+        answers, or None.
+
+    Raises:
+        DataError: With the first ten problems of the file, if it has any.
+    """
+    problem = _missing_column(table, task, labels)
+    if problem:
+        table.problems.append((1, problem))
+        table.raise_problems()
+    rows = _typed(table, task, labels)
+    keep = list if spool_dir is None else rows_on_disk.keep_on_disk(spool_dir)
+    rows = keep(rows)
+    table.raise_problems()
+    table.raise_empty(rows)
+    return rows
+
+
+def _typed(table, task, labels):
+    for line, fields in table.rows:
+        row, problems = _typed_row(line, fields, task, labels)
+        table.problems += [(line, problem) for problem in problems]
+        yield row
+
+
+def _missing_column(table, task, labels):
+    """Says once, for the header, what each row would repeat."""
+    if table.columns is None:
+        return None
+    wanted = [(field, task.aliases.get(field)) for field in task.text_fields]
+    if labels == "required":
+        alias = task.aliases.get(task.label_field)
+        wanted.append((task.label_field, alias))
+    for field, alias in wanted:
+        for name in (field, alias):
+            if table.columns.count(name) > 1:
+                return f"the header has the column `{name}` more than once"
+        others = set(task.choice_fields) if field == task.list_field else set()
+        if others and others <= set(table.columns):
+            continue
+        if field not in table.columns and alias not in table.columns:
+            return (
+                f"the header lacks the column {_names(field, alias)}; it has "
+                f"{', '.join(f'`{name}`' for name in table.columns)}"
+            )
+    return None
+
+
+def _names(field, alias):
+    return f"`{field}`" + (f" (or `{alias}`)" if alias else "")
+
+
+def _typed_row(number, fields, task, labels):
+    row, problems = {}, []
+    for field in task.text_fields:
+        try:
+            if field == task.list_field:
+                row[field] = list_fields.list_of_texts(fields, field, task)
+            else:
+                row[field] = _text(fields, field, task)
+        except ValueError as error:
+            problems.append(str(error))
+    if task.id_field:
+        own = fields.get(task.id_field)
+        row[task.id_field] = str(number if own is None else own)
+    row["label"] = None
+    if labels != "ignored":
+        try:
+            row["label"] = _label(fields, task, row)
+        except ValueError as error:
+            problems.append(str(error))
+        else:
+            if row["label"] is None and labels == "required":
+                problems.append(f"field `{task.label_field}` has no label")
+    return row, problems
+
+
+def _text(fields, field, task):
+    alias = task.aliases.get(field)
+    key = alias if field not in fields and alias in fields else field
+    if key not in fields:
+        received = ", ".join(f"`{name}`" for name in fields) or "no field"
+        raise ValueError(
+            f"field {_names(field, alias)} is missing; received {received}"
+        )
+    value = fields[key]
+    if value is None and field in task.optional_fields:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(
+            f"field `{key}` must be text, received {value!r} "
+            f"({type(value).__name__})"
+        )
+    return value
+
+
+def _label(fields, task, row):
+    value = fields.get(task.label_field)
+    if value is None:
+        value = fields.get(task.aliases.get(task.label_field))
+    if task.head == "choice":
+        return list_fields.parse_choice_index(value, row.get(task.list_field))
+    if task.head == "span":
+        return squad.parse_answers(value)
+    if task.head == "tagging":
+        return list_fields.parse_tags(
+            value, row.get(task.list_field), task.labels
+        )
+    return parse_label(value, task)
+
+
+def parse_label(value, task):
+    """Returns the class id or number that a label means.
+
+    Args:
+        value: A class name or id; a number for regression; either may be text.
+            None, empty text and, for classes, -1 stand for no label.
+        task: The `Task` that names the classes.
+
+    Returns:
+        Integer class id, float, or None where there is no label.
+
+    Raises:
+        ValueError: If it is none of these.
+    """
+    if value is None or value == "":
+        return None
+    if task.head == "regression":
+        return _number(value, task.label_range)
+    if isinstance(value, bool):
+        value = str(value) if str(value) in task.labels else str(value).lower()
+    if not isinstance(value, (int, str)):
+        raise ValueError(
+            f"a label must be a class name or id, received {value!r} "
+            f"({type(value).__name__})"
+        )
+    return _class_id(str(value), task.labels)
+
+
+def _class_id(text, labels):
+    if text in labels:
+        return labels.index(text)
+    # Where the names themselves are numbers, an id could not be told from one.
+    names_are_numbers = any(_is_integer(name) for name in labels)
+    if _is_integer(text) and not names_are_numbers:
+        if int(text) == -1:
+            return None
+        if 0 <= int(text) < len(labels):
+            return int(text)
+    ids = "" if names_are_numbers else f", or an id from 0 to {len(labels) - 1}"
+    raise ValueError(
+        f"unknown label {text!r}; expected one of "
+        f"{', '.join(repr(label) for label in labels)}{ids}"
+    )
+
+
+def _is_integer(text):
+    return text.removeprefix("-").isdecimal()
+
+
+def _number(value, label_range):
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ValueError(
+            f"a label must be a number, received {value!r} "
+            f"({type(value).__name__})"
+        )
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"a label must be a finite number, received {value!r}")
+    if label_range and not label_range[0] <= number <= label_range[1]:
+        raise ValueError(
+            f"label {number:g} is outside the task's range from "
+            f"{label_range[0]:g} to {label_range[1]:g}"
+        )
+    return number

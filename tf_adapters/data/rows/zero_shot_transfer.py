@@ -1,0 +1,109 @@
+"""Zero-shot transfer: trained in one language, evaluated in many."""
+
+from tf_adapters.common.errors import DataError
+from tf_adapters.data.rows import load
+from tf_adapters.tasks.languages import averages
+from tf_adapters.tasks.languages import in_language
+
+_SPLITS = ("test", "validation")
+
+
+def load_languages(task, data):
+    """Returns the rows that each language is evaluated on.
+
+    They are the test split's (He et al. 2021, section 4), or the validation
+    split's where the data of a language has no labelled test split.
+
+    Args:
+        task: `Task` with languages.
+        data: `DataConfig`.
+
+    Returns:
+        Dict from language to a pair of the split's name and its rows; empty
+        where no language is asked for.
+
+    Raises:
+        ValueError: If the task has one language, or the data lacks one that
+            was asked for, or its labels.
+    """
+    found = {}
+    for language in _languages(task, data):
+        found[language] = _load(in_language(task, language), data.data_dir)
+    return found
+
+
+def _load(task, data_dir):
+    """Returns the first split with labels, and its rows."""
+    # The test split is the one to be missed in an error.
+    for split in _splits(task, data_dir) or ["test"]:
+        rows = load.load_split(task, split, data_dir)
+        if load.is_labelled(task, rows):
+            return split, rows
+    raise DataError(
+        f"The data of task `{task.name}` in language `{task.language}` have no "
+        "labels, neither for test nor for validation. Leave it out of "
+        "--eval_languages."
+    )
+
+
+def _languages(task, data):
+    if not data.eval_languages:
+        return ()
+    # A task without languages is told so, whatever is asked for.
+    in_language(task, "")
+    if data.eval_languages != ("all",):
+        return data.eval_languages
+    return [
+        language
+        for language in task.languages.names
+        if _splits(in_language(task, language), data.data_dir)
+    ]
+
+
+def _splits(task, data_dir):
+    """Returns the splits to evaluate on, the first with labels."""
+    return [
+        split
+        for split in _SPLITS
+        if load.may_have_labels(task, split, data_dir)
+    ]
+
+
+def summarise(task, metrics):
+    """Returns what a run's result says of its languages.
+
+    Args:
+        task: `Task` with languages.
+        metrics: Dict from language to a pair of the split's name and a dict
+            of metrics.
+    """
+    name = task.metrics[0]
+    values = {language: m[name] for language, (_, m) in metrics.items()}
+    return {
+        "metric": name,
+        **averages(values, task.languages),
+        "languages": {
+            language: {"split": split, **m}
+            for language, (split, m) in metrics.items()
+        },
+    }
+
+
+def transfer_table(task, summary):
+    """Returns a line for each language and one for each average."""
+    name, languages = summary["metric"], summary["languages"]
+    lines = [
+        f"{language:<10} {values['split']:<10} {name} {values[name]:.4f}"
+        for language, values in languages.items()
+    ]
+    total = len(task.languages.names)
+    lines += [
+        f"{group:<10} {'average':<10} {name} {summary[group]:.4f}"
+        for group in ("all", "target", "distant")
+        if group in summary
+    ]
+    lines.append(
+        f"Averages are over {len(languages)} languages; the paper's are over "
+        f"{total}."
+    )
+    return "\n".join(lines)

@@ -1,0 +1,126 @@
+"""Tokens and the characters of the original text that each stands for.
+
+The ids are those of the encoder's own tokenizer; where characters come from is
+what its library's implementation with offsets says: Hugging Face's tokenizers
+for WordPiece and byte-level BPE, TensorFlow Text for SentencePiece.
+"""
+
+import keras_hub
+import numpy as np
+import tensorflow_text as tf_text
+import tokenizers
+
+_WORD_PIECE = (
+    keras_hub.models.BertTokenizer,
+    keras_hub.models.DistilBertTokenizer,
+    keras_hub.models.ElectraTokenizer,
+)
+
+
+def tokenize_with_offsets(tokenizer, texts):
+    """Returns the tokens of each text and where they begin and end in it.
+
+    Args:
+        tokenizer: Tokenizer from `load_encoder`.
+        texts: List of strings.
+
+    Returns:
+        List with a pair for each text: int32 ids `(tokens,)`, without special
+        tokens, and `(tokens, 2)` offsets in characters, so that
+        `text[begin:end]` is the token's text without spaces around it.
+
+    Raises:
+        ValueError: If the tokenizer is of another kind.
+    """
+    if hasattr(tokenizer, "with_offsets"):
+        found = tokenizer.with_offsets(texts)
+    elif isinstance(tokenizer, _WORD_PIECE):
+        found = _encode(_word_piece(tokenizer), texts)
+    elif isinstance(tokenizer, keras_hub.models.RobertaTokenizer):
+        found = _encode(_byte_pair(tokenizer), texts)
+    elif isinstance(tokenizer, keras_hub.models.XLMRobertaTokenizer):
+        found = _sentence_piece(tokenizer, texts)
+    else:
+        raise ValueError(
+            "To find answers in texts takes a tokenizer that says which "
+            "characters a token stands for: one of BERT, ELECTRA, DistilBERT, "
+            f"RoBERTa or XLM-R. Received: {type(tokenizer).__name__}"
+        )
+    return [
+        (np.array(ids, "int32"), _trimmed(text, offsets))
+        for text, (ids, offsets) in zip(texts, found, strict=True)
+    ]
+
+
+def _encode(tokenizer, texts):
+    return [
+        (encoding.ids, encoding.offsets)
+        for encoding in tokenizer.encode_batch(texts)
+    ]
+
+
+def _word_piece(tokenizer):
+    tokens = tokenizer.get_vocabulary()
+    # Our own class cleans texts itself and tells KerasHub's not to.
+    lowercase = getattr(tokenizer, "lowercases", tokenizer.lowercase)
+    strip = getattr(tokenizer, "strips_accents", tokenizer.strip_accents)
+    built = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece(
+            {token: i for i, token in enumerate(tokens)},
+            unk_token=tokenizer.oov_token,
+            continuing_subword_prefix=tokenizer.suffix_indicator,
+            max_input_chars_per_word=100,
+        )
+    )
+    built.normalizer = tokenizers.normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=tokenizer.split_on_cjk,
+        strip_accents=strip,
+        lowercase=lowercase,
+    )
+    built.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    return built
+
+
+def _byte_pair(tokenizer):
+    # A file of merges may begin with a line that says its version.
+    merges = [
+        tuple(merge.split(" "))
+        for merge in tokenizer.merges
+        if not merge.startswith("#version")
+    ]
+    built = tokenizers.Tokenizer(
+        tokenizers.models.BPE(dict(tokenizer.vocabulary), merges)
+    )
+    built.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(
+        add_prefix_space=tokenizer.add_prefix_space
+    )
+    return built
+
+
+def _sentence_piece(tokenizer, texts):
+    library = tf_text.SentencepieceTokenizer(model=tokenizer.proto)
+    ids, begins, ends = library.tokenize_with_offsets(texts)
+    unknown = tokenizer.unk_token_id - 1
+    found = []
+    for text, row, begin, end in zip(
+        texts, ids.to_list(), begins.to_list(), ends.to_list(), strict=True
+    ):
+        # Offsets there are in bytes.
+        lengths = [len(character.encode()) for character in text]
+        indices = np.repeat(np.arange(len(text) + 1), [*lengths, 1])
+        # KerasHub moves all ids by one, and the unknown token's.
+        shifted = [(unknown if i == 0 else i) + 1 for i in row]
+        found.append((shifted, np.stack([indices[begin], indices[end]], -1)))
+    return found
+
+
+def _trimmed(text, offsets):
+    """Returns offsets without the spaces that belong to some tokens."""
+    trimmed = np.array(offsets, "int64").reshape(-1, 2)
+    for place, (begin, end) in enumerate(trimmed):
+        part = text[begin:end]
+        trimmed[place, 0] += len(part) - len(part.lstrip())
+        trimmed[place, 1] -= len(part) - len(part.rstrip())
+        trimmed[place, 1] = max(trimmed[place])
+    return trimmed

@@ -1,0 +1,241 @@
+"""Texts become the integer inputs of an encoder.
+
+One function packs for training, prediction and export, so the ids are the
+same in all three: tokens, cut to the longest length, framed by special tokens.
+Of two texts that are too long together, tokens are taken in turn, one of each,
+until the length is full (round robin, as in KerasHub's `MultiSegmentPacker`).
+transformers' `longest_first` agrees but for the odd token, which it gives to
+the longer text, or to the second of two equals, and this to the first.
+"""
+
+import copy
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from tf_adapters.data.tokens import mask_tokens
+from tf_adapters.data.tokens import offsets
+from tf_adapters.data.tokens import vocabulary
+from tf_adapters.data.tokens.special_tokens import special_tokens_of
+from tf_adapters.data.tokens.tokenization import Tokenization
+
+_ROWS_AT_ONCE = 1024
+
+
+class TextPacker:
+    """Packs batches of texts, eagerly or in a `tf.function`.
+
+    Args:
+        tokenizer: Tokenizer from `load_encoder`.
+        max_length: Longest number of tokens, special tokens included.
+
+    Raises:
+        ValueError: If `max_length` leaves no room for text.
+    """
+
+    def __init__(self, tokenizer, max_length):
+        self.tokenizer = tokenizer
+        self.max_length = max_length
+        self.special_tokens = special_tokens_of(tokenizer)
+        self._mask = None
+        num_special = 2 + len(self.special_tokens.separators)
+        if max_length < num_special + 2:
+            raise ValueError(
+                "Invalid value for argument `max_length`: two texts need "
+                f"{num_special} special tokens and one token each. Received: "
+                f"max_length={max_length}"
+            )
+        self._tokenize = Tokenization(tokenizer)
+
+    def __call__(
+        self, texts_a, texts_b=None, sequence_length=None, is_pair=None
+    ):
+        """Packs a batch.
+
+        Args:
+            texts_a: List of strings, or string tensor of shape `(batch,)`.
+            texts_b: The second texts of pairs, or `None`.
+            sequence_length: Length of the result. `None` (default) pads to
+                the longest row. What exceeds it is cut, as at `max_length`.
+            is_pair: Boolean tensor `(batch,)`: rows where it is false are
+                packed as one text, their second text is not looked at. `None`
+                (default): all are pairs, if there are second texts.
+
+        Returns:
+            Dict of int32 tensors `(batch, length)`: `token_ids`,
+            `padding_mask`, and `segment_ids` where the encoder has segments.
+        """
+        limit = min(self.max_length, sequence_length or self.max_length)
+        rows, first_lengths = self._pack(texts_a, texts_b, limit, is_pair)
+        return self._features(rows, first_lengths, sequence_length)
+
+    def tokenize_with_offsets(self, texts):
+        """Returns tokens and characters, see `offsets`; eagerly only."""
+        return offsets.tokenize_with_offsets(self.tokenizer, texts)
+
+    @property
+    def special_ids(self):
+        """Ids of the special tokens, that of padding too, once each."""
+        special = self.special_tokens
+        ids = (special.start, *special.separators, special.end, special.pad)
+        return sorted(set(ids))
+
+    @property
+    def mask_id(self):
+        """Id of the token that hides another.
+
+        Raises:
+            ValueError: If the tokenizer has none.
+        """
+        if self.tokenizer.mask_token_id is None:
+            raise ValueError(
+                "The encoder's tokenizer has no token that hides others, so "
+                "there is no masked language modelling with it."
+            )
+        return self.tokenizer.mask_token_id
+
+    @property
+    def mask(self):
+        """The token that hides another, as texts have it."""
+        mask_id = self.mask_id
+        return vocabulary.tokens_of(self.tokenizer)[mask_id]
+
+    def reading_masks(self):
+        """Returns a packer to which the mask token in a text is that token.
+
+        To this one it is text, as all special tokens are.
+        """
+        packer = copy.copy(self)
+        packer._mask = self.mask
+        return packer
+
+    def pack_tokens(self, tokens):
+        """Returns features as for one text each, from ragged tokens."""
+        rows = self._frame(tokens, self.max_length)
+        lengths = tf.cast(rows.row_lengths(), tf.int32)
+        return self._features(rows, lengths, None)
+
+    def _frame(self, tokens, limit):
+        return self._join(
+            [
+                [self.special_tokens.start],
+                tokens[:, : limit - 2],
+                [self.special_tokens.end],
+            ]
+        )
+
+    def _features(self, rows, first_lengths, sequence_length):
+        token_ids = rows.to_tensor(
+            self.special_tokens.pad, shape=[None, sequence_length]
+        )
+        positions = tf.range(tf.shape(token_ids)[1])[tf.newaxis]
+        mask = positions < tf.cast(rows.row_lengths(), tf.int32)[:, tf.newaxis]
+        features = {
+            "token_ids": token_ids,
+            "padding_mask": tf.cast(mask, tf.int32),
+        }
+        if self.special_tokens.second_segment is not None:
+            second = mask & (positions >= first_lengths[:, tf.newaxis])
+            features["segment_ids"] = (
+                tf.cast(second, tf.int32) * self.special_tokens.second_segment
+            )
+        return features
+
+    def tokenize_rows(self, texts_a, texts_b=None):
+        """Tokenises a data set, for a cache.
+
+        Args:
+            texts_a: List of strings.
+            texts_b: The second texts of pairs, or `None`.
+
+        Returns:
+            Two lists with an int32 array for each row, as long as the row:
+            token ids with special tokens, and segment ids. The second is
+            `None` where the encoder has no segments.
+        """
+        ids, segments = [], []
+        for start in range(0, len(texts_a), _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            rows, first_lengths = self._pack(
+                texts_a[part],
+                None if texts_b is None else texts_b[part],
+                self.max_length,
+            )
+            batch = np.split(rows.values.numpy(), rows.row_splits.numpy()[1:-1])
+            ids += batch
+            segments += [
+                (np.arange(len(row)) >= first).astype(np.int32)
+                * np.int32(self.special_tokens.second_segment or 0)
+                for row, first in zip(batch, first_lengths.numpy(), strict=True)
+            ]
+        return (
+            ids,
+            segments
+            if self.special_tokens.second_segment is not None
+            else None,
+        )
+
+    def _pack(self, texts_a, texts_b, limit, is_pair=None):
+        """Returns ragged ids, and where the second segment begins in each."""
+        special = self.special_tokens
+        if texts_b is None:
+            tokens = self.tokenize(texts_a)
+            rows = [[special.start], tokens[:, : limit - 2], [special.end]]
+            first_parts = rows
+        else:
+            # One call for both: tracing a tokenizer can take seconds.
+            tokens = self.tokenize(tf.concat([texts_a, texts_b], 0))
+            count = tf.shape(texts_a)[0]
+            num_special = 2 + len(special.separators)
+            first, second = tf_text.RoundRobinTrimmer(limit - num_special).trim(
+                [tokens[:count], tokens[count:]]
+            )
+            separators = special.separators
+            if is_pair is not None:
+                alone = tokens[:count, : limit - 2]
+                first = _choose(is_pair, first, alone)
+                second = _choose(is_pair, second, second[:, :0])
+                separators = tf.gather(
+                    tf.ragged.constant([[], separators], tf.int32),
+                    tf.cast(is_pair, tf.int32),
+                )
+            first_parts = [[special.start], first, separators]
+            rows = [*first_parts, second, [special.end]]
+        rows, first_rows = self._join(rows), self._join(first_parts)
+        first_lengths = tf.cast(first_rows.row_lengths(), tf.int32)
+        if is_pair is not None:
+            # The end of one text alone belongs to the first segment.
+            first_lengths += tf.cast(~is_pair, tf.int32)
+        return rows, first_lengths
+
+    def _join(self, parts):
+        """Joins ragged tokens and, repeated for each row, lists of ids."""
+        (ragged, *_) = [p for p in parts if isinstance(p, tf.RaggedTensor)]
+        count = ragged.nrows()
+        return tf.concat(
+            [
+                part
+                if isinstance(part, tf.RaggedTensor)
+                else tf.tile(tf.constant([part], tf.int32), [count, 1])
+                for part in parts
+            ],
+            axis=1,
+        )
+
+    def tokenize(self, texts):
+        """Returns ragged int32 tokens, uncut, without special ones."""
+        # A NUL ends the string inside TensorFlow's regular expressions.
+        texts = tf.strings.regex_replace(texts, r"\x{0}", "")
+        if self._mask is None:
+            return self._tokenize(texts)
+        return mask_tokens.tokenize_with_masks(
+            self._tokenize, texts, self._mask, self.mask_id
+        )
+
+
+def _choose(condition, rows, others):
+    """Returns ragged rows where `condition` holds, and `others` elsewhere."""
+    count = tf.size(condition)
+    indices = tf.range(count) + tf.where(condition, 0, count)
+    return tf.gather(tf.concat([rows, others], 0), indices)

@@ -1,0 +1,70 @@
+"""The special tokens of an encoder's inputs."""
+
+import dataclasses
+
+import keras_hub
+
+
+@dataclasses.dataclass(frozen=True)
+class SpecialTokens:
+    """The special tokens around one or two texts.
+
+    Attributes:
+        start: Id before the first text.
+        separators: Ids between the first text and the second.
+        end: Id after the last text.
+        pad: Id after the end.
+        second_segment: Segment number of the second text, or `None` where
+            the encoder has no segments.
+    """
+
+    start: int
+    separators: tuple[int, ...]
+    end: int
+    pad: int
+    second_segment: int | None
+
+    @property
+    def has_segments(self):
+        """Whether the encoder takes segment ids."""
+        return self.second_segment is not None
+
+
+def special_tokens_of(tokenizer):
+    """Returns the `SpecialTokens` of a tokenizer from `load_encoder`.
+
+    BERT, ELECTRA and DistilBERT: `[CLS] a [SEP] b [SEP]`. RoBERTa and XLM-R:
+    `<s> a </s></s> b </s>`.
+
+    Raises:
+        ValueError: If the tokenizer belongs to none of these.
+    """
+    models = keras_hub.models
+    if hasattr(tokenizer, "separator_ids"):
+        separators = tuple(tokenizer.separator_ids)
+        second_segment = tokenizer.second_segment
+    elif isinstance(tokenizer, (models.BertTokenizer, models.ElectraTokenizer)):
+        separators, second_segment = (tokenizer.end_token_id,), 1
+    elif isinstance(tokenizer, models.DistilBertTokenizer):
+        separators, second_segment = (tokenizer.end_token_id,), None
+    elif isinstance(
+        tokenizer, (models.RobertaTokenizer, models.XLMRobertaTokenizer)
+    ):
+        separators, second_segment = (tokenizer.end_token_id,) * 2, None
+    else:
+        raise ValueError(
+            "Expected a tokenizer of BERT, RoBERTa, XLM-R, DistilBERT or "
+            f"ELECTRA. Received: {type(tokenizer).__name__}"
+        )
+    # `load_encoder` notes what the backbone takes; some pair a BERT with
+    # XLM-R's vocabulary.
+    takes_segments = getattr(
+        tokenizer, "takes_segments", second_segment is not None
+    )
+    return SpecialTokens(
+        start=tokenizer.start_token_id,
+        separators=separators,
+        end=tokenizer.end_token_id,
+        pad=tokenizer.pad_token_id,
+        second_segment=(second_segment or 0) if takes_segments else None,
+    )

@@ -1,0 +1,57 @@
+"""Any encoder's tokenizer as one function, eagerly and in a graph."""
+
+import keras_hub
+import numpy as np
+import tensorflow as tf
+
+
+class Tokenization:
+    """Turns texts into ragged int32 tokens, uncut, without special tokens.
+
+    Args:
+        tokenizer: Tokenizer from `load_encoder`.
+
+    Call arguments:
+        texts: String tensor of shape `(texts,)`.
+    """
+
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+        # KerasHub tokenizers have other, slower or different, eager paths.
+        self._in_graph = None
+        if isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
+            self._in_graph = tf.function(
+                lambda texts: tokenizer(texts),
+                input_signature=[tf.TensorSpec([None], tf.string)],
+            )
+
+    def __call__(self, texts):
+        if not getattr(self.tokenizer, "add_prefix_space", False):
+            return self._tokens(texts)
+        # KerasHub puts a space before every text; the original only where
+        # there is none, and leaves an empty text empty.
+        tokens = self._tokens(tf.strings.regex_replace(texts, "^ ", ""))
+        lengths = tf.where(texts == "", 0, tokens.row_lengths())
+        is_kept = tf.repeat(texts != "", tokens.row_lengths())
+        return tf.RaggedTensor.from_row_lengths(
+            tf.boolean_mask(tokens.flat_values, is_kept), lengths
+        )
+
+    def _tokens(self, texts):
+        if self._in_graph is None:
+            return self._python_tokens(texts)
+        run = self._in_graph if tf.executing_eagerly() else self.tokenizer
+        return tf.cast(run(texts), tf.int32)
+
+    def _python_tokens(self, texts):
+        if not tf.executing_eagerly():
+            raise ValueError(
+                "This tokenizer runs in Python only, so texts cannot be packed "
+                "in a graph. Expected: a KerasHub tokenizer; "
+                "`tokenizer.in_graph()` gives one where its vocabulary allows."
+            )
+        rows = self.tokenizer([text.decode() for text in texts.numpy()])
+        return tf.RaggedTensor.from_row_lengths(
+            np.concatenate([np.asarray(row, np.int32) for row in rows]),
+            [len(row) for row in rows],
+        )

@@ -1,0 +1,239 @@
+"""A local Hugging Face folder becomes a KerasHub backbone.
+
+The backbone is built from `config.json` and its weights are ported here, not
+by KerasHub's converters. Those drop RoBERTa's token-type row, refuse
+checkpoints without a pooler or without a prefix, and ignore activation,
+epsilon, number of segments and dropout in the config. A table from variable
+to tensor (`huggingface_weights.py`) is shorter than a correction of each, and
+it can be strict in both directions.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import pathlib
+
+import keras_hub
+
+from tf_adapters.common.text_files import parse_json
+from tf_adapters.encoders import huggingface_weights
+
+# By the names of transformers/activations.py. `gelu_fast` and
+# `gelu_pytorch_tanh` are the same function as `gelu_new`, written differently.
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+    "tanh": "tanh",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """What one `model_type` calls things.
+
+    Attributes:
+        backbone: KerasHub class.
+        arguments: From the backbone's argument to the key in `config.json`.
+        modules: From the backbone's layer path to the checkpoint's module.
+        prefix: What a model with a head puts before each module's name.
+        options: From our name of an option to its key and the value that
+            transformers uses where the key is absent.
+        position_offset: Whether the position table begins with the rows
+            `0..pad_token_id`, which no token uses.
+    """
+
+    backbone: Callable
+    arguments: dict[str, str]
+    modules: dict[str, str]
+    prefix: str
+    options: dict[str, tuple]
+    position_offset: bool = False
+
+
+_BERT_ARGUMENTS = {
+    "vocabulary_size": "vocab_size",
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "hidden_dim": "hidden_size",
+    "intermediate_dim": "intermediate_size",
+    "max_sequence_length": "max_position_embeddings",
+}
+_ELECTRA_ARGUMENTS = {
+    **{k: v for k, v in _BERT_ARGUMENTS.items() if k != "vocabulary_size"},
+    "vocab_size": "vocab_size",
+    "embedding_dim": "embedding_size",
+}
+_DISTILBERT_ARGUMENTS = {
+    "vocabulary_size": "vocab_size",
+    "num_layers": "n_layers",
+    "num_heads": "n_heads",
+    "hidden_dim": "dim",
+    "intermediate_dim": "hidden_dim",
+    "max_sequence_length": "max_position_embeddings",
+}
+_BERT_OPTIONS = {
+    "activation": ("hidden_act", "gelu"),
+    "layer_norm_epsilon": ("layer_norm_eps", 1e-12),
+    "hidden_dropout": ("hidden_dropout_prob", 0.1),
+    "attention_dropout": ("attention_probs_dropout_prob", 0.1),
+    "num_segments": ("type_vocab_size", 2),
+}
+_DISTILBERT_OPTIONS = {
+    "activation": ("activation", "gelu"),
+    # Fixed in transformers/models/distilbert/modeling_distilbert.py.
+    "layer_norm_epsilon": (None, 1e-12),
+    "hidden_dropout": ("dropout", 0.1),
+    "attention_dropout": ("attention_dropout", 0.1),
+    # Likewise: it has no dropout after the attention's output projection.
+    "attention_output_dropout": (None, 0.0),
+}
+
+FAMILIES = {
+    "bert": Family(
+        keras_hub.models.BertBackbone,
+        _BERT_ARGUMENTS,
+        huggingface_weights.BERT,
+        "bert.",
+        _BERT_OPTIONS,
+    ),
+    "roberta": Family(
+        keras_hub.models.RobertaBackbone,
+        _BERT_ARGUMENTS,
+        huggingface_weights.ROBERTA,
+        "roberta.",
+        _BERT_OPTIONS,
+        position_offset=True,
+    ),
+    "xlm-roberta": Family(
+        keras_hub.models.XLMRobertaBackbone,
+        _BERT_ARGUMENTS,
+        huggingface_weights.ROBERTA,
+        "roberta.",
+        _BERT_OPTIONS,
+        position_offset=True,
+    ),
+    "distilbert": Family(
+        keras_hub.models.DistilBertBackbone,
+        _DISTILBERT_ARGUMENTS,
+        huggingface_weights.DISTILBERT,
+        "distilbert.",
+        _DISTILBERT_OPTIONS,
+    ),
+    "electra": Family(
+        keras_hub.models.ElectraBackbone,
+        _ELECTRA_ARGUMENTS,
+        huggingface_weights.ELECTRA,
+        "electra.",
+        _BERT_OPTIONS,
+    ),
+}
+
+
+def load_huggingface(folder, dtype=None):
+    """Loads a folder's model.
+
+    Args:
+        folder: Path of a folder with `config.json` and `model.safetensors`
+            (or `model.safetensors.index.json` and its parts).
+        dtype: Keras dtype policy of the backbone, or `None`.
+
+    Returns:
+        The backbone, and a dict with the fields of `Encoder` that the config
+        decides: `activation`, `layer_norm_epsilon`, the dropout rates, and
+        `has_pooler`.
+
+    Raises:
+        ValueError: If the folder is no checkpoint of a known family, or if
+            its weights do not fit its config.
+    """
+    folder = pathlib.Path(folder)
+    config = read_json(folder / "config.json")
+    family = _family(config, folder)
+    options = _options(config, family, folder)
+    arguments = _arguments(config, family, folder)
+    num_segments = options.pop("num_segments", None)
+    first_position = 0
+    if family.position_offset:
+        first_position = config.get("pad_token_id", 1) + 1
+        arguments["max_sequence_length"] -= first_position
+    elif num_segments is not None:
+        arguments["num_segments"] = num_segments
+    backbone = family.backbone(
+        **arguments, dropout=options["hidden_dropout"], dtype=dtype
+    )
+    options["has_pooler"] = huggingface_weights.port_weights(
+        backbone, folder, family.modules, family.prefix, first_position
+    )
+    return backbone, options
+
+
+def read_json(path):
+    """Returns what the JSON file holds; errors name the file."""
+    try:
+        found = parse_json(pathlib.Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ValueError(
+            f"`{path}` is missing. An encoder's folder holds `config.json`, "
+            "`model.safetensors` and the files of its vocabulary."
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"`{path}` is not valid JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"`{path}` must hold a JSON object {{...}}. Received: a "
+            f"{type(found).__name__}"
+        )
+    return found
+
+
+def _family(config, folder):
+    model_type = config.get("model_type")
+    if model_type not in FAMILIES:
+        raise ValueError(
+            f"`{folder}` holds a model of an unknown kind. Expected: "
+            f"model_type in config.json is one of {', '.join(FAMILIES)}. "
+            f"Received: model_type={model_type!r}"
+        )
+    position_type = config.get("position_embedding_type", "absolute")
+    if position_type != "absolute":
+        raise ValueError(
+            f"`{folder}` uses positions that KerasHub's encoders do not have. "
+            "Expected: position_embedding_type='absolute'. Received: "
+            f"position_embedding_type={position_type!r}"
+        )
+    if config.get("is_decoder"):
+        raise ValueError(
+            f"`{folder}` holds a decoder (is_decoder is true in config.json); "
+            "expected an encoder."
+        )
+    return FAMILIES[model_type]
+
+
+def _arguments(config, family, folder):
+    missing = [key for key in family.arguments.values() if key not in config]
+    if missing:
+        raise ValueError(
+            f"`{folder}/config.json` lacks the keys {missing}, which a "
+            f"`{config['model_type']}` model needs."
+        )
+    return {name: config[key] for name, key in family.arguments.items()}
+
+
+def _options(config, family, folder):
+    options = {
+        name: config.get(key, default)
+        for name, (key, default) in family.options.items()
+    }
+    activation = options["activation"]
+    if activation not in ACTIVATIONS:
+        raise ValueError(
+            f"`{folder}/config.json` asks for an unknown activation. "
+            f"Expected one of: {', '.join(ACTIVATIONS)}. Received: "
+            f"{family.options['activation'][0]}={activation!r}"
+        )
+    return {**options, "activation": ACTIVATIONS[activation]}

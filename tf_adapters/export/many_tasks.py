@@ -1,0 +1,241 @@
+"""Many tasks in one SavedModel: one encoder, an adapter and a head for each.
+
+The signature `serving_default` takes `text`, `text_pair` and `task`, string
+tensors `(batch,)`, and answers each row with the adapter of its task. Rows of
+different tasks may share a batch, so a server may batch whatever comes.
+"""
+
+import json
+from pathlib import Path
+
+import tensorflow as tf
+
+from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.export import saved_model
+from tf_adapters.export import serving
+
+INPUTS = ("text", "text_pair", "task")
+
+
+def export_runs(folders, output):
+    """Exports the adapters of several runs as one SavedModel.
+
+    Args:
+        folders: Run folders. Their encoder, precision and `max_length` must
+            agree, their tasks differ.
+        output: Folder; `<output>/tasks/<version>` is written.
+
+    Returns:
+        Path of the SavedModel.
+
+    Raises:
+        AdapterError: If they do not fit together.
+    """
+    # Imported here: library users export without the training code.
+    from tf_adapters.config import resolve
+    from tf_adapters.data.rows import splits
+    from tf_adapters.data.tokens.packing import TextPacker
+    from tf_adapters.encoders.load import load_encoder
+    from tf_adapters.models import bank_model as bank_lib
+
+    configs = [resolve.load_config(Path(f) / "config.yaml") for f in folders]
+    tasks = [splits.declared_task(config) for config in configs]
+    _check_tasks(tasks)
+    max_length = _common(
+        configs, "data.max_length", lambda c: c.data.max_length
+    )
+    _check_encoders(folders)
+    precision = _common(configs, "train.precision", lambda c: c.train.precision)
+    encoder, tokenizer = load_encoder(configs[0].encoder, precision)
+    bank = bank_lib.load_bank(folders, encoder)
+    packer = TextPacker(tokenizer, max_length)
+    path = export_bank(bank, packer, tasks, Path(output) / "tasks")
+    serving.write_models_config(Path(output))
+    return path
+
+
+def _check_encoders(folders):
+    """Refuses different ones. One may have several names, or lie twice."""
+    names = {}
+    for folder in folders:
+        encoder = adapter_folder.read_adapter_config(
+            adapter_folder.find_adapter_folder(folder)
+        )
+        encoder = encoder["encoder"]
+        names[encoder["fingerprint"]] = encoder["name"]
+    if len(names) > 1:
+        raise AdapterError(
+            "Runs in one SavedModel must have the same `encoder`. Found: "
+            f"{', '.join(sorted(names.values()))}."
+        )
+
+
+def _check_tasks(tasks):
+    names = [task.name for task in tasks]
+    for task in tasks:
+        if names.count(task.name) > 1:
+            raise AdapterError(
+                f"Two of the adapters are of task `{task.name}`, so a request "
+                "could not say which one it wants. Give one of them."
+            )
+
+
+def _common(configs, what, of):
+    values = {of(config) for config in configs}
+    if len(values) > 1:
+        found = ", ".join(map(str, sorted(values)))
+        raise AdapterError(
+            f"Runs in one SavedModel must have the same `{what}`. Found: "
+            f"{found}."
+        )
+    return values.pop()
+
+
+def export_bank(bank, packer, tasks, folder):
+    """Writes the next version of a bank in TensorFlow Serving's layout.
+
+    Every answer has, for each row: `status` (string: empty, or what is wrong
+    with this row, the others being answered all the same), `label` (string),
+    `label_id` (int32), `num_labels` (int32), `labels` (string) and
+    `probabilities` (float32), both `(batch, most labels)` and filled up with
+    "" and 0, and `score` (float32), the number of a regression. What does not
+    apply is "", -1 or 0.
+
+    Args:
+        bank: `BankModel`.
+        packer: `TextPacker` as in training.
+        tasks: The task of each member, in their order.
+        folder: Path `<somewhere>/<name>`.
+
+    Returns:
+        Path of the version's folder, `<folder>/<version>`.
+
+    Raises:
+        AdapterError: If the tokenizer cannot run in a graph.
+    """
+    graph_packer = saved_model.in_graph(packer)
+    if graph_packer is None:
+        raise AdapterError(
+            "The encoder's tokenizer cannot run inside a SavedModel, which a "
+            "model of many tasks needs. Use an encoder with a WordPiece, BPE "
+            "or SentencePiece vocabulary."
+        )
+    module = _Module(bank, graph_packer, tasks)
+    partial, version = saved_model.next_version(folder)
+    tf.saved_model.save(
+        module,
+        str(partial),
+        {saved_model.TEXT_SIGNATURE: module.serve},
+        tf.saved_model.SaveOptions(experimental_custom_gradients=False),
+    )
+    serving.write_warmup(partial, _warmup_requests(Path(folder).name, tasks))
+    _describe(partial, bank, packer, tasks)
+    partial.rename(version)
+    return version
+
+
+class _Module(tf.Module):
+    """What is saved: one traced function, its weights and its tables."""
+
+    def __init__(self, bank, packer, tasks):
+        super().__init__()
+        self.tokenizer = saved_model.resources(packer.tokenizer)
+        self.table = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(
+                [task.name for task in tasks],
+                range(len(tasks)),
+                value_dtype=tf.int32,
+            ),
+            default_value=-1,
+        )
+        labels = [getattr(m.head, "labels", ()) for m in bank.members]
+        width = bank.head_layer.num_outputs
+        filled = [[*names, *[""] * (width - len(names))] for names in labels]
+
+        @tf.function(
+            autograph=False,
+            input_signature=[
+                tf.TensorSpec([None], tf.string, n) for n in INPUTS
+            ],
+        )
+        def serve(text, text_pair, task):
+            found = self.table.lookup(task)
+            ids = tf.maximum(found, 0)
+            is_pair = tf.gather([len(t.text_fields) > 1 for t in tasks], ids)
+            features = packer(text, text_pair, is_pair=is_pair)
+            outputs = bank({**features, "adapter_ids": ids}, training=False)
+            answers = _answers(
+                outputs,
+                tf.gather([len(names) for names in labels], ids),
+                tf.gather(filled, ids),
+            )
+            return _of_known_tasks(answers, found, task)
+
+        self.serve = serve
+        concrete = serve.get_concrete_function()
+        self.weights = list({id(v): v for v in concrete.variables}.values())
+
+
+def _answers(outputs, num_labels, labels):
+    """Returns the answers of all rows, as if each task were known."""
+    classifies = num_labels > 0
+    label_ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
+    label = tf.gather(labels, label_ids, batch_dims=1)
+    return {
+        "label": label,
+        "label_id": tf.where(classifies, label_ids, -1),
+        "num_labels": num_labels,
+        "labels": labels,
+        "probabilities": tf.where(
+            classifies[:, None], tf.nn.softmax(outputs), 0.0
+        ),
+        "score": tf.where(classifies, 0.0, outputs[:, 0]),
+    }
+
+
+def _of_known_tasks(answers, found, task):
+    """Returns the answers with those of unknown tasks emptied."""
+    known = found >= 0
+    empty = {"label_id": -1, "label": "", "labels": ""}
+
+    def cleared(name, value):
+        condition = known[:, None] if value.shape.rank == 2 else known
+        nothing = tf.constant(empty.get(name, 0), value.dtype)
+        return tf.where(condition, value, nothing)
+
+    message = tf.strings.join(["unknown task `", task, "`"])
+    return {
+        "status": tf.where(known, "", message),
+        **{name: cleared(name, value) for name, value in answers.items()},
+    }
+
+
+def _warmup_requests(name, tasks):
+    names = [task.name for task in tasks]
+    text = ["A short text."] * len(names)
+    inputs = dict(zip(INPUTS, (text, text, names), strict=True))
+    return [serving.predict_request(name, saved_model.TEXT_SIGNATURE, inputs)]
+
+
+def _describe(folder, bank, packer, tasks):
+    """Writes what a client may want to know beside the SavedModel."""
+    description = {
+        "tasks": {
+            task.name: {
+                "text_fields": list(task.text_fields),
+                "labels": list(getattr(member.head, "labels", ())),
+                "adapter": member.name,
+                "fingerprint": member.fingerprint,
+            }
+            for task, member in zip(tasks, bank.members, strict=True)
+        },
+        "max_length": packer.max_length,
+        "encoder": bank.encoder_info.name,
+        "encoder_fingerprint": bank.fingerprint,
+    }
+    path = folder / serving.EXTRA_FOLDER / saved_model.DESCRIPTION_FILE
+    path.write_text(
+        json.dumps(description, indent=2, ensure_ascii=False) + "\n",
+        encoding="utf-8",
+    )

@@ -1,0 +1,179 @@
+"""Metrics of the papers, each over the whole set and never over batches.
+
+An average over batches of F1, Matthews or a correlation is another number than
+the one over the set, so nothing here takes a batch.
+"""
+
+import functools
+
+import numpy as np
+from scipy import stats
+from seqeval import metrics as seqeval_metrics
+from sklearn import metrics as sklearn_metrics
+
+
+def accuracy(labels, predictions):
+    """Returns the share of predictions that equal the label."""
+    return sklearn_metrics.accuracy_score(labels, predictions)
+
+
+def f1(labels, predictions):
+    """Returns F1 of class 1 of two classes (MRPC and QQP of GLUE)."""
+    return sklearn_metrics.f1_score(
+        labels, predictions, labels=[0, 1], pos_label=1, zero_division=0
+    )
+
+
+def micro_f1(labels, predictions):
+    """Returns F1 over the counts of all classes (CHEMPROT and RCT of TAE).
+
+    With one label an example it equals accuracy; it has a name of its own
+    because He et al. 2021, table 1, reports it under that name.
+    """
+    return sklearn_metrics.f1_score(
+        labels, predictions, average="micro", zero_division=0
+    )
+
+
+def macro_f1(labels, predictions):
+    """Returns the mean F1 of the classes that occur in either array."""
+    return sklearn_metrics.f1_score(
+        labels, predictions, average="macro", zero_division=0
+    )
+
+
+def matthews(labels, predictions):
+    """Returns Matthews' correlation, 0 where one side is constant (CoLA)."""
+    return sklearn_metrics.matthews_corrcoef(labels, predictions)
+
+
+def pearson(labels, predictions):
+    """Returns Pearson's correlation, 0 where one side is constant."""
+    return _correlation(stats.pearsonr, labels, predictions)
+
+
+def spearman(labels, predictions):
+    """Returns Spearman's rank correlation, 0 where one side is constant."""
+    return _correlation(stats.spearmanr, labels, predictions)
+
+
+CLASSIFICATION_METRICS = {
+    "accuracy": accuracy,
+    "f1": f1,
+    "micro_f1": micro_f1,
+    "macro_f1": macro_f1,
+    "matthews": matthews,
+}
+REGRESSION_METRICS = {"pearson": pearson, "spearman": spearman}
+METRICS = {**CLASSIFICATION_METRICS, **REGRESSION_METRICS}
+
+
+def tag_accuracy(labels, predictions):
+    """Returns the share of words, over all sentences, that are right."""
+    pairs = [
+        pair
+        for sentences in zip(labels, predictions, strict=True)
+        for pair in zip(*sentences, strict=True)
+    ]
+    return sum(label == tag for label, tag in pairs) / len(pairs)
+
+
+# Of entities, which count where their words and their kind are right; seqeval's
+# own mode, that of the script of CoNLL 2000.
+TAGGING_METRICS = {
+    "accuracy": tag_accuracy,
+    "entity_f1": functools.partial(seqeval_metrics.f1_score, zero_division=0),
+    "entity_precision": functools.partial(
+        seqeval_metrics.precision_score, zero_division=0
+    ),
+    "entity_recall": functools.partial(
+        seqeval_metrics.recall_score, zero_division=0
+    ),
+}
+
+
+def compute_tagging(names, labels, predictions):
+    """Computes metrics of tagging over a whole set.
+
+    Args:
+        names: Iterable of keys of `TAGGING_METRICS`.
+        labels: List with a list of class names for each sentence.
+        predictions: The same for what was predicted.
+
+    Returns:
+        Dict from each name to a Python float.
+
+    Raises:
+        ValueError: If a name is unknown, no word has a label, or the lists
+            differ in length.
+    """
+    _check_names(names, TAGGING_METRICS)
+    lengths = [[len(row) for row in part] for part in (labels, predictions)]
+    if lengths[0] != lengths[1] or not sum(lengths[0]):
+        raise ValueError(
+            "Metrics of tagging need a label and a prediction for each word, "
+            f"and a word. Received: {sum(lengths[0])} labels and "
+            f"{sum(lengths[1])} predictions."
+        )
+    return {
+        name: float(TAGGING_METRICS[name](labels, predictions))
+        for name in names
+    }
+
+
+def compute_metrics(names, labels, predictions):
+    """Computes metrics over a whole set.
+
+    Args:
+        names: Iterable of keys of `METRICS`.
+        labels: Array of shape `(examples,)`: class ids, or floats for the
+            correlations.
+        predictions: Array of the same shape and kind.
+
+    Returns:
+        Dict from each name to a Python float. A constant prediction scores
+        0.0 and not NaN where a metric is undefined for it.
+
+    Raises:
+        ValueError: If a name is unknown, or the arrays are empty, differ in
+            shape, are not one-dimensional or hold a value that is not finite.
+    """
+    labels, predictions = np.asarray(labels), np.asarray(predictions)
+    _check_names(names, METRICS)
+    _check_arrays(labels, predictions)
+    return {name: float(METRICS[name](labels, predictions)) for name in names}
+
+
+def _check_names(names, known):
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        raise ValueError(
+            f"Unknown metrics. Expected some of {sorted(known)}. "
+            f"Received: {unknown}"
+        )
+
+
+def _check_arrays(labels, predictions):
+    if labels.ndim != 1 or labels.shape != predictions.shape or not labels.size:
+        raise ValueError(
+            "Metrics need labels and predictions as two arrays of one equal "
+            "dimension that is not empty. Received: labels of shape "
+            f"{labels.shape}, predictions of shape {predictions.shape}"
+        )
+    for name, array in (("labels", labels), ("predictions", predictions)):
+        if not np.issubdtype(array.dtype, np.number):
+            raise ValueError(
+                f"Metrics need numbers. Received: {name} of type {array.dtype}"
+            )
+        bad = np.flatnonzero(~np.isfinite(array))
+        if bad.size:
+            raise ValueError(
+                f"Metrics need finite {name}. Received: {array[bad[0]]} for "
+                f"example {bad[0]}, and {bad.size - 1} more that are not finite"
+            )
+
+
+def _correlation(function, labels, predictions):
+    if np.ptp(labels) == 0 or np.ptp(predictions) == 0:
+        return 0.0
+    return function(labels, predictions).statistic

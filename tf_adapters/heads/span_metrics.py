@@ -1,0 +1,72 @@
+"""Exact match and F1 of answers, as SQuAD v1.1 defines them.
+
+Rajpurkar et al. 2016, arXiv:1606.05250, section 6.1: punctuation and articles
+are ignored; F1 is over bags of words; each question counts with its best gold
+answer. As in the official evaluation, case and spaces are ignored too, and two
+answers of which nothing is left match exactly and have an F1 of 0.
+"""
+
+import collections
+import re
+import string
+
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalise(text):
+    """Returns what of an answer is compared, words with single spaces."""
+    text = text.lower().translate(_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", text).split())
+
+
+def exact_match(gold, answer):
+    """Returns whether an answer equals a gold answer, 0.0 or 1.0."""
+    return float(normalise(gold) == normalise(answer))
+
+
+def answer_f1(gold, answer):
+    """Returns F1 over the words of an answer and a gold answer."""
+    gold, answer = normalise(gold).split(), normalise(answer).split()
+    common = collections.Counter(gold) & collections.Counter(answer)
+    # Harmonic mean of common/gold and common/answer.
+    return 2 * common.total() / max(1, len(gold) + len(answer))
+
+
+SPAN_METRICS = {"answer_f1": answer_f1, "exact_match": exact_match}
+
+
+def compute_span_metrics(names, gold, answers):
+    """Computes metrics over a whole set.
+
+    Args:
+        names: Iterable of keys of `SPAN_METRICS`.
+        gold: List with a list of gold answers for each question.
+        answers: List with an answer for each question, `""` for none.
+
+    Returns:
+        Dict from each name to a mean over questions, from 0 to 1.
+
+    Raises:
+        ValueError: If a name is unknown, or a question has no gold answer.
+    """
+    unknown = sorted(set(names) - set(SPAN_METRICS))
+    if unknown:
+        raise ValueError(
+            f"Unknown metrics. Expected some of {sorted(SPAN_METRICS)}. "
+            f"Received: {unknown}"
+        )
+    if not gold or len(gold) != len(answers) or not all(gold):
+        raise ValueError(
+            "Metrics of answers need at least one question, and for each one "
+            f"gold answer or more and an answer. Received: {len(gold)} "
+            f"questions, {len(answers)} answers."
+        )
+    return {
+        name: sum(
+            max(SPAN_METRICS[name](one, answer) for one in golds)
+            for golds, answer in zip(gold, answers, strict=True)
+        )
+        / len(gold)
+        for name in names
+    }

@@ -1,0 +1,128 @@
+"""Values that a forward pass uses in place of a model's own weights."""
+
+import contextlib
+
+import keras
+from keras import ops
+
+
+class Reparameterization(keras.layers.Layer):
+    """Functions from stored weights to the values that a forward pass uses.
+
+    No layer of the encoder knows of it: a forward pass runs in a scope in which
+    Keras gives a variable the value computed here. A gradient goes through the
+    function to what is stored.
+
+    A function is a layer called as `function.call(value, seeds)` with the
+    variable's own value, and `StatelessSeeds` in training or else `None`; it
+    returns a tensor of the same shape. Its trained weights at zero, it must
+    return `value` in evaluation. If it has an attribute `replaces_dropout`, it
+    does so whatever its weights are, and in training the model's dropout is
+    off.
+
+    Args:
+        pairs: List of a variable and its function.
+    """
+
+    def __init__(self, pairs=(), **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.functions = [function for _, function in pairs]
+        # Inside of a function: Keras takes the variables that it finds in an
+        # attribute for the layer's own.
+        self._pairs = lambda: tuple(pairs)
+        self._before_merge = None
+        self.built = True
+
+    @property
+    def replaces_dropout(self):
+        """Whether dropout is off in training."""
+        return any(map(_replaces_dropout, self.functions))
+
+    @property
+    def merged(self):
+        """Whether the weights themselves hold the values for evaluation."""
+        return self._before_merge is not None
+
+    def _active(self, in_training):
+        return [
+            (variable, function)
+            for variable, function in self._pairs()
+            if in_training or not _replaces_dropout(function)
+        ]
+
+    def scope(self, seeds=None):
+        """Returns a context in which variables have the computed values.
+
+        Args:
+            seeds: `StatelessSeeds` in training, else `None`.
+
+        Raises:
+            ValueError: If the model is to train while it is merged.
+        """
+        if self.merged and seeds is not None:
+            raise ValueError(
+                "The trained weights are merged into the encoder's, so they "
+                "cannot train. Call `unmerge()` first."
+            )
+        active = [] if self.merged else self._active(seeds is not None)
+        if not active:
+            return contextlib.nullcontext()
+        return keras.StatelessScope(
+            [
+                (v, function.call(ops.convert_to_tensor(v), seeds))
+                for v, function in active
+            ]
+        )
+
+    def merge(self):
+        """Writes the values of evaluation into the variables themselves.
+
+        The functions' own weights become zero: so a graph that was traced
+        before adds nothing a second time.
+        """
+        if self.merged:
+            return
+        active = self._active(in_training=False)
+        values = [
+            (variable, function.call(ops.convert_to_tensor(variable)))
+            for variable, function in active
+        ]
+        for _, function in active:
+            values += [(v, ops.zeros_like(v)) for v in function.weights]
+        values = [(v, ops.convert_to_numpy(value)) for v, value in values]
+        self._before_merge = [ops.convert_to_numpy(v) for v, _ in values]
+        for variable, value in values:
+            variable.assign(value)
+
+    def unmerge(self):
+        """Gives all variables the values from before `merge`, exactly."""
+        if not self.merged:
+            return
+        active = self._active(in_training=False)
+        variables = [variable for variable, _ in active]
+        for _, function in active:
+            variables += function.weights
+        for variable, value in zip(variables, self._before_merge, strict=True):
+            variable.assign(value)
+        self._before_merge = None
+
+    @contextlib.contextmanager
+    def merged_meanwhile(self):
+        """Merges for the time of a `with` block, unless it is merged anyway."""
+        merged_before = self.merged
+        self.merge()
+        try:
+            yield
+        finally:
+            if not merged_before:
+                self.unmerge()
+
+    def restart(self):
+        """Tells the functions that training goes on from the present values."""
+        for variable, function in self._pairs():
+            if hasattr(function, "start_from"):
+                function.start_from(ops.convert_to_numpy(variable))
+
+
+def _replaces_dropout(function):
+    return getattr(function, "replaces_dropout", False)

@@ -1,0 +1,182 @@
+"""Gated weights as an adapter folder holds them: those that are not zero.
+
+`open` holds the indices of these weights in the row of all of them, and
+`values` their products with their gates; all others are zero exactly. Read
+again, gates are 0 or 1. The row is kernel and bias of a gated layer
+(AdapterBias), or the elements of a weight of the encoder that may differ (diff
+pruning).
+"""
+
+import numpy as np
+
+from tf_adapters.layers.hard_concrete import HardConcreteGates
+
+_GATES = "/gates/scaled_log_alpha"
+_DIFFERENCE = "/difference"
+_GROUP = "/group/scaled_log_alpha"
+# A logit at which the deterministic gate is exactly 1, and below 0 exactly 0.
+_CERTAIN = 20.0
+
+
+def pack_gates(tensors, gate_options):
+    """Returns `tensors` with the gated ones in their smaller form.
+
+    Args:
+        tensors: Dict from name to array.
+        gate_options: Keyword arguments of `HardConcreteGates`.
+    """
+    packed = dict(tensors)
+    for name in [n for n in tensors if n.endswith(_GATES)]:
+        prefix = name.removesuffix(_GATES)
+        log_alpha = packed.pop(name)
+        kernel = packed.pop(f"{prefix}/kernel")
+        bias = packed.pop(f"{prefix}/bias")
+        gates = gate_values(log_alpha, gate_options)
+        weights = np.concatenate([kernel[:, 0], bias]) * gates
+        (indices,) = np.nonzero(gates)
+        packed[f"{prefix}/open"] = indices.astype("int32")
+        packed[f"{prefix}/values"] = weights[indices]
+    return packed
+
+
+def gate_values(scaled_log_alpha, gate_options):
+    """Returns the deterministic gates of stored logits."""
+    gates = HardConcreteGates(scaled_log_alpha.shape, **gate_options)
+    gates.build()
+    gates.scaled_log_alpha.assign(scaled_log_alpha)
+    return np.asarray(gates.call())
+
+
+def unpack_gates(tensors, shapes, gate_options):
+    """Returns the tensors that `pack` made smaller.
+
+    Args:
+        tensors: Dict from name to array.
+        shapes: Dict from name to shape of the model's variables.
+        gate_options: Keyword arguments of `HardConcreteGates`.
+
+    Raises:
+        ValueError: If a packed tensor is missing or misshaped, or what it
+            stands for is there as well; the message names it.
+    """
+    multiplier = gate_options["learning_rate_multiplier"]
+    unpacked = dict(tensors)
+    for name in [n for n in shapes if n.endswith(_GATES)]:
+        prefix = name.removesuffix(_GATES)
+        indices, values = take_packed(
+            unpacked,
+            prefix,
+            *shapes[name],
+            replaced=("/kernel", "/bias", _GATES),
+        )
+        weights = np.zeros(shapes[name], "float32")
+        log_alpha = np.full(shapes[name], -_CERTAIN, "float32")
+        weights[indices] = values
+        log_alpha[indices] = _CERTAIN
+        unpacked[name] = log_alpha / multiplier
+        unpacked[f"{prefix}/kernel"] = weights[:-1, None]
+        unpacked[f"{prefix}/bias"] = weights[-1:]
+    return unpacked
+
+
+def pack_differences(tensors, gate_options):
+    """Returns `tensors` with the differences in their smaller form.
+
+    Args:
+        tensors: Dict from name to array.
+        gate_options: Keyword arguments of `HardConcreteGates`.
+    """
+    packed = dict(tensors)
+    for name in [n for n in tensors if n.endswith(_DIFFERENCE)]:
+        prefix = name.removesuffix(_DIFFERENCE)
+        gates = gate_values(packed.pop(prefix + _GATES), gate_options)
+        if prefix + _GROUP in packed:
+            group = gate_values(packed.pop(prefix + _GROUP), gate_options)
+            gates = group * gates
+        change = (gates * packed.pop(name)).ravel()
+        (indices,) = np.nonzero(gates.ravel())
+        packed[f"{prefix}/open"] = indices.astype("int32")
+        packed[f"{prefix}/values"] = change[indices]
+    return packed
+
+
+def unpack_differences(tensors, shapes, gate_options):
+    """Returns the tensors that `pack` made smaller.
+
+    Args:
+        tensors: Dict from name to array.
+        shapes: Dict from name to shape of the model's variables.
+        gate_options: Keyword arguments of `HardConcreteGates`.
+
+    Raises:
+        ValueError: If a packed tensor is missing or misshaped, or what it
+            stands for is there as well; the message names it.
+    """
+    certain = HardConcreteGates.CERTAIN
+    certain = certain / gate_options["learning_rate_multiplier"]
+    unpacked = dict(tensors)
+    for name in [n for n in shapes if n.endswith(_DIFFERENCE)]:
+        prefix, shape = name.removesuffix(_DIFFERENCE), shapes[name]
+        indices, values = take_packed(
+            unpacked,
+            prefix,
+            int(np.prod(shape)),
+            replaced=(_DIFFERENCE, _GATES, _GROUP),
+        )
+        difference = np.zeros(int(np.prod(shape)), "float32")
+        log_alpha = np.full(difference.shape, -certain, "float32")
+        difference[indices] = values
+        log_alpha[indices] = certain
+        unpacked[name] = difference.reshape(shape)
+        unpacked[prefix + _GATES] = log_alpha.reshape(shape)
+        if prefix + _GROUP in shapes:
+            unpacked[prefix + _GROUP] = np.float32(certain).reshape(())
+    return unpacked
+
+
+def take_packed(tensors, prefix, count, replaced):
+    """Takes `open` and `values` of one gated layer out of `tensors`, checked.
+
+    NumPy would spread a single value over all indices, and take a negative
+    place for one from the end.
+
+    Args:
+        tensors: Dict from name to array.
+        prefix: Name of the layer.
+        count: How many weights it has.
+        replaced: Ends of the names of what the two stand for.
+
+    Raises:
+        ValueError: See `unpack`.
+    """
+    open_name, values_name = f"{prefix}/open", f"{prefix}/values"
+    missing = [n for n in (open_name, values_name) if n not in tensors]
+    unexpected = [prefix + end for end in replaced if prefix + end in tensors]
+    if missing or unexpected:
+        raise ValueError(
+            f"Missing: {', '.join(missing) or 'none'}. "
+            f"Unexpected: {', '.join(unexpected) or 'none'}."
+        )
+    indices, values = tensors.pop(open_name), tensors.pop(values_name)
+    if not _are_indices(indices, count):
+        raise ValueError(
+            f"`{open_name}` must hold a row of increasing integers from 0 to "
+            f"{count - 1}. Received: {indices.dtype} of shape "
+            f"{indices.shape}, {indices.ravel()[:5].tolist()}..."
+        )
+    if values.shape != indices.shape:
+        raise ValueError(
+            f"`{values_name}` has shape {values.shape}, but `{open_name}` has "
+            f"{indices.shape}: they need one value for each place."
+        )
+    return indices, values
+
+
+def _are_indices(indices, count):
+    """Returns whether `indices` index a row of `count`, each at most once."""
+    return (
+        indices.ndim == 1
+        and np.issubdtype(indices.dtype, np.integer)
+        and bool(np.all((indices >= 0) & (indices < count)))
+        and bool(np.all(np.diff(indices.astype("int64")) > 0))
+    )

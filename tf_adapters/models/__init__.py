@@ -1,0 +1,1 @@
+"""Encoder, method and head put together. Read adapted_block.py first."""

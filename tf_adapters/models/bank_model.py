@@ -1,0 +1,202 @@
+"""Several trained adapters on one encoder, mixed freely in a batch."""
+
+import keras
+from keras import ops
+import numpy as np
+
+from tf_adapters import heads
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.encoders.encoder import encoder_fingerprint
+from tf_adapters.heads import Classification
+from tf_adapters.heads import Regression
+from tf_adapters.layers.bank import BankBottleneck
+from tf_adapters.layers.bank import BankHead
+from tf_adapters.layers.bank import BankNorm
+from tf_adapters.methods.bottleneck_slots import PARTS
+from tf_adapters.methods.fusion import PLACEMENTS
+from tf_adapters.models import stacked_adapters
+from tf_adapters.models.adapted_encoder import AdaptedEncoder
+
+# Parts of a bottleneck and the axis of each along which `units` lie.
+_UNITS_AXIS = {"down_kernel": 1, "down_bias": 0, "up_kernel": 0}
+
+
+class BankModel(keras.Model):
+    """An encoder with the adapters, norms and heads of several tasks.
+
+    Made by `load_bank`; nothing in it trains. It gives each example what the
+    `AdapterModel` of its adapter alone gives it.
+
+    Args:
+        encoder: `Encoder` of all members.
+        members: Tuple of `Member`.
+
+    Call arguments:
+        inputs: Dict as for `AdapterModel`, and `adapter_ids` `(batch,)`: the
+            place in `members` of each example's adapter.
+
+    Returns:
+        `(batch, outputs)` float32, as wide as the widest head; where an
+        example's head is narrower the rest is `BankHead.ABSENT`. NaN where an
+        example's id is no place in `members`.
+    """
+
+    def __init__(self, encoder, members, **kwargs):
+        super().__init__(autocast=False, trainable=False, **kwargs)
+        facts = stacked_adapters.describe_stack(members, encoder)
+        self.encoder_info = encoder
+        self.members = members
+        self.fingerprint = encoder_fingerprint(encoder)
+        self.encoder = AdaptedEncoder(
+            encoder,
+            _make_slots(encoder, members, facts),
+            norms=_make_norms(encoder, members),
+            name="encoder",
+        )
+        self.reads = stacked_adapters.common(
+            members, "what their heads read", lambda m: m.head.reads
+        )
+        self.head_layer = _make_head(members)
+        self.built = True
+
+    def call(self, inputs, training=None):
+        ids = ops.clip(inputs["adapter_ids"], 0, len(self.members) - 1)
+        outputs = self.encoder(
+            {**inputs, "adapter_ids": ids},
+            training=False,
+            first_token_only=True,
+        )
+        if self.reads == "first_token":
+            read = outputs["sequence_output"][:, 0]
+        else:
+            read = outputs["pooled_output"]
+        is_there = ops.equal(ids, inputs["adapter_ids"])[:, None]
+        # A negative place would be one from the end.
+        return ops.where(is_there, self.head_layer(read, ids), float("nan"))
+
+
+def load_bank(folders, encoder):
+    """Returns a `BankModel` of adapter folders, in their order.
+
+    Args:
+        folders: Paths of adapter folders, or of runs that hold one.
+        encoder: The `Encoder` they were trained on, freshly loaded.
+
+    Raises:
+        AdapterError: If one is damaged, of another encoder, trains the
+            encoder's kernels or biases, has no head or one of another kind
+            than classification and regression, or does not fit the others in
+            placement, activation or left-out blocks.
+    """
+    fingerprint = encoder_fingerprint(encoder)
+    members = stacked_adapters.read_members(folders, fingerprint)
+    for member in members:
+        if member.head is None:
+            raise AdapterError(
+                f"{member.folder} has no head, so a bank could not answer "
+                "with it."
+            )
+        if not isinstance(member.head, (Classification, Regression)):
+            kind = heads.to_config(member.head)["name"]
+            raise AdapterError(
+                f"The head of {member.folder} is a {kind}, and a bank answers "
+                "with classes and numbers only. Leave it out, and export it "
+                "alone with --mode=export --model_dir=<its run>."
+            )
+    return BankModel(encoder, members)
+
+
+def _make_slots(encoder, members, facts):
+    places, reads = PLACEMENTS[facts["placement"]]
+    width = encoder.backbone.hidden_dim
+    slots = [{} for _ in range(encoder.backbone.num_layers)]
+    for block, slots_of_block in enumerate(slots):
+        if block in facts["leave_out"]:
+            continue
+        for place in places:
+            name = f"block_{block}_{place}"
+            bank = BankBottleneck(
+                len(members), facts["units"], facts["activation"], name="bank"
+            )
+            bank.build((None, None, width))
+            for part in PARTS:
+                getattr(bank, part).assign(
+                    np.stack(
+                        stacked_adapters.arrays(
+                            members,
+                            f"{name}/delta/{part}",
+                            facts["units"],
+                            _UNITS_AXIS.get(part),
+                        )
+                    )
+                )
+            slots_of_block[place] = BankSlot(reads, bank, name=name)
+    return slots
+
+
+class BankSlot(keras.layers.Layer):
+    """Slot `x + delta_n(reads(x, context))` with each example's adapter `n`.
+
+    Args:
+        reads: Function of `x` and its `Context` that returns what the
+            bottleneck reads.
+        bank: `BankBottleneck`.
+
+    Call arguments:
+        x: `(batch, tokens, width)` sublayer output.
+        context: `Context` with `adapter_ids`.
+
+    Returns:
+        The sum, of the shape of `x`, and no probes.
+    """
+
+    def __init__(self, reads, bank, **kwargs):
+        super().__init__(autocast=False, trainable=False, **kwargs)
+        self.reads = reads
+        self.bank = bank
+        self.built = True
+
+    def call(self, x, context=None, training=None):
+        return x + self.bank(self.reads(x, context), context.adapter_ids), {}
+
+
+def _make_norms(encoder, members):
+    """Returns a `BankNorm` for each norm, or `None` if no member trained any.
+
+    A member that trained none has the encoder's own.
+    """
+    own = AdaptedEncoder(encoder).norm_variables()
+    if not any(v.path in m.tensors for v in own for m in members):
+        return None
+    norms = []
+    for gamma, beta in zip(own[::2], own[1::2], strict=True):
+        norm = BankNorm(len(members))
+        norm.build(gamma.shape)
+        for weight, variable in ((norm.gammas, gamma), (norm.betas, beta)):
+            weight.assign(
+                np.stack(
+                    [m.tensors.get(variable.path, variable) for m in members]
+                )
+            )
+        norms.append(norm)
+    return norms
+
+
+def _make_head(members):
+    kernels = [member.tensors["head/kernel"] for member in members]
+    outputs = max(kernel.shape[1] for kernel in kernels)
+    head = BankHead(len(members), outputs, name="heads")
+    head.build((None, len(kernels[0])))
+    head.kernel.assign(
+        np.stack([stacked_adapters.widened(k, outputs, 1) for k in kernels])
+    )
+    biases = [member.tensors["head/bias"] for member in members]
+    head.bias.assign(
+        np.stack(
+            [
+                stacked_adapters.widened(b, outputs, 0, head.ABSENT)
+                for b in biases
+            ]
+        )
+    )
+    return head

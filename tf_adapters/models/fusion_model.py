@@ -1,0 +1,122 @@
+"""A fusion's members: stacked in its slots, frozen."""
+
+import dataclasses
+
+import numpy as np
+
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.encoders.encoder import encoder_fingerprint
+from tf_adapters.models import stacked_adapters
+from tf_adapters.models.adapter_model import AdapterModel
+
+
+def fuse(encoder, method, head=None, **options):
+    """Returns a model that fuses trained adapters.
+
+    Args:
+        encoder: `Encoder` that all members were trained on.
+        method: `methods.Fusion` with the members' folders as `adapters`; its
+            placement, width and activation become theirs, and the blocks
+            that they leave out are left out too.
+        head: See `AdapterModel`.
+        **options: See `AdapterModel`.
+
+    Raises:
+        AdapterError: If a member is missing, damaged, of another encoder, or
+            does not fit the others.
+    """
+    fingerprint = encoder_fingerprint(encoder)
+    members = stacked_adapters.read_members(method.adapters, fingerprint)
+    for member in members:
+        _check_norms(member)
+    facts = stacked_adapters.describe_stack(members, encoder)
+    left_out = {*facts["leave_out"], *method.leave_out}
+    facts["leave_out"] = tuple(sorted(left_out))
+    model = AdapterModel(
+        encoder, dataclasses.replace(method, **facts), head, **options
+    )
+    load_into(model, members)
+    return model
+
+
+def _check_norms(member):
+    if getattr(member.method, "train_layer_norms", False):
+        raise AdapterError(
+            f"{member.folder} trained the encoder's layer norms too, which the "
+            "members of a fusion share. Train it with "
+            "--params_override=method.train_layer_norms=false."
+        )
+
+
+def load_into(model, members):
+    """Assigns the members' weights to the fusions in a model's slots.
+
+    Raises:
+        AdapterError: If these are fewer or more than the method's adapters.
+    """
+    names = getattr(model.method, "adapters", ())
+    if len(names) != len(members):
+        raise AdapterError(
+            f"A fusion of {', '.join(names) or 'nothing'} came with "
+            f"{len(members)} members. Its adapter_config.json is damaged: copy "
+            "it again from where it was trained."
+        )
+    model.members = members
+    if not members:
+        return
+    for block in model.slots:
+        for slot in block.values():
+            _load_slot(slot, members)
+
+
+def _load_slot(slot, members):
+    fusion = slot.fusion
+
+    def arrays(part, axis=None):
+        return stacked_adapters.arrays(
+            members, f"{slot.name}/delta/{part}", fusion.units, axis
+        )
+
+    fusion.down_kernel.assign(np.concatenate(arrays("down_kernel", 1), 1))
+    fusion.down_bias.assign(np.concatenate(arrays("down_bias", 0), 0))
+    # Zero rows: what the padded units hold adds nothing.
+    fusion.up_kernel.assign(np.concatenate(arrays("up_kernel", 0), 0))
+    fusion.up_bias.assign(np.stack(arrays("up_bias")))
+
+
+def pruned(model, names):
+    """Returns a trained fusion with some of its members only.
+
+    Query, key and value are those of the fusion; the softmax is over the
+    members that are left (AdapterFusion, section 8.2).
+
+    Args:
+        model: `AdapterModel` that `fuse` made.
+        names: Names of the members to keep, in any order.
+
+    Raises:
+        ValueError: If there is no such member, or none is left.
+    """
+    kept = [member for member in model.members if member.name in names]
+    if not names or len(kept) < len(set(names)):
+        raise ValueError(
+            "Expected one or more of "
+            f"{', '.join(member.name for member in model.members)}. Received: "
+            f"{', '.join(names) or 'none'}"
+        )
+    method = dataclasses.replace(
+        model.method,
+        adapters=tuple(member.name for member in kept),
+        subset=None,
+    )
+    smaller = AdapterModel(
+        model.encoder_info,
+        method,
+        model.head,
+        use_encoder_dropout=model.use_encoder_dropout,
+    )
+    trained = model.trained_variables()
+    for name, variable in smaller.trained_variables().items():
+        variable.assign(trained[name])
+    load_into(smaller, tuple(kept))
+    return smaller

@@ -1,0 +1,110 @@
+"""The models of several tasks on one encoder."""
+
+import dataclasses
+import os
+
+from tf_adapters import methods
+from tf_adapters.encoders.encoder import encoder_fingerprint
+from tf_adapters.models import saving
+
+
+class MultiTaskModel:
+    """The models of several tasks, whose encoder is the same variables.
+
+    Args:
+        models: Dict from task to `AdapterModel` with `methods.MultiTask`, all
+            built on one `Encoder`.
+    """
+
+    def __init__(self, models):
+        self.models = models
+
+    @property
+    def encoder(self):
+        """The `AdaptedEncoder` of one of the tasks."""
+        return next(iter(self.models.values())).encoder
+
+    def variable_groups(self):
+        """Returns all weights as (group, whether it trains, variables).
+
+        As `AdapterModel.variable_groups`, what the tasks share only once.
+        """
+        groups, seen = [], set()
+        for task, model in self.models.items():
+            for name, trains, variables in model.variable_groups():
+                new = [v for v in variables if id(v) not in seen]
+                seen.update(map(id, new))
+                own = name in ("adapters", "head")
+                if new:
+                    name = f"{task}: {name}" if own else name
+                    groups.append((name, trains, new))
+        return groups
+
+    def trained_variables(self):
+        """Returns a dict from name to variable of everything that trains.
+
+        The names of a task's own variables begin with the task.
+        """
+        named = {}
+        for task, model in self.models.items():
+            own = self.own_variables(task)
+            for path, variable in model.trained_variables().items():
+                named[f"{task}/{path}" if path in own else path] = variable
+        return named
+
+    def last_phase_step(self, total_steps):
+        """Returns 0: no adapter with phases trains together with others."""
+        return 0
+
+    def own_variables(self, task):
+        """Returns a dict from path to variable of what a task trains alone."""
+        shared = {id(v) for v in self.encoder.backbone.weights}
+        return {
+            path: variable
+            for path, variable in self.models[task].trained_variables().items()
+            if id(variable) not in shared
+        }
+
+    def save_encoder(self, folder, details=None):
+        """Writes the trained encoder to a folder that `load_encoder` reads.
+
+        It is an adapter folder of method `full` without a head.
+
+        Returns:
+            The encoder's name, `folder`, and its fingerprint.
+        """
+        model = next(iter(self.models.values()))
+        config = {
+            **saving.describe_adapter(model, details),
+            "method": methods.to_config(methods.Full()),
+            "head": None,
+        }
+        tensors = {v.path: v.numpy() for v in self.encoder.used_variables()}
+        saving.write_adapter(folder, config, tensors)
+        trained = dataclasses.replace(model.encoder_info, name=str(folder))
+        return trained.name, encoder_fingerprint(trained)
+
+    def save_adapter(self, task, folder, encoder, details=None):
+        """Writes what one task trained for itself as its adapter folder.
+
+        Args:
+            task: Name of the task.
+            folder: Path.
+            encoder: Name and fingerprint of the trained encoder, or `None`
+                where it did not train.
+            details: See `artifacts.save_adapter`.
+        """
+        model = self.models[task]
+        adapter = model.method.adapter
+        config = saving.describe_adapter(model, details)
+        config["method"] = methods.to_config(adapter)
+        if encoder is not None:
+            name, fingerprint = encoder
+            # Both may move together.
+            name = os.path.relpath(name, folder)
+            config["encoder"].update(name=name, fingerprint=fingerprint)
+        own = self.own_variables(task)
+        tensors = {path: variable.numpy() for path, variable in own.items()}
+        if hasattr(adapter, "pack"):
+            tensors = adapter.pack(tensors)
+        saving.write_adapter(folder, config, tensors)

@@ -1,0 +1,267 @@
+"""The adapter folder: everything that a method trained, and nothing else.
+
+`adapter_config.json` says what it is and which encoder it belongs to,
+`adapter.safetensors` holds every trained variable by name, `README.md` is a
+card for people. Loading is strict.
+"""
+
+import json
+import os
+from pathlib import Path
+import shutil
+
+import numpy as np
+import safetensors.numpy
+
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.common import adapter_folder
+from tf_adapters.common.adapter_folder import CONFIG_FILE
+from tf_adapters.common.adapter_folder import FORMAT_VERSION
+from tf_adapters.common.adapter_folder import WEIGHTS_FILE
+from tf_adapters.common.adapter_folder import read_adapter_config
+from tf_adapters.common.adapter_folder import read_tensors
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.encoders.encoder import encoder_fingerprint
+from tf_adapters.models import fusion_model
+from tf_adapters.models import stacked_adapters
+from tf_adapters.models.adapter_model import AdapterModel
+
+
+def save_adapter(model, folder, details=None):
+    """Writes what `model` trained to `folder`, replacing one that is there.
+
+    Args:
+        model: `AdapterModel`.
+        folder: Path.
+        details: Dict of plain values for the card and the configuration: task,
+            metrics, maximum length.
+
+    Returns:
+        Size of the weights' file in bytes.
+
+    Raises:
+        AdapterError: If `folder` holds something else than an adapter, or the
+            model is a fusion from a .keras file.
+    """
+    tensors = {
+        name: variable.numpy()
+        for name, variable in model.trained_variables().items()
+    }
+    if hasattr(model.method, "pack"):
+        tensors = model.method.pack(tensors)
+    return write_adapter(folder, describe_adapter(model, details), tensors)
+
+
+def write_adapter(folder, config, tensors):
+    """Writes an adapter folder, replacing one that is there.
+
+    The folder appears whole or not at all: it is written beside its place and
+    then moved.
+
+    Args:
+        folder: Path.
+        config: Dict that `describe` returns.
+        tensors: Dict from name to array.
+
+    Returns:
+        Size of the weights' file in bytes.
+
+    Raises:
+        AdapterError: If `folder` holds something else than an adapter.
+    """
+    folder = Path(folder)
+    if folder.exists() and not (folder / CONFIG_FILE).is_file():
+        raise AdapterError(
+            f"{folder} exists and is no adapter folder; saving there would "
+            "delete it. Give a folder that does not exist yet."
+        )
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        located = adapter_folder.with_relative_paths(config, folder)
+        _write_files(partial, located, tensors)
+    except BaseException:
+        # It would take the room that was missing.
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    _replace(folder, partial)
+    return (folder / WEIGHTS_FILE).stat().st_size
+
+
+def _replace(folder, new):
+    """Moves a folder to the place of another, which is never there in part."""
+    old = new.with_name(f"{new.stem}.old{new.suffix}")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
+    new.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_files(folder, config, tensors):
+    safetensors.numpy.save_file(tensors, folder / WEIGHTS_FILE)
+    (folder / CONFIG_FILE).write_text(
+        json.dumps(config, indent=2) + "\n", encoding="utf-8"
+    )
+    (folder / "README.md").write_text(_card(config, tensors), encoding="utf-8")
+
+
+def describe_adapter(model, details=None):
+    """Returns what `adapter_config.json` says of a model.
+
+    Raises:
+        AdapterError: If it is a fusion that does not know its members.
+    """
+    if len(getattr(model.method, "adapters", ())) != len(model.members):
+        raise AdapterError(
+            "This fusion does not know the folders of its members: a .keras "
+            "file has their weights only. Save the model that `fuse` or "
+            "`load_adapter` returned."
+        )
+    encoder = model.encoder_info
+    return {
+        "format_version": FORMAT_VERSION,
+        "encoder": {
+            "name": encoder.name,
+            "fingerprint": model.fingerprint,
+            "num_blocks": encoder.backbone.num_layers,
+            "width": encoder.backbone.hidden_dim,
+        },
+        "method": methods.to_config(model.method),
+        "head": None if model.head is None else heads.to_config(model.head),
+        "members": stacked_adapters.members_to_config(model.members),
+        "details": details or {},
+    }
+
+
+def load_adapter(folder, encoder, adapters=None, **options):
+    """Returns the `AdapterModel` that `save_adapter` saved.
+
+    Args:
+        folder: Path of an adapter folder.
+        encoder: The `Encoder` it was trained on, freshly loaded.
+        adapters: Folders of a fusion's members, in its order, where they have
+            moved. Default: where they were when it was trained.
+        **options: See `AdapterModel`.
+
+    Raises:
+        AdapterError: If the folder is damaged, a weight is missing, unexpected
+            or misshaped, or the encoder or a fusion's member is another one.
+    """
+    config = read_adapter_config(folder)
+    fingerprint = encoder_fingerprint(encoder)
+    if fingerprint != config["encoder"]["fingerprint"]:
+        raise AdapterError(
+            f"The adapter in {folder} was trained on encoder "
+            f"`{config['encoder']['name']}` with fingerprint "
+            f"{config['encoder']['fingerprint'][:12]}, but `{encoder.name}` as "
+            f"given has {fingerprint[:12]}. Load that encoder, and a fresh "
+            "one: training or loading an adapter changes an encoder's norms."
+        )
+    head = config["head"]
+    model = AdapterModel(
+        encoder,
+        methods.from_config(config["method"]),
+        None if head is None else heads.from_config(head),
+        **options,
+    )
+    members = stacked_adapters.members_from_config(
+        config.get("members", []), adapters, fingerprint
+    )
+    fusion_model.load_into(model, members)
+    load_adapter_weights(model, folder)
+    return model
+
+
+def load_adapter_weights(model, folder):
+    """Assigns the weights in `folder` to a model of the same configuration.
+
+    Raises:
+        AdapterError: If a weight is missing, unexpected or misshaped. Then no
+            weight was assigned.
+    """
+    path = Path(folder) / WEIGHTS_FILE
+    _assign(model, model.trained_variables(), read_tensors(path), path)
+
+
+def _assign(model, variables, tensors, path):
+    if hasattr(model.method, "unpack"):
+        shapes = {name: tuple(v.shape) for name, v in variables.items()}
+        try:
+            tensors = model.method.unpack(tensors, shapes)
+        except ValueError as error:
+            raise AdapterError(
+                f"{path} does not fit the model. {error}"
+            ) from error
+    adapter_folder.assign_tensors(variables, tensors, path)
+    model.reparameterization.restart()
+
+
+def start_from(model, folder):
+    """Assigns the weights of another adapter, but those of its head.
+
+    Args:
+        model: `AdapterModel` with a head.
+        folder: Path of a run or of an adapter folder.
+
+    Raises:
+        AdapterError: If it is of another encoder, of another method, or
+            damaged. Then no weight was assigned.
+    """
+    folder = adapter_folder.find_adapter_folder(folder)
+    config = read_adapter_config(folder)
+    if config["encoder"]["fingerprint"] != model.fingerprint:
+        raise AdapterError(
+            f"The adapter in {folder} was trained on another encoder, "
+            f"`{config['encoder']['name']}`, and cannot be where one on "
+            f"`{model.encoder_info.name}` starts from."
+        )
+    method = methods.from_config(config["method"])
+    if method != model.method:
+        raise AdapterError(
+            f"The adapter in {folder} is of method {method}, and this one of "
+            f"{model.method}. To go on from an adapter takes the same method "
+            "with the same settings."
+        )
+    path = Path(folder) / WEIGHTS_FILE
+    own_head = {variable.path for variable in model.head_layer.weights}
+    variables = model.trained_variables()
+    _assign(
+        model,
+        {k: v for k, v in variables.items() if k not in own_head},
+        {
+            name: tensor
+            for name, tensor in read_tensors(path).items()
+            if not name.startswith("head/")
+        },
+        path,
+    )
+    if hasattr(model.method, "reopen"):
+        model.method.reopen(model)
+
+
+def _card(config, tensors):
+    weights = sum(int(np.prod(tensor.shape)) for tensor in tensors.values())
+    method = dict(config["method"])
+    name = method.pop("name")
+    details = "\n".join(
+        f"- {key}: `{value}`" for key, value in config["details"].items()
+    )
+    settings = ", ".join(f"`{key}={value}`" for key, value in method.items())
+    return f"""# An adapter for `{config["encoder"]["name"]}`
+
+Trained with tf_adapters, method `{name}` ({settings or "no parameters"}):
+{weights:,} weights. It works only with the encoder whose fingerprint is
+`{config["encoder"]["fingerprint"]}`.
+
+{details}
+
+```python
+import tf_adapters
+
+encoder, tokenizer = tf_adapters.load_encoder("{config["encoder"]["name"]}")
+model = tf_adapters.load_adapter("path/of/this/folder", encoder)
+```
+"""

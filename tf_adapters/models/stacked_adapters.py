@@ -1,0 +1,283 @@
+"""Trained adapters read from their folders, to be stacked on one encoder."""
+
+import dataclasses
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.methods import bottleneck_slots
+from tf_adapters.models.adapted_encoder import AdaptedEncoder
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """One trained adapter.
+
+    Attributes:
+        name: What people call it: the folder of its run, with the folders
+            above it where another member has the same.
+        folder: Its adapter folder.
+        method: The method that trained it.
+        head: Its head, or `None`.
+        tensors: Dict from name to array, as saved.
+        fingerprint: SHA-256 of its weights' file.
+    """
+
+    name: str
+    folder: Path
+    method: Any
+    head: Any
+    tensors: dict[str, np.ndarray]
+    fingerprint: str
+
+
+def read_members(folders, fingerprint):
+    """Returns the `Member`s of adapter folders, each with a name of its own.
+
+    Args:
+        folders: Paths of adapter folders, or of runs that hold one.
+        fingerprint: Fingerprint of their encoder.
+
+    Raises:
+        AdapterError: If a folder is given twice, holds no adapter, or one of
+            another encoder.
+    """
+    members = [read_member(folder, fingerprint) for folder in folders]
+    paths = [_run_folder(member.folder) for member in members]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise AdapterError(f"{path} is given twice. Name it once.")
+    names = _shortest_ends(paths)
+    return tuple(
+        dataclasses.replace(member, name=name)
+        for member, name in zip(members, names, strict=True)
+    )
+
+
+def _run_folder(folder):
+    return folder.parent if folder.name == "adapter" else folder
+
+
+def _shortest_ends(paths):
+    """Returns the last parts of each path, as many as tell them apart."""
+    max_parts = max((len(path.parts) for path in paths), default=0)
+    for number in range(1, max_parts + 1):
+        names = ["/".join(path.parts[-number:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    return []
+
+
+def read_member(folder, fingerprint):
+    """Returns the `Member` in an adapter folder, or in a run's `adapter`.
+
+    Raises:
+        AdapterError: If the folder holds no adapter, or one of another encoder.
+    """
+    folder = adapter_folder.find_adapter_folder(Path(folder).absolute())
+    config = adapter_folder.read_adapter_config(folder)
+    if config["encoder"]["fingerprint"] != fingerprint:
+        raise AdapterError(
+            f"{folder} was trained on encoder `{config['encoder']['name']}` "
+            f"({config['encoder']['fingerprint'][:12]}), not on this one "
+            f"({fingerprint[:12]}). They share one "
+            "encoder."
+        )
+    weights = folder / adapter_folder.WEIGHTS_FILE
+    tensors = adapter_folder.read_tensors(weights)
+    return Member(
+        name=_run_folder(folder).name,
+        folder=folder,
+        method=methods.from_config(config["method"]),
+        head=config["head"] and heads.from_config(config["head"]),
+        tensors=tensors,
+        fingerprint=hashlib.sha256(weights.read_bytes()).hexdigest(),
+    )
+
+
+def members_to_config(members):
+    """Returns what an adapter folder records of its members."""
+    return [
+        {
+            "name": member.name,
+            "folder": str(member.folder),
+            "fingerprint": member.fingerprint,
+        }
+        for member in members
+    ]
+
+
+def members_from_config(config, folders, fingerprint):
+    """Returns the members that `to_config` recorded.
+
+    Args:
+        config: What `to_config` returned.
+        folders: Where the members are now, or `None`.
+        fingerprint: Fingerprint of their encoder.
+
+    Raises:
+        AdapterError: If one is missing or has other weights than recorded.
+    """
+    if folders is None:
+        folders = [entry["folder"] for entry in config]
+    elif len(folders) == len(config):
+        # A run's configuration may say where they were.
+        folders = [
+            folder
+            if adapter_folder.find_adapter_folder(folder).is_dir()
+            else entry["folder"]
+            for folder, entry in zip(folders, config, strict=True)
+        ]
+    if len(folders) != len(config):
+        names = ", ".join(entry["name"] for entry in config) or "no adapters"
+        raise AdapterError(
+            f"Trained over {names}. Received: {len(folders)} folders."
+        )
+    members = []
+    for entry, folder in zip(config, folders, strict=True):
+        if not adapter_folder.find_adapter_folder(folder).is_dir():
+            raise AdapterError(
+                f"The fusion's adapter `{entry['name']}` is no longer in "
+                f"{folder}. Say where all of them are now, in the order "
+                f"{', '.join(e['name'] for e in config)}: "
+                "--adapters=runs/a,runs/b"
+            )
+        member = read_member(folder, fingerprint)
+        if member.fingerprint != entry["fingerprint"]:
+            raise AdapterError(
+                f"{member.folder} has other weights than the adapter "
+                f"`{entry['name']}` that the fusion was trained over. Give "
+                "that one, or train the fusion again."
+            )
+        # What the fusion calls it, wherever it is now.
+        members.append(dataclasses.replace(member, name=entry["name"]))
+    return tuple(members)
+
+
+def describe_stack(members, encoder):
+    """Returns what stacked members have in common: shapes and formula.
+
+    Args:
+        members: List of `Member`.
+        encoder: The `Encoder` that they share.
+
+    Returns:
+        Dict with `adapters`, `placement`, `units`, `activation` and
+        `leave_out`, fields of `methods.Fusion`.
+
+    Raises:
+        AdapterError: If they cannot be stacked; says which differ in what. Or
+            if one has other weights than its configuration says.
+    """
+    if not members:
+        raise AdapterError(
+            "No trained adapters were given. Name their run folders with "
+            "--adapters=runs/a,runs/b."
+        )
+    for member in members:
+        _check(member)
+        _check_weights(member, encoder)
+    units = [
+        bottleneck_slots.width_of_bottleneck(
+            member.method, encoder.backbone.hidden_dim
+        )
+        for member in members
+    ]
+    return {
+        "adapters": tuple(member.name for member in members),
+        "placement": common(members, "placement", _placement),
+        "units": max(units),
+        "activation": common(
+            members, "activation", lambda m: m.method.activation
+        ),
+        "leave_out": common(
+            members,
+            "left-out blocks",
+            lambda m: tuple(sorted({*m.method.leave_out})),
+        ),
+    }
+
+
+def _placement(member):
+    return methods.to_config(member.method)["name"]
+
+
+def _check(member):
+    kinds = (methods.Houlsby, methods.Pfeiffer)
+    if not isinstance(member.method, kinds):
+        raise AdapterError(
+            f"{member.folder} was trained with `{_placement(member)}`; only "
+            "bottleneck adapters (houlsby, pfeiffer) share an encoder."
+        )
+
+
+def _check_weights(member, encoder):
+    """Refuses weights that a model of this member alone would refuse."""
+    adapted, backbone = AdaptedEncoder(encoder), encoder.backbone
+    slots = member.method.make_slots(
+        backbone.num_layers, adapted.width, backbone.intermediate_dim
+    )
+    layers = [slot for block in slots for slot in block.values()]
+    for layer in layers:
+        layer.build((None, None, adapted.width))
+    if member.head is not None:
+        layers.append(member.head.make_layer())
+        layers[-1].build(adapted.width)
+    variables = [
+        *(variable for layer in layers for variable in layer.weights),
+        *member.method.trainable_encoder_variables(adapted),
+    ]
+    adapter_folder.check_tensors(
+        {variable.path: variable for variable in variables},
+        member.tensors,
+        member.folder / adapter_folder.WEIGHTS_FILE,
+    )
+
+
+def common(members, what, of):
+    """Returns the value of `of` that all members share.
+
+    Args:
+        members: List of `Member`.
+        what: What the value is, for the error.
+        of: Function of a member.
+
+    Raises:
+        AdapterError: If they differ.
+    """
+    values = {of(member): member.folder for member in members}
+    if len(values) > 1:
+        found = ", ".join(f"{v} ({folder})" for v, folder in values.items())
+        raise AdapterError(
+            f"Adapters on one encoder must agree in their {what}. Found: "
+            f"{found}."
+        )
+    return next(iter(values))
+
+
+def arrays(members, name, units, axis):
+    """Returns one array a member, widened to `units` along `axis`.
+
+    Args:
+        members: List of `Member`.
+        name: Name of the weight in the adapter folder.
+        units: Integer.
+        axis: Axis along which the bottleneck's units lie, or `None`.
+    """
+    found = [member.tensors[name] for member in members]
+    if axis is None:
+        return found
+    return [widened(array, units, axis) for array in found]
+
+
+def widened(array, size, axis, value=0.0):
+    """Returns an array filled up to `size` along `axis`."""
+    padding = [(0, 0)] * array.ndim
+    padding[axis] = (0, size - array.shape[axis])
+    return np.pad(array, padding, constant_values=value)

@@ -1,0 +1,99 @@
+"""The weights of a model by what they are, and the table of what trains."""
+
+import math
+
+
+def variable_groups(model):
+    """Returns the weights of an `AdapterModel` as its `variable_groups`."""
+    declared = {id(v) for v in model.declared_encoder_variables()}
+    in_backbone = model.encoder.backbone.weights
+    in_slots = _in_slots(model)
+    in_functions = model.reparameterization.weights
+    initial = [v for v in in_functions if not v.trainable]
+    added = [v for v in [*in_slots, *in_functions] if v.trainable]
+    head = [] if model.head_layer is None else model.head_layer.weights
+    frozen = [v for v in in_backbone if id(v) not in declared]
+    found = [
+        ("adapters", True, added),
+        ("head", True, head),
+        *_by_kind([v for v in in_backbone if id(v) in declared]),
+        # What a slot reads but did not train: the adapters of a fusion.
+        ("members", False, [v for v in in_slots if not v.trainable]),
+        ("initial weights", False, initial),
+        ("encoder", False, frozen),
+    ]
+    _check_all_known(model, found)
+    return [group for group in found if group[2]]
+
+
+def _in_slots(model):
+    """Returns the variables of all slots, those of a recurring one once."""
+    variables = (
+        variable
+        for block_slots in model.slots
+        for slot in block_slots.values()
+        for variable in slot.weights
+    )
+    return list({id(variable): variable for variable in variables}.values())
+
+
+def _check_all_known(model, found):
+    known = {id(v) for _, _, variables in found for v in variables}
+    for variable in model.weights:
+        if id(variable) not in known:
+            raise ValueError(
+                f"Variable `{variable.path}` belongs neither to the encoder, "
+                "nor to the method, nor to the head, so nothing says whether "
+                "it trains."
+            )
+
+
+def _by_kind(variables):
+    """Splits trained encoder variables into norms, biases and the rest."""
+    kinds = {"layer norms": [], "biases": [], "encoder kernels": []}
+    for variable in variables:
+        if variable.name in ("gamma", "beta"):
+            kinds["layer norms"].append(variable)
+        elif variable.name == "bias":
+            kinds["biases"].append(variable)
+        else:
+            kinds["encoder kernels"].append(variable)
+    return [(kind, True, group) for kind, group in kinds.items()]
+
+
+def count_weights(variables):
+    """Returns the number of weights in `variables`."""
+    return sum(math.prod(variable.shape) for variable in variables)
+
+
+def trained_table(model):
+    """Returns a text table of what trains and what is frozen.
+
+    Args:
+        model: `AdapterModel` or `MultiTaskModel`.
+    """
+    encoder_weights = count_weights(model.encoder.backbone.weights)
+    variable_groups = model.variable_groups()
+    wide = max(16, *(len(part) for part, _, _ in variable_groups))
+
+    def line(part, state, count, weights):
+        fraction = weights / encoder_weights
+        return (
+            f"{part:<{wide}} {state:<7} {count:>9} {weights:>12,} "
+            f"{fraction:>9.3%}"
+        )
+
+    lines = [
+        f"{'part':<{wide}} {'':<7} {'variables':>9} {'weights':>12} "
+        f"{'of encoder':>10}"
+    ]
+    for part, trains, variables in variable_groups:
+        state = "trains" if trains else "frozen"
+        lines.append(
+            line(part, state, len(variables), count_weights(variables))
+        )
+    trained = model.trained_variables().values()
+    lines.append(
+        line("all that trains", "", len(trained), count_weights(trained))
+    )
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""The run folder, and what begins, goes on and ends in it."""

@@ -1,0 +1,135 @@
+"""Checkpoints of a run: whole or not there, and verified when they are read.
+
+`<folder>/<step>/` holds `tensors.safetensors` and `state.json`. The latter is
+written last, by a rename, and has the hash of the former: a folder without it,
+or with another hash, is a checkpoint that was being written when the run was
+stopped, or that was damaged since, and is passed over.
+"""
+
+import dataclasses
+import hashlib
+import json
+import logging
+import os
+from pathlib import Path
+import shutil
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from tf_adapters.common.text_files import parse_json
+
+_KEPT = 2
+_TENSORS = "tensors.safetensors"
+_STATE = "state.json"
+_LOGGER = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """What a run needs to go on.
+
+    Attributes:
+        step: Steps that were done.
+        tensors: Dict from name to array.
+        state: Dict of plain values.
+    """
+
+    step: int
+    tensors: dict[str, np.ndarray]
+    state: dict
+
+
+def save_checkpoint(folder, checkpoint):
+    """Writes a checkpoint and removes all but the newest two.
+
+    Args:
+        folder: Path of all checkpoints of a run; created with its parents.
+        checkpoint: `Checkpoint`.
+    """
+    folder = Path(folder)
+    path = folder / f"{checkpoint.step:08d}"
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    try:
+        _write_files(path, checkpoint)
+    except OSError:
+        # It would take the room that was missing.
+        shutil.rmtree(path, ignore_errors=True)
+        raise
+    for old in _folders(folder)[_KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_files(path, checkpoint):
+    content = safetensors.numpy.save(checkpoint.tensors)
+    _write(path / _TENSORS, content)
+    state = {
+        "step": checkpoint.step,
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "state": checkpoint.state,
+    }
+    partial = path / f".{_STATE}.partial"
+    _write(partial, json.dumps(state).encode())
+    partial.rename(path / _STATE)
+    _sync_folder(path)
+
+
+def _write(path, content):
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        # Without this a machine that loses power may keep the name of a file
+        # and not what is in it.
+        os.fsync(file.fileno())
+
+
+def _sync_folder(path):
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _folders(folder):
+    """Returns the folders of all checkpoints, the newest first."""
+    if not Path(folder).is_dir():
+        return []
+    found = [p for p in Path(folder).iterdir() if p.name.isdecimal()]
+    return sorted(found, key=lambda path: int(path.name), reverse=True)
+
+
+def newest_checkpoint(folder):
+    """Returns the newest whole `Checkpoint` of a run, or `None`.
+
+    One that is damaged is named in a warning and passed over.
+    """
+    for path in _folders(folder):
+        try:
+            return _read(path)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            _LOGGER.warning(
+                "Checkpoint %s is incomplete or damaged (%s); taking the one "
+                "before.",
+                path,
+                error,
+            )
+    return None
+
+
+def _read(path):
+    state = parse_json((path / _STATE).read_text(encoding="utf-8"))
+    if not isinstance(state["step"], int) or "state" not in state:
+        raise ValueError(f"{_STATE} lacks the step or the state of the run")
+    if not isinstance(state["state"], dict):
+        raise TypeError(f"{_STATE}: the state of the run is no mapping")
+    content = (path / _TENSORS).read_bytes()
+    if hashlib.sha256(content).hexdigest() != state["sha256"]:
+        raise ValueError(f"{_TENSORS} has another hash than when written")
+    try:
+        tensors = safetensors.numpy.load(content)
+    except safetensors.SafetensorError as error:
+        raise ValueError(str(error)) from error
+    return Checkpoint(state["step"], tensors, state["state"])

@@ -1,0 +1,36 @@
+"""Whether an adapter, an encoder and a configuration go together."""
+
+from tf_adapters import heads
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.models import saving
+
+
+def check_labels(head, task, adapter):
+    """Raises an `AdapterError` if an adapter answers another task."""
+    labels = getattr(head, "labels", ())
+    kind = None if head is None else heads.to_config(head)["name"]
+    if kind == "masked_lm" and task.head != kind:
+        raise saving.AdapterError(
+            f"The adapter in {adapter} was pretrained with masked tokens and "
+            "answers no task. Give the folder of the run that went on from it, "
+            "or train one with --init_adapter."
+        )
+    same_kind = kind == task.head
+    # A task may leave its class names to its data; then the head's count.
+    if not same_kind or (task.labels and labels != tuple(task.labels)):
+        raise saving.AdapterError(
+            f"The adapter in {adapter} predicts "
+            f"{', '.join(labels) or f'a {kind}'}, but task `{task.name}` is a "
+            f"{task.head} of {', '.join(task.labels) or 'its own labels'}. "
+            "Give the task it was trained on."
+        )
+
+
+def check_length(config, encoder):
+    """Raises a `ConfigError` if an encoder has too few positions."""
+    longest = getattr(encoder.backbone, "max_sequence_length", None)
+    if longest is not None and config.data.max_length > longest:
+        raise ConfigError(
+            f"`data.max_length` is {config.data.max_length}, but encoder "
+            f"`{config.encoder}` has {longest} positions. Lower --max_length."
+        )

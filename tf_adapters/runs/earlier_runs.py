@@ -1,0 +1,105 @@
+"""Which run a folder holds already, and how far it came."""
+
+import json
+from pathlib import Path
+
+from tf_adapters.common import dataclass_config
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import fields as config_fields
+from tf_adapters.config import resolve
+from tf_adapters.runs import checkpoints
+
+CHECKPOINTS = "checkpoints"
+# What was asked for, where the run's own config.yaml says more.
+DECLARED = "declared.yaml"
+
+
+def _differences(folder, config):
+    """Returns a line for each setting in which a folder's run is another."""
+    theirs = declared_config(folder)
+    if theirs is None:
+        return []
+    theirs, ours = _flat(theirs), _flat(config)
+    return [
+        f"  {key}: {theirs.get(key)!r} there, {ours.get(key)!r} now"
+        for key in sorted({*theirs, *ours}.difference(config_fields.ELSEWHERE))
+        if theirs.get(key) != ours.get(key)
+    ]
+
+
+def of_stopped_command(folder, config, data_fingerprint):
+    """Returns where a command with --overwrite was told to stop, or `None`.
+
+    It was promised to go on when it is given again; and who gives it again
+    unseen, as schedulers do, would never come to its end otherwise.
+    """
+    checkpoint = checkpoints.newest_checkpoint(Path(folder) / CHECKPOINTS)
+    if checkpoint is None or not checkpoint.state.get("overwrites"):
+        return None
+    if checkpoint.state["data_fingerprint"] != data_fingerprint:
+        return None
+    try:
+        return None if _differences(folder, config) else checkpoint
+    except ValueError:
+        return None  # Of another version.
+
+
+def declared_config(folder):
+    """Returns the `Config` that a folder's run was asked for, or `None`."""
+    for name in (DECLARED, "config.yaml"):
+        if (Path(folder) / name).exists():
+            return resolve.load_config(Path(folder) / name)
+    return None
+
+
+def finished(folder, config, data_fingerprint):
+    """Returns the result of a configuration's finished run, or `None`.
+
+    Raises:
+        ConfigError: If it is finished, but the data were others.
+    """
+    if declared_config(folder) is None or _differences(folder, config):
+        return None
+    result = read_result(folder)
+    if result is not None and result["data_fingerprint"] != data_fingerprint:
+        raise ConfigError(
+            f"{folder} holds this run, finished, on other data. Give another "
+            "--model_dir, or --overwrite to train again."
+        )
+    return result
+
+
+def check_config(folder, config):
+    """Refuses a folder in which a run of other settings trained.
+
+    Raises:
+        ConfigError: With the settings that differ.
+    """
+    differences = _differences(folder, config)
+    if differences and _has_work(folder):
+        raise ConfigError(
+            f"{folder} holds a run of another configuration:\n"
+            + "\n".join(differences)
+            + "\nGive another --model_dir, or --overwrite to remove that run."
+        )
+
+
+def _has_work(folder):
+    """Whether a run came far enough to lose something.
+
+    One that ended at a wrong setting, before its first step, did not.
+    """
+    # Files: of what is gone at an address, empty folders may remain.
+    left = [folder / "result.json", folder / "metrics.jsonl"]
+    left += [*folder.glob("adapter/*"), *folder.glob("checkpoints/*/*")]
+    return any(path.is_file() and path.stat().st_size > 0 for path in left)
+
+
+def _flat(config):
+    return dataclass_config.flatten(resolve.to_dict(config))
+
+
+def read_result(folder):
+    """Returns `result.json` of a run folder, or `None` if it is unfinished."""
+    path = Path(folder) / "result.json"
+    return json.loads(path.read_text()) if path.exists() else None

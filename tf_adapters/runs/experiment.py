@@ -1,0 +1,284 @@
+"""A training run, from a configuration to its result."""
+
+import time
+
+import keras
+import tensorflow as tf
+
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.data.batches import pipeline
+from tf_adapters.data.batches import token_cache
+from tf_adapters.data.rows import sampling
+from tf_adapters.data.rows import zero_shot_transfer
+from tf_adapters.data.tokens.packing import TextPacker
+from tf_adapters.encoders.load import load_encoder
+from tf_adapters.models import fusion_model
+from tf_adapters.models import saving
+from tf_adapters.models.adapter_model import adapt
+from tf_adapters.models.variable_groups import count_weights
+from tf_adapters.models.variable_groups import trained_table
+from tf_adapters.runs import compatibility
+from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import run_folder_of_workers
+from tf_adapters.runs.provenance import provenance
+from tf_adapters.runs.recovery import Recovery
+from tf_adapters.runs.run_folder import frozen_weights
+from tf_adapters.training import distribution
+from tf_adapters.training import workers
+from tf_adapters.training.trainer import Trainer
+
+
+class Experiment:
+    """Encoder, model and trainer of one configuration.
+
+    Args:
+        config: `Config`.
+        task: `Task`, its labels resolved.
+        adapter: Folder of a trained adapter to start from, or `None`.
+        sibling: `Experiment` whose encoder this one shares, or `None`.
+    """
+
+    def __init__(self, config, task, adapter=None, sibling=None):
+        self.config = config
+        self.task = task
+        self.strategy = distribution.strategy_for_config(config)
+        if sibling is None:
+            keras.utils.set_random_seed(config.seed)
+            _make_deterministic(config)
+            self._load_encoder()
+        else:
+            self.encoder = sibling.encoder
+            self.tokenizer, self.packer = sibling.tokenizer, sibling.packer
+        with self.strategy.scope():
+            self.model = self._make_model(adapter)
+        self.trainer = Trainer(self.model, self.strategy, config, task.metrics)
+
+    def _load_encoder(self):
+        with self.strategy.scope():
+            self.encoder, self.tokenizer = load_encoder(
+                self.config.encoder, dtype=self.config.train.precision
+            )
+        compatibility.check_length(self.config, self.encoder)
+        self.packer = TextPacker(self.tokenizer, self.config.data.max_length)
+
+    def _make_model(self, adapter):
+        options = {"use_encoder_dropout": self.config.train.encoder_dropout}
+        if adapter is not None:
+            members = getattr(self.config.method, "adapters", ()) or None
+            model = saving.load_adapter(
+                adapter, self.encoder, members, **options
+            )
+            compatibility.check_labels(model.head, self.task, adapter)
+            # What the run's own configuration leaves out has no slots anyway.
+            model.leave_out(getattr(self.config.method, "leave_out", ()))
+            return model
+        method = self.config.method
+        build = (
+            fusion_model.fuse if isinstance(method, methods.Fusion) else adapt
+        )
+        model = build(self.encoder, method, self._make_head(), **options)
+        if self.config.init_adapter:
+            saving.start_from(model, self.config.init_adapter)
+        return model
+
+    def _make_head(self):
+        if self.task.head != "masked_lm":
+            return heads.for_task(self.task, self.config.data.doc_stride)
+        return heads.MaskedLM.for_encoder(
+            self.encoder,
+            whole_words=self.config.pretrain.whole_words,
+            seed=self.config.seed,
+        )
+
+    def examples(self, rows, labelled=True):
+        """Returns rows as `Examples`."""
+        encoded = self.model.head.encode(
+            rows, self.task.text_fields, self.packer, labelled
+        )
+        return pipeline.to_examples(encoded, self.packer.special_tokens.pad)
+
+    def training_examples(self, rows):
+        """Returns rows as `Examples`, from `data.cache_dir` where given."""
+        folder = self.config.data.cache_dir
+        if folder is None:
+            return self.examples(rows)
+        fields = self.task.text_fields
+        return token_cache.examples(
+            self.model.head, fields, self.packer, rows, folder
+        )
+
+    def examples_by_split(self, rows):
+        """Returns the `Examples` of a dict from split to rows."""
+        return {
+            split: self.training_examples(rows[split])
+            if split == "train"
+            else self.examples(rows[split])
+            for split in rows
+        }
+
+    def transfer(self, languages):
+        """Returns the metrics in other languages, see `data.transfer`."""
+        metrics = {
+            language: (split, self.trainer.evaluate(self.examples(rows)))
+            for language, (split, rows) in languages.items()
+        }
+        return zero_shot_transfer.summarise(self.task, metrics)
+
+    def predict(self, rows):
+        """Returns one dict for each row, see `decode` of the task's head."""
+        examples = self.examples(rows, labelled=False)
+        outputs = self.trainer.predict(examples)
+        return self.model.head.decode(outputs, examples.source)
+
+
+def _make_deterministic(config):
+    # On CPUs equal runs are equal as it is, and this takes a tenth longer.
+    gpus = tf.config.list_physical_devices("GPU")
+    if config.train.deterministic and gpus:
+        tf.config.experimental.enable_op_determinism()
+
+
+def train_experiment(
+    config,
+    task,
+    rows,
+    model_dir,
+    test=True,
+    overwrite=False,
+    prepare=None,
+    declared=None,
+):
+    """Trains, writes the run folder, and returns `(experiment, result)`.
+
+    Goes on where an earlier process of the same run was stopped.
+
+    Args:
+        config: `Config`.
+        task: `Task`, see `splits.get_task`.
+        rows: Dict from split to rows, see `splits.load_rows`.
+        model_dir: Folder of the run.
+        test: Whether to evaluate on the test split too, where it is labelled.
+        overwrite: Whether to remove a run that lies in `model_dir` first.
+        prepare: Function of the model, called before it trains, or `None`
+            (default). With it, the result has `before`: the metrics on
+            validation at that time.
+        declared: See `RunFolder`.
+
+    Raises:
+        Stopped: If the process was told to stop, or another worker is gone.
+    """
+    with workers.losses_as_stops(distribution.strategy_for_config(config)):
+        return _train(
+            config, task, rows, model_dir, test, overwrite, prepare, declared
+        )
+
+
+def _train(config, task, rows, model_dir, test, overwrite, prepare, declared):
+    started = time.perf_counter()
+    # First, so that missing data are missed before the training.
+    languages = (
+        zero_shot_transfer.load_languages(task, config.data) if test else {}
+    )
+    data_fingerprint = sampling.fingerprints(rows)
+    # What is wrong with a run is to show before it removes an earlier one.
+    experiment = Experiment(config, task)
+    run = run_folder_of_workers.open_run(
+        experiment.strategy,
+        model_dir,
+        config,
+        data_fingerprint,
+        overwrite,
+        declared,
+        frozen_weights(experiment.model),
+    )
+    table = trained_table(experiment.model)
+    run.save_text("trained_weights.txt", table)
+    print(table, flush=True)
+    examples = experiment.examples_by_split(rows)
+    print_sizes(examples)
+    details = {"task": task.name, "max_length": config.data.max_length}
+
+    def save_best(values):
+        run.save_adapter(experiment.model, {**details, "validation": values})
+
+    before = {}
+    if prepare is not None:
+        prepare(experiment.model)
+        values = experiment.trainer.evaluate(examples["validation"])
+        before = {"before": values}
+    recovery = Recovery(
+        run, config.train.checkpoint_seconds, experiment.strategy
+    )
+    with recovery.listening():
+        outcome = experiment.trainer.fit(
+            examples["train"],
+            examples["validation"],
+            run.log,
+            save_best,
+            recovery,
+        )
+    result = _result(config, experiment, outcome, data_fingerprint) | before
+    result |= _of_pretraining(config.init_adapter)
+    if test and "test" in examples:
+        result["test"] = experiment.trainer.evaluate(examples["test"])
+    if languages:
+        result["transfer"] = experiment.transfer(languages)
+    result["seconds"] = round(time.perf_counter() - started, 1)
+    run.save_result(result)
+    # Before that, no worker may read what the chief writes, nor end.
+    workers.wait_for_all(experiment.strategy)
+    return experiment, result
+
+
+def print_sizes(examples):
+    """Prints how many examples there are, by name, and how long they are."""
+    for split, tokenized in examples.items():
+        lengths = tokenized.lengths
+        print(
+            f"{split}: {len(tokenized):,} examples, {lengths.mean():.0f} "
+            f"tokens on average, {lengths.max()} at most",
+            flush=True,
+        )
+
+
+def _result(config, experiment, outcome, data_fingerprint):
+    model = experiment.model
+    report = {}
+    if hasattr(model.method, "report"):
+        report = model.method.report(model)
+    seconds = outcome.pop("seconds")
+    return {
+        **facts(config, model),
+        **outcome,
+        **({"method_report": report} if report else {}),
+        "training_seconds": seconds,
+        "data_fingerprint": data_fingerprint,
+    }
+
+
+def _of_pretraining(folder):
+    """Returns how the loss of masked tokens changed in the run before this."""
+    result = earlier_runs.read_result(folder) if folder else None
+    if result is None or "before" not in result:
+        return {}
+    before, after = result["before"], result["validation"]
+    losses = {
+        "masked_lm_loss_before": -before["log_likelihood"],
+        "masked_lm_loss_after": -after["log_likelihood"],
+    }
+    return {"pretraining": losses}
+
+
+def facts(config, model):
+    """Returns what a run's result says of its configuration and model."""
+    trained = model.trained_variables().values()
+    return {
+        "task": config.task,
+        "encoder": config.encoder,
+        "method": methods.to_config(config.method)["name"],
+        "seed": config.seed,
+        "trained_weights": count_weights(trained),
+        "encoder_weights": model.encoder.backbone.count_params(),
+        **provenance(),
+    }

@@ -1,0 +1,51 @@
+"""What can be done with a finished run: evaluate it, predict with it."""
+
+from pathlib import Path
+
+from tf_adapters.data.rows import load
+from tf_adapters.data.rows import splits
+from tf_adapters.data.rows import zero_shot_transfer
+from tf_adapters.runs import pretraining_task
+from tf_adapters.runs.experiment import Experiment
+
+
+def load_finished_run(config, task, model_dir):
+    """Returns the `Experiment` of a finished run's adapter.
+
+    Args:
+        config: `Config`.
+        task: The task of its configuration; that of a pretraining is another.
+        model_dir: The run's folder.
+    """
+    task = pretraining_task.task_of_run(task, model_dir)
+    return Experiment(config, task, Path(model_dir) / "adapter")
+
+
+def evaluate_run(config, model_dir):
+    """Returns the metrics of a run's adapter on validation and test.
+
+    With `data.eval_languages` it is under `transfer` the summary over them.
+    """
+    task = splits.get_task(config)
+    languages = zero_shot_transfer.load_languages(task, config.data)
+    rows = {} if languages else splits.load_rows(config, task)
+    experiment = load_finished_run(config, task, model_dir)
+    if languages:
+        return {"transfer": experiment.transfer(languages)}
+    return {
+        split: experiment.trainer.evaluate(experiment.examples(rows[split]))
+        for split in ("validation", "test")
+        if split in rows
+    }
+
+
+def predict_file(config, model_dir, input_file):
+    """Yields one dict for each row of a file: its texts and the prediction."""
+    # The class names are the adapter's: the task's data are not read.
+    task = splits.declared_task(config)
+    rows = load.load_file(task, input_file)
+    experiment = load_finished_run(config, task, model_dir)
+    for row, prediction in zip(rows, experiment.predict(rows), strict=True):
+        fields = (task.id_field, *task.text_fields)
+        texts = {field: row[field] for field in fields if field}
+        yield {**texts, **prediction}

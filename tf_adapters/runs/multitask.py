@@ -1,0 +1,213 @@
+"""A run of several tasks: `train.py --method=multitask --tasks=a,b`."""
+
+import dataclasses
+from pathlib import Path
+import time
+
+from tf_adapters.config import task as config_task
+from tf_adapters.data.batches.task_mixture import Mixture
+from tf_adapters.data.rows import sampling
+from tf_adapters.models.multitask_model import MultiTaskModel
+from tf_adapters.models.variable_groups import count_weights
+from tf_adapters.models.variable_groups import trained_table
+from tf_adapters.runs import experiment as experiment_lib
+from tf_adapters.runs import remote_folder
+from tf_adapters.runs import run_folder_of_workers
+from tf_adapters.runs.recovery import Recovery
+from tf_adapters.runs.run_folder import frozen_weights
+from tf_adapters.training import distribution
+from tf_adapters.training import workers
+from tf_adapters.training.multitask_trainer import MultiTaskTrainer
+from tf_adapters.training.multitask_trainer import of_task
+
+
+def train_multitask(config, tasks, rows, model_dir, **options):
+    """Trains, writes the run folders, and returns the result of the whole.
+
+    Args:
+        config: `Config` with a method that has `tasks`.
+        tasks: Dict from name to `Task`.
+        rows: Dict from name to the task's rows by split.
+        model_dir: Folder of the run. Each task gets a run folder in it, named
+            after the task, that reads like that of a run of its own; a trained
+            encoder is written once, to `encoder`.
+        **options: `test` and `overwrite`, see `experiment.train`.
+
+    Raises:
+        Stopped: If the process was told to stop, or another worker is gone.
+    """
+    with workers.losses_as_stops(distribution.strategy_for_config(config)):
+        return _train(config, tasks, rows, model_dir, **options)
+
+
+def _train(config, tasks, rows, model_dir, test=True, overwrite=False):
+    started = time.perf_counter()
+    experiments = _make_experiments(config, tasks)
+    model = MultiTaskModel({name: e.model for name, e in experiments.items()})
+    fingerprints = {name: sampling.fingerprints(rows[name]) for name in tasks}
+    strategy = next(iter(experiments.values())).strategy
+    folders = _Folders(
+        strategy, model_dir, config, model, fingerprints, overwrite
+    )
+    examples = {
+        f"{name} {split}": of_split
+        for name, experiment in experiments.items()
+        for split, of_split in experiment.examples_by_split(rows[name]).items()
+    }
+    experiment_lib.print_sizes(examples)
+    train_set, validation_set = (
+        Mixture({name: examples[f"{name} {split}"] for name in tasks})
+        for split in ("train", "validation")
+    )
+    trainers = {name: e.trainer for name, e in experiments.items()}
+    recovery = Recovery(
+        folders.whole, config.train.checkpoint_seconds, folders.strategy
+    )
+    with recovery.listening():
+        outcome = MultiTaskTrainer(model, trainers, config).fit(
+            train_set, validation_set, folders.log, folders.save_best, recovery
+        )
+    results = {
+        name: {
+            **experiment_lib.facts(own, experiments[name].model),
+            "trained_weights": count_weights(
+                model.own_variables(name).values()
+            ),
+            "trained_with": list(tasks),
+            "validation": of_task(outcome["validation"], name),
+            "best_step": outcome["best_step"],
+            "steps": outcome["steps"],
+            "data_fingerprint": fingerprints[name],
+        }
+        for name, own in folders.configs.items()
+    }
+    for name, trainer in trainers.items() if test else ():
+        if "test" in rows[name]:
+            metrics = trainer.evaluate(examples[f"{name} test"])
+            results[name]["test"] = metrics
+    seconds = time.perf_counter() - started
+    return folders.save_results(outcome, results, seconds)
+
+
+def _make_experiments(config, tasks):
+    experiments, sibling = {}, None
+    for name, own in config_task.by_task(config).items():
+        sibling = experiment_lib.Experiment(own, tasks[name], sibling=sibling)
+        experiments[name] = sibling
+    return experiments
+
+
+class _Folders:
+    """The run folder of the whole, and in it one for each task.
+
+    Args:
+        strategy: `tf.distribute.Strategy`.
+        model_dir: Path.
+        config: `Config`.
+        model: `MultiTaskModel`.
+        fingerprints: Dict from task to that of its data.
+        overwrite: See `RunFolder`.
+    """
+
+    def __init__(
+        self, strategy, model_dir, config, model, fingerprints, overwrite
+    ):
+        self.strategy = strategy
+        self.model = model
+        self.config = config
+        self.whole = run_folder_of_workers.open_run(
+            strategy,
+            model_dir,
+            config,
+            fingerprints,
+            overwrite,
+            frozen=frozen_weights(next(iter(model.models.values()))),
+        )
+        self.encoder_folder = Path(model_dir).absolute() / "encoder"
+        encoder = config.encoder
+        if config.method.train_encoder:
+            encoder = str(self.encoder_folder)
+        # What trained with the others is an adapter on its encoder now.
+        self.configs = {
+            name: dataclasses.replace(
+                own, encoder=encoder, method=config.method.adapter
+            )
+            for name, own in config_task.by_task(config).items()
+        }
+        self.tasks = {
+            name: run_folder_of_workers.open_run(
+                strategy,
+                self.whole.folder / name,
+                own,
+                fingerprints[name],
+                overwrite,
+            )
+            for name, own in self.configs.items()
+        }
+        for record in self.whole.restored:
+            self._log_to_tasks(record)
+        table = trained_table(model)
+        self.whole.save_text("trained_weights.txt", table)
+        print(table, flush=True)
+
+    def log(self, record):
+        """Logs to the whole; to each task its own validations."""
+        self.whole.log(record)
+        self._log_to_tasks(record)
+
+    def _log_to_tasks(self, record):
+        for name, folder in self.tasks.items():
+            if "validation" in record:
+                own = {"validation": of_task(record["validation"], name)}
+                folder.log({**record, **own})
+
+    def save_best(self, values):
+        """Writes the encoder, if it trains, and the adapter of each task."""
+        if not workers.is_chief(self.strategy):
+            return
+        details = {"tasks": ", ".join(self.tasks)}
+        encoder = None
+        if self.config.method.train_encoder:
+            encoder = self.model.save_encoder(self.encoder_folder, details)
+        for name, folder in self.tasks.items():
+            self.model.save_adapter(
+                name,
+                folder.adapter_folder,
+                encoder,
+                {
+                    "task": name,
+                    "max_length": self.config.data.max_length,
+                    "validation": of_task(values, name),
+                },
+            )
+        remote_folder.push(self.whole.folder)
+
+    def save_results(self, outcome, results, seconds):
+        """Writes a `result.json` for each task and for the whole.
+
+        Returns:
+            That of the whole; `tasks` in it has the metrics of each.
+        """
+        for name, result in results.items():
+            self.tasks[name].save_result(result)
+        whole = {
+            **experiment_lib.facts(self.config, self.model),
+            **outcome,
+            "training_seconds": outcome["seconds"],
+            "data_fingerprint": {
+                name: result["data_fingerprint"]
+                for name, result in results.items()
+            },
+            "tasks": {
+                name: {
+                    split: result[split]
+                    for split in ("validation", "test")
+                    if split in result
+                }
+                for name, result in results.items()
+            },
+            "seconds": round(seconds, 1),
+        }
+        self.whole.save_result(whole)
+        workers.wait_for_all(self.strategy)
+        return whole

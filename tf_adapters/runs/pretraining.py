@@ -1,0 +1,109 @@
+"""Task-adaptive pretraining, before the training that it is for.
+
+Masked language modelling on the task's own training texts, without labels: what
+the method trains is trained, and then goes on with the task (He et al. 2021,
+section 3.2, TAPT; Han et al. 2021, task-specific pretraining). It is a run of
+its own in a folder of its own, which a stopped command finds again.
+"""
+
+import dataclasses
+import math
+
+from tf_adapters import methods
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.data.rows import sampling
+from tf_adapters.encoders import huggingface_masked_lm
+from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import experiment
+from tf_adapters.runs import pretraining_task
+
+
+def train_pretraining(config, task, rows, folder, overwrite=False):
+    """Trains, if that is not done, and says how the loss changed.
+
+    Args:
+        config: `Config` with `pretrain.steps`.
+        task: `Task`.
+        rows: Dict from split to rows; labels are not looked at.
+        folder: Folder of this run.
+        overwrite: Whether to train again.
+
+    Returns:
+        `Config` of the training that goes on from there.
+
+    Raises:
+        ConfigError: If the configuration names another adapter to start from.
+    """
+    _check(config)
+    own = _config(config, len(rows["train"]))
+    texts = {split: rows[split] for split in ("train", "validation")}
+    result = None
+    if not overwrite:
+        fingerprint = sampling.fingerprints(texts)
+        result = earlier_runs.finished(folder, own, fingerprint)
+    if result is None:
+        _, result = experiment.train_experiment(
+            own,
+            pretraining_task.pretraining_task_of(task),
+            texts,
+            folder,
+            test=False,
+            overwrite=overwrite,
+            prepare=lambda model: _prepare(model, config.encoder),
+        )
+    before, after = result["before"], result["validation"]
+    print(
+        f"pretraining: loss of masked tokens on the validation texts "
+        f"{-before['log_likelihood']:.4f} before, "
+        f"{-after['log_likelihood']:.4f} after {result['steps']} steps",
+        flush=True,
+    )
+    return dataclasses.replace(config, init_adapter=str(folder))
+
+
+def _check(config):
+    if isinstance(config.method, methods.HeadOnly):
+        raise _nothing_to_carry_over()
+    if config.init_adapter:
+        raise ConfigError(
+            "Both `init_adapter` and `pretrain.steps` say where the weights "
+            "begin. Give one of the two."
+        )
+
+
+def _config(config, num_texts):
+    """Returns the configuration of the pretraining's own run."""
+    steps, size = config.pretrain.steps, config.pretrain.batch_size
+    settings = dataclasses.replace(
+        config.train,
+        learning_rate=config.pretrain.learning_rate,
+        batch_size=size,
+        epochs=math.ceil(steps / math.ceil(num_texts / size)),
+        max_steps=steps,
+        validate_every_steps=None,
+        early_stopping_patience=None,
+    )
+    data = dataclasses.replace(config.data, eval_languages=())
+    return dataclasses.replace(config, train=settings, data=data)
+
+
+def _nothing_to_carry_over():
+    return ConfigError(
+        "Pretraining hands on what the method trains beside its head, and this "
+        "method, with these settings, trains nothing there. Leave "
+        "--pretrain_steps out, or give a method that adds or trains weights of "
+        "the encoder."
+    )
+
+
+def _prepare(model, encoder):
+    own_head = {variable.path for variable in model.head_layer.weights}
+    if own_head.issuperset(model.trained_variables()):
+        raise _nothing_to_carry_over()
+    if huggingface_masked_lm.load_masked_lm_head(model, encoder):
+        print("The checkpoint's own head for masked tokens goes on training.")
+        return
+    print(
+        "The checkpoint has no head for masked tokens: a new one trains with "
+        "the rest, from nothing."
+    )

@@ -1,0 +1,87 @@
+"""When a run writes checkpoints, and how it is asked to stop."""
+
+import contextlib
+import signal
+import threading
+import time
+
+from tf_adapters.common.errors import Stopped
+from tf_adapters.training import progress
+from tf_adapters.training import workers
+
+
+class Recovery:
+    """Writes a loop's checkpoints, and stops it when the process is told to.
+
+    Args:
+        run: `RunFolder`.
+        seconds: Least time between two checkpoints.
+        strategy: `tf.distribute.Strategy` that it trains under.
+    """
+
+    def __init__(self, run, seconds, strategy):
+        self.run = run
+        self.strategy = strategy
+        self.seconds = seconds
+        self.last = time.monotonic()
+        self.signal = None
+
+    @property
+    def checkpoint(self):
+        """Where an earlier process was, or `None`."""
+        return self.run.checkpoint
+
+    def after_loop(self, loop, checks):
+        """Writes a checkpoint if it is time.
+
+        Args:
+            loop: `Loop`.
+            checks: Whether the host looks at the losses now.
+
+        Raises:
+            Stopped: If the process was told to stop; the checkpoint is written.
+        """
+        due = time.monotonic() - self.last >= self.seconds
+        stops = self._stops(checks)
+        if not due and not stops:
+            return
+        tensors = progress.tensors(loop)
+        state = {**progress.state(loop), "stopped": stops}
+        self.run.save_checkpoint(loop.step, tensors, state)
+        self.last = time.monotonic()
+        if stops:
+            raise Stopped(
+                f"Stopped by {self.signal or 'another worker'} after step "
+                f"{loop.step}. The same command goes on from there."
+            )
+
+    def _stops(self, checks):
+        """Returns whether to stop now, on all workers alike."""
+        if workers.num_workers(self.strategy) == 1:
+            return self.signal is not None
+        # To ask costs a message to each, and must be at the same step on all.
+        return checks and workers.any_of(self.strategy, self.signal is not None)
+
+    @contextlib.contextmanager
+    def listening(self):
+        """Takes SIGTERM as the wish to stop after the step at hand.
+
+        The end of another worker is one, too.
+        """
+        with workers.losses_as_stops(self.strategy), self._hearing_signals():
+            yield
+
+    @contextlib.contextmanager
+    def _hearing_signals(self):
+        if threading.current_thread() is not threading.main_thread():
+            yield  # Only the main thread hears of signals.
+            return
+
+        def remember(number, frame):
+            self.signal = signal.Signals(number).name
+
+        before = signal.signal(signal.SIGTERM, remember)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)

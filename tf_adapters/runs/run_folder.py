@@ -1,0 +1,282 @@
+"""The run folder: the one place that a run writes to."""
+
+import fcntl
+import json
+from pathlib import Path
+import shutil
+
+from tf_adapters.common.adapter_folder import CONFIG_FILE
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.text_files import replace_text
+from tf_adapters.config import resolve
+from tf_adapters.models import saving
+from tf_adapters.runs import checkpoints
+from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import remote_folder
+from tf_adapters.runs import run_log
+
+# Adapter folders that a run writes.
+_ADAPTERS = ("adapter", "encoder")
+# Its lock is held by the process that trains in the folder.
+LOCK = ".lock"
+
+
+class RunFolder:
+    """Writes `config.yaml`, `metrics.jsonl`, TensorBoard events, checkpoints,
+    `adapter/` and `result.json` of one run.
+
+    A folder is one run's: what an unfinished run of the same configuration
+    left is gone on from. Only one process at a time may have it. What it holds
+    is removed here, so all that can be wrong with a run is best found before.
+
+    Args:
+        folder: Path; created with its parents.
+        config: `Config`, saved at once.
+        data_fingerprint: Dict from split to what identifies its rows.
+        overwrite: Whether to remove another run, or this one, first. A run
+            that began so and was told to stop is gone on with nevertheless.
+        declared: `Config` that was asked for, where `config` is what became
+            of it (a fusion whose members were trained first, say); the run is
+            known by it. Default: `config`.
+        frozen: What `frozen_weights` returns of the model.
+
+    Attributes:
+        checkpoint: The newest `Checkpoint` of this run, or `None`.
+
+    Raises:
+        ConfigError: If the folder cannot be written to, is in use, holds what
+            the run starts from, this run, finished, or the run of another
+            configuration, of other data or other frozen weights that trained.
+    """
+
+    def __init__(
+        self,
+        folder,
+        config,
+        data_fingerprint,
+        overwrite=False,
+        declared=None,
+        frozen=(),
+    ):
+        self.folder = Path(folder)
+        self.data_fingerprint = data_fingerprint
+        self.overwrite = overwrite
+        self.frozen = frozen
+        self._check_sources(config)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _lock(self.folder)
+            self._check_is_a_runs()
+            self.checkpoint = self._find_checkpoint(declared or config)
+            if self.checkpoint is None:
+                self._remove_earlier_run()
+                # There too before it holds anything of this run.
+                remote_folder.push(self.folder)
+            self._remove_rests()
+            self._save_configs(config, declared or config)
+            kept = 0
+            if self.checkpoint is not None:
+                kept = self.checkpoint.state["log_lines"]
+            self._log = run_log.RunLog(self.folder, kept)
+        except OSError as error:
+            raise ConfigError(
+                f"Cannot write to --model_dir={folder}: {error.strerror}. Give "
+                "a folder that you may write to."
+            ) from error
+
+    def _save_configs(self, config, declared):
+        # First, and not in between removed: the folder is known by it.
+        if declared != config:
+            resolve.save_config(declared, self.folder / earlier_runs.DECLARED)
+        else:
+            (self.folder / earlier_runs.DECLARED).unlink(missing_ok=True)
+        resolve.save_config(config, self.folder / "config.yaml")
+
+    @property
+    def _checkpoints(self):
+        return self.folder / earlier_runs.CHECKPOINTS
+
+    def _find_checkpoint(self, config):
+        """Returns where to go on, or `None` where a run begins."""
+        if self.overwrite:
+            return self._checkpoint_of_this_command(config)
+        earlier_runs.check_config(self.folder, config)
+        self._check_unfinished(config)
+        checkpoint = checkpoints.newest_checkpoint(self._checkpoints)
+        changed = checkpoint and self._changed(checkpoint)
+        if changed:
+            raise ConfigError(
+                f"{self.folder} holds a run that was stopped after step "
+                f"{checkpoint.step}, and {changed} have changed since. Bring "
+                "them back to go on, or give --overwrite to start again."
+            )
+        return checkpoint
+
+    def _checkpoint_of_this_command(self, config):
+        """Returns where a command with --overwrite goes on, or `None`."""
+        checkpoint = earlier_runs.of_stopped_command(
+            self.folder, config, self.data_fingerprint
+        )
+        if checkpoint is None or self._changed(checkpoint):
+            return None
+        print(
+            f"{remote_folder.address(self.folder)}: this command was stopped "
+            f"after step {checkpoint.step} and goes on from there. To begin "
+            f"again, remove {remote_folder.address(self._checkpoints)}.",
+            flush=True,
+        )
+        return checkpoint
+
+    def _check_is_a_runs(self):
+        """Refuses a folder with what a run would remove and no run wrote."""
+        if (self.folder / "config.yaml").exists():
+            return
+        for name in (*_ADAPTERS, earlier_runs.CHECKPOINTS):
+            if (self.folder / name).exists():
+                raise ConfigError(
+                    f"{self.folder} holds `{name}` but no config.yaml, so it "
+                    "is no run's, and a run would remove it. Give another "
+                    "--model_dir."
+                )
+
+    def _check_unfinished(self, config):
+        """Refuses what another process did between our first look and now."""
+        result = earlier_runs.finished(
+            self.folder, config, self.data_fingerprint
+        )
+        # A task's part of a run may be finished where the whole is not.
+        if result is not None and "trained_with" not in result:
+            raise ConfigError(
+                f"{self.folder} holds this run, which has finished meanwhile. "
+                "The same command prints its result; --overwrite trains it "
+                "again."
+            )
+
+    def _changed(self, checkpoint):
+        """Returns what is no longer as a checkpoint has it, or ""."""
+        state = checkpoint.state
+        names = []
+        if state["data_fingerprint"] != self.data_fingerprint:
+            names.append("the data")
+        # Earlier versions wrote none.
+        before = state.get("frozen") or self.frozen
+        names += [
+            f"the weights of {name}"
+            for (name, now), (_, then) in zip(self.frozen, before, strict=False)
+            if now != then
+        ]
+        return " and ".join(names)
+
+    def _check_sources(self, config):
+        """Refuses to overwrite what a run starts from."""
+        written = {(self.folder / name).resolve() for name in ("", *_ADAPTERS)}
+        sources = [("adapter", config.init_adapter)]
+        if config.encoder != "minilm":  # The only one that is never a folder.
+            sources.append(("encoder", config.encoder))
+        members = getattr(config.method, "adapters", ())
+        sources += [("adapter", member) for member in members]
+        for kind, path in sources:
+            if path and Path(path).resolve() in written:
+                raise ConfigError(
+                    f"--model_dir={self.folder} holds the {kind} that the run "
+                    f"starts from, {path}, and would overwrite it. Give "
+                    "another folder."
+                )
+
+    def _remove_earlier_run(self):
+        """Removes what an earlier run left, so that two never mix."""
+        for name in ("result.json", "error.txt"):
+            (self.folder / name).unlink(missing_ok=True)
+        for name in (*_ADAPTERS, earlier_runs.CHECKPOINTS):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        # Last: without checkpoints and this one there is no run.
+        (self.folder / "metrics.jsonl").unlink(missing_ok=True)
+
+    def _remove_rests(self):
+        """Removes what a process left that was killed while it saved.
+
+        Saving refuses to replace a folder that is no adapter's, as one looks
+        that was removed in part.
+        """
+        for name in _ADAPTERS:
+            folder = self.folder / name
+            for partial in self.folder.glob(f".{name}.*.partial"):
+                shutil.rmtree(partial, ignore_errors=True)
+            if not (folder / CONFIG_FILE).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+
+    @property
+    def adapter_folder(self):
+        """Where the best adapter is saved."""
+        return self.folder / "adapter"
+
+    @property
+    def restored(self):
+        """The records that were logged until the checkpoint."""
+        return self._log.restored
+
+    def log(self, record):
+        """Logs a dict with its `step`, see `RunLog`."""
+        self._log.append(record)
+
+    def save_text(self, name, text):
+        """Writes a small text file."""
+        (self.folder / name).write_text(text + "\n", encoding="utf-8")
+
+    def save_adapter(self, model, details):
+        """Saves the adapter folder; returns its weights' size in bytes."""
+        size = saving.save_adapter(model, self.adapter_folder, details)
+        remote_folder.push(self.folder)
+        return size
+
+    def save_checkpoint(self, step, tensors, state):
+        """Writes what a run needs to go on from here."""
+        state = {
+            **state,
+            "log_lines": self._log.lines,
+            "data_fingerprint": self.data_fingerprint,
+            "frozen": self.frozen,
+            "overwrites": self.overwrite and state.get("stopped", False),
+        }
+        checkpoint = checkpoints.Checkpoint(step, tensors, state)
+        checkpoints.save_checkpoint(self._checkpoints, checkpoint)
+        remote_folder.push(self.folder)
+
+    def save_result(self, result):
+        """Writes `result.json`, the mark of a finished run, at one stroke.
+
+        A finished run needs no checkpoints.
+        """
+        text = json.dumps(result, indent=2) + "\n"
+        replace_text(self.folder / "result.json", text)
+        shutil.rmtree(self._checkpoints, ignore_errors=True)
+        remote_folder.push(self.folder)
+        self._lock.close()
+
+
+def frozen_weights(model):
+    """Returns what a model stands on and does not train: names and hashes.
+
+    Args:
+        model: `AdapterModel`.
+
+    Returns:
+        List of pairs: the encoder, and the members of a fusion.
+    """
+    return [
+        [f"encoder `{model.encoder_info.name}`", model.fingerprint],
+        *([f"`{m.folder}`", m.fingerprint] for m in model.members),
+    ]
+
+
+def _lock(folder):
+    """Returns an open file that is this process's while it lives."""
+    file = (folder / LOCK).open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise ConfigError(
+            f"Another process is training in {folder}. Wait for it, stop it, "
+            "or give another --model_dir."
+        ) from error
+    return file

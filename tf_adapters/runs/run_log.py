@@ -1,0 +1,61 @@
+"""What a run logs: records in a file, their numbers as TensorBoard events."""
+
+import json
+from pathlib import Path
+import shutil
+import time
+
+import tensorflow as tf
+
+from tf_adapters.common.text_files import replace_text
+
+
+class RunLog:
+    """Appends to `metrics.jsonl` and writes TensorBoard events.
+
+    Args:
+        folder: Path of the run folder.
+        kept: How many records of an earlier process stay: those from before
+            its checkpoint.
+
+    Attributes:
+        restored: List of these records.
+        lines: Number of records.
+    """
+
+    def __init__(self, folder, kept=0):
+        self._path = Path(folder) / "metrics.jsonl"
+        lines = []
+        if kept:
+            lines = self._path.read_text(encoding="utf-8").splitlines()[:kept]
+        replace_text(self._path, "".join(f"{line}\n" for line in lines))
+        self.lines = len(lines)
+        # Events are written anew: what a stopped run logged after its
+        # checkpoint would else be there twice.
+        events = Path(folder) / "tensorboard"
+        shutil.rmtree(events, ignore_errors=True)
+        self._events = tf.summary.create_file_writer(str(events))
+        self.restored = [json.loads(line) for line in lines]
+        for record in self.restored:
+            self._write_events(record)
+
+    def append(self, record):
+        """Logs a dict with its `step`, and the time."""
+        with self._path.open("a") as file:
+            file.write(json.dumps({"time": time.time(), **record}) + "\n")
+        self.lines += 1
+        self._write_events(record)
+
+    def _write_events(self, record):
+        with self._events.as_default(step=record["step"]):
+            for name, value in _numbers(record):
+                tf.summary.scalar(name, value)
+        self._events.flush()
+
+
+def _numbers(record, prefix=""):
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from _numbers(value, f"{prefix}{name}/")
+        elif name not in ("step", "time"):
+            yield f"{prefix}{name}", value

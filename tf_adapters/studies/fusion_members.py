@@ -1,0 +1,157 @@
+"""The first stage of AdapterFusion: an adapter for each of several tasks.
+
+Knowledge extraction, section 3.1 of Pfeiffer et al. 2021: where a fusion names
+no trained adapters, `members.tasks` of its configuration are trained, each in a
+process and a run folder of its own (ST-A), or together (MT-A). What is finished
+is kept: a stopped command goes on from there, the fusions of other tasks with
+the same settings share the adapters, and a finished run of the same settings
+beside the fusion's own is taken as it is.
+"""
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+import time
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import presets
+from tf_adapters.config import resolve
+from tf_adapters.config import task as config_task
+from tf_adapters.data.rows import sampling
+from tf_adapters.data.rows import splits
+from tf_adapters.studies import local_runner
+from tf_adapters.studies import plan as study_plan
+
+_SECONDS_TO_WAIT = 10
+
+
+def train_members(config, folder, runner=None, processes=1):
+    """Trains the members that are missing.
+
+    Args:
+        config: `Config` of a fusion without adapters.
+        folder: Folder of all members. Those of one configuration lie in a
+            folder of it that is named by a hash.
+        runner: What trains a run, see `local_runner.run_missing`. Defaults to
+            the command in a process of its own.
+        processes: How many are trained at the same time.
+
+    Returns:
+        `Config` of the fusion over them.
+
+    Raises:
+        ConfigError: If a setting is wrong, data are missing, or one fails.
+    """
+    runs = plan_members(config)
+    for run in runs:
+        for own in config_task.by_task(run.config).values():
+            splits.check_data_exists(own)
+    folder = Path(folder).absolute()
+    runner = runner or local_runner.ProcessRunner(processes)
+    found = {run.id: _find_trained(run, folder.parent) for run in runs}
+    missing = [run for run in runs if found[run.id] is None]
+    if missing:
+        folder = folder / _digest(runs)
+        _train_missing(missing, folder, runner, processes)
+    folders = [found[run.id] or folder / run.id for run in runs]
+    return _with_adapters(config, runs, folders)
+
+
+def _find_trained(run, folder):
+    """Returns the folder in `folder` of a finished run of these settings."""
+    for path in sorted(folder.glob("*/result.json")):
+        if local_runner.is_of(run, path.parent) and _saw_our_data(run, path):
+            return path.parent
+    return None
+
+
+def _saw_our_data(run, path):
+    """Returns whether a finished run trained on the data that lie there now."""
+    found = {
+        name: sampling.fingerprints(splits.load_rows(own, splits.get_task(own)))
+        for name, own in config_task.by_task(run.config).items()
+    }
+    ours = found if len(found) > 1 else next(iter(found.values()))
+    theirs = json.loads(path.read_text(encoding="utf-8"))
+    return theirs["data_fingerprint"] == ours
+
+
+def _train_missing(runs, folder, runner, processes):
+    outcomes = local_runner.run_missing(runs, folder, runner, processes)
+    while any(o.error == local_runner.ELSEWHERE for o in outcomes):
+        # The fusion of another task trains it: both need it.
+        time.sleep(_SECONDS_TO_WAIT)
+        outcomes = local_runner.run_missing(runs, folder, runner, processes)
+    for run in runs:
+        if local_runner.read_run_result(run, folder) is None:
+            raise ConfigError(
+                f"The adapter of task `{run.id}` was not trained: "
+                f"{local_runner.read_error(run, folder)} See "
+                f"{folder / run.id / 'log.txt'}. The same command goes on with "
+                "what is missing."
+            )
+
+
+def _with_adapters(config, runs, folders):
+    """Returns the configuration of the fusion over trained members."""
+    adapters, encoder = [], config.encoder
+    for run, folder in zip(runs, folders, strict=True):
+        several = len(run.metrics) > 1
+        adapters += [folder / task for task in run.metrics if several] or [
+            folder
+        ]
+        if several and run.config.method.train_encoder:
+            encoder = str(folder / "encoder")
+    method = dataclasses.replace(
+        config.method, adapters=tuple(map(str, adapters))
+    )
+    return dataclasses.replace(config, method=method, encoder=encoder)
+
+
+def plan_members(config):
+    """Returns the runs of the first stage.
+
+    One for each of `members.tasks`, named as its task; or, where the members'
+    method trains several tasks together (MT-A), one for all of them.
+    """
+    tasks = config.members.tasks
+    if len(set(tasks)) < len(tasks):
+        raise ConfigError(
+            f"`members.tasks` names a task twice: {', '.join(tasks)}."
+        )
+    settings = config.members.settings or {}
+    if presets.preset_name([settings]) == "multitask":
+        together = {"method": {"name": "multitask", "tasks": list(tasks)}}
+        return [_run(config, "multitask", together)]
+    return [_run(config, task, {"task": task}) for task in tasks]
+
+
+def _run(config, name, layer):
+    data = dataclasses.asdict(config.data)
+    if name != config.task:
+        data.update(task_file=None, eval_languages=())
+    shared = {
+        "encoder": config.encoder,
+        "seed": config.seed,
+        "distribution_strategy": config.distribution_strategy,
+        "data": data,
+        "train": {"precision": config.train.precision},
+    }
+    try:
+        member = resolve.resolve_config(
+            shared, config.members.settings or {}, layer
+        )
+    except ConfigError as error:
+        raise ConfigError(f"`members`, `{name}`: {error}") from error
+    metrics = study_plan.metrics_of(member)
+    member = resolve.with_absolute_paths(member)
+    return study_plan.Run(name, {}, member, metrics)
+
+
+def _digest(runs):
+    """Returns a hash of the settings that the runs share."""
+    settings = resolve.to_dict(runs[0].config)
+    data = {**settings["data"], "task_file": None, "eval_languages": []}
+    text = study_plan.identity({**settings, "task": "", "data": data})
+    return hashlib.sha256(text.encode()).hexdigest()[:10]

@@ -1,0 +1,185 @@
+"""From a study to its runs: pure functions, nothing is trained here."""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import re
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import fields as config_fields
+from tf_adapters.config import resolve
+from tf_adapters.config import task as config_task
+from tf_adapters.data.rows import splits
+from tf_adapters.studies import declaration
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One run of a study.
+
+    Attributes:
+        id: Name of its folder: task, method, seed, and a hash of `config`.
+        point: Dict from the study's keys to this run's values.
+        config: `Config`.
+        metrics: Dict from each of the run's tasks to the name of the metric
+            that the table shows.
+    """
+
+    id: str
+    point: dict
+    config: resolve.Config
+    metrics: dict
+
+    @property
+    def metric(self):
+        """Name of the metric that selects the run's best weights."""
+        if len(self.metrics) > 1:
+            return "mean"
+        return next(iter(self.metrics.values()))
+
+
+def load_study(path, small=False, flags=None):
+    """Returns the `Study` in a YAML file and its list of `Run`s.
+
+    Args:
+        path: YAML file.
+        small: Whether to apply the block `small`.
+        flags: Dict of settings, nested or flat, that win over `base` and
+            `where`.
+
+    Raises:
+        ConfigError: If a key is unknown or set twice, or a run's settings are
+            wrong. Every run is resolved here, before the first one starts.
+    """
+    try:
+        study, small_settings = declaration.read_study(path)
+        _check_where_matches(study)
+        if small and small_settings is None:
+            raise ConfigError("--small needs a block `small`; it has none.")
+        if small or flags:
+            study = declaration.override(
+                study, small_settings if small else None, flags
+            )
+        runs = _expand(study)
+    except ConfigError as error:
+        raise ConfigError(f"Study {path}: {error}") from error
+    return study, runs
+
+
+def _check_where_matches(study):
+    points = list(_points(study))
+    for when, _ in study.where:
+        if not any(_matches(when, {**study.base, **p}) for p in points):
+            raise ConfigError(
+                f"No run of the study matches the entry `when: {when}` of "
+                "`where`. Correct it or leave it out."
+            )
+
+
+def _matches(when, settings):
+    return all(
+        settings.get(key) in (value if isinstance(value, list) else [value])
+        for key, value in when.items()
+    )
+
+
+def _points(study):
+    for grid in study.grids:
+        axes = {**grid, **study.select_over}
+        for values in itertools.product(*axes.values()):
+            yield dict(zip(axes, values, strict=True))
+
+
+def _expand(study):
+    runs = {}
+    for point in _points(study):
+        run = _make_run(study, point)
+        if run.id in runs:
+            raise ConfigError(
+                f"Two points of the grid are the same run: {run.point} and "
+                f"{runs[run.id].point}. Leave one of the two out."
+            )
+        runs[run.id] = run
+    return list(runs.values())
+
+
+def _make_run(study, point):
+    settings = dict(study.base)
+    for when, values in study.where:
+        if _matches(when, {**study.base, **study.overrides, **point}):
+            declaration.refuse_both(
+                point, "`grid`", values, f"`where` for {when}"
+            )
+            settings.update(values)
+    settings = {**settings, **study.overrides, **point}
+    try:
+        config = resolve.resolve_config(declaration.nest(settings))
+        metrics = metrics_of(config, study.report.metric)
+    except ValueError as error:
+        raise ConfigError(f"Run {point}: {error}") from error
+    # The run saves these paths, and is found again by them.
+    absolute = resolve.with_absolute_paths(config)
+    return Run(_run_id(config), point, absolute, metrics)
+
+
+def metrics_of(config, name=None):
+    """Returns a dict from each task of a run to the metric that is shown.
+
+    Args:
+        config: `Config`.
+        name: Name of a metric that each of them has; `None` (default) for the
+            first one of each.
+    """
+    metrics = {}
+    for key, own in config_task.by_task(config).items():
+        task = splits.declared_task(own)
+        if name is not None and name not in task.metrics:
+            raise ConfigError(
+                f"`report.metric` must be one of task `{task.name}`: "
+                f"{', '.join(task.metrics)}. Received: {name}"
+            )
+        metrics[key] = name or task.metrics[0]
+    return metrics
+
+
+def identity(settings):
+    """Returns text that is equal for configurations of the same run.
+
+    Where data and TPU are is left out: the result holds a fingerprint of what
+    the data are.
+
+    Args:
+        settings: Nested dict, from `config.to_dict` or a `config.yaml`.
+    """
+    elsewhere = config_fields.ELSEWHERE
+    data = settings.get("data", {})
+    data = {k: v for k, v in data.items() if f"data.{k}" not in elsewhere}
+    rest = {k: v for k, v in settings.items() if k not in elsewhere}
+    return json.dumps({**rest, "data": data}, sort_keys=True)
+
+
+def _run_id(config):
+    settings = resolve.to_dict(config)
+    # A setting that is new in a later version does not change old ids.
+    text = identity(_without_defaults(settings))
+    digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+    name = f"{config.task}-{settings['method']['name']}-seed{config.seed}"
+    return f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', name)}-{digest}"
+
+
+def _without_defaults(settings):
+    """Returns settings without those, outside `method`, that are defaults."""
+    defaults = dataclasses.asdict(resolve.Config(task="", method=None))
+    sections = {
+        key: {k: v for k, v in value.items() if v != defaults[key][k]}
+        for key, value in settings.items()
+        if isinstance(value, dict) and key != "method"
+    }
+    single = {
+        key: value
+        for key, value in settings.items()
+        if key not in sections and value != defaults[key]
+    }
+    changed = {key: values for key, values in sections.items() if values}
+    return {**changed, **single, "method": settings["method"]}

@@ -1,0 +1,234 @@
+"""From the results of a study's runs to its tables: pure functions.
+
+A cell of the table is a value of the row keys and the column key. Where the
+study selects over hyper-parameters, a cell shows the candidate whose mean over
+seeds of the metric on validation is best; test metrics play no part in that.
+"""
+
+import collections
+import csv
+import dataclasses
+import json
+from pathlib import Path
+import statistics
+
+from tf_adapters.studies import markdown as markdown_lib
+
+_SPLITS = ("validation", "test")
+# Parts of a result whose numbers are averaged over seeds.
+_REPORTED = ("method_report", "pretraining")
+
+
+@dataclasses.dataclass(frozen=True)
+class Tables:
+    """The tables of a study.
+
+    Attributes:
+        markdown: Text of the whole report.
+        cells: List of dicts, one for each cell: statistics over seeds.
+        runs: List of dicts, one for each run.
+        complete: Whether all runs are finished.
+    """
+
+    markdown: str
+    cells: list
+    runs: list
+    complete: bool
+
+
+def make_report(name, study, runs, results, errors, command):
+    """Returns the `Tables` of a study.
+
+    Args:
+        name: Name of the study.
+        study: `Study`.
+        runs: List of `Run`.
+        results: Dict from run id to `result.json`, or `None` if unfinished.
+        errors: Dict from run id to why the run failed, or "".
+        command: Command line to show.
+    """
+    rows = [
+        row
+        for run in runs
+        for row in run_rows(run, results[run.id], errors[run.id])
+    ]
+    cells = make_cells(rows, study.report, list(study.select_over))
+    text = markdown_lib.markdown_report(
+        name, command, study.report, cells, rows
+    )
+    complete = all(row["state"] == "finished" for row in rows)
+    return Tables(text, cells, rows, complete)
+
+
+def write_report(tables, folder):
+    """Writes `table.md`, `table.csv` and `runs.csv`."""
+    folder = Path(folder)
+    (folder / "table.md").write_text(tables.markdown + "\n", encoding="utf-8")
+    _write_csv(folder / "table.csv", tables.cells)
+    _write_csv(folder / "runs.csv", tables.runs)
+
+
+def _write_csv(path, rows):
+    names = list(dict.fromkeys(key for row in rows for key in row))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def run_rows(run, result, error=""):
+    """Returns all that the tables need of one run: a flat dict for each task.
+
+    A run has one task, or, with method `multitask`, several.
+    """
+    rows = []
+    for task, metric in run.metrics.items():
+        # Of several tasks, or named in `base`, it is no part of the point.
+        point = {"task": task, **run.point}
+        if len(run.metrics) > 1:
+            point["task"] = task
+        state = "failed" if error else "missing"
+        row = {"run": run.id, "state": state, **point, "metric": metric}
+        if result is None:
+            rows.append({**row, "error": error})
+            continue
+        own = result
+        if len(run.metrics) > 1:
+            fingerprint = result["data_fingerprint"][task]
+            own = {
+                **result,
+                **result["tasks"][task],
+                "data_fingerprint": fingerprint,
+            }
+        rows.append({**row, **_finished_row(run, task, metric, own)})
+    return rows
+
+
+def _finished_row(run, task, metric, result):
+    row = {"state": "finished"}
+    for split in _SPLITS:
+        row[split] = result.get(split, {}).get(metric)
+    for key in ("trained_weights", "encoder_weights", "seconds", "best_step"):
+        row[key] = result.get(key)
+    row |= _provenance(result)
+    for split in _SPLITS:
+        for name, value in result.get(split, {}).items():
+            row[f"{split}/{name}"] = value
+    for part in _REPORTED:
+        for key, value in result.get(part, {}).items():
+            row[f"{part}/{key}"] = value
+    low_resource = run.config.data.low_resource
+    row["data"] = f"{task}, seed {run.config.seed}, {low_resource}"
+    fingerprint = result.get("data_fingerprint", {}).get("validation")
+    row["validation_fingerprint"] = fingerprint
+    return {**row, "error": ""}
+
+
+def _provenance(result):
+    commit = result.get("commit")
+    versions = result.get("versions", {})
+    return {
+        "commit": commit,
+        "changed": commit is None or commit.endswith("+changes"),
+        "versions": ", ".join(f"{k} {v}" for k, v in versions.items()),
+        "device": result.get("device"),
+    }
+
+
+def make_cells(rows, report, select_over=()):
+    """Returns the cells of a study's table, each a dict.
+
+    Args:
+        rows: List of dicts, from `run_rows`.
+        report: `Report`.
+        select_over: Keys of which each cell takes its best values.
+    """
+    keys = list(dict.fromkeys([*report.rows, report.columns]))
+    cells = []
+    for group in _grouped(rows, keys):
+        chosen = _best_candidate(group, select_over)
+        cell = {key: _value(group[0], key) for key in keys}
+        cell |= {key: _value(chosen[0], key) for key in select_over}
+        cell |= {"metric": group[0]["metric"], "split": report.split}
+        cell |= summarize(_finished(chosen), report.split)
+        cell["runs_finished"] = len(_finished(group))
+        cell["runs_planned"] = len(group)
+        cells.append(cell)
+    return cells
+
+
+def _value(row, key):
+    """Returns what a table shows; lists are no keys of a dict."""
+    value = row.get(key, "")
+    return str(value) if isinstance(value, list) else value
+
+
+def _grouped(rows, keys):
+    """Returns the rows as lists of equal `keys`, in order of appearance."""
+    groups = collections.defaultdict(list)
+    for row in rows:
+        groups[json.dumps([row.get(key) for key in keys])].append(row)
+    return list(groups.values())
+
+
+def _finished(rows):
+    return [row for row in rows if row["state"] == "finished"]
+
+
+def _best_candidate(group, select_over):
+    """Returns the rows of the values of `select_over` best on validation.
+
+    Only candidates with as many finished seeds as the fullest one compete: a
+    mean over fewer seeds could win by luck.
+    """
+    candidates = _grouped(group, select_over)
+    max_finished = max(len(_finished(candidate)) for candidate in candidates)
+    if max_finished == 0:
+        return candidates[0]
+    return max(
+        (c for c in candidates if len(_finished(c)) == max_finished),
+        key=lambda c: statistics.fmean(r["validation"] for r in _finished(c)),
+    )
+
+
+def summarize(rows, split):
+    """Returns statistics over the seeds of one cell as a dict.
+
+    Args:
+        rows: List of dicts of finished runs, from `run_rows`.
+        split: `"validation"` or `"test"`.
+
+    Returns:
+        Dict with `n`, `mean`, `standard_deviation` (of a sample: divided by
+        `n - 1`), `median`, `best` (of the run that is best on validation,
+        whatever `split` is), and means of what else the runs report. Where
+        there is no value, it is `None`.
+    """
+    scored = [row for row in rows if row[split] is not None]
+    values = [row[split] for row in scored]
+    summary = {
+        "n": len(values),
+        "mean": _mean(values),
+        "standard_deviation": (
+            statistics.stdev(values) if len(values) > 1 else None
+        ),
+        "median": statistics.median(values) if values else None,
+        "best": (
+            max(scored, key=lambda row: row["validation"])[split]
+            if values
+            else None
+        ),
+    }
+    for key in ("trained_weights", "encoder_weights", "seconds"):
+        summary[key] = _mean([r[key] for r in rows if r[key] is not None])
+    reported = (key for row in rows for key in row)
+    for key in dict.fromkeys(reported):
+        part, _, name = key.partition("/")
+        if part in _REPORTED:
+            summary[name] = _mean([row[key] for row in rows if key in row])
+    summary["from_changed_source"] = any(row["changed"] for row in rows)
+    return summary
+
+
+def _mean(values):
+    return statistics.fmean(values) if values else None

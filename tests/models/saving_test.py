@@ -68,7 +68,7 @@ def test_a_kill_while_the_old_one_is_removed_leaves_a_whole_one(
         patch.setattr(saving.shutil, "rmtree", die_in_the_middle)
         with pytest.raises(_Killed):
             saving.save_adapter(model, folder, {"task": "new"})
-    assert saving.read_config(folder)["details"] == {"task": "new"}
+    assert saving.read_adapter_config(folder)["details"] == {"task": "new"}
     saving.load_adapter(folder, tiny.encoder())
     saving.save_adapter(model, folder)
     assert [p.name for p in folder.parent.iterdir()] == ["adapter"]

@@ -146,7 +146,7 @@ def test_training_starts_from_the_adapter_but_not_from_its_head(tmp_path):
     assert _run(tmp_path / "run") == 0
     encoder, _ = tf_adapters.load_encoder(str(FOLDER))
     head = tf_adapters.heads.Classification(labels=("a", "b"))
-    config = saving.read_config(tmp_path / "run/pretrain/adapter")
+    config = saving.read_adapter_config(tmp_path / "run/pretrain/adapter")
     method = tf_adapters.methods.from_config(config["method"])
     model = tf_adapters.adapt(encoder, method, head)
     fresh = {k: v.numpy() for k, v in model.trained_variables().items()}

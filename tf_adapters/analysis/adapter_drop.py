@@ -23,6 +23,7 @@ import numpy as np
 from tf_adapters.analysis import csv_files
 from tf_adapters.analysis import speeds
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.extras import needs_extra
 
 COLUMNS = ("blocks", "left_out", "metric", "value", "speed", "low", "high")
 _TIMED_ROWS = 256
@@ -76,7 +77,8 @@ def plot(rows, path):
         rows: What `table` returns.
         path: Image file to write.
     """
-    import matplotlib.figure
+    with needs_extra("studies", "A picture"):
+        import matplotlib.figure
 
     figure = matplotlib.figure.Figure(figsize=(7, 3), layout="constrained")
     metric, speed = figure.subplots(1, 2)

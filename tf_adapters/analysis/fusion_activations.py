@@ -17,6 +17,7 @@ import numpy as np
 from tf_adapters.analysis import csv_files
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.extras import needs_extra
 
 COLUMNS = ("task", "block", "slot", "adapter", "weight")
 
@@ -89,7 +90,8 @@ def plot(rows, path):
         rows: What `table` returns.
         path: Image file to write.
     """
-    import matplotlib.figure
+    with needs_extra("studies", "A picture"):
+        import matplotlib.figure
 
     places = sorted({(row[1], row[2]) for row in rows})
     tasks = list(dict.fromkeys(row[0] for row in rows))

@@ -23,6 +23,7 @@ import numpy as np
 from tf_adapters.analysis import csv_files
 from tf_adapters.analysis import fusion_activations
 from tf_adapters.analysis import speeds
+from tf_adapters.common.extras import needs_extra
 from tf_adapters.models import fusion_model
 
 COLUMNS = ("kept", "adapters", "metric", "value", "speed", "low", "high")
@@ -82,7 +83,8 @@ def plot(rows, path):
         rows: What `table` returns.
         path: Image file to write.
     """
-    import matplotlib.figure
+    with needs_extra("studies", "A picture"):
+        import matplotlib.figure
 
     figure = matplotlib.figure.Figure(figsize=(5, 3.2), layout="constrained")
     axes = figure.subplots()

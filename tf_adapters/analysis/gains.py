@@ -18,6 +18,8 @@ import sys
 
 import numpy as np
 
+from tf_adapters.common.extras import needs_extra
+
 
 @dataclasses.dataclass(frozen=True)
 class Gain:
@@ -129,7 +131,8 @@ def plot(gains, baseline, path):
         baseline: Name of the method at zero.
         path: Image file to write.
     """
-    import matplotlib.figure
+    with needs_extra("studies", "A picture"):
+        import matplotlib.figure
 
     shown = [
         gain

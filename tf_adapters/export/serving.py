@@ -10,10 +10,14 @@ from pathlib import Path
 
 from google.protobuf import text_format
 import tensorflow as tf
-from tensorflow_serving.apis import model_pb2
-from tensorflow_serving.apis import predict_pb2
-from tensorflow_serving.apis import prediction_log_pb2
-from tensorflow_serving.config import model_server_config_pb2
+
+from tf_adapters.common.extras import needs_extra
+
+with needs_extra("export", "Export"):
+    from tensorflow_serving.apis import model_pb2
+    from tensorflow_serving.apis import predict_pb2
+    from tensorflow_serving.apis import prediction_log_pb2
+    from tensorflow_serving.config import model_server_config_pb2
 
 EXTRA_FOLDER = "assets.extra"
 WARMUP_FILE = "tf_serving_warmup_requests"

@@ -27,10 +27,15 @@ def provenance():
 
 
 def _commit():
-    """Returns the commit of this source, `+changes` if the tree differs."""
+    """Returns the commit of this source, `+changes` if the tree differs.
+
+    `None` for a package that no repository tracks, as one that is installed
+    into an environment which lies in somebody's repository: the version says
+    what that is.
+    """
     command = ["git", "-C", str(Path(__file__).parent)]
     try:
-        head, status = (
+        _, head, status = (
             subprocess.run(
                 [*command, *arguments],
                 capture_output=True,
@@ -39,6 +44,7 @@ def _commit():
                 check=True,
             ).stdout.strip()
             for arguments in (
+                ["ls-files", "--error-unmatch", Path(__file__).name],
                 ["rev-parse", "--short", "HEAD"],
                 ["status", "--porcelain", "--untracked-files=no"],
             )

@@ -10,16 +10,13 @@ import threading
 import time
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.extras import needs_extra
 from tf_adapters.runs import run_folder
 from tf_adapters.studies import local_runner
 from tf_adapters.studies import ray_task
 
-try:
+with needs_extra("ray", "--executor=ray"):
     import ray
-except ImportError as error:
-    raise ConfigError(
-        "--executor=ray needs Ray: pip install 'tf_adapters[ray]'"
-    ) from error
 
 # Sent to the workers whole, which need not know where this package is.
 ray.cloudpickle.register_pickle_by_value(ray_task)

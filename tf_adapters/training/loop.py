@@ -17,7 +17,7 @@ class Loop:
     """The state of one call of `Trainer.fit`, see there.
 
     Args:
-        trainer: `Trainer` or `MultiTaskTrainer`.
+        trainer: `Trainer`, or what trains several of them.
         train: What the trainer takes: `Examples` or `Mixture`.
         validation: The same.
         log: Function of a dict.

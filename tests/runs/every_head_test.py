@@ -8,16 +8,9 @@ from tests.methods import cases
 from tests.training import single_steps
 
 pytestmark = pytest.mark.slow
-# What adds layers, changes weights, or trains the encoder.
-METHODS = (
-    *("full", "full_mixout", "top_layers", "layer_norm", "bitfit"),
-    *("houlsby_mixout", "pfeiffer", "adapter_bias", "lora", "diff_pruning"),
-    *("projected_attention", "fusion", "fusion_subset"),
-)
 
 
-@pytest.mark.parametrize("kind", sorted(set(single_steps.HEADS)))
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name, kind", cases.pairs(single_steps.HEADS, shift=2))
 def test_a_step_trains_what_is_declared(name, kind):
     method = cases.EVERY[name]
     head, make = single_steps.HEADS[kind]

@@ -21,14 +21,16 @@ def _draws(name):
     return any(part in name for part in drawing)
 
 
-def _check(method, head, examples, draws=False, **train):
+def _check(name, head, examples, draws=False, **train):
     """Compares a compiled step with a plain one.
 
     XLA draws other numbers than TensorFlow from the same seed; where a method
     draws some, it is only seen that a step trains and stays finite.
     """
     compiled, plain = (
-        single_steps.make_trainer(method, head, single_steps.config(**train))
+        single_steps.make_trainer(
+            cases.EVERY[name], head, single_steps.config(**train)
+        )
         for _ in range(2)
     )
     loss = single_steps.take(compiled, examples, True)
@@ -36,7 +38,7 @@ def _check(method, head, examples, draws=False, **train):
     assert abs(expected) > 1e-2
     if draws:
         assert 0.2 < loss / expected < 5
-        _check_trained(compiled)
+        _check_trained(compiled, head)
         return
     np.testing.assert_allclose(loss, expected, rtol=1e-4)
     for variable, other in zip(
@@ -49,9 +51,9 @@ def _check(method, head, examples, draws=False, **train):
             )
 
 
-def _check_trained(trainer):
+def _check_trained(trainer, head):
     other = single_steps.make_trainer(
-        trainer.model.method, single_steps.CLASSIFICATION, trainer.config
+        trainer.model.method, head, trainer.config
     )
     after, before = map(tiny.values, (trainer.variables, other.variables))
     assert all(np.isfinite(value).all() for value in after)
@@ -59,23 +61,15 @@ def _check_trained(trainer):
     assert not all(map(np.array_equal, after, before))
 
 
-@pytest.mark.parametrize("name", cases.EVERY)
-def test_every_method(name):
-    examples = single_steps.HEADS["classification"][1]()
-    _check(
-        cases.EVERY[name], single_steps.CLASSIFICATION, examples, _draws(name)
-    )
-
-
-@pytest.mark.parametrize("name", single_steps.HEADS)
-def test_every_head(name):
-    head, make = single_steps.HEADS[name]
-    _check(cases.CASES["houlsby"][0], head, make())
+@pytest.mark.parametrize("name, kind", cases.pairs(single_steps.HEADS))
+def test_every_method_and_every_head(name, kind):
+    head, make = single_steps.HEADS[kind]
+    _check(name, head, make(), _draws(name))
 
 
 def test_a_batch_in_parts():
     head, make = single_steps.HEADS["classification"]
-    _check(cases.CASES["houlsby"][0], head, make(), accumulation_steps=3)
+    _check("houlsby", head, make(), accumulation_steps=3)
 
 
 def test_a_loop_on_the_device(monkeypatch):

@@ -169,7 +169,7 @@ def build(encoder, method, head):
 
 # One case of each method, and of each way in which its options make it another
 # kind of thing: mixed weights, gates and their penalty, members drawn a step.
-# For tests that take seconds a case; the invariants that take less run over all.
+# For tests that take seconds a case; invariants that take less run over all.
 ONE_EACH = (
     *("full", "full_mixout", "head_only", "top_layers", "layer_norm", "bitfit"),
     *("houlsby", "houlsby_mixout", "pfeiffer", "lora", "diff_pruning"),

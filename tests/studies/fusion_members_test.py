@@ -11,6 +11,7 @@ from tests.fixtures import huggingface_folders
 from tests.fixtures import studies
 from tf_adapters.analysis import fusion_pruning
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import DataError
 from tf_adapters.config import fields as config_fields
 from tf_adapters.config import resolve
 from tf_adapters.data.rows import splits
@@ -151,6 +152,38 @@ def test_mistakes(tmp_path):
     config = dataclasses.replace(_config(), members=wrong)
     with pytest.raises(ConfigError, match="`members`, `demo_sent.*epoch"):
         fusion_members.plan_members(config)
+
+
+def test_missing_data_are_told_with_what_fusion_does_and_what_is_there(
+    tmp_path,
+):
+    """Before anything trains, for all members at once."""
+    rows = [{"sentence1": "a", "sentence2": "b", "label": "entailment"}]
+    commands.write_rows(tmp_path / "rte" / "train.jsonl", rows)
+    data = {"data_dir": str(tmp_path)}
+    config = _config(("scitail", "rte", "boolq"), data=data)
+    with pytest.raises(DataError) as raised:
+        _train(config, tmp_path / "members")
+    sentence = str(raised.value)
+    for part in (
+        "first trains an adapter for each task of `members.tasks`: scitail, "
+        "rte, boolq",
+        "pfeiffer, 2 epochs, learning rate 0.0001",
+        "--params_override=members.settings.train.epochs=",
+        "data for rte, and none for scitail, boolq: No data of task `scitail`",
+        "--params_override=members.tasks=[rte]",
+    ):
+        assert part in sentence
+
+
+def test_the_setting_that_reaches_members_reaches_them():
+    layers = [
+        {"task": "mrpc", "method": "fusion", "train": {"epochs": 1}},
+        resolve.parse_override("members.settings.train.epochs=7"),
+    ]
+    run = fusion_members.plan_members(resolve.resolve_config(*layers))[0]
+    assert run.config.train.epochs == 7
+    assert run.config.train.learning_rate == 1e-4
 
 
 @pytest.mark.slow

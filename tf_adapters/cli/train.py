@@ -23,6 +23,8 @@ def train_command(config, model_dir, options):
     if len(config_task.by_task(config)) > 1:
         _train_together(declared, model_dir, options)
         return
+    if not model_dir.exists():
+        _check_members(config, model_dir)
     task = splits.get_task(config)
     rows = splits.load_rows(config, task)
     fingerprint = sampling.fingerprints(rows)
@@ -86,15 +88,30 @@ def _is_finished(config, model_dir, options, fingerprint):
     return True
 
 
+def _trains_members(config):
+    """Whether this is a fusion that names no trained adapters."""
+    from tf_adapters import methods
+
+    is_fusion = isinstance(config.method, methods.Fusion)
+    return is_fusion and not config.method.adapters and config.members.tasks
+
+
+def _check_members(config, model_dir):
+    """Refuses a fusion whose members cannot train, before any data are read."""
+    if not _trains_members(config):
+        return
+    _check_members_train_here(config, model_dir)
+    from tf_adapters.studies import fusion_members
+
+    fusion_members.check_members_data(config)
+
+
 def _with_members(config, model_dir, options):
     """Returns a fusion's configuration with adapters, trained if it has none.
 
     They lie beside the fusion's folder, where those of other tasks find them.
     """
-    from tf_adapters import methods
-
-    is_fusion = isinstance(config.method, methods.Fusion)
-    if not is_fusion or config.method.adapters or not config.members.tasks:
+    if not _trains_members(config):
         return config
     _check_members_train_here(config, model_dir)
     from tf_adapters.studies import fusion_members

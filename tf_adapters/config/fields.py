@@ -121,7 +121,7 @@ class TrainConfig:
 class PretrainConfig:
     """Task-adaptive pretraining: masked language modelling before the task.
 
-    What the method trains goes on from there; see `training.pretraining`.
+    What the method trains goes on from there; see `runs.pretraining`.
 
     Attributes:
         steps: Steps on the task's own training texts; 0 for none.

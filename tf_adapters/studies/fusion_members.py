@@ -8,6 +8,7 @@ the same settings share the adapters, and a finished run of the same settings
 beside the fusion's own is taken as it is.
 """
 
+import concurrent.futures
 import dataclasses
 import hashlib
 import json
@@ -15,6 +16,7 @@ from pathlib import Path
 import time
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import DataError
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
@@ -43,19 +45,74 @@ def train_members(config, folder, runner=None, processes=1):
     Raises:
         ConfigError: If a setting is wrong, data are missing, or one fails.
     """
+    check_members_data(config)
     runs = plan_members(config)
-    for run in runs:
-        for own in config_task.by_task(run.config).values():
-            splits.check_data_exists(own)
     folder = Path(folder).absolute()
     runner = runner or local_runner.ProcessRunner(processes)
     found = {run.id: _find_trained(run, folder.parent) for run in runs}
     missing = [run for run in runs if found[run.id] is None]
     if missing:
+        print(_stage(config, runs), flush=True)
         folder = folder / _digest(runs)
         _train_missing(missing, folder, runner, processes)
     folders = [found[run.id] or folder / run.id for run in runs]
     return _with_adapters(config, runs, folders)
+
+
+def check_members_data(config):
+    """Raises a `DataError` if the data of a member are nowhere; reads none.
+
+    Args:
+        config: `Config` of a fusion without adapters.
+    """
+    runs = plan_members(config)
+    tasks = {
+        name: own
+        for run in runs
+        for name, own in config_task.by_task(run.config).items()
+    }
+    # At the same time: each may ask the network, which takes seconds.
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        found = pool.map(_why_missing, tasks.values())
+        errors = dict(zip(tasks, found, strict=True))
+    missing = [name for name in tasks if errors[name] is not None]
+    if missing:
+        there = [name for name in tasks if errors[name] is None]
+        raise DataError(_without_data(config, runs, there, missing, errors))
+
+
+def _why_missing(config):
+    """Returns the error of a member's missing data, or `None`."""
+    try:
+        splits.check_data_exists(config)
+    except DataError as error:
+        return error
+    return None
+
+
+def _stage(config, runs):
+    """Returns what fusion does first, with which settings."""
+    train = runs[0].config.train
+    method = presets.preset_name([config.members.settings or {}])
+    tasks = ", ".join(config.members.tasks)
+    return (
+        "Without --adapters, fusion first trains an adapter for each task of "
+        f"`members.tasks`: {tasks}. Their settings are those of "
+        f"`members.settings`: {method}, {train.epochs} epochs, learning rate "
+        f"{train.learning_rate:g}. --epochs and --learning_rate do not reach "
+        "them; --params_override=members.settings.train.epochs=... does."
+    )
+
+
+def _without_data(config, runs, there, missing, errors):
+    names = f"[{','.join(there)}]" if there else "[task,task]"
+    return (
+        f"{_stage(config, runs)} There are data for "
+        f"{', '.join(there) or 'none of them'}, and none for "
+        f"{', '.join(missing)}: {errors[missing[0]]} Add the data, or name "
+        f"other tasks (--params_override=members.tasks={names}), or adapters "
+        "that are trained already (--adapters=runs/a,runs/b)."
+    )
 
 
 def _find_trained(run, folder):

@@ -1,7 +1,7 @@
 """A study: a grid of runs, from a YAML file to a table.
 
-`study_declaration` reads the file, `study_plan` makes runs of it, `study_runs`
-trains those that are missing, and `study_report` makes the tables.
+`declaration` reads the file, `plan` makes runs of it, `local_runner` trains
+those that are missing, and `report` makes the tables.
 """
 
 import json

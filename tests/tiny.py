@@ -9,7 +9,6 @@ from tf_adapters.encoders.encoder import Encoder
 BLOCKS, WIDTH, FFN_WIDTH, VOCABULARY = 2, 16, 32, 50
 
 _SIZES = {
-    "num_layers": BLOCKS,
     "num_heads": 4,
     "hidden_dim": WIDTH,
     "intermediate_dim": FFN_WIDTH,
@@ -25,10 +24,12 @@ FAMILIES = {
 }
 
 
-def encoder(family="bert", dropout=0.0, dtype="float32", seed=0):
+def encoder(
+    family="bert", dropout=0.0, dtype="float32", seed=0, num_blocks=BLOCKS
+):
     """Returns an `Encoder` with random weights, biases and norms too."""
     class_name, vocabulary, activation, epsilon = FAMILIES[family]
-    sizes = {**_SIZES, vocabulary: VOCABULARY}
+    sizes = {**_SIZES, "num_layers": num_blocks, vocabulary: VOCABULARY}
     if family == "electra":
         sizes["embedding_dim"] = WIDTH // 2
     backbone = getattr(keras_hub.models, class_name)(**sizes, dtype=dtype)

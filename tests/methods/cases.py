@@ -176,6 +176,21 @@ ONE_EACH = (
     *("adapter_bias", "adapter_bias_l0_shared", "projected_attention"),
     *("multitask", "fusion", "fusion_subset"),
 )
+
+
+def num_blocks(method):
+    """Returns how few blocks show all that a method does.
+
+    Graphs of one block are built in half the time; it takes two to leave one
+    out, or to use a layer in both.
+    """
+    recurs = isinstance(method, methods.ProjectedAttention) or (
+        isinstance(method, methods.AdapterBias)
+        and (method.share_vector or method.share_alpha)
+    )
+    return 2 if recurs or getattr(method, "leave_out", ()) else 1
+
+
 # What trains the encoder, adds to it, and changes its weights on the way.
 _FAST = ("full", "houlsby", "lora")
 

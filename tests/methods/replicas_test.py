@@ -59,7 +59,8 @@ def _train(method, strategy_name, parts=1):
     # Mixout mixes with the initial weights, which must be the same ones.
     keras.utils.set_random_seed(0)
     with strategy.scope():
-        model = cases.build(tiny.encoder(), method, HEAD)
+        encoder = tiny.encoder(num_blocks=cases.num_blocks(method))
+        model = cases.build(encoder, method, HEAD)
         # Small gradients would be mostly noise, which Adam makes large.
         tiny.randomize(model.trained_variables().values())
     settings = dataclasses.replace(CONFIG.train, accumulation_steps=parts)

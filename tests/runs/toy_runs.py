@@ -41,9 +41,14 @@ def examples(count=21, seed=0):
 def trainer(config, strategy="one_device", dropout=0.0, method=None, head=HEAD):
     strategy = distribution.make_strategy(strategy)
     keras.utils.set_random_seed(0)
+    method = method or methods.Houlsby(units=4)
     with strategy.scope():
-        encoder = tiny.encoder(dropout=dropout, dtype=config.train.precision)
-        model = cases.build(encoder, method or methods.Houlsby(units=4), head)
+        encoder = tiny.encoder(
+            dropout=dropout,
+            dtype=config.train.precision,
+            num_blocks=cases.num_blocks(method),
+        )
+        model = cases.build(encoder, method, head)
     return Trainer(model, strategy, config, ("accuracy",))
 
 

@@ -101,7 +101,8 @@ def make_trainer(method, head, settings):
     strategy = distribution.make_strategy("one_device")
     keras.utils.set_random_seed(0)
     with strategy.scope():
-        model = cases.build(tiny.encoder(), method, head)
+        encoder = tiny.encoder(num_blocks=cases.num_blocks(method))
+        model = cases.build(encoder, method, head)
         # Small gradients would be mostly noise, which Adam makes large.
         tiny.randomize(model.trained_variables().values())
     trainer = Trainer(model, strategy, settings, ())

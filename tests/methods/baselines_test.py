@@ -1,0 +1,14 @@
+"""Which part of the encoder a baseline trains."""
+
+from tests import tiny
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.models.adapter_model import adapt
+
+
+def test_top_layers_are_the_last_blocks():
+    """All blocks have as many weights: the count alone says nothing."""
+    head = heads.Classification(("no", "yes"))
+    model = adapt(tiny.encoder(), methods.TopLayers(k=1), head)
+    trained = {path.partition("/")[0] for path in model.trained_variables()}
+    assert trained == {f"transformer_layer_{tiny.BLOCKS - 1}", "head"}

@@ -7,7 +7,7 @@ PIP := $(VENV)/bin/pip --disable-pip-version-check --quiet
 RUNS := runs
 DATA_DIR ?= data
 
-.PHONY: demo test test-fast lint bench
+.PHONY: demo test test-fast lint mutants bench
 
 $(VENV)/.installed: requirements.txt
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +42,10 @@ test-fast: $(VENV)/.installed-dev
 lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+
+# Do the tests find faults? See docs/testing.md.
+mutants: $(VENV)/.installed-dev
+	$(RUN) tests/mutants/run.py
 
 # Against the `adapters` library; see benchmarks/peers/README.md.
 bench: $(VENV)/.installed

@@ -57,7 +57,7 @@ def test_fit_adds_the_methods_penalty():
     ],
 )
 def test_keras_file_round_trip(method, tmp_path):
-    model = adapt(tiny.encoder(), method, HEAD)
+    model = adapt(tiny.encoder(), method, HEAD, use_encoder_dropout=False)
     tiny.randomize(model.trained_variables().values())
     features = tiny.batch(model.encoder_info)
     expected = np.asarray(model(features))
@@ -65,6 +65,7 @@ def test_keras_file_round_trip(method, tmp_path):
     loaded = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_allclose(loaded(features), expected, atol=1e-6)
     assert loaded.fingerprint == model.fingerprint
+    assert not loaded.use_encoder_dropout
     assert set(loaded.trained_variables()) == set(model.trained_variables())
     assert len(loaded.trainable_variables) == len(model.trainable_variables)
 

@@ -103,6 +103,10 @@ def test_an_encoder_that_was_trained_is_refused(folder):
             lambda t: t.update({"head/bias": np.ones(3, "float32")}),
             r"`head/bias` has shape \(3,\).*needs \(2,\)",
         ),
+        (
+            lambda t: t["head/bias"].put(1, np.nan),
+            "`head/bias` has values that are not finite",
+        ),
     ],
 )
 def test_weights_that_do_not_fit_are_named(folder, change, message):

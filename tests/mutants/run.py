@@ -1,4 +1,4 @@
-"""Puts small faults into the library, one at a time, and expects a failing test.
+"""Puts faults into the library, one at a time, and expects a failing test.
 
 `mutants.yaml` has the faults and, for each, the tests that are to find it. The
 program copies the project into temporary folders and changes the copies only.
@@ -36,6 +36,8 @@ SECONDS = 600
 # Slow to import, and the same for every mutant. Nothing may run in TensorFlow
 # before a worker forks: its threads would be missing in the child.
 _IMPORTED_ONCE = ("tensorflow", "keras_hub")
+# In pytest's summary; behind the dash is what was wrong.
+_FAILED = r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$"
 # What a child ends with that tested another copy of the package.
 _WRONG_PACKAGE = 100
 
@@ -149,7 +151,7 @@ class Worker:
             self._run_in_child(tests, output)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         text = output.read_text(encoding="utf-8", errors="replace")
-        failed = re.search(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE)
+        failed = re.search(_FAILED, text, re.MULTILINE)
         return Outcome(
             status,
             failed[1] if failed else "",
@@ -164,7 +166,7 @@ class Worker:
             with output.open("wb") as file:
                 os.dup2(file.fileno(), 1)
                 os.dup2(file.fileno(), 2)
-            options = ["-q", "-x", "-p", "no:cacheprovider"]
+            options = ["-q", "-x", "-p", "no:cacheprovider", "--durations=20"]
             options.append(f"--basetemp={self.folder / 'of_tests'}")
             status = int(pytest.main([*options, *tests]))
             package = sys.modules.get(PACKAGE)

@@ -52,9 +52,15 @@ def test_what_cannot_be_applied_is_an_error(old, new):
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
-    [(1, "found"), (0, "MISSED"), (5, "ERROR, status 5: last"), (-14, "ERROR")],
+    ("status", "failed", "said"),
+    [
+        (1, "a_test.py::test_b", "found"),
+        (0, "", "MISSED"),
+        (1, "", "ERROR, status 1: last"),
+        (5, "", "ERROR, status 5: last"),
+        (-14, "", "ERROR, status -14: last"),
+    ],
 )
-def test_verdicts(status, said):
-    outcome = run.Outcome(status, "", "first\nlast\n", 1.0)
-    assert run.verdict(outcome).startswith(said)
+def test_verdicts(status, failed, said):
+    outcome = run.Outcome(status, failed, "first\nlast\n", 1.0)
+    assert run.verdict(outcome) == said

@@ -146,36 +146,33 @@ class Worker:
         """Returns the `Outcome` of tests, run in a child of this process."""
         started = time.perf_counter()
         output = self.folder / "output.txt"
-        child = os.fork()
-        if not child:
-            self._run_in_child(tests, output)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        child = multiprocessing.get_context("fork").Process(
+            target=self._run_in_child, args=(tests, output)
+        )
+        child.start()
+        child.join()
         text = output.read_text(encoding="utf-8", errors="replace")
         failed = re.search(_FAILED, text, re.MULTILINE)
         return Outcome(
-            status,
+            child.exitcode,
             failed[1] if failed else "",
             text,
             time.perf_counter() - started,
         )
 
     def _run_in_child(self, tests, output):
-        status = 1
-        try:
-            signal.alarm(SECONDS)
-            with output.open("wb") as file:
-                os.dup2(file.fileno(), 1)
-                os.dup2(file.fileno(), 2)
-            options = ["-q", "-x", "-p", "no:cacheprovider", "--durations=20"]
-            options.append(f"--basetemp={self.folder / 'of_tests'}")
-            status = int(pytest.main([*options, *tests]))
-            package = sys.modules.get(PACKAGE)
-            if package and not Path(package.__file__).is_relative_to(self.tree):
-                status = _WRONG_PACKAGE
-            sys.stdout.flush()
-        finally:
-            # Nothing of the parent's is to be tidied up here.
-            os._exit(status)
+        signal.alarm(SECONDS)
+        with output.open("wb") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        options = ["-q", "-x", "-p", "no:cacheprovider"]
+        options.append(f"--basetemp={self.folder / 'of_tests'}")
+        status = pytest.main([*options, *tests])
+        package = sys.modules.get(PACKAGE)
+        if package and not Path(package.__file__).is_relative_to(self.tree):
+            print(f"The tests imported {package.__file__}")
+            status = _WRONG_PACKAGE
+        sys.exit(int(status))
 
     @contextlib.contextmanager
     def changed(self, mutant):
@@ -211,7 +208,8 @@ def _run_mutant(mutant):
 
 def verdict(outcome):
     """Returns `"found"`, `"MISSED"`, or what is wrong with the entry."""
-    if outcome.status == pytest.ExitCode.TESTS_FAILED:
+    # A child that dies of an exception has this status, too.
+    if outcome.status == pytest.ExitCode.TESTS_FAILED and outcome.failed:
         return "found"
     if outcome.status == pytest.ExitCode.OK:
         return "MISSED"

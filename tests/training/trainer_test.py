@@ -271,7 +271,8 @@ def test_bfloat16_trains_float32_adapters():
 
 
 def test_predictions_come_in_the_order_of_the_rows():
-    trainer = toy_runs.trainer(toy_runs.config(eval_batch_size=4))
+    # Whatever is dropped in training.
+    trainer = toy_runs.trainer(toy_runs.config(eval_batch_size=4), dropout=0.5)
     examples = toy_runs.examples()
     together = trainer.predict(examples)
     for i in (0, 7, 20):

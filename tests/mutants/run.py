@@ -3,15 +3,14 @@
 `mutants.yaml` has the faults and, for each, the tests that are to find it. The
 program copies the project into temporary folders and changes the copies only.
 
-    python tests/mutants/run.py                      # All of them.
-    python tests/mutants/run.py lora-not-scaled ...  # Some.
+    python tests/mutants/run.py              # All of them.
+    python tests/mutants/run.py norms-decay  # Only this one.
 
 Exit status 0: each was found. 1: at least one was not, or cannot be applied.
 """
 
 import argparse
 import concurrent.futures
-import contextlib
 import dataclasses
 import importlib
 import multiprocessing
@@ -31,14 +30,14 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 DECLARATIONS = Path(__file__).with_name("mutants.yaml")
 PACKAGE = "tf_adapters"
-# Tests that take longer hang: as a rule what a mutant waits for never comes.
+# A selection that takes longer hangs: what a mutant waits for never comes.
 SECONDS = 600
 # Slow to import, and the same for every mutant. Nothing may run in TensorFlow
 # before a worker forks: its threads would be missing in the child.
 _IMPORTED_ONCE = ("tensorflow", "keras_hub")
 # In pytest's summary; behind the dash is what was wrong.
 _FAILED = r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$"
-# What a child ends with that tested another copy of the package.
+# What a child ends with that tested another package than it should.
 _WRONG_PACKAGE = 100
 
 
@@ -70,9 +69,9 @@ class Mutant:
         return text.replace(self.old, self.new)
 
 
-def read_mutants(path=DECLARATIONS):
-    """Returns the `Mutant`s of a YAML file."""
-    entries = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+def read_mutants():
+    """Returns the `Mutant`s that are declared."""
+    entries = yaml.safe_load(DECLARATIONS.read_text(encoding="utf-8"))
     return [Mutant(**{**e, "tests": tuple(e["tests"])}) for e in entries]
 
 
@@ -93,8 +92,7 @@ class Outcome:
     """What pytest made of some tests.
 
     Attributes:
-        status: Its exit status, or minus the number of the signal that ended
-            it.
+        status: Its exit status, or minus the number of a signal.
         failed: The first test that failed, or `""`.
         output: All that it printed.
         seconds: How long it took.
@@ -104,19 +102,6 @@ class Outcome:
     failed: str
     output: str
     seconds: float
-
-
-@contextlib.contextmanager
-def _silence():
-    """Keeps libraries in C++ from writing to standard error."""
-    kept = os.dup(2)
-    with open(os.devnull, "wb") as nothing:
-        os.dup2(nothing.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
 
 
 class Worker:
@@ -138,17 +123,18 @@ class Worker:
         # As tests/conftest.py: read when TensorFlow is imported.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
-        with _silence():
-            for name in _IMPORTED_ONCE:
-                importlib.import_module(name)
+        # It greets from C++, whatever the level.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        for name in _IMPORTED_ONCE:
+            importlib.import_module(name)
 
-    def run(self, tests):
-        """Returns the `Outcome` of tests, run in a child of this process."""
+    def run(self, tests, slow):
+        """Returns the `Outcome` of tests, and slow ones, run in a child."""
         started = time.perf_counter()
         output = self.folder / "output.txt"
-        child = multiprocessing.get_context("fork").Process(
-            target=self._run_in_child, args=(tests, output)
-        )
+        context = multiprocessing.get_context("fork")
+        arguments = (tests, slow, output)
+        child = context.Process(target=self._run_in_child, args=arguments)
         child.start()
         child.join()
         text = output.read_text(encoding="utf-8", errors="replace")
@@ -160,12 +146,13 @@ class Worker:
             time.perf_counter() - started,
         )
 
-    def _run_in_child(self, tests, output):
-        signal.alarm(SECONDS)
+    def _run_in_child(self, tests, slow, output):
+        signal.alarm(SECONDS * len(tests))
         with output.open("wb") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
         options = ["-q", "-x", "-p", "no:cacheprovider"]
+        options += ["-m", "" if slow else "not slow"]
         options.append(f"--basetemp={self.folder / 'of_tests'}")
         status = pytest.main([*options, *tests])
         package = sys.modules.get(PACKAGE)
@@ -173,17 +160,6 @@ class Worker:
             print(f"The tests imported {package.__file__}")
             status = _WRONG_PACKAGE
         sys.exit(int(status))
-
-    @contextlib.contextmanager
-    def changed(self, mutant):
-        """Has a mutant in this copy for the time of a `with` block."""
-        path = self.tree / mutant.file
-        text = path.read_text(encoding="utf-8")
-        path.write_text(mutant.apply(text), encoding="utf-8")
-        try:
-            yield
-        finally:
-            path.write_text(text, encoding="utf-8")
 
 
 _worker = None
@@ -194,16 +170,21 @@ def _start_worker(folder):
     _worker = Worker(folder)
 
 
-def _run_unchanged(tests):
-    return _worker.run(tests)
+def _run_unchanged(mutants):
+    tests = dict.fromkeys(test for mutant in mutants for test in mutant.tests)
+    return _worker.run(list(tests), any(mutant.slow for mutant in mutants))
 
 
 def _run_mutant(mutant):
+    path = _worker.tree / mutant.file
     try:
-        with _worker.changed(mutant):
-            return _worker.run(mutant.tests)
+        text = path.read_text(encoding="utf-8")
+        path.write_text(mutant.apply(text), encoding="utf-8")
     except (OSError, ValueError) as error:
         return Outcome(_WRONG_PACKAGE, "", str(error), 0.0)
+    outcome = _worker.run(mutant.tests, mutant.slow)
+    path.write_text(text, encoding="utf-8")
+    return outcome
 
 
 def verdict(outcome):
@@ -218,25 +199,18 @@ def verdict(outcome):
 
 
 def run(mutants, processes):
-    """Prints a line for each mutant; returns how many were found.
-
-    Raises:
-        SystemExit: If the tests fail without any mutant.
-    """
+    """Prints a line for each mutant; returns how many were found."""
+    context = multiprocessing.get_context("spawn")
     with (
         tempfile.TemporaryDirectory(prefix="mutants_") as folder,
         concurrent.futures.ProcessPoolExecutor(
-            processes,
-            multiprocessing.get_context("spawn"),
-            _start_worker,
-            (folder,),
+            processes, context, _start_worker, (folder,)
         ) as pool,
     ):
-        tests = list(dict.fromkeys(t for m in mutants for t in m.tests))
-        outcome = pool.submit(_run_unchanged, tests).result()
+        outcome = pool.submit(_run_unchanged, mutants).result()
         if outcome.status != pytest.ExitCode.OK:
             sys.exit(f"{outcome.output}\nThe tests fail without any mutant.")
-        print(f"{len(tests)} selections pass: {outcome.seconds:.0f} s")
+        print(f"Without them all tests pass: {outcome.seconds:.0f} s")
         found = 0
         for mutant, outcome in zip(
             mutants, pool.map(_run_mutant, mutants), strict=True

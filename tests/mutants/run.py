@@ -117,9 +117,7 @@ class Worker:
         os.environ["PYTHONPATH"] = str(self.tree)
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         sys.dont_write_bytecode = True
-        ours = (ROOT, Path(__file__).parent)
-        others = [p for p in sys.path if Path(p).resolve() not in ours]
-        sys.path[:] = [str(self.tree), *others]
+        sys.path.insert(0, str(self.tree))
         # As tests/conftest.py: read when TensorFlow is imported.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
@@ -132,6 +130,7 @@ class Worker:
         """Returns the `Outcome` of tests, and slow ones, run in a child."""
         started = time.perf_counter()
         output = self.folder / "output.txt"
+        output.write_bytes(b"")
         context = multiprocessing.get_context("fork")
         arguments = (tests, slow, output)
         child = context.Process(target=self._run_in_child, args=arguments)

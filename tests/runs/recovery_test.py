@@ -49,12 +49,13 @@ def whole(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_sigterm(whole, tmp_path, monkeypatch):
+def test_sigterm(whole, tmp_path, monkeypatch, record_property):
     """After the first step; between two checks; at a validation; late.
 
     One run is stopped four times: each start builds its graph anew, which is
     what takes the time here.
     """
+    record_property("faults", 4)
     before = signal.getsignal(signal.SIGTERM)
     for step in (1, 7, 18, 23):
         with monkeypatch.context() as patch:

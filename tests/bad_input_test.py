@@ -12,6 +12,8 @@ from tests.bad_input import table
 from tests.bad_input.space import ROWS
 from tests.bad_input.space import Space
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):

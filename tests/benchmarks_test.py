@@ -9,6 +9,8 @@ import sys
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.integration
+
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 # Those in `peers` need PyTorch; these are no commands.
 SCRIPTS = sorted(

@@ -16,6 +16,8 @@ from tests import commands
 import tf_adapters
 from tf_adapters.runs import provenance
 
+pytestmark = pytest.mark.integration
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]

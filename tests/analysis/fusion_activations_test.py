@@ -11,6 +11,8 @@ from tf_adapters.analysis import fusion_activations
 from tf_adapters.common import adapter_folder
 from tf_adapters.models.adapter_model import AdapterModel
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture(scope="module")
 def model():

@@ -17,6 +17,8 @@ from tf_adapters.cli import main as cli_main
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
 
+pytestmark = pytest.mark.integration
+
 ENCODER = str(huggingface_folders.folder("bert"))
 
 

@@ -21,6 +21,8 @@ from tf_adapters.encoders import huggingface_tokenizer
 from tf_adapters.encoders import minilm
 from tf_adapters.encoders.word_piece import WordPieceTokenizer
 
+pytestmark = pytest.mark.integration
+
 TEXTS = list(SENTENCES)
 # The graph's BPE merges pair by pair: a few dozen texts take a second.
 SOME = TEXTS[:60]

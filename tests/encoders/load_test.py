@@ -19,6 +19,8 @@ from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
+pytestmark = pytest.mark.integration
+
 
 @functools.cache
 def load(name):

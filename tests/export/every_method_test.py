@@ -14,6 +14,8 @@ import tf_adapters
 from tf_adapters import tasks
 from tf_adapters.export import saved_model
 
+pytestmark = pytest.mark.integration
+
 TASK = tasks.get("wnli")
 OTHERS = ["it is", "the plot", "", "a very dull film", "good"]
 

@@ -10,6 +10,8 @@ from tf_adapters.config.resolve import resolve_config
 from tf_adapters.config.resolve import to_dict
 from tf_adapters.export import glue
 
+pytestmark = pytest.mark.integration
+
 # Lines of each file of the sample submission, its header not counted.
 OFFICIAL = {
     "AX.tsv": 1104,

@@ -14,6 +14,8 @@ from tf_adapters.config import resolve
 from tf_adapters.export import many_tasks
 from tf_adapters.tasks import TASKS
 
+pytestmark = pytest.mark.integration
+
 # One text, two texts, a number, three classes; widths of the adapters differ.
 RUNS = {"sst2": 4, "mrpc": 3, "stsb": 5, "sick": 4}
 LONG = "the bad film and the good plot " * 20

@@ -11,6 +11,8 @@ from tf_adapters import methods
 from tf_adapters import tasks
 from tf_adapters.export import saved_model
 
+pytestmark = pytest.mark.integration
+
 TASK = tasks.get("wnli")
 
 

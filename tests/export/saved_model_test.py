@@ -16,6 +16,8 @@ from tf_adapters.export import saved_model
 from tf_adapters.export import serving
 from tf_adapters.export.signature_inputs import input_names
 
+pytestmark = pytest.mark.integration
+
 TEXTS = [
     "",
     "the film is not good",

@@ -19,6 +19,8 @@ from tensorflow_serving.apis import prediction_service_pb2_grpc
 
 from examples import serving_client
 
+pytestmark = pytest.mark.integration
+
 SENTENCES = {
     "sentence1": ["the film is good", "é 電影", "bad"],
     "sentence2": ["it was not dull", "", "the plot " * 20],

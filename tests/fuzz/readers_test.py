@@ -10,6 +10,8 @@ from tests.fuzz.fragments import FRAGMENTS
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.templates import TEMPLATES
 
+pytestmark = pytest.mark.integration
+
 
 def _contents(name):
     """Returns a strategy: pieces in a row, or templates filled with them."""

@@ -24,6 +24,8 @@ from tf_adapters.encoders import downloads
 from tf_adapters.encoders import huggingface_masked_lm
 from tf_adapters.training.trainer import Trainer
 
+pytestmark = pytest.mark.integration
+
 _PATH = pathlib.Path(__file__).parents[1] / "fixtures" / "masked_lm"
 NAMES = ("bert", "distilbert", "electra", "roberta", "xlm_roberta")
 

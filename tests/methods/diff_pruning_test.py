@@ -17,6 +17,8 @@ from tf_adapters.methods import Houlsby
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import adapt
 
+pytestmark = pytest.mark.integration
+
 LOW, HIGH = -1.5, 1.5
 GATES = {
     "temperature": 1.0,

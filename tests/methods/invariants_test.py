@@ -1,5 +1,7 @@
 """What holds for every method."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.models import saving
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.models.variable_groups import count_weights
 
@@ -18,9 +21,63 @@ HEAD = heads.Classification(("no", "yes", "maybe"), dropout_rate=0.0)
 HEAD_WEIGHTS = 3 * (tiny.WIDTH + 1)
 LABELS = np.array([0, 2, 1])
 
-every_method = pytest.mark.parametrize(
-    ("method", "num_weights"), CASES.values(), ids=CASES.keys()
-)
+
+@pytest.fixture(scope="module", params=CASES)
+def name(request):
+    """The name of a case; a module's scope keeps what is made for it."""
+    return request.param
+
+
+@dataclasses.dataclass
+class _Life:
+    """One model from its making to its reload, which tests look at."""
+
+    model: AdapterModel
+    num_trained: int
+    from_encoder: float
+    changed: set
+    moved: float
+    outputs: np.ndarray
+    reloaded: AdapterModel
+
+
+@pytest.fixture(scope="module")
+def life(name, tmp_path_factory):
+    method, _ = CASES[name]
+    encoder = tiny.encoder()
+    features = tiny.batch(encoder)
+    bare = AdaptedEncoder(encoder)(features)["sequence_output"]
+    model = adapt(encoder, method, HEAD)
+    start = model.encode(features)["sequence_output"]
+    untrained = np.asarray(model(features))
+    before = {v.path: v.numpy().copy() for v in model.variables}
+    # A vector starts at zero, and a drawn gate may be closed for a while.
+    _train(model, steps=6)
+    changed = {
+        v.path
+        for v in model.variables
+        if not np.array_equal(v.numpy(), before[v.path])
+    }
+    outputs = np.asarray(model(features))
+    folder = tmp_path_factory.mktemp("life") / "adapter"
+    saving.save_adapter(model, folder)
+    return _Life(
+        model=model,
+        num_trained=count_weights(model.trained_variables().values()),
+        from_encoder=np.abs(np.asarray(start) - np.asarray(bare)).max(),
+        changed=changed,
+        moved=np.abs(outputs - untrained).max(),
+        outputs=outputs,
+        reloaded=saving.load_adapter(folder, tiny.encoder()),
+    )
+
+
+@pytest.fixture(scope="module")
+def random_model(name):
+    """A model whose every trained weight matters."""
+    model = adapt(tiny.encoder(), CASES[name][0], HEAD)
+    tiny.randomize(model.trained_variables().values())
+    return model
 
 
 def _train(model, steps=2):
@@ -43,76 +100,53 @@ def test_every_method_is_here():
     assert tested | {methods.Fusion} == set(methods.METHODS.values())
 
 
-@every_method
-def test_config_round_trip(method, num_weights):
+@pytest.mark.parametrize("method", [m for m, _ in CASES.values()], ids=CASES)
+def test_config_round_trip(method):
     assert methods.from_config(methods.to_config(method)) == method
 
 
-@every_method
-def test_parameter_count_equals_the_formula(method, num_weights):
-    model = adapt(tiny.encoder(), method, HEAD)
-    variables = model.trained_variables().values()
-    assert count_weights(variables) == num_weights + HEAD_WEIGHTS
+def test_parameter_count_equals_the_formula(name, life):
+    assert life.num_trained == CASES[name][1] + HEAD_WEIGHTS
 
 
-@every_method
-def test_training_changes_the_declared_set_and_nothing_else(
-    method, num_weights
-):
-    model = adapt(tiny.encoder(), method, HEAD)
-    before = {v.path: v.numpy().copy() for v in model.variables}
-    # A vector starts at zero, and a drawn gate may be closed for a while.
-    _train(model, steps=6)
-    changed = {
-        v.path
-        for v in model.variables
-        if not np.array_equal(v.numpy(), before[v.path])
-    }
+def test_training_changes_the_declared_set_and_nothing_else(life):
+    trained = set(life.model.trained_variables())
     # The sum of softmax over keys does not depend on the keys' bias.
-    changed |= {
-        path
-        for path in model.trained_variables()
-        if "key/bias" in path.replace(".", "/")
-    }
-    assert changed == set(model.trained_variables())
+    constant = {p for p in trained if "key/bias" in p.replace(".", "/")}
+    assert life.changed | constant == trained
 
 
-@every_method
-def test_starts_near_the_identity(method, num_weights):
-    encoder = tiny.encoder()
-    features = tiny.batch(encoder)
-    expected = AdaptedEncoder(encoder)(features)["sequence_output"]
-    actual = adapt(encoder, method).encode(features)["sequence_output"]
-    np.testing.assert_allclose(actual, expected, atol=0.05)
+def test_starts_near_the_identity(life):
+    assert life.from_encoder < 0.05
 
 
-@every_method
-def test_reload_is_exact(method, num_weights, tmp_path):
-    model = adapt(tiny.encoder(), method, HEAD)
-    features = tiny.batch(model.encoder_info)
-    untrained = np.asarray(model(features))
-    _train(model, steps=3)
-    expected = np.asarray(model(features))
-    assert np.abs(expected - untrained).max() > 0.02
-    saving.save_adapter(model, tmp_path / "adapter")
-    loaded = saving.load_adapter(tmp_path / "adapter", tiny.encoder())
-    assert loaded.method == method and loaded.head == HEAD
-    np.testing.assert_array_equal(loaded(features), expected)
+def test_reload_is_exact(name, life):
+    assert life.moved > 0.02
+    loaded = life.reloaded
+    assert loaded.method == CASES[name][0] and loaded.head == HEAD
+    features = tiny.batch(loaded.encoder_info)
+    np.testing.assert_array_equal(loaded(features), life.outputs)
 
 
-@every_method
-def test_graph_and_eager_agree(method, num_weights):
-    model = adapt(tiny.encoder(), method, HEAD)
-    tiny.randomize(model.trained_variables().values())
-    features = tiny.batch(model.encoder_info)
-    graph = tf.function(lambda inputs: model(inputs, training=False))
-    np.testing.assert_allclose(graph(features), model(features), atol=1e-5)
+def test_graph_and_eager_agree(random_model):
+    features = tiny.batch(random_model.encoder_info)
+    graph = tf.function(
+        lambda inputs: random_model(inputs, training=False), autograph=False
+    )
+    np.testing.assert_allclose(
+        graph(features), random_model(features), atol=1e-5
+    )
 
 
-@every_method
-def test_trained_variables_are_float32_on_a_bfloat16_encoder(
-    method, num_weights
-):
+def test_first_token_shortcut_is_exact(random_model):
+    features = tiny.batch(random_model.encoder_info)
+    whole = random_model.encode(features)["sequence_output"][:, :1]
+    short = random_model.encode(features, first_token_only=True)
+    np.testing.assert_allclose(short["sequence_output"], whole, atol=1e-5)
+
+
+def test_trained_variables_are_float32_on_a_bfloat16_encoder(name):
+    method, _ = CASES[name]
     model = adapt(tiny.encoder(dtype="mixed_bfloat16"), method, HEAD)
     dtypes = {v.dtype for v in model.trained_variables().values()}
     assert dtypes == {"float32"}
@@ -120,16 +154,6 @@ def test_trained_variables_are_float32_on_a_bfloat16_encoder(
     assert model(features).dtype == "float32"
     hidden = model.encode(features)["sequence_output"]
     assert keras.backend.standardize_dtype(hidden.dtype) == "bfloat16"
-
-
-@every_method
-def test_first_token_shortcut_is_exact(method, num_weights):
-    model = adapt(tiny.encoder(), method)
-    tiny.randomize(model.trained_variables().values())
-    features = tiny.batch(model.encoder_info)
-    whole = model.encode(features)["sequence_output"][:, :1]
-    short = model.encode(features, first_token_only=True)["sequence_output"]
-    np.testing.assert_allclose(short, whole, atol=1e-5)
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)

@@ -20,6 +20,8 @@ from tf_adapters.data.batches import pipeline
 from tf_adapters.training import distribution
 from tf_adapters.training.trainer import Trainer
 
+pytestmark = pytest.mark.integration
+
 HEAD = heads.Classification(("no", "yes", "maybe"), dropout_rate=0.0)
 STEPS = 2
 CONFIG = resolve.resolve_config(

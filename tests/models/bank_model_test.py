@@ -13,6 +13,8 @@ from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.models.bank_model import load_bank
 
+pytestmark = pytest.mark.integration
+
 HEADS = (
     heads.Classification(("no", "yes")),
     heads.Classification(("a", "b", "c")),

@@ -18,6 +18,8 @@ from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.models.variable_groups import count_weights
 
+pytestmark = pytest.mark.integration
+
 HEAD = heads.Classification(("no", "yes", "maybe"), dropout_rate=0.0)
 D = tiny.WIDTH
 

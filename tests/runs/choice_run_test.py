@@ -18,6 +18,8 @@ from tf_adapters.models.adapter_model import adapt
 from tf_adapters.training import distribution
 from tf_adapters.training.trainer import Trainer
 
+pytestmark = pytest.mark.integration
+
 LENGTH, BATCH, COUNT = 12, 4, 9
 
 

@@ -26,6 +26,8 @@ from tf_adapters.runs import run_folder
 from tf_adapters.runs import run_folder_of_workers
 from tf_adapters.training import workers
 
+pytestmark = pytest.mark.integration
+
 
 def _train(folder, seconds=0.0, overwrite=False, **layer):
     config = resolve.resolve_config(

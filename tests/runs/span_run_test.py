@@ -8,6 +8,8 @@ import tensorflow as tf
 
 from tests import commands
 
+pytestmark = pytest.mark.integration
+
 CONTEXT = "the plot is bad , but the film is not ,  it was very good . " * 2
 ANSWERS = ("film", "bad", "very good")
 

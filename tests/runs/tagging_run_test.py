@@ -8,6 +8,8 @@ import tensorflow as tf
 
 from tests import commands
 
+pytestmark = pytest.mark.integration
+
 WORDS = {"the": "DET", "film": "NOUN", "is": "AUX", "good": "ADJ", "it": "PRON"}
 SENTENCES = [
     ["the", "film", "is", "good"],

@@ -23,6 +23,8 @@ from tf_adapters.studies import ray_runner
 from tf_adapters.studies import ray_task
 from tf_adapters.studies import study as study_lib
 
+pytestmark = pytest.mark.integration
+
 ROOT = pathlib.Path(__file__).parents[2]
 GRID = {"task": ["sst2"], "method": ["houlsby", "head_only"], "seed": [0, 1]}
 

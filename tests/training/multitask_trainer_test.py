@@ -25,6 +25,8 @@ from tf_adapters.training.multitask_trainer import MultiTaskTrainer
 from tf_adapters.training.multitask_trainer import of_task
 from tf_adapters.training.trainer import Trainer
 
+pytestmark = pytest.mark.integration
+
 # A classification and a regression.
 HEADS = {
     "words": heads.Classification(("no", "yes"), dropout_rate=0.0),

@@ -15,6 +15,8 @@ from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.data.batches import pipeline
 from tf_adapters.models import saving
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize(

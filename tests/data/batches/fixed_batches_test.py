@@ -16,6 +16,8 @@ from tf_adapters.models.adapter_model import adapt
 from tf_adapters.training import distribution
 from tf_adapters.training.trainer import Trainer
 
+pytestmark = pytest.mark.integration
+
 LENGTH, BATCH = 16, 8
 ROWS = [
     np.random.default_rng(i).integers(1, tiny.VOCABULARY, 3 + i % 9)

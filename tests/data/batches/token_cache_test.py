@@ -15,6 +15,8 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.batches import token_cache
 
+pytestmark = pytest.mark.integration
+
 _TEXTS = [f"the film was {'very ' * i}good" for i in range(11)]
 _ROWS = [
     {

@@ -16,6 +16,8 @@ from tf_adapters.data.tokens import mask_tokens
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.encoders import huggingface_tokenizer
 
+pytestmark = pytest.mark.integration
+
 TEXTS = [
     "",
     "{}",

@@ -9,6 +9,8 @@ import pytest
 from tests.fixtures import huggingface_folders
 import tf_adapters
 
+pytestmark = pytest.mark.integration
+
 TEXTS = [
     "the film  is not good,very dull!",
     "  Élan: naïve   café — it's (UN) 1,234.5% of ½ ",

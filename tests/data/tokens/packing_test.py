@@ -14,6 +14,8 @@ from tf_adapters.encoders import huggingface_tokenizer
 from tf_adapters.encoders import load
 from tf_adapters.encoders import minilm
 
+pytestmark = pytest.mark.integration
+
 FIRST = list(SENTENCES[:60])
 SECOND = FIRST[::-1]
 

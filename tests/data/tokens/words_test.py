@@ -7,6 +7,8 @@ from tests.fixtures import huggingface_folders
 import tf_adapters
 from tf_adapters.data.tokens import words as words_lib
 
+pytestmark = pytest.mark.integration
+
 TEXT = "the film is not good , very dull it café unbelievable 電影 x"
 
 

@@ -7,7 +7,7 @@ PIP := $(VENV)/bin/pip --disable-pip-version-check --quiet
 RUNS := runs
 DATA_DIR ?= data
 
-.PHONY: demo test test-fast lint mutants bench
+.PHONY: demo test test-fast test-all lint mutants bench
 
 $(VENV)/.installed: requirements.txt
 	$(PYTHON) -m venv $(VENV)
@@ -31,13 +31,17 @@ demo: $(VENV)/.installed
 # A file's tests stay in one process: they share what is slow to make.
 PYTEST := $(RUN) -m pytest -n 2 --dist=loadfile
 
-# All tests, the slow ones too.
+# Before you send a change; what continuous integration runs.
 test: $(VENV)/.installed-dev
-	$(PYTEST)
-
-# What to run while you work.
-test-fast: $(VENV)/.installed-dev
 	$(PYTEST) -m "not slow"
+
+# While you work.
+test-fast: $(VENV)/.installed-dev
+	$(PYTEST) -m "not slow and not integration"
+
+# Everything.
+test-all: $(VENV)/.installed-dev
+	$(PYTEST)
 
 lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .

@@ -22,8 +22,8 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
 
 # Trains an adapter on a built-in task, predicts, and exports.
 demo: $(VENV)/.installed
-	$(RUN) train.py --task=demo_sentiment --method=houlsby --epochs=2 \
-	  --learning_rate=1e-3 --model_dir=$(RUNS)/demo
+	$(RUN) train.py --task=demo_sentiment --method=houlsby --epochs=1 \
+	  --learning_rate=2e-3 --model_dir=$(RUNS)/demo
 	$(RUN) train.py --mode=predict --model_dir=$(RUNS)/demo \
 	  --input=examples/demo.txt
 	$(RUN) train.py --mode=export --model_dir=$(RUNS)/demo

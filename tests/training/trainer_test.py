@@ -187,8 +187,8 @@ def test_pruned_differences_are_what_is_kept(strategy):
         save,
     )
     report = method.report(trainer.model)
-    assert report["weights_that_differ"] == int(0.02 * 5824)
-    assert set(differ) == {int(0.02 * 5824)}
+    assert report["weights_that_differ"] == int(0.02 * 3600)
+    assert set(differ) == {int(0.02 * 3600)}
 
 
 def test_validation_every_n_steps_and_gradient_norms():

@@ -12,9 +12,9 @@ from pathlib import Path
 import yaml
 
 # A file of settings has a few hundred; aliases can unfold to billions.
-_MOST_YAML_NODES = 100_000
+_MAX_YAML_NODES = 100_000
 # PyYAML looks for 1,024 characters behind each bracket that is open.
-_MOST_YAML_BRACKETS = 100
+_MAX_YAML_DEPTH = 100
 
 
 def parse_json(text):
@@ -60,7 +60,7 @@ def parse_yaml(text):
         _check_depth(text)
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
-        _unfolded_size(node, {})
+        _unfolded_size(node, {}, depth=0)
         return None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
         raise ValueError(f"not valid YAML: {error}") from error
@@ -80,16 +80,20 @@ def _check_depth(text):
     depths = itertools.accumulate(
         (c in "[{") - (c in "]}") for c in text if c in "[]{}"
     )
-    if max(depths, default=0) > _MOST_YAML_BRACKETS:
+    if max(depths, default=0) > _MAX_YAML_DEPTH:
         raise RecursionError
 
 
-def _unfolded_size(node, sizes):
+def _unfolded_size(node, sizes, depth):
     """Returns how many nodes there are when every alias is a copy.
 
     Raises:
         ValueError: If there are too many, or a node is a part of itself.
+        RecursionError: If it is nested deeper than brackets may be, whatever
+            depth of calls Python allows in this process.
     """
+    if depth > _MAX_YAML_DEPTH:
+        raise RecursionError
     if id(node) in sizes:
         if sizes[id(node)] is None:
             raise ValueError("an alias stands for what it is a part of")
@@ -98,9 +102,9 @@ def _unfolded_size(node, sizes):
     parts = node.value if isinstance(node, yaml.CollectionNode) else []
     if isinstance(node, yaml.MappingNode):
         parts = [part for pair in parts for part in pair]
-    size = 1 + sum(_unfolded_size(part, sizes) for part in parts)
-    if size > _MOST_YAML_NODES:
-        raise ValueError(f"more than {_MOST_YAML_NODES:,} values")
+    size = 1 + sum(_unfolded_size(part, sizes, depth + 1) for part in parts)
+    if size > _MAX_YAML_NODES:
+        raise ValueError(f"more than {_MAX_YAML_NODES:,} values")
     sizes[id(node)] = size
     return size
 

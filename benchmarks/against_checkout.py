@@ -29,6 +29,12 @@ def _commands(checkout, arguments):
     }
 
 
+def _in_turn(sides, turn):
+    """Returns the sides, every other turn the other way round."""
+    items = list(sides.items())
+    return items[::-1] if turn % 2 else items
+
+
 def measure(commands, turns, steps):
     """Returns seconds as {(side, what): [one a turn]}.
 
@@ -44,7 +50,8 @@ def measure(commands, turns, steps):
     seconds = {}
     for turn in range(turns + 1):
         for what in ("train", "infer"):
-            for name, worker in sides.items():
+            # What goes first meets another machine than what follows it.
+            for name, worker in _in_turn(sides, turn):
                 value = worker.do(what, steps)["seconds"]
                 if turn:
                     seconds.setdefault((name, what), []).append(value)

@@ -66,7 +66,9 @@ def export(num_tasks, folder):
         adapters.append(folder / "adapters" / task.name)
         tf_adapters.save_adapter(model, adapters[-1])
         path = folder / "each" / task.name
-        each.append(saved_model.export_model(model, packer, task, path))
+        each.append(
+            saved_model.export_model(model, packer, path, task.text_fields)
+        )
     bank = tf_adapters.load_bank(adapters, encoder)
     one = many_tasks.export_bank(bank, packer, tasks, folder / "one")
     return one, each

@@ -11,6 +11,7 @@ _MEMBERS = {
     "AdapterModel": "tf_adapters.models.adapter_model",
     "TextPacker": "tf_adapters.data.tokens.packing",
     "adapt": "tf_adapters.models.adapter_model",
+    "export_model": "tf_adapters.export.saved_model",
     "fuse": "tf_adapters.models.fusion_model",
     "load_adapter": "tf_adapters.models.saving",
     "load_bank": "tf_adapters.models.bank_model",

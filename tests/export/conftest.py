@@ -132,7 +132,7 @@ def pair_regression(tmp_path_factory):
     (folder / "notes").mkdir()
     task = tasks.get("stsb")
     model, packer = make_model("bert", tf_adapters.methods.Pfeiffer(4), task)
-    path = saved_model.export_model(model, packer, task, folder)
+    path = saved_model.export_model(model, packer, folder, task.text_fields)
     return Exported(model, packer, task, path)
 
 
@@ -141,5 +141,5 @@ def byte_pair_classifier(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "reviews"
     task = tasks.get("sst2")
     model, packer = make_model("roberta", tf_adapters.methods.BitFit(), task)
-    path = saved_model.export_model(model, packer, task, folder)
+    path = saved_model.export_model(model, packer, folder, task.text_fields)
     return Exported(model, packer, task, path)

@@ -62,7 +62,9 @@ def test_the_export_of_a_loaded_adapter_answers_as_the_model(
     assert max(np.ptp(value) for value in expected.values()) > 0.1
     saving.save_adapter(model, tmp_path / "adapter")
     loaded = saving.load_adapter(tmp_path / "adapter", _encoder())
-    folder = saved_model.export_model(loaded, packer, task, tmp_path / "model")
+    folder = saved_model.export_model(
+        loaded, packer, tmp_path / "model", task.text_fields
+    )
     # What follows must not come from variables that are still in memory.
     for variable in (*model.variables, *loaded.variables):
         variable.assign(tf.zeros_like(variable))

@@ -51,7 +51,9 @@ def test_the_export_answers_as_the_live_model(name, packer, tmp_path):
     features = packer(conftest.SENTENCES, OTHERS)
     eager = model(features, training=False).numpy()
     assert np.ptp(eager, axis=0).max() > 0.1  # Texts make a difference.
-    folder = saved_model.export_model(model, packer, TASK, tmp_path / "model")
+    folder = saved_model.export_model(
+        model, packer, tmp_path / "model", TASK.text_fields
+    )
     # What follows must not come from variables that both share.
     for variable in model.variables:
         variable.assign(tf.zeros_like(variable))

@@ -88,7 +88,9 @@ def test_texts_are_answered_as_by_the_live_model(encoder, tmp_path):
         model, packer, [{"sentence": text} for text in texts], ("sentence",)
     )
     assert [len(positions) for positions, _ in expected] == [1, 0, 0, 3, 2, 0]
-    folder = saved_model.export_model(model, packer, TASK, tmp_path / "model")
+    folder = saved_model.export_model(
+        model, packer, tmp_path / "model", TASK.text_fields
+    )
     for variable in model.variables:
         variable.assign(tf.zeros_like(variable))
     exported = tf.saved_model.load(str(folder))
@@ -138,7 +140,9 @@ def test_pairs_are_answered_as_by_the_live_model(tmp_path):
         for a, b in zip(texts, reversed(texts), strict=True)
     ]
     _, expected = _expected(model, packer, rows, task.text_fields)
-    folder = saved_model.export_model(model, packer, task, tmp_path / "model")
+    folder = saved_model.export_model(
+        model, packer, tmp_path / "model", task.text_fields
+    )
     serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
     received = serve(
         **{name: tf.constant([row[name] for row in rows]) for name in rows[0]}
@@ -176,7 +180,9 @@ def test_token_ids_are_answered_where_the_tokenizer_runs_in_no_graph(tmp_path):
     texts = _texts(packer)
     rows = [{"sentence": text} for text in texts]
     _, expected = _expected(model, packer, rows, ("sentence",))
-    folder = saved_model.export_model(model, packer, TASK, tmp_path / "model")
+    folder = saved_model.export_model(
+        model, packer, tmp_path / "model", TASK.text_fields
+    )
     for variable in model.variables:
         variable.assign(tf.zeros_like(variable))
     exported = tf.saved_model.load(str(folder))

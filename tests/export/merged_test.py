@@ -21,7 +21,7 @@ def _export(method, folder):
     model, packer = conftest.make_model("bert", method, TASK)
     features = packer(conftest.SENTENCES, conftest.SENTENCES)
     before = model(features).numpy()
-    path = saved_model.export_model(model, packer, TASK, folder)
+    path = saved_model.export_model(model, packer, folder, TASK.text_fields)
     # The export leaves the model as it was.
     np.testing.assert_allclose(model(features), before, atol=1e-5)
     assert model.trained_variables()

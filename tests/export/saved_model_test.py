@@ -214,7 +214,7 @@ def test_without_a_tokenizer_for_graphs_token_ids_are_taken(tmp_path, caplog):
     python_packer = tf_adapters.TextPacker(tokenizer, packer.max_length)
     with caplog.at_level(logging.WARNING):
         folder = saved_model.export_model(
-            model, python_packer, task, tmp_path / "python"
+            model, python_packer, tmp_path / "python", task.text_fields
         )
     assert "token ids only" in caplog.text
     functions = tf.saved_model.load(str(folder)).signatures
@@ -240,7 +240,10 @@ def test_a_model_without_a_head_is_refused(tmp_path, pair_classifier):
     )
     with pytest.raises(ValueError, match="Received: a model with head=None"):
         saved_model.export_model(
-            model, pair_classifier.packer, pair_classifier.task, tmp_path / "x"
+            model,
+            pair_classifier.packer,
+            tmp_path / "x",
+            pair_classifier.task.text_fields,
         )
     assert not list(tmp_path.iterdir())
 

@@ -74,7 +74,7 @@ def test_its_expected_value_is_the_kernel():
 
 def _mixed_paths(model):
     return {
-        f.name.replace(".", "/") for f in model.reparameterization.functions
+        f.name.replace("--", "/") for f in model.reparameterization.functions
     }
 
 
@@ -125,7 +125,7 @@ def _models(cls):
         variable.assign(variable.numpy() + noise)
     seeds, gates = StatelessSeeds(np.array(SEED) + 2), {}
     for function in model.reparameterization.functions:
-        path = function.name.replace(".", "/")
+        path = function.name.replace("--", "/")
         gates[path] = _gates(function.gates_shape, seeds)
     for path, variable in plain.trained_variables().items():
         value = model.trained_variables()[path].numpy()

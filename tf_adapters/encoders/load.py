@@ -1,6 +1,7 @@
 """A name or a folder becomes a pretrained encoder and its tokenizer."""
 
 import dataclasses
+import functools
 import pathlib
 
 import keras_hub
@@ -48,7 +49,7 @@ ENCODERS = {
 }
 
 
-def load_encoder(name, dtype=None):
+def load_encoder(name, dtype=None, with_tokenizer=True):
     """Loads a pretrained encoder and its tokenizer.
 
     A Hugging Face folder gives the outputs of the checkpoint's own model in
@@ -67,11 +68,15 @@ def load_encoder(name, dtype=None):
             - `"hf://owner/model"` or `"kaggle://..."`, as KerasHub takes them.
         dtype: Keras dtype policy of the backbone, for example
             `"mixed_bfloat16"`. `None` (default) is Keras's own.
+        with_tokenizer: Whether the tokenizer is loaded too, `True` by default.
+            Without, a folder that has no vocabulary serves for work on token
+            ids.
 
     Returns:
         `(Encoder, tokenizer)`. The tokenizer is KerasHub's, or for a folder
         that has only `tokenizer.json` a
-        `tf_adapters.encoders.huggingface_tokenizer.HuggingFaceTokenizer`.
+        `tf_adapters.encoders.huggingface_tokenizer.HuggingFaceTokenizer`. It
+        is `None` where `with_tokenizer` is `False`.
 
     Raises:
         ValueError: If there is no such encoder, if it cannot be downloaded,
@@ -80,16 +85,24 @@ def load_encoder(name, dtype=None):
     source = find_encoder(str(name))
     trained = fine_tuned.find_fine_tuned(source)
     if trained is not None:
-        return _load_trained(str(name), trained, dtype)
+        return _load_trained(str(name), trained, dtype, with_tokenizer)
     if isinstance(source, pathlib.Path) and _is_huggingface(source):
         backbone, fields = huggingface.load_huggingface(source, dtype)
-        tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(source)
+        load_tokenizer = huggingface_tokenizer.load_huggingface_tokenizer
     else:
-        backbone, tokenizer = _load_preset(str(source), dtype)
+        load = keras_hub.models.Backbone.from_preset
+        backbone = _from_preset(load, str(source), dtype=dtype)
         fields = _keras_hub_fields(backbone)
+        load_tokenizer = functools.partial(
+            _from_preset, keras_hub.models.Tokenizer.from_preset
+        )
+    encoder = Encoder(name=str(name), backbone=backbone, **fields)
+    if not with_tokenizer:
+        return encoder, None
+    tokenizer = load_tokenizer(source)
     inputs = {tensor.name for tensor in backbone.inputs}
     tokenizer.takes_segments = "segment_ids" in inputs
-    return Encoder(name=str(name), backbone=backbone, **fields), tokenizer
+    return encoder, tokenizer
 
 
 def find_encoder(name):
@@ -125,10 +138,12 @@ def find_encoder(name):
     )
 
 
-def _load_trained(name, folder, dtype):
+def _load_trained(name, folder, dtype, with_tokenizer):
     """Loads the encoder that training started from, and its new weights."""
     config = fine_tuned.read_fine_tuned_config(folder)
-    base, tokenizer = load_encoder(config["encoder"]["name"], dtype)
+    base, tokenizer = load_encoder(
+        config["encoder"]["name"], dtype, with_tokenizer
+    )
     fingerprint = encoder_fingerprint(base)
     if fingerprint != config["encoder"]["fingerprint"]:
         raise AdapterError(
@@ -152,10 +167,10 @@ def _is_huggingface(folder):
     return "model_type" in config
 
 
-def _load_preset(name, dtype):
+def _from_preset(load, name, **options):
+    """Returns what a `from_preset` of KerasHub's loads, or says what fails."""
     try:
-        backbone = keras_hub.models.Backbone.from_preset(name, dtype=dtype)
-        tokenizer = keras_hub.models.Tokenizer.from_preset(name)
+        return load(str(name), **options)
     except (KeyError, OSError, ValueError) as error:
         raise ValueError(
             f"KerasHub could not load the encoder `{name}`: {error} Expected: "
@@ -163,7 +178,6 @@ def _load_preset(name, dtype):
             "`backbone.save_to_preset` and `tokenizer.save_to_preset` write "
             "them into one folder."
         ) from error
-    return backbone, tokenizer
 
 
 def _keras_hub_fields(backbone):

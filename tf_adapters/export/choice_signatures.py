@@ -13,7 +13,7 @@ import tensorflow as tf
 from tf_adapters.export import signature_inputs
 
 
-def text_function(model, packer, task):
+def text_function(model, packer, text_fields):
     """Returns the traced function from questions and choices to an answer."""
 
     @tf.function(autograph=False)
@@ -24,7 +24,7 @@ def text_function(model, packer, task):
         label = tf.gather(choices, answer["label_id"], batch_dims=1)
         return {"label": label, **answer}
 
-    *names, last = signature_inputs.input_names(task.text_fields)
+    *names, last = signature_inputs.input_names(text_fields)
     return from_texts.get_concrete_function(
         *(tf.TensorSpec([None], tf.string, name) for name in names),
         tf.TensorSpec([None, None], tf.string, last),
@@ -73,12 +73,12 @@ def _answer(outputs):
     }
 
 
-def warmup_inputs(packer, task):
+def warmup_inputs(packer, text_fields):
     """Returns inputs of one question and of several, short and cut."""
     long = "A longer text, cut. " * packer.max_length
     questions = ["A question?", long]
     choices = [["yes", "no", ""], ["yes", "no", long]]
-    *names, last = signature_inputs.input_names(task.text_fields)
+    *names, last = signature_inputs.input_names(text_fields)
     batches = []
     for count in (1, 2):
         flat = [text for row in choices[:count] for text in row]

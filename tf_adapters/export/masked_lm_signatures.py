@@ -18,7 +18,7 @@ from tf_adapters.data.tokens import vocabulary
 from tf_adapters.export import signature_inputs
 
 
-def text_function(model, packer, task):
+def text_function(model, packer, text_fields):
     """Returns the traced function from texts to the tokens of their masks."""
     packer = packer.reading_masks()
     size = model.head.vocabulary_size
@@ -37,7 +37,7 @@ def text_function(model, packer, task):
     return from_texts.get_concrete_function(
         *(
             tf.TensorSpec([None], tf.string, name)
-            for name in signature_inputs.input_names(task.text_fields)
+            for name in signature_inputs.input_names(text_fields)
         )
     )
 
@@ -63,11 +63,11 @@ def _answer(model, mask_id, features):
     }
 
 
-def warmup_inputs(packer, task):
+def warmup_inputs(packer, text_fields):
     """Returns inputs of one text and of several, with and without masks."""
     short = f"A {packer.mask} text."
     texts = ["", short, f"{short} {short} " * packer.max_length]
-    names = signature_inputs.input_names(task.text_fields)
+    names = signature_inputs.input_names(text_fields)
     packer = packer.reading_masks()
     return [
         {**packer(*[batch] * min(2, len(names))), **dict.fromkeys(names, batch)}

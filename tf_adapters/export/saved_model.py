@@ -45,13 +45,16 @@ def export_run(config, model_dir):
     )
     export_folder = Path(model_dir) / "export"
     folder = export_model(
-        run.model, run.packer, run.task, export_folder / run.task.name
+        run.model,
+        run.packer,
+        export_folder / run.task.name,
+        run.task.text_fields,
     )
     serving.write_models_config(export_folder)
     return folder
 
 
-def export_model(model, packer, task, folder):
+def export_model(model, packer, folder, text_fields=("text",)):
     """Writes the next version of a model in TensorFlow Serving's layout.
 
     The signature `serving_default` takes texts and has the tokenizer inside;
@@ -63,8 +66,10 @@ def export_model(model, packer, task, folder):
     Args:
         model: `AdapterModel` with a head.
         packer: `TextPacker` as in training: it decides where texts are cut.
-        task: `Task`; its name and the names of its fields are used.
         folder: Path `<somewhere>/<name>`. The model is served as `<name>`.
+        text_fields: Names of the texts that the model reads together, the
+            inputs of `serving_default`: one, `"text"` (default), or two, as
+            `("premise", "hypothesis")`; of a `Task` its `text_fields`.
 
     Returns:
         Path of the version's folder, `<folder>/<version>`.
@@ -81,7 +86,7 @@ def export_model(model, packer, task, folder):
     partial, version = next_version(folder)
     # What is served computes with the final weights, not from their parts.
     with model.reparameterization.merged_meanwhile():
-        module, functions = _trace(model, packer, task)
+        module, functions = _trace(model, packer, text_fields)
         tf.saved_model.save(
             module,
             str(partial),
@@ -89,12 +94,12 @@ def export_model(model, packer, task, folder):
             tf.saved_model.SaveOptions(experimental_custom_gradients=False),
         )
     inputs = signatures.signatures_of_head(model.head).warmup_inputs(
-        packer, task
+        packer, text_fields
     )
     serving.write_warmup(
         partial, _warmup_requests(folder.name, functions, inputs)
     )
-    _describe(partial, model, packer, task, functions)
+    _describe(partial, folder.name, model, packer, functions)
     partial.rename(version)
     return version
 
@@ -112,7 +117,7 @@ def next_version(folder):
     return partial, folder / str(number)
 
 
-def _trace(model, packer, task):
+def _trace(model, packer, text_fields):
     """Returns the module to save, and its signatures by name."""
     kind = signatures.signatures_of_head(model.head)
     module = tf.Module()
@@ -131,7 +136,7 @@ def _trace(model, packer, task):
             "`TextPacker` before calling it."
         )
     else:
-        text_function = kind.text_function(model, graph_packer, task)
+        text_function = kind.text_function(model, graph_packer, text_fields)
         module.tokenizer = resources(graph_packer.tokenizer)
     functions = {
         TEXT_SIGNATURE: text_function,
@@ -192,10 +197,10 @@ def _inputs(function):
     return [spec.name for spec in specs]
 
 
-def _describe(folder, model, packer, task, functions):
+def _describe(folder, name, model, packer, functions):
     """Writes what a client may want to know beside the SavedModel."""
     description = {
-        "task": task.name,
+        "task": name,
         "labels": list(getattr(model.head, "labels", ())),
         "max_length": packer.max_length,
         "encoder": model.encoder_info.name,

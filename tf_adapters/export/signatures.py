@@ -1,7 +1,8 @@
 """What a SavedModel takes and answers, by the kind of its head.
 
-Each module has `token_function(model, packer)`, `warmup_inputs(packer, task)`
-and, where texts can be read in a graph, `text_function(model, packer, task)`.
+Each module has `token_function(model, packer)`, `warmup_inputs(packer,
+text_fields)` and, where texts can be read in a graph, `text_function(model,
+packer, text_fields)`. Text fields are the names of the texts in a row.
 """
 
 from tf_adapters import heads

@@ -20,7 +20,7 @@ def token_function(model, packer):
     )
 
 
-def warmup_inputs(packer, task):
+def warmup_inputs(packer, text_fields):
     """Returns inputs of one window and of several, short and long."""
     questions = ["Who came?", "Who came?"]
     texts = ["It was he.", "It was he. " * packer.max_length]

@@ -16,7 +16,7 @@ from tf_adapters.data.tokens.words import word_prefix
 from tf_adapters.export import signature_inputs
 
 
-def text_function(model, packer, task):
+def text_function(model, packer, text_fields):
     """Returns the traced function from sentences to their words' tags."""
 
     @tf.function(autograph=False)
@@ -80,7 +80,7 @@ def token_function(model, packer):
     return signature_inputs.token_function(model, answer)
 
 
-def warmup_inputs(packer, task):
+def warmup_inputs(packer, text_fields):
     """Returns inputs of one text and of several, short and cut."""
     texts = ["", "A short text .", "A longer text , cut . " * packer.max_length]
     return [{**packer(batch), "text": batch} for batch in (texts[1:2], texts)]

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tf_adapters.export import signature_inputs
 
 
-def text_function(model, packer, task):
+def text_function(model, packer, text_fields):
     """Returns the traced function from texts to an answer."""
 
     @tf.function(autograph=False)
@@ -21,7 +21,7 @@ def text_function(model, packer, task):
     return from_texts.get_concrete_function(
         *(
             tf.TensorSpec([None], tf.string, name)
-            for name in signature_inputs.input_names(task.text_fields)
+            for name in signature_inputs.input_names(text_fields)
         )
     )
 
@@ -47,10 +47,10 @@ def _answer(head, outputs):
     }
 
 
-def warmup_inputs(packer, task):
+def warmup_inputs(packer, text_fields):
     """Returns inputs of one text and of several, short and cut."""
     texts = ["", "A short text.", "A longer text, cut. " * packer.max_length]
-    names = signature_inputs.input_names(task.text_fields)
+    names = signature_inputs.input_names(text_fields)
     return [
         {**packer(*[batch] * len(names)), **dict.fromkeys(names, batch)}
         for batch in (texts[1:2], texts)

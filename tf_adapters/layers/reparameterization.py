@@ -4,6 +4,36 @@ import contextlib
 
 import keras
 from keras import ops
+import numpy as np
+
+# Between the parts of a variable's path, in a layer's name. Such names have no
+# slashes, and PyTorch's no dots; adapter folders have had dots from the first.
+_SEPARATOR = "--"
+
+
+def name_for(variable):
+    """Returns the name of the layer that gives a variable its value."""
+    return variable.path.replace("/", _SEPARATOR)
+
+
+def stored_name(variable):
+    """Returns a variable's name in adapter folders and checkpoints."""
+    return variable.path.replace(_SEPARATOR, ".")
+
+
+class _InnerScope(keras.StatelessScope):
+    """Computed values inside of the scope that one may be in already.
+
+    Keras asks the innermost scope only. On JAX it traces a model in a scope
+    that holds all of the model's variables, and what is not computed here must
+    still come from there: else it would be a constant without a gradient.
+    """
+
+    def get_current_value(self, variable):
+        value = super().get_current_value(variable)
+        if value is None and self.original_scope is not None:
+            return self.original_scope.get_current_value(variable)
+        return value
 
 
 class Reparameterization(keras.layers.Layer):
@@ -67,7 +97,7 @@ class Reparameterization(keras.layers.Layer):
         active = [] if self.merged else self._active(seeds is not None)
         if not active:
             return contextlib.nullcontext()
-        return keras.StatelessScope(
+        return _InnerScope(
             [
                 (v, function.call(ops.convert_to_tensor(v), seeds))
                 for v, function in active
@@ -88,7 +118,7 @@ class Reparameterization(keras.layers.Layer):
             for variable, function in active
         ]
         for _, function in active:
-            values += [(v, ops.zeros_like(v)) for v in function.weights]
+            values += [(v, np.zeros(v.shape)) for v in function.weights]
         values = [(v, ops.convert_to_numpy(value)) for v, value in values]
         self._before_merge = [ops.convert_to_numpy(v) for v, _ in values]
         for variable, value in values:

@@ -138,15 +138,15 @@ class AdapterBias:
         gates = _gates(model.slots)
         if not gates:
             return {}
-        expected = np.concatenate([g.expected_open() for g in gates])
-        exact = np.concatenate([g.call() for g in gates])
         seeds = keras.random.SeedGenerator(0)
-        sampled = np.concatenate([g.call(seeds) for g in gates])
+        expected = _in_a_row(g.expected_open() for g in gates)
+        exact = _in_a_row(g.call() for g in gates)
+        sampled = _in_a_row(g.call(seeds) for g in gates)
         untrained = type(gates[0]).from_config(gates[0].get_config())
         untrained.build()
-        start = np.asarray(untrained.expected_open())
-        drawn = np.asarray(untrained.call(seeds))
-        fixed = np.asarray(untrained.call())
+        start = _in_a_row([untrained.expected_open()])
+        drawn = _in_a_row([untrained.call(seeds)])
+        fixed = _in_a_row([untrained.call()])
         return {
             "gates": int(exact.size),
             "gates_open_expected": float(expected.mean()),
@@ -166,6 +166,10 @@ class AdapterBias:
         return sparse_packing.unpack_gates(
             tensors, shapes, self._gate_options()
         )
+
+
+def _in_a_row(tensors):
+    return np.concatenate([keras.ops.convert_to_numpy(t) for t in tensors])
 
 
 def _gates(slots):

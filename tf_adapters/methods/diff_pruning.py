@@ -5,6 +5,7 @@ import dataclasses
 from keras import ops
 import numpy as np
 
+from tf_adapters.layers import reparameterization
 from tf_adapters.layers.diff_pruning import SparseDiff
 from tf_adapters.methods import sparse_packing
 
@@ -79,8 +80,7 @@ class DiffPruning:
                 variable.shape,
                 self._gate_options(),
                 self.structured,
-                # Layers' names have no slashes.
-                name=variable.path.replace("/", "."),
+                name=reparameterization.name_for(variable),
             )
             layer.build()
             pairs.append((variable, layer))

@@ -152,4 +152,5 @@ class FusionSlot(keras.layers.Layer):
         order = keras.random.uniform(
             (self.fusion.num_adapters,), seed=seeds.of_step()
         )
-        return keras.ops.top_k(order, self.subset).indices
+        _, members = keras.ops.top_k(order, self.subset)
+        return members

@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from tf_adapters.layers import reparameterization
 from tf_adapters.layers.mixout import Mixout
 
 
@@ -28,8 +29,7 @@ def mixout_pairs(rate, kernels, model):
 
 
 def _mixout(kernel, rate, num_input_axes):
-    # Layers' names have no slashes.
-    name = kernel.path.replace("/", ".")
+    name = reparameterization.name_for(kernel)
     layer = Mixout(kernel.shape, rate, num_input_axes, name=name)
     layer.build()
     layer.start_from(ops.convert_to_numpy(kernel))

@@ -7,6 +7,7 @@ again, gates are 0 or 1. The row is kernel and bias of a gated layer
 pruning).
 """
 
+from keras import ops
 import numpy as np
 
 from tf_adapters.layers.hard_concrete import HardConcreteGates
@@ -44,7 +45,7 @@ def gate_values(scaled_log_alpha, gate_options):
     gates = HardConcreteGates(scaled_log_alpha.shape, **gate_options)
     gates.build()
     gates.scaled_log_alpha.assign(scaled_log_alpha)
-    return np.asarray(gates.call())
+    return ops.convert_to_numpy(gates.call())
 
 
 def unpack_gates(tensors, shapes, gate_options):

@@ -6,6 +6,7 @@ run by an `AdaptedBlock`. With empty slots the outputs are the checkpoint's own.
 
 import keras
 from keras import ops
+import keras_hub
 
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
@@ -60,6 +61,7 @@ class AdaptedEncoder(keras.layers.Layer):
                 f"Expected one dict of slots for each of the {len(blocks)} "
                 f"blocks. Received: {len(slots)}"
             )
+        _check_not_quantized(backbone)
         self.backbone = backbone
         self.slots = slots
         self.epsilon = encoder.layer_norm_epsilon
@@ -68,6 +70,10 @@ class AdaptedEncoder(keras.layers.Layer):
         self.embedding_norm = norms[0] if norms else own_norm
         self.embeddings = keras.Model(
             backbone.input, own_norm.input, name="embeddings"
+        )
+        # XLM-R's is one of RoBERTa's.
+        self._counts_positions = isinstance(
+            backbone, keras_hub.models.RobertaBackbone
         )
         self.projection = getattr(backbone, "embeddings_projection", None)
         self.pooler = backbone.pooled_dense if encoder.has_pooler else None
@@ -95,6 +101,33 @@ class AdaptedEncoder(keras.layers.Layer):
         """
         self.blocks[block].after_attention = None
         self.blocks[block].after_ffn = None
+
+    def check_inputs(self, inputs):
+        """Raises a `ValueError` unless `inputs` are what a call takes.
+
+        Lengths are compared where they are known: not in a graph of any length.
+        """
+        if not isinstance(inputs, dict):
+            raise ValueError(
+                "Expected a dict of tensors, as `tf_adapters.TextPacker` makes "
+                f"it. Received: {type(inputs).__name__}"
+            )
+        names = [tensor.name for tensor in self.embeddings.inputs]
+        missing = [name for name in names if name not in inputs]
+        if missing:
+            raise ValueError(
+                f"The inputs lack {', '.join(f'`{n}`' for n in missing)}. "
+                f"Expected: {', '.join(names)}, each of shape (batch, tokens). "
+                f"Received: {', '.join(inputs)}"
+            )
+        tokens = inputs["token_ids"].shape[-1]
+        longest = getattr(self.backbone, "max_sequence_length", None)
+        if None not in (tokens, longest) and tokens > longest:
+            raise ValueError(
+                f"The texts have {tokens} tokens, padding included, but the "
+                f"encoder has {longest} positions. Cut them: "
+                f"`tf_adapters.TextPacker(tokenizer, max_length={longest})`."
+            )
 
     @property
     def width(self):
@@ -152,6 +185,8 @@ class AdaptedEncoder(keras.layers.Layer):
         return_hidden_states=False,
         return_probes=False,
     ):
+        self.check_inputs(inputs)
+        _check_not_quantized(self.backbone)
         seeds = StatelessSeeds(seed) if training else None
         context = Context(
             inputs["padding_mask"], inputs.get("adapter_ids"), seeds
@@ -182,9 +217,41 @@ class AdaptedEncoder(keras.layers.Layer):
     def _embed(self, inputs, context):
         names = [tensor.name for tensor in self.embeddings.inputs]
         x = self.embeddings({name: inputs[name] for name in names})
+        if self._counts_positions:
+            x = self._from_first_token(x, inputs["padding_mask"])
         gamma, beta = norm_weights(self.embedding_norm, context.adapter_ids)
         x = layer_norm(x, gamma, beta, self.epsilon)
         x = dropout(x, self.hidden_dropout, context.seeds)
         if self.projection is not None:
             x = dense(x, self.projection.kernel, self.projection.bias)
         return x
+
+    def _from_first_token(self, x, padding_mask):
+        """Counts positions from the first token, where padding is before it.
+
+        So do RoBERTa and XLM-R in Hugging Face's library; KerasHub's embeddings
+        count from the first column. Without such padding nothing changes.
+        """
+        layer = self.backbone.get_layer("embeddings").position_embedding
+        table = ops.cast(layer.position_embeddings, x.dtype)
+        is_padding = 1 - ops.cast(padding_mask, "int32")
+        before = ops.sum(ops.cumprod(is_padding, axis=1), axis=1)
+        columns = ops.arange(ops.shape(x)[1])
+        positions = ops.maximum(columns - before[:, None], 0)
+
+        def moved():
+            difference = ops.take(table, positions, axis=0)
+            return x + difference - ops.take(table, columns, axis=0)
+
+        return ops.cond(ops.any(before > 0), moved, lambda: x)
+
+
+def _check_not_quantized(backbone):
+    """Raises a `ValueError` if kernels are integers, which would be misread."""
+    for variable in backbone.weights:
+        if "int" in keras.backend.standardize_dtype(variable.dtype):
+            raise ValueError(
+                f"The encoder is quantised: `{variable.path}` has type "
+                f"{variable.dtype}. Adapters read its weights as floats: "
+                "load the encoder anew, without `quantize`."
+            )

@@ -8,9 +8,11 @@ from tf_adapters import methods
 from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.layers.reparameterization import Reparameterization
+from tf_adapters.layers.reparameterization import stored_name
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.models import variable_groups
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models.replicas import replica_number
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -18,8 +20,13 @@ class AdapterModel(keras.Model):
     """An encoder with the slots of a method and, usually, a head.
 
     Everything that method and head do not declare trainable is frozen, variable
-    by variable. The encoder's variables are used in place: what a method trains
-    of them (norms, biases, or all) changes in `encoder` too.
+    by variable, and stays so where `trainable` is set to `True`: to train the
+    encoder is the method `Full`. Parts of what trains can be frozen as with
+    any Keras model, for example by `model.head_layer.trainable = False`.
+
+    The encoder's variables are used in place: what a method trains of them
+    (norms, biases, or all) changes in `encoder` too, and in every other model
+    of it. Load an encoder for each model whose method trains some of it.
 
     Args:
         encoder: `Encoder`, see `load_encoder`.
@@ -28,7 +35,8 @@ class AdapterModel(keras.Model):
             then returns the encoder's outputs.
         use_encoder_dropout: Whether the encoder's dropout acts in training, as
             in the papers. Defaults to `True`.
-        seed: Integer. Seed of the dropout under Keras's `fit`.
+        seed: Integer, 0 by default. Seed of the dropout under Keras's `fit`.
+            Each replica of a `tf.distribute` strategy draws masks of its own.
 
     Call arguments:
         inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,
@@ -55,6 +63,7 @@ class AdapterModel(keras.Model):
         **kwargs,
     ):
         super().__init__(autocast=False, **kwargs)
+        _check_parts(encoder, method, head)
         _check_pooler(head, encoder)
         self.fingerprint = encoder_fingerprint(encoder)
         backbone = encoder.backbone
@@ -62,6 +71,9 @@ class AdapterModel(keras.Model):
         self.method = method
         self.head = head
         self.use_encoder_dropout = use_encoder_dropout
+        self.seed = seed
+        # Blocks that `leave_out` took the method's slots out of.
+        self.left_out = ()
         # The trained adapters in the slots of a fusion; see `members`.
         self.members = ()
         slots = method.make_slots(
@@ -81,6 +93,8 @@ class AdapterModel(keras.Model):
             name="reparameterization",
         )
         self.seed_generator = keras.random.SeedGenerator(seed)
+        self._added = _ids(variable_groups.trained_additions(self))
+        self._trained_of_encoder = _ids(self.declared_encoder_variables())
         self._freeze_all_but_declared()
         self.built = True
 
@@ -93,14 +107,23 @@ class AdapterModel(keras.Model):
         """Takes what the method added out of some blocks, for inference.
 
         The model is faster and no longer quite the one that was trained
-        (AdapterDrop, Rueckle et al. 2021, arXiv:2010.11918).
+        (AdapterDrop, Rueckle et al. 2021, arXiv:2010.11918). It is saved as
+        it is then, in a `.keras` file and by `save_adapter`. Keras's `predict`
+        and `evaluate` follow; a `tf.function` of your own that has been called
+        does not, since it keeps the graph from before.
 
         Args:
-            blocks: Indices of blocks.
+            blocks: Indices of blocks; none changes nothing.
 
         Raises:
-            ValueError: If a block does not exist.
+            ValueError: If a block does not exist, or the method adds nothing
+                to blocks.
         """
+        if blocks and not any(self.slots):
+            raise ValueError(
+                f"{type(self.method).__name__} adds nothing to the blocks, so "
+                "there is nothing to leave out."
+            )
         unknown = sorted(set(blocks) - set(range(len(self.slots))))
         if unknown:
             raise ValueError(
@@ -109,11 +132,46 @@ class AdapterModel(keras.Model):
             )
         for block in blocks:
             self.encoder.empty_slots(block)
+        self.left_out = tuple(sorted({*self.left_out, *blocks}))
+        # Keras would go on calling the graphs of the whole model.
+        self.train_function = None
+        self.test_function = None
+        self.predict_function = None
+
+    def slot_weights(self, block, place):
+        """Returns a dict from name to variable of what is in one slot.
+
+        The names are those in an adapter folder, without the slot's own
+        `block_<i>_<place>/` before them: `delta/down_kernel` `(d, m)`,
+        `delta/down_bias` `(m,)`, `delta/up_kernel` `(m, d)` and
+        `delta/up_bias` `(d,)` of a bottleneck of width `m`. See the guide for
+        those of other methods.
+
+        Args:
+            block: Index of a block.
+            place: `"after_attention"` or `"after_ffn"`.
+
+        Raises:
+            ValueError: If the method has nothing there.
+        """
+        slots = self.slots[block] if 0 <= block < len(self.slots) else {}
+        if place not in slots:
+            filled = [
+                f"block {i} {name}"
+                for i, block_slots in enumerate(self.slots)
+                for name in block_slots
+            ]
+            raise ValueError(
+                f"The method has nothing in block {block}, place `{place}`. It "
+                f"has something in: {', '.join(filled) or 'no block'}."
+            )
+        slot = slots[place]
+        return {v.path.removeprefix(f"{slot.name}/"): v for v in slot.weights}
 
     def call(self, inputs, training=None, seed=None):
-        if training and seed is None:
-            seed = self.seed_generator.next() * StatelessSeeds.DRAWS_PER_PASS
+        self.encoder.check_inputs(inputs)
         if training:
+            seed = self._draw_seed() if seed is None else seed
             seed = ops.convert_to_tensor(seed)
         reads = None if self.head is None else self.head.reads
         drops = bool(training) and not self.reparameterization.replaces_dropout
@@ -132,6 +190,16 @@ class AdapterModel(keras.Model):
             seeds = StatelessSeeds(seed + 1) if drops else None
             outputs["token_embeddings"] = self.encoder.token_embeddings
             return self.head_layer({**inputs, **outputs}, seeds=seeds)
+
+    def _draw_seed(self):
+        """Returns another seed at each call and, in one call, each replica."""
+        seed = self.seed_generator.next()
+        run = ops.array([StatelessSeeds.PLACES, 1], dtype=seed.dtype)
+        step = ops.array([1, StatelessSeeds.DRAWS_PER_PASS], dtype=seed.dtype)
+        # Three numbers a replica: encoder, head, reparameterization.
+        number = ops.convert_to_tensor(replica_number())
+        place = ops.cast(4 * number, seed.dtype)
+        return seed * run * step + ops.stack([place, ops.zeros_like(place)])
 
     def encode(self, inputs, **options):
         """Returns the encoder's outputs in evaluation, as the head sees them.
@@ -179,6 +247,52 @@ class AdapterModel(keras.Model):
         declared = self.method.trainable_encoder_variables(self.encoder)
         return [v for v in declared if id(v) in read]
 
+    def is_added(self, variable):
+        """Returns whether a variable trains that is not the encoder's."""
+        return id(variable) in self._added
+
+    @property
+    def trainable(self):
+        """Whether what method and head declare trains; nothing else ever does.
+
+        Setting it to `True` leaves everything else frozen.
+        """
+        return super().trainable
+
+    @trainable.setter
+    def trainable(self, value):
+        keras.Model.trainable.fset(self, value)
+        if value:
+            self._freeze_all_but_declared()
+
+    def _trains(self, variable):
+        """Returns whether Keras's `fit` trains a variable.
+
+        The flags of the encoder's variables say what the last model of this
+        encoder trains.
+        """
+        if not self.trainable:
+            return False
+        if id(variable) in self._trained_of_encoder:
+            return self.encoder.trainable
+        return self.is_added(variable) and variable.trainable
+
+    @property
+    def trainable_variables(self):
+        return [v for v in self.variables if self._trains(v)]
+
+    @property
+    def non_trainable_variables(self):
+        return [v for v in self.variables if not self._trains(v)]
+
+    @property
+    def trainable_weights(self):
+        return [v for v in self.weights if self._trains(v)]
+
+    @property
+    def non_trainable_weights(self):
+        return [v for v in self.weights if not self._trains(v)]
+
     def _freeze_all_but_declared(self):
         for _, trains, variables in self.variable_groups():
             for variable in variables:
@@ -198,7 +312,7 @@ class AdapterModel(keras.Model):
             if trains
             for variable in variables
         ]
-        named = {variable.path: variable for variable in variables}
+        named = {stored_name(variable): variable for variable in variables}
         if len(named) != len(variables):
             raise ValueError("Two trained variables have the same name.")
         return named
@@ -235,18 +349,25 @@ class AdapterModel(keras.Model):
             )
 
     def compute_loss(self, *args, **kwargs):
-        """Returns Keras's loss plus the method's penalty, for `fit`."""
-        return super().compute_loss(*args, **kwargs) + self.penalty()
+        """Returns Keras's loss plus the method's penalty, for `fit`.
+
+        Each replica counts its part of the penalty, as of a regularizer's.
+        """
+        penalty = self._aggregate_additional_loss(self.penalty())
+        return super().compute_loss(*args, **kwargs) + penalty
 
     def get_config(self):
         self._check_not_merged()
         info = vars(self.encoder_info)
         backbone = keras.saving.serialize_keras_object(info["backbone"])
         return {
+            **super().get_config(),
             "encoder": {**info, "backbone": backbone},
             "method": methods.to_config(self.method),
             "head": None if self.head is None else heads.to_config(self.head),
             "use_encoder_dropout": self.use_encoder_dropout,
+            "seed": self.seed,
+            "left_out": self.left_out,
             "fingerprint": self.fingerprint,
         }
 
@@ -257,6 +378,8 @@ class AdapterModel(keras.Model):
         backbone = keras.saving.deserialize_keras_object(fields["backbone"])
         head = config.pop("head")
         fingerprint = config.pop("fingerprint")
+        # Files of version 0.1.0 know no blocks that were left out.
+        left_out = config.pop("left_out", ())
         model = cls(
             encoder=Encoder(**{**fields, "backbone": backbone}),
             method=methods.from_config(config.pop("method")),
@@ -265,20 +388,27 @@ class AdapterModel(keras.Model):
         )
         # The weights come later; until then the encoder is a random one.
         model.fingerprint = fingerprint
+        model.leave_out(left_out)
         return model
 
 
-def adapt(encoder, method, head=None, **options):
+def _ids(variables):
+    return frozenset(id(variable) for variable in variables)
+
+
+def adapt(encoder, method=None, head=None, **options):
     """Returns a Keras model of `encoder` with `method` and `head`.
 
     Args:
         encoder: `Encoder`, see `load_encoder`.
         method: A method, for example `tf_adapters.methods.Houlsby(units=64)`.
-        head: A head, for example `tf_adapters.heads.Classification(labels)`.
+        head: A head, for example `tf_adapters.heads.Classification(labels)`,
+            or `None` (default) for the encoder's outputs.
         **options: See `AdapterModel`.
 
     Raises:
-        ValueError: If the method is a fusion, whose adapters `fuse` reads.
+        ValueError: If an argument is no such thing, or if the method is a
+            fusion, whose adapters `fuse` reads.
     """
     if getattr(method, "adapters", ()):
         raise ValueError(
@@ -286,6 +416,34 @@ def adapt(encoder, method, head=None, **options):
             "`tf_adapters.fuse(encoder, method, head)` reads."
         )
     return AdapterModel(encoder, method, head, **options)
+
+
+def _check_parts(encoder, method, head):
+    """Raises an error that says what to give instead of what was given."""
+    if isinstance(encoder, tuple | list):
+        raise ValueError(
+            "`load_encoder` returns an encoder and its tokenizer. Give the "
+            "encoder alone: `encoder, tokenizer = load_encoder(...)`."
+        )
+    if not isinstance(encoder, Encoder):
+        raise ValueError(
+            "Expected as `encoder` what `tf_adapters.load_encoder` returns "
+            f"first. Received: {encoder!r}"
+        )
+    if not isinstance(method, tuple(methods.METHODS.values())):
+        names = ", ".join(cls.__name__ for cls in methods.METHODS.values())
+        raise ValueError(
+            "Expected as `method` one of `tf_adapters.methods`, for example "
+            f"`tf_adapters.methods.Houlsby(units=64)`. Received: {method!r}. "
+            f"The methods are {names}."
+        )
+    if not isinstance(head, (type(None), *heads.HEADS.values())):
+        names = ", ".join(cls.__name__ for cls in heads.HEADS.values())
+        raise ValueError(
+            "Expected as `head` one of `tf_adapters.heads`, for example "
+            '`tf_adapters.heads.Classification(labels=("no", "yes"))`, or '
+            f"None. Received: {head!r}. The heads are {names}."
+        )
 
 
 def as_sequences(inputs):

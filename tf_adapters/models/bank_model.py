@@ -60,6 +60,12 @@ class BankModel(keras.Model):
         self.built = True
 
     def call(self, inputs, training=None):
+        self.encoder.check_inputs(inputs)
+        if "adapter_ids" not in inputs:
+            raise AdapterError(
+                "The inputs lack `adapter_ids`: for each example the place of "
+                f"its adapter among the bank's {len(self.members)}."
+            )
         ids = ops.clip(inputs["adapter_ids"], 0, len(self.members) - 1)
         outputs = self.encoder(
             {**inputs, "adapter_ids": ids},
@@ -75,11 +81,12 @@ class BankModel(keras.Model):
         return ops.where(is_there, self.head_layer(read, ids), float("nan"))
 
 
-def load_bank(folders, encoder):
-    """Returns a `BankModel` of adapter folders, in their order.
+def load_bank(adapters, encoder):
+    """Returns a `BankModel` of trained adapters, in their order.
 
     Args:
-        folders: Paths of adapter folders, or of runs that hold one.
+        adapters: Paths of adapter folders, or of runs that hold one, or models
+            in memory, each an `AdapterModel`.
         encoder: The `Encoder` they were trained on, freshly loaded.
 
     Raises:
@@ -89,17 +96,17 @@ def load_bank(folders, encoder):
             placement, activation or left-out blocks.
     """
     fingerprint = encoder_fingerprint(encoder)
-    members = stacked_adapters.read_members(folders, fingerprint)
+    members = stacked_adapters.read_members(adapters, fingerprint)
     for member in members:
         if member.head is None:
             raise AdapterError(
-                f"{member.folder} has no head, so a bank could not answer "
+                f"{member.source} has no head, so a bank could not answer "
                 "with it."
             )
         if not isinstance(member.head, (Classification, Regression)):
             kind = heads.to_config(member.head)["name"]
             raise AdapterError(
-                f"The head of {member.folder} is a {kind}, and a bank answers "
+                f"The head of {member.source} is a {kind}, and a bank answers "
                 "with classes and numbers only. Leave it out, and export it "
                 "alone with --mode=export --model_dir=<its run>."
             )

@@ -6,27 +6,39 @@ import numpy as np
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.encoders.encoder import encoder_fingerprint
+from tf_adapters.methods import Fusion
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapter_model import AdapterModel
 
 
-def fuse(encoder, method, head=None, **options):
+def fuse(encoder, method=None, head=None, adapters=None, **options):
     """Returns a model that fuses trained adapters.
 
     Args:
         encoder: `Encoder` that all members were trained on.
-        method: `methods.Fusion` with the members' folders as `adapters`; its
-            placement, width and activation become theirs, and the blocks
-            that they leave out are left out too.
+        method: `methods.Fusion` (default) with the members' folders as
+            `adapters`; its placement, width and activation become theirs, and
+            the blocks that they leave out are left out too.
         head: See `AdapterModel`.
+        adapters: List of folders and of models in memory, each an
+            `AdapterModel`, in place of `method.adapters`. A fusion can be
+            saved once all its members are folders.
         **options: See `AdapterModel`.
 
     Raises:
         AdapterError: If a member is missing, damaged, of another encoder, or
-            does not fit the others.
+            does not fit the others, or if `method` is no fusion.
     """
+    method = Fusion() if method is None else method
+    if not isinstance(method, Fusion):
+        raise AdapterError(
+            "Expected as `method` a `tf_adapters.methods.Fusion`. Received: "
+            f"{method!r}. `tf_adapters.adapt` makes the model of one adapter; "
+            "`fuse` combines several that are trained."
+        )
     fingerprint = encoder_fingerprint(encoder)
-    members = stacked_adapters.read_members(method.adapters, fingerprint)
+    adapters = method.adapters if adapters is None else adapters
+    members = stacked_adapters.read_members(adapters, fingerprint)
     for member in members:
         _check_norms(member)
     facts = stacked_adapters.describe_stack(members, encoder)
@@ -42,7 +54,7 @@ def fuse(encoder, method, head=None, **options):
 def _check_norms(member):
     if getattr(member.method, "train_layer_norms", False):
         raise AdapterError(
-            f"{member.folder} trained the encoder's layer norms too, which the "
+            f"{member.source} trained the encoder's layer norms too, which the "
             "members of a fusion share. Train it with "
             "--params_override=method.train_layer_norms=false."
         )

@@ -132,6 +132,7 @@ def describe_adapter(model, details=None):
         "method": methods.to_config(model.method),
         "head": None if model.head is None else heads.to_config(model.head),
         "members": stacked_adapters.members_to_config(model.members),
+        "left_out": list(model.left_out),
         "details": details or {},
     }
 
@@ -172,6 +173,7 @@ def load_adapter(folder, encoder, adapters=None, **options):
     )
     fusion_model.load_into(model, members)
     load_adapter_weights(model, folder)
+    model.leave_out(config.get("left_out", ()))
     return model
 
 

@@ -5,6 +5,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 
 from tf_adapters import heads
@@ -13,6 +14,7 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models.adapter_model import AdapterModel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,34 +24,51 @@ class Member:
     Attributes:
         name: What people call it: the folder of its run, with the folders
             above it where another member has the same.
-        folder: Its adapter folder.
+        folder: Its adapter folder, or `None` of a model in memory.
         method: The method that trained it.
         head: Its head, or `None`.
         tensors: Dict from name to array, as saved.
-        fingerprint: SHA-256 of its weights' file.
+        fingerprint: SHA-256 of its weights' file, or `None` of a model in
+            memory.
+        left_out: Indices of blocks that were left out after the training.
     """
 
     name: str
-    folder: Path
+    folder: Path | None
     method: Any
     head: Any
     tensors: dict[str, np.ndarray]
-    fingerprint: str
+    fingerprint: str | None
+    left_out: tuple[int, ...] = ()
+
+    @property
+    def source(self):
+        """What an error says it is about."""
+        return self.folder or f"The model `{self.name}`"
 
 
-def read_members(folders, fingerprint):
-    """Returns the `Member`s of adapter folders, each with a name of its own.
+def read_members(adapters, fingerprint):
+    """Returns the `Member`s of adapters, each with a name of its own.
 
     Args:
-        folders: Paths of adapter folders, or of runs that hold one.
+        adapters: Paths of adapter folders, or of runs that hold one, and
+            `AdapterModel`s, named by their own names.
         fingerprint: Fingerprint of their encoder.
 
     Raises:
-        AdapterError: If a folder is given twice, holds no adapter, or one of
-            another encoder.
+        AdapterError: If one is given twice, is of another encoder, or a folder
+            holds no adapter.
     """
-    members = [read_member(folder, fingerprint) for folder in folders]
-    paths = [_run_folder(member.folder) for member in members]
+    members = [
+        read_member(adapter, fingerprint)
+        if isinstance(adapter, str | Path)
+        else member_of_model(adapter, fingerprint)
+        for adapter in adapters
+    ]
+    paths = [
+        _run_folder(member.folder) if member.folder else Path(member.name)
+        for member in members
+    ]
     for path in paths:
         if paths.count(path) > 1:
             raise AdapterError(f"{path} is given twice. Name it once.")
@@ -98,11 +117,56 @@ def read_member(folder, fingerprint):
         head=config["head"] and heads.from_config(config["head"]),
         tensors=tensors,
         fingerprint=hashlib.sha256(weights.read_bytes()).hexdigest(),
+        left_out=tuple(config.get("left_out", ())),
+    )
+
+
+def member_of_model(model, fingerprint):
+    """Returns the `Member` that an `AdapterModel` in memory is.
+
+    Raises:
+        AdapterError: If it is no such model, or one of another encoder.
+    """
+    if not isinstance(model, AdapterModel):
+        raise AdapterError(
+            "Expected the folder of an adapter or a model that `adapt` or "
+            f"`load_adapter` returned. Received: {model!r}"
+        )
+    if model.fingerprint != fingerprint:
+        raise AdapterError(
+            f"The model `{model.name}` was made from encoder "
+            f"`{model.encoder_info.name}` ({model.fingerprint[:12]}), and the "
+            f"encoder that is given is another one ({fingerprint[:12]}), or "
+            "its weights have been trained since. Load it anew."
+        )
+    tensors = {
+        name: keras.ops.convert_to_numpy(variable)
+        for name, variable in model.trained_variables().items()
+    }
+    return Member(
+        name=model.name,
+        folder=None,
+        method=model.method,
+        head=model.head,
+        tensors=tensors,
+        fingerprint=None,
+        left_out=model.left_out,
     )
 
 
 def members_to_config(members):
-    """Returns what an adapter folder records of its members."""
+    """Returns what an adapter folder records of its members.
+
+    Raises:
+        AdapterError: If one is not in a folder.
+    """
+    for member in members:
+        if member.folder is None:
+            raise AdapterError(
+                f"The fusion's member `{member.name}` is a model in memory, "
+                "and an adapter folder names the folders of its members. Save "
+                "it with `save_adapter` and fuse the folder."
+            )
     return [
         {
             "name": member.name,
@@ -199,7 +263,7 @@ def describe_stack(members, encoder):
         "leave_out": common(
             members,
             "left-out blocks",
-            lambda m: tuple(sorted({*m.method.leave_out})),
+            lambda m: tuple(sorted({*m.method.leave_out, *m.left_out})),
         ),
     }
 
@@ -212,7 +276,7 @@ def _check(member):
     kinds = (methods.Houlsby, methods.Pfeiffer)
     if not isinstance(member.method, kinds):
         raise AdapterError(
-            f"{member.folder} was trained with `{_placement(member)}`; only "
+            f"{member.source} was trained with `{_placement(member)}`; only "
             "bottleneck adapters (houlsby, pfeiffer) share an encoder."
         )
 
@@ -236,7 +300,7 @@ def _check_weights(member, encoder):
     adapter_folder.check_tensors(
         {variable.path: variable for variable in variables},
         member.tensors,
-        member.folder / adapter_folder.WEIGHTS_FILE,
+        member.folder and member.folder / adapter_folder.WEIGHTS_FILE,
     )
 
 
@@ -251,9 +315,9 @@ def common(members, what, of):
     Raises:
         AdapterError: If they differ.
     """
-    values = {of(member): member.folder for member in members}
+    values = {of(member): member.source for member in members}
     if len(values) > 1:
-        found = ", ".join(f"{v} ({folder})" for v, folder in values.items())
+        found = ", ".join(f"{v} ({source})" for v, source in values.items())
         raise AdapterError(
             f"Adapters on one encoder must agree in their {what}. Found: "
             f"{found}."

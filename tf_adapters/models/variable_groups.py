@@ -9,8 +9,8 @@ def variable_groups(model):
     in_backbone = model.encoder.backbone.weights
     in_slots = _in_slots(model)
     in_functions = model.reparameterization.weights
-    initial = [v for v in in_functions if not v.trainable]
-    added = [v for v in [*in_slots, *in_functions] if v.trainable]
+    initial = [v for v in in_functions if not model.is_added(v)]
+    added = [v for v in [*in_slots, *in_functions] if model.is_added(v)]
     head = [] if model.head_layer is None else model.head_layer.weights
     frozen = [v for v in in_backbone if id(v) not in declared]
     found = [
@@ -18,12 +18,23 @@ def variable_groups(model):
         ("head", True, head),
         *_by_kind([v for v in in_backbone if id(v) in declared]),
         # What a slot reads but did not train: the adapters of a fusion.
-        ("members", False, [v for v in in_slots if not v.trainable]),
+        ("members", False, [v for v in in_slots if not model.is_added(v)]),
         ("initial weights", False, initial),
         ("encoder", False, frozen),
     ]
     _check_all_known(model, found)
     return [group for group in found if group[2]]
+
+
+def trained_additions(model):
+    """Returns what a new `AdapterModel` trains beside the encoder.
+
+    Later the flags of the variables may say something else: who freezes a
+    model for a while still wants it saved whole.
+    """
+    added = [*_in_slots(model), *model.reparameterization.weights]
+    head = [] if model.head_layer is None else model.head_layer.weights
+    return [v for v in [*added, *head] if v.trainable]
 
 
 def _in_slots(model):

@@ -1,0 +1,21 @@
+"""Which replica of a `tf.distribute` strategy computes."""
+
+import keras
+
+
+def replica_number():
+    """Returns the replica's number under a strategy, 0 elsewhere.
+
+    Other backends than TensorFlow compute a batch as a whole wherever its parts
+    are.
+
+    Returns:
+        Integer or scalar integer tensor.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return 0
+    # Models work where TensorFlow is not installed.
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    return 0 if context is None else context.replica_id_in_sync_group

@@ -29,8 +29,9 @@ demo: $(VENV)/.installed
 	  --input=examples/demo.txt
 	$(RUN) train.py --mode=export --model_dir=$(RUNS)/demo
 
-# A file's tests stay in one process: they share what is slow to make.
-PYTEST := $(RUN) -m pytest -n 2 --dist=loadfile
+# A file's tests stay in one process: they share what is slow to make. Which file
+# comes first is tests/conftest.py's.
+PYTEST := $(RUN) -m pytest -n 2 --dist=loadfile --no-loadscope-reorder
 
 # Before you send a change; what continuous integration runs.
 test: $(VENV)/.installed-dev

@@ -8,7 +8,9 @@ from tf_adapters.cli import main as cli_main
 from tf_adapters.config import resolve
 
 # Its words are those of tests/fixtures/tiny_encoders.py.
-ENCODER = str(Path(__file__).parent / "fixtures/adapters/encoders/bert")
+_FIXTURES = Path(__file__).parent / "fixtures"
+ENCODER = str(_FIXTURES / "one_block/bert_of_rows")
+ENCODER_OF_TWO_BLOCKS = str(_FIXTURES / "adapters/encoders/bert")
 
 
 def run(model_dir, settings=None, **options):

@@ -2,7 +2,12 @@
 
 import importlib
 
+from tf_adapters.common import onednn
+
 __version__ = "0.1.0"
+
+# Before anything of ours imports TensorFlow.
+onednn.switch_on()
 
 # What `import tf_adapters` offers, and where it is. Loaded when it is first
 # used: KerasHub alone takes seconds, and `tf-adapters --help` needs none of it.

@@ -30,7 +30,7 @@ def test_every_number_of_first_and_last_blocks():
 def test_a_run(tmp_path, capsys):
     settings = {
         "task": "demo_sentiment",
-        "encoder": commands.ENCODER,
+        "encoder": commands.ENCODER_OF_TWO_BLOCKS,
         "method": "houlsby",
         "data": {"max_train_examples": 64, "max_length": 24},
         "train": {"epochs": 3, "batch_size": 8, "learning_rate": 3e-2},
@@ -60,7 +60,7 @@ def test_a_run(tmp_path, capsys):
 def test_a_method_without_adapters(tmp_path):
     settings = {
         "task": "demo_sentiment",
-        "encoder": commands.ENCODER,
+        "encoder": commands.ENCODER_OF_TWO_BLOCKS,
         "method": "head_only",
         "data": {"max_train_examples": 16, "max_length": 24},
         "train": {"epochs": 1},

@@ -73,7 +73,7 @@ def test_of_a_real_study(tmp_path, capsys):
     study.write_text(
         f"""
 base:
-  encoder: {huggingface_folders.folder("bert")}
+  encoder: {huggingface_folders.ONE_BLOCK}
   train: {{epochs: 1, early_stopping_patience: null}}
   data: {{max_train_examples: 40, max_length: 16}}
 grid:

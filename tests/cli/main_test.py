@@ -19,7 +19,7 @@ from tf_adapters.config import resolve
 
 pytestmark = pytest.mark.integration
 
-ENCODER = str(huggingface_folders.folder("bert"))
+ENCODER = str(huggingface_folders.ONE_BLOCK)
 
 
 def _run(tmp_path, settings=None, model_dir="run", **options):

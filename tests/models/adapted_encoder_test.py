@@ -132,14 +132,6 @@ def test_dropout_can_be_switched_off():
     )
 
 
-def test_every_dropout_of_a_pass_has_its_own_seed():
-    from tf_adapters.layers.stateless_seeds import StatelessSeeds
-
-    seeds = StatelessSeeds(keras.ops.convert_to_tensor([5, 7], "int64"))
-    drawn = {tuple(np.asarray(seeds.next())) for _ in range(50)}
-    assert len(drawn) == 50
-
-
 def test_unknown_slot_is_refused():
     with pytest.raises(ValueError, match="before_attention"):
         slot = keras.layers.Identity()

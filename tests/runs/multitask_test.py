@@ -15,7 +15,7 @@ from tf_adapters import methods
 from tf_adapters.config import resolve
 from tf_adapters.encoders.load import load_encoder
 
-ENCODER = str(huggingface_folders.folder("bert"))
+ENCODER = str(huggingface_folders.ONE_BLOCK)
 TASKS = ("demo_sentiment", "stsb")
 
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 # Nine steps an epoch, two validations in each.
 SETTINGS = {
     "task": "demo_sentiment",
-    "encoder": str(huggingface_folders.folder("bert")),
+    "encoder": str(huggingface_folders.ONE_BLOCK),
     "method": "houlsby",
     "data": {"max_train_examples": 140, "max_length": 24},
     "train": {

@@ -190,7 +190,7 @@ def test_the_setting_that_reaches_members_reaches_them():
 def test_both_stages_and_pruning_with_real_processes(tmp_path, capsys):
     """From nothing to a fusion, and on to a smaller one that evaluates."""
     config = _config(
-        encoder=str(huggingface_folders.folder("bert")), train={"epochs": 1}
+        encoder=str(huggingface_folders.ONE_BLOCK), train={"epochs": 1}
     )
     config = fusion_members.train_members(config, tmp_path / "members")
     task = splits.get_task(config)

@@ -14,6 +14,7 @@ from tf_adapters import methods
 from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.data.batches import pipeline
 from tf_adapters.models import saving
+from tf_adapters.training import workers
 
 pytestmark = pytest.mark.integration
 
@@ -64,6 +65,40 @@ def test_penalty_is_counted_once_over_replicas():
     penalty = 1e-2 * 0.8318 * (tiny.FFN_WIDTH + 1)
     assert penalty > 0.2
     assert abs(first[0] - first[1]) < 0.1 * penalty
+
+
+def test_each_gradient_is_summed_over_replicas_once(monkeypatch):
+    """The optimiser would sum what has been summed for clipping."""
+    summed = []
+    all_reduce = tf.distribute.ReplicaContext.all_reduce
+
+    def counted(self, operation, values, options=None):
+        summed.append(len(tf.nest.flatten(values)))
+        return all_reduce(self, operation, values, options)
+
+    trainer = toy_runs.trainer(
+        toy_runs.config(epochs=1), "mirrored", method=methods.BitFit()
+    )
+    monkeypatch.setattr(tf.distribute.ReplicaContext, "all_reduce", counted)
+    toy_runs.fit(trainer)
+    gradients = [count for count in summed if count > 1]
+    assert gradients == [len(trainer.variables)] * len(gradients)
+    # Each of two replicas traces a step, once inside of its loop and once.
+    assert len(gradients) in (2, 4)
+
+
+def test_messages_of_one_shape_need_one_graph():
+    """What workers tell each other at every check."""
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    for sent in (3, 4):
+        values = strategy.experimental_distribute_values_from_function(
+            lambda context, sent=sent: tf.constant([sent, 1])
+        )
+        total = workers.sum_function(strategy)(values)
+        (first, _) = strategy.experimental_local_results(total)
+        np.testing.assert_array_equal(first, [2 * sent, 2])
+    traced = workers.sum_function(strategy).experimental_get_tracing_count()
+    assert traced == 1
 
 
 @pytest.mark.parametrize(
@@ -127,7 +162,7 @@ def test_gradients_are_clipped_after_the_sum():
                 step(next(iter(data)))
             )
         }
-        norms.append(value * trainer.strategy.num_replicas_in_sync)
+        norms.append(value)
     np.testing.assert_allclose(norms, 1e-3, rtol=1e-3)
 
 

@@ -14,9 +14,6 @@ import os
 
 # TensorFlow's start-up notes would hide the tables that this program prints.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-# TensorFlow leaves oneDNN off on processors without VNNI, where it makes a
-# training step twice as fast too (docs/log.md).
-os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 import sys
 

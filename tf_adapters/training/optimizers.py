@@ -71,8 +71,20 @@ class SequentialSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return cls(steps=config["steps"], **parts)
 
 
+class AdamWOfSums(keras.optimizers.AdamW):
+    """AdamW for gradients that have been summed over replicas.
+
+    Keras's sums them when it applies them; but clipping by their global norm
+    needs the sum before. A second sum would move every gradient between devices
+    twice. `tests/training/trainer_test.py` counts them.
+    """
+
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        return list(grads_and_vars)
+
+
 def make_optimizer(train, phases, variables):
-    """Returns a built AdamW for `variables`.
+    """Returns a built AdamW for `variables`, for gradients that are sums.
 
     Weight decay leaves out what is not a matrix: norms, biases, vectors, gates.
     Epsilon is 1e-8, as in PyTorch (Keras has 1e-7).
@@ -93,7 +105,7 @@ def make_optimizer(train, phases, variables):
     ]
     for second in later:
         schedule = SequentialSchedule(schedule, schedule.total_steps, second)
-    optimizer = keras.optimizers.AdamW(
+    optimizer = AdamWOfSums(
         schedule, weight_decay=train.weight_decay, epsilon=1e-8
     )
     optimizer.exclude_from_weight_decay(

@@ -255,10 +255,6 @@ class Trainer:
         gradients, _ = tf.clip_by_global_norm(
             gradients, self.config.train.clip_norm, use_norm=tf.norm(norms)
         )
-        # The optimiser sums over replicas once more; by then all hold the same.
-        replicas = self.strategy.num_replicas_in_sync
-        if replicas > 1:
-            gradients = [gradient / replicas for gradient in gradients]
         self.optimizer.apply(gradients, self.variables)
         return loss, norms
 

@@ -7,6 +7,7 @@ process, and these functions return what they were given.
 """
 
 import contextlib
+import functools
 
 import numpy as np
 from safetensors.numpy import load
@@ -60,21 +61,26 @@ def sum_over_workers(strategy, array):
         return tf.constant(array if mine else np.zeros_like(array))
 
     values = strategy.experimental_distribute_values_from_function(of_replica)
-    total = _sum_of_replicas(strategy, values)
+    total = sum_function(strategy)(values)
     return strategy.experimental_local_results(total)[0].numpy()
 
 
-def _sum_of_replicas(strategy, values):
-    @tf.function(autograph=False)
-    def run():
-        return strategy.run(
-            lambda value: tf.distribute.get_replica_context().all_reduce(
-                tf.distribute.ReduceOp.SUM, value
-            ),
-            args=(values,),
-        )
+@functools.cache
+def sum_function(strategy):
+    """Returns the traced function that sums a tensor over replicas.
 
-    return run()
+    One a strategy, so that a shape that came before needs no new graph.
+    """
+
+    def of_replica(value):
+        replica = tf.distribute.get_replica_context()
+        return replica.all_reduce(tf.distribute.ReduceOp.SUM, value)
+
+    @tf.function(autograph=False)
+    def run(values):
+        return strategy.run(of_replica, (values,))
+
+    return run
 
 
 def any_of(strategy, flag):
@@ -96,12 +102,14 @@ def gather_bytes(strategy, content):
     ends = np.cumsum(-(-sizes // 4))
     if not ends[-1]:
         return []  # TensorFlow crashes over an empty sum.
-    words = np.zeros(ends[-1], "int32")
+    # In few different lengths: each is a graph of its own.
+    words = np.zeros(1 << int(ends[-1] - 1).bit_length(), "int32")
     start = 4 * (ends[number] - -(-len(content) // 4))
     place = slice(start, start + len(content))
     words.view("uint8")[place] = np.frombuffer(content, "uint8")
     # Exact, since all but one of the terms are 0.
-    parts = np.split(sum_over_workers(strategy, words), ends[:-1])
+    total = sum_over_workers(strategy, words)[: ends[-1]]
+    parts = np.split(total, ends[:-1])
     return [
         part.tobytes()[:size]
         for part, size in zip(parts, sizes, strict=True)

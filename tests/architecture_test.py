@@ -14,7 +14,8 @@ PACKAGE = ROOT / "tf_adapters"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 # The folders of the package by floor, the lowest first. Imports go down only.
 FLOORS = [
-    {"common", "layers"},
+    {"common"},
+    {"layers"},
     {"encoders", "methods", "tasks"},
     {"config", "data"},
     {"heads", "training"},

@@ -14,6 +14,7 @@ onednn.switch_on()
 _MODULES = ("heads", "layers", "methods", "tasks")
 _MEMBERS = {
     "AdapterModel": "tf_adapters.models.adapter_model",
+    "UserError": "tf_adapters.common.errors",
     "TextPacker": "tf_adapters.data.tokens.packing",
     "adapt": "tf_adapters.models.adapter_model",
     "export_model": "tf_adapters.export.saved_model",

@@ -178,12 +178,13 @@ def _task_file(name):
 SETTINGS_CASES = [
     error(
         "a misspelt key, in `--params_override`",
-        "Unknown setting `train.learning_rat`. Did you mean `learning_rate`?",
+        "Unknown setting `train.learning_rat`. Did you mean "
+        "`train.learning_rate`?",
         _trained_with("train.learning_rat=1"),
     ),
     error(
         "a misspelt key of a method, in `--config_file`",
-        "Unknown setting `method.unit`. Did you mean `units`?",
+        "Unknown setting `method.unit`. Did you mean `method.units`?",
         _config_file(b"method: {name: houlsby, unit: 8}"),
     ),
     error(

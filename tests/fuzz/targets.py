@@ -12,9 +12,9 @@ from pathlib import Path
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters import tasks
-from tf_adapters.cli import errors as cli_errors
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import DataError
+from tf_adapters.common.errors import UserError
 from tf_adapters.config import resolve
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import sampling
@@ -57,7 +57,7 @@ def _for_users(read, *arguments):
     try:
         return read(*arguments)
     except ValueError as error:
-        if not cli_errors.is_ours(error):
+        if not isinstance(error, UserError):
             raise
         return None
 

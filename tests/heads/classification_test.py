@@ -80,7 +80,7 @@ def test_config_round_trip_through_json():
     ("options", "message"),
     [
         ({"labels": ("only",)}, "at least two labels.*only"),
-        ({"labels": LABELS, "reads": "all"}, "reads=all"),
+        ({"labels": LABELS, "reads": "all"}, "Unknown reads `all`"),
     ],
 )
 def test_what_makes_no_classifier_is_refused(options, message):

@@ -73,5 +73,7 @@ def test_it_starts_as_in_bert():
 
 
 def test_it_cannot_read_what_no_encoder_returns():
-    with pytest.raises(ValueError, match="first_token.*reads=last_token"):
+    with pytest.raises(
+        ValueError, match="Unknown reads `last_token`.*first_token"
+    ):
         check_reads("last_token")

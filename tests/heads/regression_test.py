@@ -51,5 +51,5 @@ def test_config_round_trip_through_json():
 
 
 def test_what_no_head_can_read_is_refused():
-    with pytest.raises(ValueError, match="reads=all"):
+    with pytest.raises(ValueError, match="Unknown reads `all`"):
         heads.Regression(reads="all")

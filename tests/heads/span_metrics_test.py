@@ -57,7 +57,7 @@ def test_questions_count_alike():
 @pytest.mark.parametrize(
     ("names", "gold", "answers", "message"),
     [
-        (("f1",), [["x"]], ["x"], "answer_f1.*Received: .*f1"),
+        (("f1",), [["x"]], ["x"], "Unknown metric `f1`.*answer_f1"),
         (("exact_match",), [["x"], []], ["x", "y"], "one gold answer"),
         (("exact_match",), [["x"]], [], "1 questions, 0 answers"),
         (("exact_match",), [], [], "0 questions"),

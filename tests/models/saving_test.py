@@ -1,6 +1,7 @@
 """Adapter folders load strictly or not at all."""
 
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from safetensors.numpy import save_file
 from tests import tiny
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.common import adapter_folder
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import adapt
 
@@ -65,13 +67,36 @@ def test_a_kill_while_the_old_one_is_removed_leaves_a_whole_one(
             raise _Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(saving.shutil, "rmtree", die_in_the_middle)
+        patch.setattr(adapter_folder.shutil, "rmtree", die_in_the_middle)
         with pytest.raises(_Killed):
             saving.save_adapter(model, folder, {"task": "new"})
     assert saving.read_adapter_config(folder)["details"] == {"task": "new"}
     saving.load_adapter(folder, tiny.encoder())
     saving.save_adapter(model, folder)
     assert [p.name for p in folder.parent.iterdir()] == ["adapter"]
+
+
+def test_a_kill_between_the_two_renames_leaves_the_old_one(folder, monkeypatch):
+    model = saving.load_adapter(folder, tiny.encoder())
+    tensors = saving.read_tensors(folder / "adapter.safetensors")
+    rename = pathlib.Path.rename
+
+    def die_at_the_second(path, target):
+        if target == folder:
+            raise _Killed
+        return rename(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pathlib.Path, "rename", die_at_the_second)
+        with pytest.raises(_Killed):
+            tiny.randomize(model.trained_variables().values())
+            saving.save_adapter(model, folder)
+    assert not folder.exists()
+    loaded = saving.load_adapter(folder, tiny.encoder())
+    for name, variable in loaded.trained_variables().items():
+        np.testing.assert_array_equal(variable, tensors[name])
+    saving.save_adapter(model, folder)
+    assert adapter_folder.find_adapter_folder(folder) == folder
 
 
 def test_a_folder_of_something_else_is_not_deleted(tmp_path):

@@ -17,7 +17,7 @@ ACTIVATIONS = {
     "relu": lambda x: np.maximum(x, 0),
     "silu": lambda x: x / (1 + np.exp(-x)),
     "tanh": np.tanh,
-    "leaky_relu": lambda x: np.where(x > 0, x, 0.2 * x),
+    "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
     "linear": lambda x: x,
 }
 

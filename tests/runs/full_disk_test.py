@@ -44,7 +44,7 @@ def whole(tmp_path_factory):
 
 
 # Full at once; at an early and at a later checkpoint.
-@pytest.mark.parametrize("size", ["8k", "150k", "600k"])
+@pytest.mark.parametrize("size", ["8k", "100k", "350k"])
 def test_a_run_goes_on_after_a_full_disk(whole, tmp_path, size):
     disk, left = tmp_path / "disk", tmp_path / "left"
     disk.mkdir()

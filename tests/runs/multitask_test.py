@@ -208,7 +208,7 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(
     tensors, *rest = _left(tmp_path / "run")
     wanted, *wanted_rest = _left(tmp_path / "whole")
     assert rest == wanted_rest
-    assert tensors.keys() == wanted.keys() and len(wanted) > 50
+    assert tensors.keys() == wanted.keys() and len(wanted) > 30
     for name, array in wanted.items():
         np.testing.assert_array_equal(tensors[name], array, err_msg=name)
 
@@ -271,7 +271,7 @@ def test_a_frozen_encoder_is_not_written_again(data_dir, tmp_path):
             "must leave the encoder alone",
         ),
         ({"method": _method(*TASKS, adapter="hulsby")}, "Did you mean `hou"),
-        ({"method": _method(*TASKS, sampling="all")}, "must be one of anneal"),
+        ({"method": _method(*TASKS, sampling="all")}, "Known: anneal"),
         (
             {"method": _method(*TASKS, adapter={"name": "full", "units": 3})},
             "Unknown setting `method.adapter.units`",

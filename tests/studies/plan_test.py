@@ -162,7 +162,7 @@ def test_a_saved_configuration_has_the_identity_of_its_run(tmp_path):
         ({"base": {"method.k": 1}}, "Unknown setting `method.k`"),
         (
             {"report": {"row": "task"}},
-            "Unknown setting `report.row`. Did you mean `rows`",
+            "Unknown setting `report.row`. Did you mean `report.rows`",
         ),
         ({"report": {"split": "dev"}}, "must be validation or test"),
         ({"report": {"rows": []}}, "mix runs of different `method`"),

@@ -46,7 +46,9 @@ def test_a_task_needs_no_code(folder, monkeypatch):
     ]
     assert load.load_split(task, "validation")[0]["label"] == 2
     assert not load.has_split(task, "test")
-    with pytest.raises(load.DataError, match="no split `test`"):
+    with pytest.raises(
+        load.DataError, match="Unknown split of task `tickets`, `test`"
+    ):
         load.load_split(task, "test")
 
 

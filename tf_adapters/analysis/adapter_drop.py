@@ -23,6 +23,7 @@ import numpy as np
 from tf_adapters.analysis import csv_files
 from tf_adapters.analysis import speeds
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.extras import needs_extra
 
 COLUMNS = ("blocks", "left_out", "metric", "value", "speed", "low", "high")
@@ -144,7 +145,7 @@ def main(arguments=None):
     try:
         make, validation = load(options.model_dir)
         rows = table(make, validation, options.turns)
-    except ValueError as error:
+    except UserError as error:
         sys.exit(f"Error: {error}")
     output = Path(options.model_dir) / "adapter_drop"
     csv_files.write_csv(f"{output}.csv", COLUMNS, rows)

@@ -17,6 +17,7 @@ import numpy as np
 from tf_adapters.analysis import csv_files
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.extras import needs_extra
 
 COLUMNS = ("task", "block", "slot", "adapter", "weight")
@@ -204,7 +205,7 @@ def main(arguments=None):
     output = options.output or f"{folders[0]}/fusion_activations"
     try:
         weights, members = _of_runs(folders)
-    except ValueError as error:
+    except UserError as error:
         sys.exit(f"Error: {error}")
     rows = table(weights, members)
     csv_files.write_csv(f"{output}.csv", COLUMNS, rows)

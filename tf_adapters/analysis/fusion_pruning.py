@@ -23,6 +23,7 @@ import numpy as np
 from tf_adapters.analysis import csv_files
 from tf_adapters.analysis import fusion_activations
 from tf_adapters.analysis import speeds
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.extras import needs_extra
 from tf_adapters.models import fusion_model
 
@@ -138,7 +139,7 @@ def main(arguments=None):
         parser.error("--keep and --output go together")
     try:
         _run(options)
-    except ValueError as error:
+    except UserError as error:
         sys.exit(f"Error: {error}")
 
 
@@ -165,7 +166,7 @@ def _run(options):
 
 def _check(keep, number):
     if keep is not None and not 1 <= keep <= number:
-        raise ValueError(
+        raise UserError(
             f"--keep must be one of 1 to {number}, the number of adapters. "
             f"Received: {keep}"
         )

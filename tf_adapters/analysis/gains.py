@@ -18,6 +18,7 @@ import sys
 
 import numpy as np
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.extras import needs_extra
 
 
@@ -170,7 +171,7 @@ def evaluate_fusions(study_dir):
     """Returns what `table` takes, of a study's finished runs.
 
     Raises:
-        ValueError: If the folder holds no study, or a task has no classes.
+        UserError: If the folder holds no study, or a task has no classes.
     """
     hits, sizes = {}, {}
     for row in _finished(study_dir):
@@ -180,7 +181,7 @@ def evaluate_fusions(study_dir):
         by_seed = hits.setdefault(key, {})
         seed = row.get("seed", "0")
         if seed in by_seed:
-            raise ValueError(
+            raise UserError(
                 f"Two runs of the study are of task `{task}`, method "
                 f"`{row['method']}` and seed {seed}, the second one "
                 f"{row['run']}. Only studies that differ in these can be "
@@ -194,14 +195,14 @@ def evaluate_fusions(study_dir):
 def _finished(study_dir):
     path = Path(study_dir) / "runs.csv"
     if not path.exists():
-        raise ValueError(
+        raise UserError(
             f"{study_dir} is no folder of a study: it has no runs.csv. "
             "`tf-adapters --study=<name> --report` writes it."
         )
     with path.open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file)]
     if rows and not {"task", "method"} <= set(rows[0]):
-        raise ValueError(
+        raise UserError(
             f"{path} has no columns `task` and `method`: the study's grid "
             "needs both."
         )
@@ -225,7 +226,7 @@ def _hits(folder):
     )
     task = splits.get_task(config)
     if task.head != "classification":
-        raise ValueError(
+        raise UserError(
             f"Accuracies are compared; task `{task.name}` is a {task.head}."
         )
     rows = splits.load_rows(config, task)
@@ -250,11 +251,11 @@ def main(arguments=None):
         hits, sizes = evaluate_fusions(options.study_dir)
         methods = {method for _, method in hits}
         if options.baseline not in methods:
-            raise ValueError(
+            raise UserError(
                 f"No finished run of `{options.baseline}`. Methods of the "
                 f"study: {', '.join(sorted(methods))}"
             )
-    except ValueError as error:
+    except UserError as error:
         sys.exit(f"Error: {error}")
     gains = table(hits, sizes, options.baseline)
     output = Path(options.study_dir) / "gains"

@@ -2,8 +2,17 @@
 
 import errno
 import os
-from pathlib import Path
 import re
+
+from tf_adapters.common.errors import NonFiniteError
+from tf_adapters.common.errors import Stopped
+from tf_adapters.common.errors import UserError
+
+# What Python prints after the traceback of any other error.
+FAULT = (
+    "This is a fault of tf_adapters, not of yours. Please report it where you "
+    "have tf_adapters from, with the command and all of the above."
+)
 
 # Of a write that did not fit: the disk, a quota, the largest file allowed.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -13,7 +22,10 @@ _REFUSED = (
 )
 # One of our errors, raised in Python that a graph calls: the last line of the
 # traceback that TensorFlow makes the text of its own error.
-_IN_A_GRAPH = re.compile(r"^tf_adapters\.[\w.]+Error: (.+)$", re.MULTILINE)
+_IN_A_GRAPH = re.compile(
+    r"^ *(?:tf_adapters\.[\w.]+)?(?:User|Config|Data|Adapter)Error: (.+)$",
+    re.MULTILINE,
+)
 
 
 def error_sentence(error):
@@ -21,11 +33,12 @@ def error_sentence(error):
 
     `None` is a mistake of this program: it needs its traceback.
     """
-    if is_ours(error):
-        return str(error)
+    ours = isinstance(error, UserError | NonFiniteError | Stopped)
     inside = _IN_A_GRAPH.findall(str(error))
-    if inside and type(error).__module__.startswith("tensorflow"):
+    if inside and (ours or type(error).__module__.startswith("tensorflow")):
         return inside[-1]
+    if ours:
+        return str(error)
     # TensorFlow and safetensors have their own errors, with the same words.
     full = [os.strerror(code) for code in _FULL]
     if any(words in str(error) for words in full):
@@ -42,20 +55,3 @@ def error_sentence(error):
             "you may read and write."
         )
     return None
-
-
-def is_ours(error):
-    """Returns whether an error is one of ours, not from inside a library."""
-    return type(error).__module__.startswith("tf_adapters") or (
-        type(error) in (ValueError, FileNotFoundError) and _raised_by_us(error)
-    )
-
-
-def _raised_by_us(error):
-    trace = error.__traceback__
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    return (
-        Path(__file__).parents[1]
-        in Path(trace.tb_frame.f_code.co_filename).parents
-    )

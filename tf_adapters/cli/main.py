@@ -51,6 +51,7 @@ def run_command(flag_layer, options):
     except Exception as error:
         sentence = cli_errors.error_sentence(error)
         if sentence is None:
+            error.add_note(cli_errors.FAULT)
             raise
         # What can be gone on with has an exit status of its own.
         status = getattr(error, "exit_status", 1)

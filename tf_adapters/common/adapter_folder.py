@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+import shutil
 
 import numpy as np
 import safetensors
@@ -16,9 +17,37 @@ FORMAT_VERSION = 1
 
 
 def find_adapter_folder(folder):
-    """Returns an adapter folder: `folder` itself, or that of a run."""
+    """Returns an adapter folder: `folder` itself, or that of a run.
+
+    A folder that was being replaced when its process was killed is where
+    `replace` had moved it to.
+    """
     folder = Path(folder)
-    return folder if (folder / CONFIG_FILE).is_file() else folder / "adapter"
+    for place in (folder, folder / "adapter"):
+        for candidate in (place, _moved_aside(place)):
+            if (candidate / CONFIG_FILE).is_file():
+                return candidate
+    return folder
+
+
+def replace(folder, new):
+    """Moves a folder to the place of another, of which one is always whole.
+
+    Args:
+        folder: Path of an adapter folder, which need not exist.
+        new: Path of the folder that takes its place, beside it.
+    """
+    aside = _moved_aside(folder)
+    if folder.exists():
+        shutil.rmtree(aside, ignore_errors=True)
+        folder.rename(aside)
+    # A process that is killed here leaves `aside`, which readers then find.
+    new.rename(folder)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _moved_aside(folder):
+    return folder.with_name(f".{folder.name}.replaced")
 
 
 def read_adapter_config(folder):

@@ -10,7 +10,7 @@ import types
 import typing
 
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.common.suggestions import did_you_mean
+from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.text_files import parse_yaml
 
 
@@ -115,12 +115,8 @@ def from_dict(cls, values, prefix=""):
         )
     fields = {field.name: field for field in dataclasses.fields(cls)}
     for key in values:
-        if key not in fields:
-            raise ConfigError(
-                f"Unknown setting `{prefix}{key}`."
-                f"{did_you_mean(key, fields)} Known settings: "
-                f"{', '.join(prefix + name for name in fields)}"
-            )
+        known = [prefix + name for name in fields]
+        check_known("setting", f"{prefix}{key}", known, ConfigError)
     hints = typing.get_type_hints(cls)
     built = {
         key: _coerce(value, hints[key], f"{prefix}{key}")
@@ -141,14 +137,13 @@ def _coerce(value, hint, name):
     if hint is typing.Any:
         return value
     if typing.get_origin(hint) is typing.Literal:
-        if value in typing.get_args(hint):
-            return value
-        raise ConfigError(
-            f"Setting `{name}` must be one of "
-            f"{', '.join(typing.get_args(hint))}. Received: {value!r}"
-        )
+        what = f"value of setting `{name}`,"
+        check_known(what, value, typing.get_args(hint), ConfigError)
+        return value
     if typing.get_origin(hint) is tuple:
         kind = typing.get_args(hint)[0]
+        if typing.get_origin(kind) is typing.Literal:
+            kind = str
         if isinstance(value, list | tuple) and all(
             type(item) is kind for item in value
         ):

@@ -1,15 +1,27 @@
 """The errors that people can mend, by what they are about."""
 
 
-class ConfigError(ValueError):
+class UserError(ValueError):
+    """What a user can mend, said in one sentence or two.
+
+    The command prints it alone. Every other error is a fault of this library,
+    or of one below it, and keeps its traceback.
+    """
+
+    # Autograph makes an error that is raised in a graph's Python anew, and so
+    # keeps its class only where the constructor is plainly this one.
+    __init__ = Exception.__init__
+
+
+class ConfigError(UserError):
     """A mistake in a configuration, said in one sentence."""
 
 
-class DataError(ValueError):
+class DataError(UserError):
     """A data set that is missing, unreachable or malformed."""
 
 
-class AdapterError(ValueError):
+class AdapterError(UserError):
     """An adapter folder that cannot be used, and why."""
 
 

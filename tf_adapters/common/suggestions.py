@@ -1,9 +1,52 @@
-"""The question that an unknown name is answered with."""
+"""Names and choices are checked here, and unknown ones are answered here."""
 
 import difflib
+import typing
+
+from tf_adapters.common.errors import UserError
 
 
 def did_you_mean(name, known):
     """Returns " Did you mean `x`?" where a known name is close, else ""."""
     close = difflib.get_close_matches(str(name), list(known), n=1)
     return f" Did you mean `{close[0]}`?" if close else ""
+
+
+def check_known(what, name, known, error=UserError, hint=""):
+    """Raises an error unless `name` is one of `known`.
+
+    Args:
+        what: What `name` names, for example "method".
+        name: Anything.
+        known: Iterable of texts.
+        error: Class of the error. Defaults to `UserError`.
+        hint: What else may be given, a sentence.
+
+    Raises:
+        UserError: Says what is close to `name`, and all that is known.
+    """
+    known = list(known)
+    if isinstance(name, str) and name in known:
+        return
+    raise error(
+        f"Unknown {what} `{name}`.{did_you_mean(name, known)} Known: "
+        f"{', '.join(known)}.{hint and ' ' + hint}"
+    )
+
+
+def check_choices(instance):
+    """Raises an error if a dataclass has a value that its `Literal` has not.
+
+    Fields that are a tuple of choices are checked one by one.
+
+    Raises:
+        UserError: Names the field.
+    """
+    for name, hint in typing.get_type_hints(type(instance)).items():
+        value = getattr(instance, name)
+        values = (value,)
+        if typing.get_origin(hint) is tuple:
+            hint, values = typing.get_args(hint)[0], value
+        if typing.get_origin(hint) is typing.Literal:
+            for one in values:
+                check_known(name, one, typing.get_args(hint))

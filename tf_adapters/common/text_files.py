@@ -11,6 +11,8 @@ from pathlib import Path
 
 import yaml
 
+from tf_adapters.common.errors import UserError
+
 # A file of settings has a few hundred; aliases can unfold to billions.
 _MAX_YAML_NODES = 100_000
 # PyYAML looks for 1,024 characters behind each bracket that is open.
@@ -21,7 +23,7 @@ def parse_json(text):
     """Returns what JSON says.
 
     Raises:
-        ValueError: If it is no JSON, is nested too deeply, or has text that
+        UserError: If it is no JSON, is nested too deeply, or has text that
             is no Unicode; it says where or why.
     """
     try:
@@ -32,20 +34,20 @@ def parse_json(text):
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, " if "\n" in text else ""
-        raise ValueError(
+        raise UserError(
             f"not JSON: {error.msg} at {where}column {error.colno}"
         ) from error
     except UnicodeEncodeError as error:
         half = ascii(error.object[error.start])
-        raise ValueError(
+        raise UserError(
             f"not JSON of Unicode text: {half} is half a character"
         ) from error
     except RecursionError as error:
-        raise ValueError("not JSON that can be read: nested too deeply") from (
+        raise UserError("not JSON that can be read: nested too deeply") from (
             error
         )
     except ValueError as error:
-        raise ValueError(f"not JSON that can be read: {error}") from error
+        raise UserError(f"not JSON that can be read: {error}") from error
     return value
 
 
@@ -53,7 +55,7 @@ def parse_yaml(text):
     """Returns what YAML says.
 
     Raises:
-        ValueError: If it is no YAML, or of values that cannot be read.
+        UserError: If it is no YAML, or of values that cannot be read.
     """
     loader = None
     try:
@@ -63,14 +65,14 @@ def parse_yaml(text):
         _unfolded_size(node, {}, depth=0)
         return None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
-        raise ValueError(f"not valid YAML: {error}") from error
+        raise UserError(f"not valid YAML: {error}") from error
     except RecursionError as error:
-        raise ValueError("not YAML that can be read: nested too deeply") from (
+        raise UserError("not YAML that can be read: nested too deeply") from (
             error
         )
     # What PyYAML's constructors raise for `!!int ""`, `!!timestamp x`, ...
     except (ValueError, TypeError, AttributeError, LookupError) as error:
-        raise ValueError(f"not YAML that can be read: {error}") from error
+        raise UserError(f"not YAML that can be read: {error}") from error
     finally:
         if loader is not None:
             loader.dispose()
@@ -88,7 +90,7 @@ def _unfolded_size(node, sizes, depth):
     """Returns how many nodes there are when every alias is a copy.
 
     Raises:
-        ValueError: If there are too many, or a node is a part of itself.
+        UserError: If there are too many, or a node is a part of itself.
         RecursionError: If it is nested deeper than brackets may be, whatever
             depth of calls Python allows in this process.
     """
@@ -96,7 +98,7 @@ def _unfolded_size(node, sizes, depth):
         raise RecursionError
     if id(node) in sizes:
         if sizes[id(node)] is None:
-            raise ValueError("an alias stands for what it is a part of")
+            raise UserError("an alias stands for what it is a part of")
         return sizes[id(node)]
     sizes[id(node)] = None
     parts = node.value if isinstance(node, yaml.CollectionNode) else []
@@ -104,7 +106,7 @@ def _unfolded_size(node, sizes, depth):
         parts = [part for pair in parts for part in pair]
     size = 1 + sum(_unfolded_size(part, sizes, depth + 1) for part in parts)
     if size > _MAX_YAML_NODES:
-        raise ValueError(f"more than {_MAX_YAML_NODES:,} values")
+        raise UserError(f"more than {_MAX_YAML_NODES:,} values")
     sizes[id(node)] = size
     return size
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tf_adapters.common.dataclass_config import load_yaml
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.common.suggestions import did_you_mean
+from tf_adapters.common.suggestions import check_known
 
 _PACKAGE = Path(__file__).parents[1]
 # A wheel has the folder inside the package, a checkout has it beside.
@@ -101,11 +101,7 @@ def preset_names():
 
 def _load(name):
     # Not a path: names that climb out of the folder are unknown, too.
-    if name not in preset_names():
-        raise ConfigError(
-            f"Unknown method `{name}`.{did_you_mean(name, preset_names())} "
-            f"Known methods: {', '.join(preset_names())}"
-        )
+    check_known("method", name, preset_names(), ConfigError)
     return _read(name)
 
 

@@ -4,6 +4,7 @@ import os
 import pathlib
 
 from tf_adapters.common import network
+from tf_adapters.common.errors import UserError
 
 _HUGGINGFACE_FILES = (
     "*.json",
@@ -19,7 +20,7 @@ def huggingface_folder(name):
     """Returns the local folder of `hf://owner/model`, downloaded if need be.
 
     Raises:
-        ValueError: If it neither lies in the cache nor can be downloaded.
+        UserError: If it neither lies in the cache nor can be downloaded.
     """
     # Here, not above: only this kind of name needs it.
     import huggingface_hub
@@ -38,11 +39,11 @@ def huggingface_folder(name):
     # The library's errors have no class in common.
     except Exception as error:
         if online:
-            raise ValueError(
+            raise UserError(
                 f"The encoder `{name}` could not be downloaded from "
                 f"{endpoint}: {error}"
             ) from error
-        raise ValueError(_no_network(name, endpoint)) from error
+        raise UserError(_no_network(name, endpoint)) from error
 
 
 def check_preset(name, handle):
@@ -53,7 +54,7 @@ def check_preset(name, handle):
         handle: Its Kaggle handle, `kaggle://owner/model/keras/variant/version`.
 
     Raises:
-        ValueError: If it is not in the cache and the host does not answer.
+        UserError: If it is not in the cache and the host does not answer.
     """
     import kagglehub.config
 
@@ -62,7 +63,7 @@ def check_preset(name, handle):
         return
     host = "https://api.kaggle.com"
     if not network.answers(host):
-        raise ValueError(_no_network(name, host))
+        raise UserError(_no_network(name, host))
 
 
 def _no_network(name, host):

@@ -20,7 +20,8 @@ def find_fine_tuned(source):
     """
     if not isinstance(source, Path):
         return None
-    for folder in (source, source / "encoder", source / "adapter"):
+    for place in (source, source / "encoder"):
+        folder = adapter_folder.find_adapter_folder(place)
         if (folder / adapter_folder.CONFIG_FILE).is_file():
             return folder
     return None

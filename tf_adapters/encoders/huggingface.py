@@ -14,6 +14,7 @@ import pathlib
 
 import keras_hub
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.encoders import huggingface_weights
 
@@ -148,7 +149,7 @@ def load_huggingface(folder, dtype=None):
         `has_pooler`.
 
     Raises:
-        ValueError: If the folder is no checkpoint of a known family, or if
+        UserError: If the folder is no checkpoint of a known family, or if
             its weights do not fit its config.
     """
     folder = pathlib.Path(folder)
@@ -177,14 +178,14 @@ def read_json(path):
     try:
         found = parse_json(pathlib.Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ValueError(
+        raise UserError(
             f"`{path}` is missing. An encoder's folder holds `config.json`, "
             "`model.safetensors` and the files of its vocabulary."
         ) from error
     except ValueError as error:
-        raise ValueError(f"`{path}` is not valid JSON: {error}") from error
+        raise UserError(f"`{path}` is not valid JSON: {error}") from error
     if not isinstance(found, dict):
-        raise ValueError(
+        raise UserError(
             f"`{path}` must hold a JSON object {{...}}. Received: a "
             f"{type(found).__name__}"
         )
@@ -194,20 +195,20 @@ def read_json(path):
 def _family(config, folder):
     model_type = config.get("model_type")
     if model_type not in FAMILIES:
-        raise ValueError(
+        raise UserError(
             f"`{folder}` holds a model of an unknown kind. Expected: "
             f"model_type in config.json is one of {', '.join(FAMILIES)}. "
             f"Received: model_type={model_type!r}"
         )
     position_type = config.get("position_embedding_type", "absolute")
     if position_type != "absolute":
-        raise ValueError(
+        raise UserError(
             f"`{folder}` uses positions that KerasHub's encoders do not have. "
             "Expected: position_embedding_type='absolute'. Received: "
             f"position_embedding_type={position_type!r}"
         )
     if config.get("is_decoder"):
-        raise ValueError(
+        raise UserError(
             f"`{folder}` holds a decoder (is_decoder is true in config.json); "
             "expected an encoder."
         )
@@ -217,7 +218,7 @@ def _family(config, folder):
 def _arguments(config, family, folder):
     missing = [key for key in family.arguments.values() if key not in config]
     if missing:
-        raise ValueError(
+        raise UserError(
             f"`{folder}/config.json` lacks the keys {missing}, which a "
             f"`{config['model_type']}` model needs."
         )
@@ -231,7 +232,7 @@ def _options(config, family, folder):
     }
     activation = options["activation"]
     if activation not in ACTIVATIONS:
-        raise ValueError(
+        raise UserError(
             f"`{folder}/config.json` asks for an unknown activation. "
             f"Expected one of: {', '.join(ACTIVATIONS)}. Received: "
             f"{family.options['activation'][0]}={activation!r}"

@@ -4,6 +4,7 @@ import pathlib
 
 import numpy as np
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.encoders import load as load_lib
 from tf_adapters.encoders.huggingface_weights import HuggingFaceCheckpoint
 
@@ -58,7 +59,7 @@ def load_masked_lm_head(model, name):
         Whether the checkpoint is a Hugging Face folder with such a head.
 
     Raises:
-        ValueError: If a tensor has another shape than the head needs, or its
+        UserError: If a tensor has another shape than the head needs, or its
             output matrix is not the encoder's token embedding.
     """
     folder = pathlib.Path(load_lib.find_encoder(str(name)))
@@ -80,7 +81,7 @@ def _check_tied(encoder, checkpoint):
     embeddings = encoder.backbone.token_embedding.embeddings
     for name in checkpoint.names.intersection(_OUTPUTS):
         if not np.array_equal(checkpoint.read(name), embeddings):
-            raise ValueError(
+            raise UserError(
                 f"`{name}` in `{checkpoint.folder}` is not the encoder's token "
                 "embedding: heads for masked tokens with an output matrix of "
                 "their own are not supported. Remove the head's tensors from "
@@ -94,7 +95,7 @@ def _assign(layer, form, checkpoint):
         tensor = checkpoint.read(stored)
         tensor = tensor.T if name == "kernel" else tensor
         if tensor.shape != tuple(variable.shape):
-            raise ValueError(
+            raise UserError(
                 f"Tensor `{stored}` in `{checkpoint.folder}` has shape "
                 f"{tensor.shape}; the encoder's tokens need "
                 f"{tuple(variable.shape)}."

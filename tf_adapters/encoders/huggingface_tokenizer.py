@@ -9,6 +9,7 @@ import pathlib
 
 import keras_hub
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.encoders import huggingface
 from tf_adapters.encoders.word_piece import WordPieceTokenizer
 
@@ -25,14 +26,14 @@ def load_huggingface_tokenizer(folder):
         folder: Path of a folder with one of the vocabularies named above.
 
     Raises:
-        ValueError: If there is none, or if it lacks a special token.
+        UserError: If there is none, or if it lacks a special token.
     """
     folder = pathlib.Path(folder)
     model_type = huggingface.read_json(folder / "config.json")["model_type"]
     try:
         return _load(folder, model_type)
     except (KeyError, OSError, RuntimeError, TypeError) as error:
-        raise ValueError(
+        raise UserError(
             f"The vocabulary in `{folder}` cannot be read: {error}"
         ) from error
 
@@ -54,7 +55,7 @@ def _load(folder, model_type):
         return _word_piece(folder)
     if (folder / "tokenizer.json").is_file():
         return HuggingFaceTokenizer(folder)
-    raise ValueError(
+    raise UserError(
         f"`{folder}` holds no vocabulary. Expected: {_FILES}, as suits its "
         f"model_type. Received: model_type={model_type!r} and the files "
         f"{sorted(path.name for path in folder.iterdir())}"

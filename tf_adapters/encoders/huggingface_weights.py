@@ -12,6 +12,7 @@ import re
 import numpy as np
 import safetensors
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import parse_json
 
 _BERT_BLOCK = {
@@ -104,7 +105,7 @@ def port_weights(backbone, folder, modules, prefix, first_position=0):
         read, and its initial values would differ from load to load.
 
     Raises:
-        ValueError: If a tensor is missing or has another shape than the
+        UserError: If a tensor is missing or has another shape than the
             config says, if the encoder has tensors that the backbone has no
             place for, or if a file cannot be read.
     """
@@ -141,7 +142,7 @@ def _tensor_name(path, modules):
 def _check_names(expected, checkpoint):
     missing = sorted(expected - checkpoint.names)
     if missing:
-        raise ValueError(
+        raise UserError(
             f"The weights in `{checkpoint.folder}` are incomplete: "
             f"{len(missing)} of {len(expected)} tensors are missing, among "
             f"them {missing[:3]}. Check that the weights belong to this "
@@ -153,7 +154,7 @@ def _check_names(expected, checkpoint):
         if name.startswith(_ENCODER) and name not in _CONSTANTS
     )
     if unused:
-        raise ValueError(
+        raise UserError(
             f"`{checkpoint.folder}` holds encoder weights that its "
             f"config.json has no place for: {unused[:3]} and "
             f"{max(len(unused) - 3, 0)} more. Without them the outputs would "
@@ -175,7 +176,7 @@ def _fit(tensor, variable, name, checkpoint):
     elif variable.path.endswith("/bias"):
         expected = (math.prod(shape),)
     if tensor.shape != expected:
-        raise ValueError(
+        raise UserError(
             f"Tensor `{name}` in `{checkpoint.folder}` does not fit its "
             f"config.json. Expected: shape {expected}. Received: shape "
             f"{tensor.shape}"
@@ -192,12 +193,12 @@ def _names_in_index(path):
         # Nothing outside of the folder belongs to it.
         climbing = [n for n in names if pathlib.PurePath(n).name != n]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ValueError(
+        raise UserError(
             f"`{path}` is damaged: expected `weight_map`, from each tensor to "
             f"its file ({type(error).__name__}: {error}). Download it again."
         ) from error
     if climbing:
-        raise ValueError(
+        raise UserError(
             f"`{path}` names files outside of its folder: {climbing[:3]}. "
             "Expected names without a path; do not trust this checkpoint."
         )
@@ -242,20 +243,20 @@ class HuggingFaceCheckpoint:
         if index.is_file():
             return _names_in_index(index)
         if list(self.folder.glob("pytorch_model*.bin")):
-            raise ValueError(
+            raise UserError(
                 f"The weights in `{self.folder}` are a pickle "
                 "(pytorch_model.bin), which can run code when it is read and "
                 "is not opened here. Convert it to safetensors: load the "
                 "model with transformers where you trust it and call "
                 "`save_pretrained(folder)`."
             )
-        raise ValueError(f"`{self.folder / 'model.safetensors'}` is missing.")
+        raise UserError(f"`{self.folder / 'model.safetensors'}` is missing.")
 
     def _open(self, path):
         try:
             return safetensors.safe_open(path, framework="numpy")
         except (OSError, safetensors.SafetensorError) as error:
-            raise ValueError(
+            raise UserError(
                 f"`{path}` cannot be read ({error}). The file is damaged or "
                 "incomplete: download it again."
             ) from error

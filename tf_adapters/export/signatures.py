@@ -6,6 +6,7 @@ packer, text_fields)`. Text fields are the names of the texts in a row.
 """
 
 from tf_adapters import heads
+from tf_adapters.common.errors import UserError
 from tf_adapters.export import choice_signatures
 from tf_adapters.export import masked_lm_signatures
 from tf_adapters.export import span_signatures
@@ -26,10 +27,10 @@ def signatures_of_head(head):
     """Returns the module for a head.
 
     Raises:
-        ValueError: If models with this head cannot be exported.
+        UserError: If models with this head cannot be exported.
     """
     if type(head) not in _MODULES:
-        raise ValueError(
+        raise UserError(
             f"A model with {type(head).__name__} cannot be exported. Expected: "
             f"one of {', '.join(cls.__name__ for cls in _MODULES)}."
         )

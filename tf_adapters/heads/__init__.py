@@ -15,6 +15,8 @@ A head owns everything about a kind of output, as methods of a frozen dataclass:
 import dataclasses
 
 from tf_adapters.common import dataclass_config
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_known
 from tf_adapters.heads.choice import Choice
 from tf_adapters.heads.classification import Classification
 from tf_adapters.heads.masked_lm import MaskedLM
@@ -48,7 +50,7 @@ def for_task(task, doc_stride=128):
     if task.head == "span":
         return Span(stride=doc_stride)
     if task.head == "masked_lm":
-        raise ValueError(
+        raise UserError(
             "A masked_lm head is made by `MaskedLM.for_encoder(encoder)`."
         )
     return HEADS[task.head]()
@@ -64,13 +66,10 @@ def from_config(config):
     """Returns the head that `to_config` described.
 
     Raises:
-        ValueError: If the name or a parameter is not known, or has the wrong
+        UserError: If the name or a parameter is not known, or has the wrong
             type.
     """
     options = dict(config)
     name = options.pop("name")
-    if name not in HEADS:
-        raise ValueError(
-            f"Unknown head `{name}`. Known heads: {', '.join(HEADS)}"
-        )
+    check_known("head", name, HEADS)
     return dataclass_config.from_dict(HEADS[name], options, "head.")

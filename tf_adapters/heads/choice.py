@@ -9,6 +9,7 @@ from keras import ops
 import numpy as np
 import scipy.special
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.heads import metrics
 from tf_adapters.heads.linear import ABSENT
@@ -84,7 +85,7 @@ class Choice:
         """Returns the places of the right choices, `(len(rows),)` int32.
 
         Raises:
-            ValueError: If a row has no label or one that is no place among
+            UserError: If a row has no label or one that is no place among
                 its choices; names the row.
         """
         return np.array(
@@ -138,7 +139,7 @@ def _grouped(sequences, choices):
 def _place(row, label, count):
     is_place = isinstance(label, numbers.Integral)
     if not is_place or not 0 <= label < count:
-        raise ValueError(
+        raise UserError(
             f"Row {row} (the first is 0) has the label {label!r}; expected the "
             f"place of the right choice, from 0 to {count - 1}. Leave out rows "
             "without a label."
@@ -179,7 +180,7 @@ class ChoiceHead(keras.layers.Layer):
     def call(self, outputs, seeds=None):
         mask = outputs["padding_mask"]
         if len(mask.shape) != 3:
-            raise ValueError(
+            raise UserError(
                 "A head of choices takes inputs of shape (batch, choices, "
                 f"tokens). Received: inputs of shape {tuple(mask.shape)}."
             )

@@ -7,6 +7,7 @@ from keras import ops
 import numpy as np
 import scipy.special
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.encoded import encode_texts
 from tf_adapters.heads import metrics
 from tf_adapters.heads.linear import LinearHead
@@ -32,7 +33,7 @@ class Classification:
         object.__setattr__(self, "labels", tuple(self.labels))
         check_reads(self.reads)
         if len(self.labels) < 2:
-            raise ValueError(
+            raise UserError(
                 "A classifier needs at least two labels. Received: "
                 f"labels={self.labels}"
             )
@@ -52,7 +53,7 @@ class Classification:
         """Returns the class ids of rows, `(len(rows),)` int32.
 
         Raises:
-            ValueError: If a row has no label or one that is no class id; names
+            UserError: If a row has no label or one that is no class id; names
                 the row.
         """
         return np.array(
@@ -63,7 +64,7 @@ class Classification:
     def _class_id(self, place, label):
         is_id = isinstance(label, numbers.Integral)
         if not is_id or not 0 <= label < len(self.labels):
-            raise ValueError(
+            raise UserError(
                 f"Row {place} (the first is 0) has the label {label!r}; "
                 f"expected a class id from 0 to {len(self.labels) - 1}: "
                 f"{', '.join(self.labels)}. Leave out rows without a label."

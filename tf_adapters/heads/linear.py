@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.stateless_seeds import dropout
 
@@ -73,9 +74,5 @@ class LinearHead(DropoutAndLinear):
 
 
 def check_reads(reads):
-    """Raises a `ValueError` if no head can read what `reads` names."""
-    if reads not in READS:
-        raise ValueError(
-            f"Invalid value for `reads`: expected one of {READS}. Received: "
-            f"reads={reads}"
-        )
+    """Raises a `UserError` if no head can read what `reads` names."""
+    check_known("reads", reads, READS)

@@ -11,6 +11,9 @@ from scipy import stats
 from seqeval import metrics as seqeval_metrics
 from sklearn import metrics as sklearn_metrics
 
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_known
+
 
 def accuracy(labels, predictions):
     """Returns the share of predictions that equal the label."""
@@ -104,13 +107,13 @@ def compute_tagging(names, labels, predictions):
         Dict from each name to a Python float.
 
     Raises:
-        ValueError: If a name is unknown, no word has a label, or the lists
+        UserError: If a name is unknown, no word has a label, or the lists
             differ in length.
     """
     _check_names(names, TAGGING_METRICS)
     lengths = [[len(row) for row in part] for part in (labels, predictions)]
     if lengths[0] != lengths[1] or not sum(lengths[0]):
-        raise ValueError(
+        raise UserError(
             "Metrics of tagging need a label and a prediction for each word, "
             f"and a word. Received: {sum(lengths[0])} labels and "
             f"{sum(lengths[1])} predictions."
@@ -135,7 +138,7 @@ def compute_metrics(names, labels, predictions):
         0.0 and not NaN where a metric is undefined for it.
 
     Raises:
-        ValueError: If a name is unknown, or the arrays are empty, differ in
+        UserError: If a name is unknown, or the arrays are empty, differ in
             shape, are not one-dimensional or hold a value that is not finite.
     """
     labels, predictions = np.asarray(labels), np.asarray(predictions)
@@ -145,29 +148,25 @@ def compute_metrics(names, labels, predictions):
 
 
 def _check_names(names, known):
-    unknown = sorted(set(names) - set(known))
-    if unknown:
-        raise ValueError(
-            f"Unknown metrics. Expected some of {sorted(known)}. "
-            f"Received: {unknown}"
-        )
+    for name in names:
+        check_known("metric", name, sorted(known))
 
 
 def _check_arrays(labels, predictions):
     if labels.ndim != 1 or labels.shape != predictions.shape or not labels.size:
-        raise ValueError(
+        raise UserError(
             "Metrics need labels and predictions as two arrays of one equal "
             "dimension that is not empty. Received: labels of shape "
             f"{labels.shape}, predictions of shape {predictions.shape}"
         )
     for name, array in (("labels", labels), ("predictions", predictions)):
         if not np.issubdtype(array.dtype, np.number):
-            raise ValueError(
+            raise UserError(
                 f"Metrics need numbers. Received: {name} of type {array.dtype}"
             )
         bad = np.flatnonzero(~np.isfinite(array))
         if bad.size:
-            raise ValueError(
+            raise UserError(
                 f"Metrics need finite {name}. Received: {array[bad[0]]} for "
                 f"example {bad[0]}, and {bad.size - 1} more that are not finite"
             )

@@ -7,6 +7,7 @@ import numbers
 from keras import ops
 import numpy as np
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.encoded import encode_texts
 from tf_adapters.heads import metrics
 from tf_adapters.heads.linear import LinearHead
@@ -41,7 +42,7 @@ class Regression:
         """Returns the numbers of rows, `(len(rows),)` float32.
 
         Raises:
-            ValueError: If a row has no label or one that is no finite number;
+            UserError: If a row has no label or one that is no finite number;
                 names the row.
         """
         return np.array(
@@ -72,7 +73,7 @@ class Regression:
 
 def _number(place, label):
     if not isinstance(label, numbers.Real) or not math.isfinite(label):
-        raise ValueError(
+        raise UserError(
             f"Row {place} (the first is 0) has the label {label!r}; expected a "
             "finite number. Leave out rows without a label."
         )

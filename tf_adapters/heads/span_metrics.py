@@ -10,6 +10,9 @@ import collections
 import re
 import string
 
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_known
+
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -48,16 +51,12 @@ def compute_span_metrics(names, gold, answers):
         Dict from each name to a mean over questions, from 0 to 1.
 
     Raises:
-        ValueError: If a name is unknown, or a question has no gold answer.
+        UserError: If a name is unknown, or a question has no gold answer.
     """
-    unknown = sorted(set(names) - set(SPAN_METRICS))
-    if unknown:
-        raise ValueError(
-            f"Unknown metrics. Expected some of {sorted(SPAN_METRICS)}. "
-            f"Received: {unknown}"
-        )
+    for name in names:
+        check_known("metric", name, sorted(SPAN_METRICS))
     if not gold or len(gold) != len(answers) or not all(gold):
-        raise ValueError(
+        raise UserError(
             "Metrics of answers need at least one question, and for each one "
             f"gold answer or more and an answer. Received: {len(gold)} "
             f"questions, {len(answers)} answers."

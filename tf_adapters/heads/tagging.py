@@ -7,6 +7,7 @@ from typing import ClassVar
 from keras import ops
 import numpy as np
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.data.tokens.words import tokenize_words
@@ -35,7 +36,7 @@ class Tagging:
     def __post_init__(self):
         object.__setattr__(self, "labels", tuple(self.labels))
         if len(self.labels) < 2:
-            raise ValueError(
+            raise UserError(
                 "A tagger needs at least two labels. Received: "
                 f"labels={self.labels}"
             )

@@ -1,14 +1,18 @@
 """AdapterFusion: attention of each token over several frozen adapters."""
 
 import math
+import typing
 
 import keras
 from keras import ops
 
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers import activations
+from tf_adapters.layers.attention import softmax
 from tf_adapters.layers.dense import dense
 
-VALUES = ("dynamic", "static")
+FusionValue = typing.Literal["dynamic", "static"]
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -55,15 +59,11 @@ class AdapterFusion(keras.layers.Layer):
     ):
         super().__init__(autocast=False, **kwargs)
         if num_adapters < 1:
-            raise ValueError(
+            raise UserError(
                 "Invalid value for argument `num_adapters`: there must be at "
                 f"least one. Received: num_adapters={num_adapters}"
             )
-        if value not in VALUES:
-            raise ValueError(
-                "Invalid value for argument `value`: expected one of "
-                f"{VALUES}. Received: value={value}"
-            )
+        check_known("value", value, typing.get_args(FusionValue))
         self.num_adapters = num_adapters
         self.units = units
         self.activation = activation
@@ -102,6 +102,9 @@ class AdapterFusion(keras.layers.Layer):
         # needs longer than the same operations outside one.
         if training:
             return self._weights_first(*arguments)
+        # Rounded, an answer would depend on the texts beside it.
+        if keras.backend.standardize_dtype(inputs.dtype) in activations.HALF:
+            return self._tokens_first(*arguments)
         return ops.cond(
             math.prod(ops.shape(inputs)[:-1]) > activation.shape[-1],
             lambda: self._weights_first(*arguments),
@@ -162,7 +165,7 @@ class AdapterFusion(keras.layers.Layer):
     def _weights(self, activation, seen, biases):
         """Returns `p` from `a_n`, `U_n^T g` and `b_n . g`."""
         products = self._by_adapter(activation * seen)
-        return ops.softmax(ops.sum(products, axis=-1) + biases)
+        return softmax(ops.sum(products, axis=-1) + biases)
 
     def _mix(self, activation, weights, up_kernel, up_bias):
         """Returns `sum_n p_n z_n`, of shape `(batch, tokens, d)`."""

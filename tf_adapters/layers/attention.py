@@ -8,6 +8,15 @@ from keras import ops
 from tf_adapters.layers.stateless_seeds import dropout
 
 
+def softmax(logits):
+    """Returns the softmax over the last axis, computed in float32.
+
+    In bfloat16 a sum of a hundred weights would lose those below a 250th of it.
+    """
+    dtype = logits.dtype
+    return ops.cast(ops.softmax(ops.cast(logits, "float32")), dtype)
+
+
 def attention(
     query, key, value, num_heads, padding_mask, dropout_rate=0, seeds=None
 ):
@@ -38,7 +47,7 @@ def attention(
     is_half = keras.backend.standardize_dtype(scores.dtype) == "float16"
     least = ops.cast(-3e4 if is_half else -1e9, scores.dtype)
     scores = scores + blocked[:, None, None, :] * least
-    weights = dropout(ops.softmax(scores), dropout_rate, seeds)
+    weights = dropout(softmax(scores), dropout_rate, seeds)
     mixed = ops.matmul(weights, by_head(value))
     mixed = ops.transpose(mixed, (0, 2, 1, 3))
     return ops.reshape(mixed, ops.shape(query))

@@ -1,13 +1,16 @@
 """The two-layer bottleneck shared by every bottleneck adapter."""
 
 import math
+import typing
 
 import keras
 
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
 
-INITIALIZATIONS = ("truncated_normal", "normal", "zero_up")
+Initialization = typing.Literal["truncated_normal", "normal", "zero_up"]
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -41,7 +44,7 @@ class Bottleneck(keras.layers.Layer):
         Float tensor of shape `(..., d)`.
 
     Raises:
-        ValueError: If an argument is out of its range.
+        UserError: If an argument is out of its range.
     """
 
     def __init__(
@@ -54,21 +57,18 @@ class Bottleneck(keras.layers.Layer):
     ):
         super().__init__(autocast=False, **kwargs)
         if units < 1:
-            raise ValueError(
+            raise UserError(
                 "Invalid value for argument `units`: the bottleneck needs at "
                 f"least one unit. Received: units={units}"
             )
         if init_stddev <= 0:
-            raise ValueError(
+            raise UserError(
                 "Invalid value for argument `init_stddev`: with both kernels "
                 "at zero neither receives a gradient. Received: "
                 f"init_stddev={init_stddev}"
             )
-        if initialization not in INITIALIZATIONS:
-            raise ValueError(
-                "Invalid value for argument `initialization`: expected one of "
-                f"{INITIALIZATIONS}. Received: initialization={initialization}"
-            )
+        known = typing.get_args(Initialization)
+        check_known("initialization", initialization, known)
         self.units = units
         self.activation = activation
         self.initialization = initialization

@@ -6,6 +6,8 @@ import keras
 from keras import ops
 import numpy as np
 
+from tf_adapters.common.errors import UserError
+
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class HardConcreteGates(keras.layers.Layer):
@@ -52,7 +54,7 @@ class HardConcreteGates(keras.layers.Layer):
     ):
         super().__init__(autocast=False, **kwargs)
         if temperature <= 0 or stretch_low >= 0 or stretch_high <= 1:
-            raise ValueError(
+            raise UserError(
                 "Hard-concrete gates need temperature > 0, stretch_low < 0 and "
                 f"stretch_high > 1. Received: temperature={temperature}, "
                 f"stretch_low={stretch_low}, stretch_high={stretch_high}"

@@ -5,6 +5,8 @@ import math
 import keras
 from keras import ops
 
+from tf_adapters.common.errors import UserError
+
 
 class LoRAUpdate(keras.layers.Layer):
     """Gives a kernel `W` the value `W + (alpha / rank) A B`.
@@ -35,7 +37,7 @@ class LoRAUpdate(keras.layers.Layer):
     ):
         super().__init__(autocast=False, **kwargs)
         if rank < 1 or not 0 <= dropout_rate < 1:
-            raise ValueError(
+            raise UserError(
                 "A change of low rank needs rank >= 1 and a dropout rate in "
                 f"[0, 1). Received: rank={rank}, dropout_rate={dropout_rate}"
             )

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from tf_adapters.common.errors import UserError
+
 
 class Mixout(keras.layers.Layer):
     """Mixes a kernel with its initial value, in training.
@@ -34,7 +36,7 @@ class Mixout(keras.layers.Layer):
     def __init__(self, shape, rate, num_input_axes=1, **kwargs):
         super().__init__(autocast=False, **kwargs)
         if not 0 <= rate < 1:
-            raise ValueError(
+            raise UserError(
                 "The rate of mixout must lie in [0, 1). Received: "
                 f"mixout={rate}"
             )

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.layers.attention import attention
 from tf_adapters.layers.dense import dense
 
@@ -78,7 +79,7 @@ class SmallAttention(keras.layers.Layer):
         Tensor of the shape of `queries`.
 
     Raises:
-        ValueError: If `num_heads` does not divide `units`.
+        UserError: If `num_heads` does not divide `units`.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class SmallAttention(keras.layers.Layer):
     ):
         super().__init__(autocast=False, **kwargs)
         if num_heads < 1 or units % num_heads:
-            raise ValueError(
+            raise UserError(
                 "Invalid value for argument `num_heads`: expected a number of "
                 f"heads that divides units={units}. Received: "
                 f"num_heads={num_heads}"

@@ -6,6 +6,8 @@ import keras
 from keras import ops
 import numpy as np
 
+from tf_adapters.common.errors import UserError
+
 # Between the parts of a variable's path, in a layer's name. Such names have no
 # slashes, and PyTorch's no dots; adapter folders have had dots from the first.
 _SEPARATOR = "--"
@@ -87,10 +89,10 @@ class Reparameterization(keras.layers.Layer):
             seeds: `StatelessSeeds` in training, else `None`.
 
         Raises:
-            ValueError: If the model is to train while it is merged.
+            UserError: If the model is to train while it is merged.
         """
         if self.merged and seeds is not None:
-            raise ValueError(
+            raise UserError(
                 "The trained weights are merged into the encoder's, so they "
                 "cannot train. Call `unmerge()` first."
             )

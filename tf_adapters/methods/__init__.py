@@ -25,7 +25,7 @@ and, where it needs them,
 import dataclasses
 
 from tf_adapters.common import dataclass_config
-from tf_adapters.common.suggestions import did_you_mean
+from tf_adapters.common.suggestions import check_known
 from tf_adapters.methods.adapter_bias import AdapterBias
 from tf_adapters.methods.baselines import BitFit
 from tf_adapters.methods.baselines import Full
@@ -77,16 +77,12 @@ def from_config(config):
     """Returns the method that `to_config` described.
 
     Raises:
-        ValueError: If the name or a hyper-parameter is not known, or has the
+        UserError: If the name or a hyper-parameter is not known, or has the
             wrong type.
     """
     options = dict(config)
     name = options.pop("name", None)
-    if not isinstance(name, str) or name not in METHODS:
-        raise ValueError(
-            f"Unknown method `{name}`.{did_you_mean(name, METHODS)} Known "
-            f"methods: {', '.join(METHODS)}"
-        )
+    check_known("method", name, METHODS)
     if isinstance(options.get("adapter"), dict):
         options["adapter"] = from_config(options["adapter"])
     return dataclass_config.from_dict(METHODS[name], options, "method.")

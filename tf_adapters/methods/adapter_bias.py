@@ -1,17 +1,17 @@
 """AdapterBias: a shift of the embedding that depends on the token."""
 
 import dataclasses
+import typing
 
 import keras
 import numpy as np
 
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers.adapter_bias import TokenWeight
 from tf_adapters.layers.adapter_bias import Vector
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods import sparse_packing
-
-NORMS = ("none", "ffn", "block", "ffn_and_embedding")
-INPUTS = ("intermediate", "residual")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,11 +43,13 @@ class AdapterBias:
         leave_out: Indices of blocks without the shift.
     """
 
-    alpha_input: str = "intermediate"
+    alpha_input: typing.Literal["intermediate", "residual"] = "intermediate"
     use_alpha: bool = True
     share_vector: bool = False
     share_alpha: bool = False
-    train_norms: str = "ffn"
+    train_norms: typing.Literal["none", "ffn", "block", "ffn_and_embedding"] = (
+        "ffn"
+    )
     l0_lambda: float | None = None
     gate_temperature: float = 2 / 3
     gate_stretch_low: float = -0.1
@@ -56,14 +58,9 @@ class AdapterBias:
     leave_out: tuple[int, ...] = ()
 
     def __post_init__(self):
-        for name, known in (("alpha_input", INPUTS), ("train_norms", NORMS)):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"Invalid value for `{name}`: expected one of {known}. "
-                    f"Received: {name}={getattr(self, name)}"
-                )
+        check_choices(self)
         if self.l0_lambda is not None and not self.use_alpha:
-            raise ValueError(
+            raise UserError(
                 "`l0_lambda` gates the weights of L_alpha, but `use_alpha` is "
                 "false. Leave one of the two out."
             )

@@ -6,6 +6,7 @@ file because each is one line of choice.
 
 import dataclasses
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.methods import mixout as mixout_lib
 
 
@@ -64,7 +65,7 @@ class TopLayers:
 
     def make_slots(self, num_blocks, width, ffn_width):
         if not 1 <= self.k <= num_blocks:
-            raise ValueError(
+            raise UserError(
                 f"`k` must lie between 1 and the encoder's {num_blocks} "
                 f"blocks. Received: k={self.k}"
             )

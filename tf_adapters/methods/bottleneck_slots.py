@@ -2,6 +2,8 @@
 
 import keras
 
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers.bottleneck import Bottleneck
 from tf_adapters.methods import mixout
 
@@ -42,6 +44,22 @@ class BottleneckSlot(keras.layers.Layer):
         return x + self.delta(self.reads(x, context)), {}
 
 
+def check_settings(method):
+    """Raises a `UserError` if a bottleneck's setting cannot be."""
+    check_choices(method)
+    factor = method.reduction_factor
+    if factor is not None and not factor > 0:
+        raise UserError(
+            "`reduction_factor` is the encoder's width over the bottleneck's, "
+            f"a positive number. Received: reduction_factor={factor}"
+        )
+    if method.units < 1:
+        raise UserError(
+            "The bottleneck needs at least one unit. Received: "
+            f"units={method.units}"
+        )
+
+
 def width_of_bottleneck(method, width):
     """Returns the bottleneck's width for token vectors of width `width`.
 
@@ -56,11 +74,11 @@ def kept_blocks(method, num_blocks):
     """Returns for each block whether it has adapters.
 
     Raises:
-        ValueError: If `leave_out` names a block that does not exist.
+        UserError: If `leave_out` names a block that does not exist.
     """
     unknown = [i for i in method.leave_out if not 0 <= i < num_blocks]
     if unknown:
-        raise ValueError(
+        raise UserError(
             f"`leave_out` names blocks {unknown}, but the encoder has blocks 0 "
             f"to {num_blocks - 1}."
         )

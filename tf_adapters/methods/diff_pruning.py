@@ -5,6 +5,7 @@ import dataclasses
 from keras import ops
 import numpy as np
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.layers import reparameterization
 from tf_adapters.layers.diff_pruning import SparseDiff
 from tf_adapters.methods import sparse_packing
@@ -54,12 +55,12 @@ class DiffPruning:
     def __post_init__(self):
         for name in ("share", "last_phase"):
             if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(
+                raise UserError(
                     f"`{name}` must lie between 0 and 1. Received: "
                     f"{name}={getattr(self, name)}"
                 )
         if self.last_phase_learning_rate_multiplier <= 0:
-            raise ValueError(
+            raise UserError(
                 "`last_phase_learning_rate_multiplier` must be positive. "
                 f"Received: {self.last_phase_learning_rate_multiplier}"
             )

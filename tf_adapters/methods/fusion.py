@@ -1,10 +1,15 @@
 """AdapterFusion: Pfeiffer et al. 2021, arXiv:2005.00247."""
 
 import dataclasses
+import typing
 
 import keras
 
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_choices
+from tf_adapters.layers.activations import Activation
 from tf_adapters.layers.adapter_fusion import AdapterFusion
+from tf_adapters.layers.adapter_fusion import FusionValue
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods import houlsby
 from tf_adapters.methods import pfeiffer
@@ -39,21 +44,19 @@ class Fusion:
     """
 
     adapters: tuple[str, ...] = ()
-    placement: str = "pfeiffer"
+    placement: typing.Literal["pfeiffer", "houlsby"] = "pfeiffer"
     units: int = 64
-    activation: str = "relu"
-    value: str = "dynamic"
+    activation: Activation = "relu"
+    value: FusionValue = "dynamic"
     value_pull: float = 0.01
     subset: int | None = None
     leave_out: tuple[int, ...] = ()
 
+    def __post_init__(self):
+        check_choices(self)
+
     def make_slots(self, num_blocks, width, ffn_width):
         """Returns one dict of slot layers for each block."""
-        if self.placement not in PLACEMENTS:
-            raise ValueError(
-                f"Unknown placement `{self.placement}`. Known placements: "
-                f"{', '.join(PLACEMENTS)}"
-            )
         self._check_subset()
         places, reads = PLACEMENTS[self.placement]
         return [
@@ -78,7 +81,7 @@ class Fusion:
     def _check_subset(self):
         if self.subset is None or 1 <= self.subset <= len(self.adapters):
             return
-        raise ValueError(
+        raise UserError(
             "Invalid value for `subset`: expected one of 1 to "
             f"{len(self.adapters)}, the number of adapters. Received: "
             f"subset={self.subset}"

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from tf_adapters.layers.activations import Activation
+from tf_adapters.layers.bottleneck import Initialization
 from tf_adapters.methods import bottleneck_slots
 
 
@@ -26,12 +28,15 @@ class Houlsby:
 
     units: int = 64
     reduction_factor: float | None = None
-    activation: str = "gelu_tanh"
-    initialization: str = "truncated_normal"
+    activation: Activation = "gelu_tanh"
+    initialization: Initialization = "truncated_normal"
     init_stddev: float = 1e-2
     train_layer_norms: bool = True
     leave_out: tuple[int, ...] = ()
     mixout: float = 0.0
+
+    def __post_init__(self):
+        bottleneck_slots.check_settings(self)
 
     def make_slots(self, num_blocks, width, ffn_width):
         """Returns one dict of slot layers for each block."""

@@ -1,10 +1,13 @@
 """LoRA: Hu et al. 2022, arXiv:2106.09685, in the form of the PEFT library."""
 
 import dataclasses
+import typing
 
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers.lora import LoRAUpdate
 
-PROJECTIONS = ("query", "key", "value", "output")
+Projection = typing.Literal["query", "key", "value", "output"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,14 +33,14 @@ class LoRA:
     rank: int = 8
     alpha: float = 8.0
     dropout: float = 0.0
-    projections: tuple[str, ...] = ("query", "value")
+    projections: tuple[Projection, ...] = ("query", "value")
 
     def __post_init__(self):
-        unknown = sorted(set(self.projections) - set(PROJECTIONS))
-        if unknown or not self.projections:
-            raise ValueError(
-                f"`projections` must name some of {PROJECTIONS}. Received: "
-                f"projections={self.projections}"
+        check_choices(self)
+        if not self.projections:
+            raise UserError(
+                "`projections` must name one or more of "
+                f"{', '.join(typing.get_args(Projection))}."
             )
 
     def make_slots(self, num_blocks, width, ffn_width):

@@ -3,6 +3,7 @@
 import dataclasses
 import typing
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.methods.pfeiffer import Pfeiffer
 
 
@@ -35,10 +36,10 @@ class MultiTask:
         """Returns the adapter's slots.
 
         Raises:
-            ValueError: If the adapter is none of one task alone.
+            UserError: If the adapter is none of one task alone.
         """
         if hasattr(self.adapter, "adapters") or hasattr(self.adapter, "tasks"):
-            raise ValueError(
+            raise UserError(
                 f"{type(self.adapter).__name__} cannot be `method.adapter`: it "
                 "stands on several adapters or tasks itself. Use pfeiffer, "
                 "projected_attention or head_only."
@@ -49,17 +50,17 @@ class MultiTask:
         """Returns all of the encoder's variables, or nothing.
 
         Raises:
-            ValueError: If the adapter would train some of them for one task.
+            UserError: If the adapter would train some of them for one task.
         """
         if hasattr(self.adapter, "last_phase_step"):
-            raise ValueError(
+            raise UserError(
                 f"{type(self.adapter).__name__} trains in phases of its own, "
                 "which several tasks cannot have together. Use pfeiffer, "
                 "projected_attention or head_only as `method.adapter`."
             )
         own = self.adapter.trainable_encoder_variables(encoder)
         if own:
-            raise ValueError(
+            raise UserError(
                 "`method.adapter` must leave the encoder alone, which all "
                 f"tasks share. Received: {type(self.adapter).__name__}, which "
                 f"trains {len(own)} of its variables, `{own[0].path}` first. "

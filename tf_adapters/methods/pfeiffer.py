@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from tf_adapters.layers.activations import Activation
+from tf_adapters.layers.bottleneck import Initialization
 from tf_adapters.methods import bottleneck_slots
 
 
@@ -26,11 +28,14 @@ class Pfeiffer:
 
     units: int = 64
     reduction_factor: float | None = None
-    activation: str = "relu"
-    initialization: str = "normal"
+    activation: Activation = "relu"
+    initialization: Initialization = "normal"
     init_stddev: float = 2e-2
     leave_out: tuple[int, ...] = ()
     mixout: float = 0.0
+
+    def __post_init__(self):
+        bottleneck_slots.check_settings(self)
 
     def make_slots(self, num_blocks, width, ffn_width):
         """Returns one dict of slot layers for each block."""

@@ -5,6 +5,7 @@ import dataclasses
 import keras
 from keras import ops
 
+from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers import activations
 from tf_adapters.layers.projected_attention import Projections
 from tf_adapters.layers.projected_attention import SmallAttention
@@ -32,10 +33,13 @@ class ProjectedAttention:
 
     units: int = 204
     num_heads: int = 12
-    activation: str = "linear"
+    activation: activations.Activation = "linear"
     attention_dropout: float = 0.1
     init_stddev: float = 0.02
     leave_out: tuple[int, ...] = ()
+
+    def __post_init__(self):
+        check_choices(self)
 
     def make_slots(self, num_blocks, width, ffn_width):
         """Returns one dict of slot layers for each block."""

@@ -10,6 +10,7 @@ pruning).
 from keras import ops
 import numpy as np
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.layers.hard_concrete import HardConcreteGates
 
 _GATES = "/gates/scaled_log_alpha"
@@ -57,7 +58,7 @@ def unpack_gates(tensors, shapes, gate_options):
         gate_options: Keyword arguments of `HardConcreteGates`.
 
     Raises:
-        ValueError: If a packed tensor is missing or misshaped, or what it
+        UserError: If a packed tensor is missing or misshaped, or what it
             stands for is there as well; the message names it.
     """
     multiplier = gate_options["learning_rate_multiplier"]
@@ -110,7 +111,7 @@ def unpack_differences(tensors, shapes, gate_options):
         gate_options: Keyword arguments of `HardConcreteGates`.
 
     Raises:
-        ValueError: If a packed tensor is missing or misshaped, or what it
+        UserError: If a packed tensor is missing or misshaped, or what it
             stands for is there as well; the message names it.
     """
     certain = HardConcreteGates.CERTAIN
@@ -148,25 +149,25 @@ def take_packed(tensors, prefix, count, replaced):
         replaced: Ends of the names of what the two stand for.
 
     Raises:
-        ValueError: See `unpack`.
+        UserError: See `unpack`.
     """
     open_name, values_name = f"{prefix}/open", f"{prefix}/values"
     missing = [n for n in (open_name, values_name) if n not in tensors]
     unexpected = [prefix + end for end in replaced if prefix + end in tensors]
     if missing or unexpected:
-        raise ValueError(
+        raise UserError(
             f"Missing: {', '.join(missing) or 'none'}. "
             f"Unexpected: {', '.join(unexpected) or 'none'}."
         )
     indices, values = tensors.pop(open_name), tensors.pop(values_name)
     if not _are_indices(indices, count):
-        raise ValueError(
+        raise UserError(
             f"`{open_name}` must hold a row of increasing integers from 0 to "
             f"{count - 1}. Received: {indices.dtype} of shape "
             f"{indices.shape}, {indices.ravel()[:5].tolist()}..."
         )
     if values.shape != indices.shape:
-        raise ValueError(
+        raise UserError(
             f"`{values_name}` has shape {values.shape}, but `{open_name}` has "
             f"{indices.shape}: they need one value for each place."
         )

@@ -15,6 +15,8 @@ import dataclasses
 import keras
 from keras import ops
 
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers import activations
 from tf_adapters.layers.attention import attention
 from tf_adapters.layers.bank import BankNorm
@@ -47,13 +49,10 @@ class AdaptedBlock(keras.layers.Layer):
         self, block, slots, encoder, use_dropout=True, norms=None, **kwargs
     ):
         super().__init__(autocast=False, **kwargs)
-        unknown = set(slots) - set(SLOT_NAMES)
-        if unknown:
-            raise ValueError(
-                f"Unknown slots {sorted(unknown)}. Known slots: {SLOT_NAMES}"
-            )
+        for name in slots:
+            check_known("slot", name, SLOT_NAMES)
         if block.normalize_first:
-            raise ValueError(
+            raise UserError(
                 f"Block `{block.name}` normalises before its sublayers; slots "
                 "are defined for blocks that normalise after the residual "
                 "(BERT, RoBERTa, XLM-R, DistilBERT, ELECTRA)."

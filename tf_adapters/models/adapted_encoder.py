@@ -8,6 +8,7 @@ import keras
 from keras import ops
 import keras_hub
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.normalization import layer_norm
@@ -57,7 +58,7 @@ class AdaptedEncoder(keras.layers.Layer):
         blocks = backbone.transformer_layers
         slots = [{} for _ in blocks] if slots is None else slots
         if len(slots) != len(blocks):
-            raise ValueError(
+            raise UserError(
                 f"Expected one dict of slots for each of the {len(blocks)} "
                 f"blocks. Received: {len(slots)}"
             )
@@ -103,19 +104,19 @@ class AdaptedEncoder(keras.layers.Layer):
         self.blocks[block].after_ffn = None
 
     def check_inputs(self, inputs):
-        """Raises a `ValueError` unless `inputs` are what a call takes.
+        """Raises a `UserError` unless `inputs` are what a call takes.
 
         Lengths are compared where they are known: not in a graph of any length.
         """
         if not isinstance(inputs, dict):
-            raise ValueError(
+            raise UserError(
                 "Expected a dict of tensors, as `tf_adapters.TextPacker` makes "
                 f"it. Received: {type(inputs).__name__}"
             )
         names = [tensor.name for tensor in self.embeddings.inputs]
         missing = [name for name in names if name not in inputs]
         if missing:
-            raise ValueError(
+            raise UserError(
                 f"The inputs lack {', '.join(f'`{n}`' for n in missing)}. "
                 f"Expected: {', '.join(names)}, each of shape (batch, tokens). "
                 f"Received: {', '.join(inputs)}"
@@ -123,7 +124,7 @@ class AdaptedEncoder(keras.layers.Layer):
         tokens = inputs["token_ids"].shape[-1]
         longest = getattr(self.backbone, "max_sequence_length", None)
         if None not in (tokens, longest) and tokens > longest:
-            raise ValueError(
+            raise UserError(
                 f"The texts have {tokens} tokens, padding included, but the "
                 f"encoder has {longest} positions. Cut them: "
                 f"`tf_adapters.TextPacker(tokenizer, max_length={longest})`."
@@ -247,10 +248,10 @@ class AdaptedEncoder(keras.layers.Layer):
 
 
 def _check_not_quantized(backbone):
-    """Raises a `ValueError` if kernels are integers, which would be misread."""
+    """Raises a `UserError` if kernels are integers, which would be misread."""
     for variable in backbone.weights:
         if "int" in keras.backend.standardize_dtype(variable.dtype):
-            raise ValueError(
+            raise UserError(
                 f"The encoder is quantised: `{variable.path}` has type "
                 f"{variable.dtype}. Adapters read its weights as floats: "
                 "load the encoder anew, without `quantize`."

@@ -5,6 +5,7 @@ from keras import ops
 
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.common.errors import UserError
 from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.layers.reparameterization import Reparameterization
@@ -116,17 +117,17 @@ class AdapterModel(keras.Model):
             blocks: Indices of blocks; none changes nothing.
 
         Raises:
-            ValueError: If a block does not exist, or the method adds nothing
+            UserError: If a block does not exist, or the method adds nothing
                 to blocks.
         """
         if blocks and not any(self.slots):
-            raise ValueError(
+            raise UserError(
                 f"{type(self.method).__name__} adds nothing to the blocks, so "
                 "there is nothing to leave out."
             )
         unknown = sorted(set(blocks) - set(range(len(self.slots))))
         if unknown:
-            raise ValueError(
+            raise UserError(
                 f"There are no blocks {unknown}: the encoder has blocks 0 to "
                 f"{len(self.slots) - 1}."
             )
@@ -152,7 +153,7 @@ class AdapterModel(keras.Model):
             place: `"after_attention"` or `"after_ffn"`.
 
         Raises:
-            ValueError: If the method has nothing there.
+            UserError: If the method has nothing there.
         """
         slots = self.slots[block] if 0 <= block < len(self.slots) else {}
         if place not in slots:
@@ -161,7 +162,7 @@ class AdapterModel(keras.Model):
                 for i, block_slots in enumerate(self.slots)
                 for name in block_slots
             ]
-            raise ValueError(
+            raise UserError(
                 f"The method has nothing in block {block}, place `{place}`. It "
                 f"has something in: {', '.join(filled) or 'no block'}."
             )
@@ -229,7 +230,7 @@ class AdapterModel(keras.Model):
         """Returns all weights as (group, whether it trains, variables).
 
         Raises:
-            ValueError: If a variable belongs to no group.
+            UserError: If a variable belongs to no group.
         """
         return variable_groups.variable_groups(self)
 
@@ -302,8 +303,8 @@ class AdapterModel(keras.Model):
         """Returns a dict from name to variable of everything that trains.
 
         Raises:
-            ValueError: If two variables have the same name, or if the model is
-                merged: the encoder then holds what trained.
+            UserError: If the model is merged: the encoder then holds what
+                trained.
         """
         self._check_not_merged()
         variables = [
@@ -343,7 +344,7 @@ class AdapterModel(keras.Model):
 
     def _check_not_merged(self):
         if self.reparameterization.merged:
-            raise ValueError(
+            raise UserError(
                 "The trained weights are merged into the encoder's, so they "
                 "can be neither saved nor trained. Call `unmerge()` first."
             )
@@ -407,11 +408,11 @@ def adapt(encoder, method=None, head=None, **options):
         **options: See `AdapterModel`.
 
     Raises:
-        ValueError: If an argument is no such thing, or if the method is a
+        UserError: If an argument is no such thing, or if the method is a
             fusion, whose adapters `fuse` reads.
     """
     if getattr(method, "adapters", ()):
-        raise ValueError(
+        raise UserError(
             "A fusion takes the weights of trained adapters, which "
             "`tf_adapters.fuse(encoder, method, head)` reads."
         )
@@ -421,25 +422,25 @@ def adapt(encoder, method=None, head=None, **options):
 def _check_parts(encoder, method, head):
     """Raises an error that says what to give instead of what was given."""
     if isinstance(encoder, tuple | list):
-        raise ValueError(
+        raise UserError(
             "`load_encoder` returns an encoder and its tokenizer. Give the "
             "encoder alone: `encoder, tokenizer = load_encoder(...)`."
         )
     if not isinstance(encoder, Encoder):
-        raise ValueError(
+        raise UserError(
             "Expected as `encoder` what `tf_adapters.load_encoder` returns "
             f"first. Received: {encoder!r}"
         )
     if not isinstance(method, tuple(methods.METHODS.values())):
         names = ", ".join(cls.__name__ for cls in methods.METHODS.values())
-        raise ValueError(
+        raise UserError(
             "Expected as `method` one of `tf_adapters.methods`, for example "
             f"`tf_adapters.methods.Houlsby(units=64)`. Received: {method!r}. "
             f"The methods are {names}."
         )
     if not isinstance(head, (type(None), *heads.HEADS.values())):
         names = ", ".join(cls.__name__ for cls in heads.HEADS.values())
-        raise ValueError(
+        raise UserError(
             "Expected as `head` one of `tf_adapters.heads`, for example "
             '`tf_adapters.heads.Classification(labels=("no", "yes"))`, or '
             f"None. Received: {head!r}. The heads are {names}."
@@ -459,7 +460,7 @@ def as_sequences(inputs):
 def _check_pooler(head, encoder):
     reads = None if head is None else head.reads
     if reads == "pooled_output" and not encoder.has_pooler:
-        raise ValueError(
+        raise UserError(
             f"The head reads `pooled_output`, but encoder `{encoder.name}` has "
             "no pooler. Use reads='first_token'."
         )

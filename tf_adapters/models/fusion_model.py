@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import UserError
 from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.methods import Fusion
 from tf_adapters.models import stacked_adapters
@@ -107,11 +108,11 @@ def pruned(model, names):
         names: Names of the members to keep, in any order.
 
     Raises:
-        ValueError: If there is no such member, or none is left.
+        UserError: If there is no such member, or none is left.
     """
     kept = [member for member in model.members if member.name in names]
     if not names or len(kept) < len(set(names)):
-        raise ValueError(
+        raise UserError(
             "Expected one or more of "
             f"{', '.join(member.name for member in model.members)}. Received: "
             f"{', '.join(names) or 'none'}"

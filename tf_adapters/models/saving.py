@@ -86,18 +86,8 @@ def write_adapter(folder, config, tensors):
         # It would take the room that was missing.
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    _replace(folder, partial)
+    adapter_folder.replace(folder, partial)
     return (folder / WEIGHTS_FILE).stat().st_size
-
-
-def _replace(folder, new):
-    """Moves a folder to the place of another, which is never there in part."""
-    old = new.with_name(f"{new.stem}.old{new.suffix}")
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
-        folder.rename(old)
-    new.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _write_files(folder, config, tensors):
@@ -141,7 +131,7 @@ def load_adapter(folder, encoder, adapters=None, **options):
     """Returns the `AdapterModel` that `save_adapter` saved.
 
     Args:
-        folder: Path of an adapter folder.
+        folder: Path of an adapter folder, or of the run that wrote one.
         encoder: The `Encoder` it was trained on, freshly loaded.
         adapters: Folders of a fusion's members, in its order, where they have
             moved. Default: where they were when it was trained.
@@ -151,6 +141,7 @@ def load_adapter(folder, encoder, adapters=None, **options):
         AdapterError: If the folder is damaged, a weight is missing, unexpected
             or misshaped, or the encoder or a fusion's member is another one.
     """
+    folder = adapter_folder.find_adapter_folder(folder)
     config = read_adapter_config(folder)
     fingerprint = encoder_fingerprint(encoder)
     if fingerprint != config["encoder"]["fingerprint"]:
@@ -184,7 +175,7 @@ def load_adapter_weights(model, folder):
         AdapterError: If a weight is missing, unexpected or misshaped. Then no
             weight was assigned.
     """
-    path = Path(folder) / WEIGHTS_FILE
+    path = adapter_folder.find_adapter_folder(folder) / WEIGHTS_FILE
     _assign(model, model.trained_variables(), read_tensors(path), path)
 
 

@@ -2,6 +2,8 @@
 
 import math
 
+from tf_adapters.common.errors import UserError
+
 
 def variable_groups(model):
     """Returns the weights of an `AdapterModel` as its `variable_groups`."""
@@ -52,7 +54,7 @@ def _check_all_known(model, found):
     known = {id(v) for _, _, variables in found for v in variables}
     for variable in model.weights:
         if id(variable) not in known:
-            raise ValueError(
+            raise UserError(
                 f"Variable `{variable.path}` belongs neither to the encoder, "
                 "nor to the method, nor to the head, so nothing says whether "
                 "it trains."

@@ -18,6 +18,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import parse_json
 
 _KEPT = 2
@@ -122,14 +123,14 @@ def newest_checkpoint(folder):
 def _read(path):
     state = parse_json((path / _STATE).read_text(encoding="utf-8"))
     if not isinstance(state["step"], int) or "state" not in state:
-        raise ValueError(f"{_STATE} lacks the step or the state of the run")
+        raise UserError(f"{_STATE} lacks the step or the state of the run")
     if not isinstance(state["state"], dict):
         raise TypeError(f"{_STATE}: the state of the run is no mapping")
     content = (path / _TENSORS).read_bytes()
     if hashlib.sha256(content).hexdigest() != state["sha256"]:
-        raise ValueError(f"{_TENSORS} has another hash than when written")
+        raise UserError(f"{_TENSORS} has another hash than when written")
     try:
         tensors = safetensors.numpy.load(content)
     except safetensors.SafetensorError as error:
-        raise ValueError(str(error)) from error
+        raise UserError(str(error)) from error
     return Checkpoint(state["step"], tensors, state["state"])

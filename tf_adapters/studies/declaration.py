@@ -21,7 +21,7 @@ from pathlib import Path
 from tf_adapters import methods
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.common.suggestions import did_you_mean
+from tf_adapters.common.suggestions import check_known
 from tf_adapters.config import resolve
 from tf_adapters.config.presets import OFFICIAL_CONFIGS
 
@@ -91,10 +91,8 @@ def find_study(name):
         if path.is_file():
             return path
     known = sorted(path.stem for path in STUDIES.glob("*.yaml"))
-    raise ConfigError(
-        f"Unknown study `{name}`.{did_you_mean(name, known)} Expected the "
-        f"path of a YAML file, or one of {', '.join(known)}."
-    )
+    hint = "Or give the path of a YAML file."
+    check_known("study", name, known, ConfigError, hint)
 
 
 def read_study(path):
@@ -162,11 +160,7 @@ def settings_of(nested):
 def _check_known(keys):
     known = _known_settings()
     for key in keys:
-        if key not in known:
-            raise ConfigError(
-                f"Unknown setting `{key}`.{did_you_mean(key, known)} "
-                f"Known settings: {', '.join(sorted(known))}"
-            )
+        check_known("setting", key, sorted(known), ConfigError)
 
 
 def _flatten(nested, prefix=""):

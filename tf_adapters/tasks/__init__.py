@@ -1,6 +1,6 @@
 """Every task the library knows, as data. A new task is a new entry."""
 
-from tf_adapters.common.suggestions import did_you_mean
+from tf_adapters.common.suggestions import check_known
 from tf_adapters.tasks.argument import ARGUMENT
 from tf_adapters.tasks.builtin import BUILTIN
 from tf_adapters.tasks.commonsense import COMMONSENSE
@@ -30,6 +30,11 @@ TASKS = {
 
 __all__ = ["TASKS", "Task", "get", "load_task_file"]
 
+_OWN_TASK = (
+    "A task of your own needs no code: describe it in a YAML file and give "
+    "that with --task_file."
+)
+
 
 def get(name):
     """Returns the task called `name`.
@@ -38,12 +43,7 @@ def get(name):
         name: String. A key of `TASKS`.
 
     Raises:
-        ValueError: If there is no such task.
+        UserError: If there is no such task.
     """
-    if name in TASKS:
-        return TASKS[name]
-    raise ValueError(
-        f"Unknown task `{name}`.{did_you_mean(name, TASKS)} Known tasks: "
-        f"{', '.join(sorted(TASKS))}. A task of your own needs no code: "
-        "describe it in a YAML file and give that with --task_file."
-    )
+    check_known("task", name, sorted(TASKS), hint=_OWN_TASK)
+    return TASKS[name]

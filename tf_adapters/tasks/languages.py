@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from tf_adapters.common.errors import UserError
+
 
 @dataclasses.dataclass(frozen=True)
 class Languages:
@@ -35,11 +37,11 @@ def in_language(task, language):
             (`en_ewt`).
 
     Raises:
-        ValueError: If the task has no languages.
+        UserError: If the task has no languages.
     """
     languages = task.languages
     if languages is None:
-        raise ValueError(
+        raise UserError(
             f"Task `{task.name}` has one language, so --eval_languages has no "
             "meaning for it."
         )

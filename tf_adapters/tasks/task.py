@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.tasks.languages import Languages
 
@@ -138,38 +140,33 @@ class Task:
         fields = self.text_fields
         counts, words = _FIELDS[self.head]
         if len(fields) not in counts or len(set(fields)) != len(fields):
-            raise ValueError(
+            raise UserError(
                 f"Task `{self.name}` must have {words} with different names. "
                 f"Received: text_fields={fields}"
             )
         if self.label_field in fields:
-            raise ValueError(
+            raise UserError(
                 f"Task `{self.name}` cannot read its label from one of its "
                 f"text fields. Received: label_field={self.label_field!r}"
             )
         missing = {"train", "validation"} - set(self.splits)
         if missing:
-            raise ValueError(
+            raise UserError(
                 f"Task `{self.name}` lacks the splits {sorted(missing)}. "
                 f"Received: splits={self.splits}"
             )
 
     def _check_head(self):
-        if self.head not in HEAD_METRICS:
-            raise ValueError(
-                f"Unknown head of task `{self.name}`. Expected one of "
-                f"{sorted(HEAD_METRICS)}. Received: head={self.head!r}."
-                + did_you_mean(self.head, HEAD_METRICS)
-            )
+        check_known(f"head of task `{self.name}`,", self.head, HEAD_METRICS)
 
     def _check_labels(self):
         if self.head in ("regression", "choice", "span") and self.labels:
-            raise ValueError(
+            raise UserError(
                 f"Task `{self.name}` is a {self.head} and so has no classes. "
                 f"Received: labels={self.labels}"
             )
         if len(self.labels) == 1 or len(set(self.labels)) != len(self.labels):
-            raise ValueError(
+            raise UserError(
                 f"Task `{self.name}` needs at least two classes, each named "
                 f"once. Received: labels={self.labels}"
             )
@@ -178,14 +175,14 @@ class Task:
         known = HEAD_METRICS[self.head]
         unknown = [name for name in self.metrics if name not in known]
         if unknown or not self.metrics:
-            raise ValueError(
+            raise UserError(
                 f"Task `{self.name}` needs one metric or more out of "
                 f"{sorted(known)}, which suit {self.head}. Received: "
                 f"metrics={self.metrics}."
                 + "".join(did_you_mean(name, known) for name in unknown)
             )
         if "f1" in self.metrics and len(self.labels) != 2:
-            raise ValueError(
+            raise UserError(
                 f"Metric `f1` of task `{self.name}` is for two classes; use "
                 "`macro_f1` or `micro_f1`. Received: "
                 f"labels={self.labels}"

@@ -11,6 +11,7 @@ Files lie relative to the YAML file. `head` is `classification` unless stated.
 
 from pathlib import Path
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.common.text_files import parse_yaml
 from tf_adapters.tasks.task import Task
@@ -53,7 +54,7 @@ def load_task_file(path, check_files=True):
         A `Task` whose `files` are absolute paths.
 
     Raises:
-        ValueError: If the file cannot be read, a key is unknown or missing, a
+        UserError: If the file cannot be read, a key is unknown or missing, a
             value has the wrong type, or a data file does not exist.
     """
     path = Path(path)
@@ -61,14 +62,14 @@ def load_task_file(path, check_files=True):
     _check_keys(path, "key", entries, _KEYS, _REQUIRED)
     head = entries.get("head", "classification")
     if _string(path, "head", head) not in _DEFAULT_METRICS:
-        raise ValueError(
+        raise UserError(
             f"Task file `{path}`: unknown `head`. Expected one of "
             f"{sorted(_DEFAULT_METRICS)}. Received: {head!r}."
             + did_you_mean(head, _DEFAULT_METRICS)
         )
     labels = _strings(path, "labels", entries.get("labels", []))
     if head in ("classification", "tagging") and not labels:
-        raise ValueError(
+        raise UserError(
             f"Task file `{path}`: a {head} needs `labels`, the list of its "
             "class names in the order of their ids."
         )
@@ -103,15 +104,15 @@ def _read_yaml(path):
     try:
         entries = parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ValueError(
+        raise UserError(
             f"Cannot read the task file `{path}`: {error.strerror}."
         ) from error
     except ValueError as error:
-        raise ValueError(
+        raise UserError(
             f"Task file `{path}` is not YAML in UTF-8: {error}"
         ) from error
     if not isinstance(entries, dict):
-        raise ValueError(
+        raise UserError(
             f"Task file `{path}` must hold keys and values. Received: "
             f"{type(entries).__name__}"
         )
@@ -121,13 +122,13 @@ def _read_yaml(path):
 def _check_keys(path, what, entries, known, required):
     unknown = [key for key in entries if key not in known]
     if unknown:
-        raise ValueError(
+        raise UserError(
             f"Task file `{path}` has the unknown {what} `{unknown[0]}`."
             f"{did_you_mean(unknown[0], known)} Known: {', '.join(known)}."
         )
     missing = [key for key in required if key not in entries]
     if missing:
-        raise ValueError(
+        raise UserError(
             f"Task file `{path}` lacks the {what} `{missing[0]}`. Received "
             f"only: {', '.join(map(str, entries)) or 'nothing'}."
         )
@@ -135,7 +136,7 @@ def _check_keys(path, what, entries, known, required):
 
 def _string(path, key, value):
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(
+        raise UserError(
             f"Task file `{path}`: `{key}` must be text; write numbers and "
             "the words yes, no, on, off, true, false in quotes, since YAML "
             f"reads them as something else. Received: {value!r}"
@@ -147,7 +148,7 @@ def _name(path, value):
     """Returns a task's name, of which runs make folders."""
     is_name = Path(_string(path, "name", value)).name == value != ".."
     if not is_name or "\0" in value:
-        raise ValueError(
+        raise UserError(
             f"Task file `{path}`: `name` names folders, too, and must not "
             f"climb out of them: no `/`, and not `..`. Received: {value!r}"
         )
@@ -157,7 +158,7 @@ def _name(path, value):
 def _strings(path, key, values):
     values = [values] if isinstance(values, str) else values
     if not isinstance(values, list):
-        raise ValueError(
+        raise UserError(
             f"Task file `{path}`: `{key}` must be a list. Received: {values!r}"
         )
     return tuple(_string(path, key, value) for value in values)
@@ -172,7 +173,7 @@ def _range(path, value):
         type(v) in (int, float) and -1e300 < v < 1e300 for v in value
     )
     if not is_pair or value[0] >= value[1]:
-        raise ValueError(
+        raise UserError(
             f"Task file `{path}`: `label_range` must be two numbers, the least "
             f"label and the greatest. Received: {value!r}"
         )
@@ -181,7 +182,7 @@ def _range(path, value):
 
 def _absolute_files(path, files):
     if not isinstance(files, dict):
-        raise ValueError(
+        raise UserError(
             f"Task file `{path}`: `files` must map train, validation and, by "
             f"choice, test to a file each. Received: {files!r}"
         )
@@ -197,7 +198,7 @@ def _absolute_files(path, files):
 def _check_there(path, files):
     for split, file in files.items():
         if not Path(file).is_file():
-            raise ValueError(
+            raise UserError(
                 f"Task file `{path}`: the file of split `{split}` does not "
                 f"exist. Looked for: {file}"
             )

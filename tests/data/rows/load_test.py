@@ -207,7 +207,7 @@ def test_rows_are_held_out_where_there_is_no_validation_split(tmp_path):
         ("cola", "train", "or GLUE's own .*CoLA/train.tsv"),
         ("cola", "train", "glue/cola as TensorFlow Datasets makes it"),
         ("rte", "validation", "no validation split in .*Found: train.jsonl"),
-        ("rte", "trian", "no split `trian`. Did you mean `train`"),
+        ("rte", "trian", "`trian`. Did you mean `train`"),
     ],
 )
 def test_missing_data_is_explained(tmp_path, name, split, message):

@@ -16,6 +16,7 @@ import math
 
 import numpy as np
 
+from tf_adapters.common.suggestions import check_known
 from tf_adapters.data.batches import pipeline
 
 
@@ -82,11 +83,7 @@ def probabilities(sizes, sampling, epoch, epochs):
         "proportional": 1.0,
         "square_root": 0.5,
     }
-    if sampling not in exponents:
-        raise ValueError(
-            f"Unknown sampling of tasks `{sampling}`. Known: "
-            f"{', '.join(exponents)}"
-        )
+    check_known("sampling of tasks", sampling, exponents)
     shares = np.asarray(sizes, "float64") ** exponents[sampling]
     return shares / shares.sum()
 

@@ -21,6 +21,7 @@ import urllib.parse
 import tensorflow as tf
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
 
 _LOGGER = logging.getLogger(__name__)
 _CONNECT_SECONDS = 5
@@ -80,7 +81,7 @@ def _check_answers(address):
     parts = urllib.parse.urlsplit(address)
     try:
         if parts.scheme != "grpc" or not parts.hostname or not parts.port:
-            raise ValueError("expected grpc://host:port")
+            raise UserError("expected grpc://host:port")
         place = (parts.hostname, parts.port)
         socket.create_connection(place, _CONNECT_SECONDS).close()
     except (OSError, ValueError) as error:

@@ -22,6 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.batches.examples import to_examples
 from tf_adapters.data.rows import sampling
 
@@ -187,7 +188,7 @@ def _read_contents(folder):
             with (folder / name).open("rb") as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()
             if found != column["sha256"]:
-                raise ValueError(f"{name} has changed since it was written")
+                raise UserError(f"{name} has changed since it was written")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         _LOGGER.warning("Making %s again, it is damaged: %s", folder, error)
         return None

@@ -2,6 +2,8 @@
 
 import re
 
+from tf_adapters.common.errors import UserError
+
 _CONLLU_COLUMNS = 10
 _FORM, _UPOS = 1, 3
 # IDs of a token that spans words, and of an empty node.
@@ -104,7 +106,7 @@ def column_lines(words, tags):
 def _check(words):
     for word in words:
         if not word.strip(" ") or set(word) & set("\t\n\r"):
-            raise ValueError(
+            raise UserError(
                 f"The word {word!r} cannot stand in a column: it is empty or "
                 "holds a tab or the end of a line. Give --output a name that "
                 "ends in .jsonl."

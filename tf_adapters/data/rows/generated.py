@@ -22,6 +22,7 @@ How the splits differ, so that a score on them means something:
 
 import numpy as np
 
+from tf_adapters.common.suggestions import check_known
 from tf_adapters.data.grammars import acceptability
 from tf_adapters.data.grammars import entailment
 from tf_adapters.data.grammars import sentiment
@@ -50,7 +51,7 @@ def generate(name, split):
         Every call returns equal rows, in the same order.
 
     Raises:
-        ValueError: If there is no such data set or no such split.
+        UserError: If there is no such data set or no such split.
     """
     _check("data set", name, GRAMMARS)
     _check("split", split, SPLIT_SIZES)
@@ -61,11 +62,7 @@ def generate(name, split):
 
 
 def _check(what, name, known):
-    if name not in known:
-        raise ValueError(
-            f"Unknown built-in {what}. Expected one of: {', '.join(known)}. "
-            f"Received: {name!r}"
-        )
+    check_known(f"built-in {what}", name, known)
 
 
 def _draw_rows(rng, grammar, split):

@@ -2,6 +2,7 @@
 
 import re
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.data.encoded import IGNORED
 
@@ -19,7 +20,7 @@ def list_of_texts(fields, field, task):
     `task.choice_fields`. Words are a list, or a text with blanks between them.
 
     Raises:
-        ValueError: If it is missing, empty, or holds something else.
+        UserError: If it is missing, empty, or holds something else.
     """
     value = fields.get(task.aliases.get(field, field), fields.get(field))
     names = task.choice_fields
@@ -28,13 +29,13 @@ def list_of_texts(fields, field, task):
         value = parts[0] if len(names) == 1 else parts
     if value is None:
         received = ", ".join(f"`{name}`" for name in fields) or "no field"
-        raise ValueError(f"field `{field}` is missing; received {received}")
+        raise UserError(f"field `{field}` is missing; received {received}")
     if isinstance(value, str):
         is_words = task.head == "tagging"
         value = _words(value) if is_words else _parse(field, value)
     is_list = isinstance(value, list) and value
     if not is_list or not all(isinstance(text, str) for text in value):
-        raise ValueError(
+        raise UserError(
             f"field `{field}` must be a list of texts, received {value!r}"
         )
     return value
@@ -48,7 +49,7 @@ def _parse(field, text):
     try:
         return parse_json(text)
     except ValueError as error:
-        raise ValueError(
+        raise UserError(
             f"field `{field}` must be a list of texts as JSON, for example "
             f'["yes", "no"], received {text!r}'
         ) from error
@@ -64,16 +65,16 @@ def parse_tags(value, words, labels):
         labels: Class names in the order of their ids.
 
     Raises:
-        ValueError: If a label is unknown, or there are more or fewer of them
+        UserError: If a label is unknown, or there are more or fewer of them
             than words.
     """
     if value is None or value == "":
         return None
     tags = _words(value) if isinstance(value, str) else value
     if not isinstance(tags, list):
-        raise ValueError(f"labels must be a list of tags, received {value!r}")
+        raise UserError(f"labels must be a list of tags, received {value!r}")
     if words is not None and len(tags) != len(words):
-        raise ValueError(
+        raise UserError(
             f"{len(words)} words have {len(tags)} tags; expected one for each"
         )
     return [_tag_id(tag, labels) for tag in tags]
@@ -87,7 +88,7 @@ def _tag_id(tag, labels):
     is_number = isinstance(tag, int) and not isinstance(tag, bool)
     if is_number and 0 <= tag < len(labels):
         return tag
-    raise ValueError(
+    raise UserError(
         f"unknown tag {tag!r}; expected one of "
         f"{', '.join(repr(label) for label in labels)}"
     )
@@ -101,7 +102,7 @@ def parse_choice_index(value, choices):
         choices: The list that it points into; None if that was malformed.
 
     Raises:
-        ValueError: If there is no such place.
+        UserError: If there is no such place.
     """
     if value is None or value == "":
         return None
@@ -113,7 +114,7 @@ def parse_choice_index(value, choices):
         if choices is None or 0 <= int(value) < len(choices):
             return int(value)
     last = "the last" if choices is None else len(choices) - 1
-    raise ValueError(
+    raise UserError(
         "a label must be the place of the right choice, from 0 to "
         f"{last}, received {value!r}"
     )

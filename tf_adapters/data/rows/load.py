@@ -9,7 +9,7 @@ import dataclasses
 import functools
 
 from tf_adapters.common.errors import DataError
-from tf_adapters.common.suggestions import did_you_mean
+from tf_adapters.common.suggestions import check_known
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.rows import folders
 from tf_adapters.data.rows import generated
@@ -226,8 +226,5 @@ def _tfds_split(task, split):
 
 
 def _check_known(task, split, known):
-    if split not in known:
-        raise DataError(
-            f"Task `{task.name}` has no split `{split}`."
-            f"{did_you_mean(split, known)} Known: {', '.join(sorted(known))}."
-        )
+    what = f"split of task `{task.name}`,"
+    check_known(what, split, sorted(known), DataError)

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows import conll
 
 # What other endings than JSON lines need, and the kind of task that has it.
@@ -10,10 +11,10 @@ _KINDS = {".conllu": "tagging", ".conll": "tagging", ".json": "span"}
 
 
 def check_output_file(path, task):
-    """Raises a `ValueError` if a task has no such file; writes nothing."""
+    """Raises a `UserError` if a task has no such file; writes nothing."""
     kind = _KINDS.get(Path(path).suffix)
     if kind and task.head != kind:
-        raise ValueError(
+        raise UserError(
             f"--output={path}: files of this name are for tasks of the kind "
             f"{kind}, and `{task.name}` is a {task.head}. Give a name that "
             "ends in .jsonl."
@@ -34,7 +35,7 @@ def write_predictions(path, rows, task):
         Number of rows.
 
     Raises:
-        ValueError: If the format cannot hold them.
+        UserError: If the format cannot hold them.
     """
     path, rows = Path(path), list(rows)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +62,7 @@ def _answers(rows):
     answers = {}
     for row in rows:
         if row["id"] in answers:
-            raise ValueError(
+            raise UserError(
                 f"Two questions have the id {row['id']!r}, and a .json file "
                 "holds one answer for each id. Give --output a name that ends "
                 "in .jsonl."

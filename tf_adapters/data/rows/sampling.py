@@ -4,6 +4,7 @@ import hashlib
 import json
 import random
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows.rows_on_disk import RowsOnDisk
 
 
@@ -19,7 +20,7 @@ def subsample(rows, num_rows, seed):
         List of at most `num_rows` rows.
 
     Raises:
-        ValueError: If `num_rows` is below 1.
+        UserError: If `num_rows` is below 1.
     """
     _check_at_least_one("num_rows", num_rows)
     if num_rows >= len(rows):
@@ -40,7 +41,7 @@ def hold_out(rows, num_held_out, seed):
         The rows kept and the rows held out, each in their own order.
 
     Raises:
-        ValueError: If nothing would be kept.
+        UserError: If nothing would be kept.
     """
     _check_at_least_one("num_held_out", num_held_out)
     _check_enough(rows, {"for training": 1, "held out": num_held_out})
@@ -69,7 +70,7 @@ def low_resource_split(
         set is in two of them.
 
     Raises:
-        ValueError: If the training set has too few rows.
+        UserError: If the training set has too few rows.
     """
     _check_at_least_one("num_train", num_train)
     _check_at_least_one("num_validation", num_validation)
@@ -118,7 +119,7 @@ def _take(rows, indices):
 
 def _check_at_least_one(name, value):
     if value < 1:
-        raise ValueError(
+        raise UserError(
             f"Invalid value for argument `{name}`: expected at least 1. "
             f"Received: {name}={value}"
         )
@@ -128,7 +129,7 @@ def _check_enough(rows, sizes):
     needed = sum(sizes.values())
     if len(rows) < needed:
         parts = " and ".join(f"{n} {what}" for what, n in sizes.items())
-        raise ValueError(
+        raise UserError(
             f"The training set has too few rows: {parts} need {needed} rows. "
             f"Received: {len(rows)} rows. Ask for fewer."
         )

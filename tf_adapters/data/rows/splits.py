@@ -23,7 +23,7 @@ def declared_task(config, check_files=False):
 
 
 def check_data_exists(config):
-    """Raises a `ValueError` if the training data are nowhere; reads none."""
+    """Raises a `UserError` if the training data are nowhere; reads none."""
     task = declared_task(config, check_files=True)
     load.check_source_exists(task, "train", config.data.data_dir)
 

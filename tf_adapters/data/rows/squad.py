@@ -2,6 +2,7 @@
 
 import numbers
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import parse_json
 
 
@@ -16,7 +17,7 @@ def parse_squad(text):
         `question`, `context`, and `answers` where there are any.
 
     Raises:
-        ValueError: If it is something else.
+        UserError: If it is something else.
     """
     try:
         articles = parse_json(text)["data"]
@@ -27,7 +28,7 @@ def parse_squad(text):
             for question in paragraph["qas"]
         ]
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(
+        raise UserError(
             "not SQuAD's format, an object with `data`, a list of articles "
             f"with `paragraphs` ({type(error).__name__}: {error})"
         ) from error
@@ -42,7 +43,7 @@ def parse_answers(value):
             TensorFlow Datasets, a dict of two lists.
 
     Raises:
-        ValueError: If it is something else.
+        UserError: If it is something else.
     """
     if isinstance(value, dict) and {"text", "answer_start"} <= set(value):
         value = [
@@ -54,7 +55,7 @@ def parse_answers(value):
     if not value and value in (None, "", []):
         return None
     if not isinstance(value, list) or not all(map(_is_answer, value)):
-        raise ValueError(
+        raise UserError(
             "answers must be a list of objects with `text` and the place of "
             f"its first character, `answer_start`; received {value!r}"
         )

@@ -2,6 +2,7 @@
 
 import math
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows import list_fields
 from tf_adapters.data.rows import rows_on_disk
 from tf_adapters.data.rows import squad
@@ -104,14 +105,14 @@ def _text(fields, field, task):
     key = alias if field not in fields and alias in fields else field
     if key not in fields:
         received = ", ".join(f"`{name}`" for name in fields) or "no field"
-        raise ValueError(
+        raise UserError(
             f"field {_names(field, alias)} is missing; received {received}"
         )
     value = fields[key]
     if value is None and field in task.optional_fields:
         return ""
     if not isinstance(value, str):
-        raise ValueError(
+        raise UserError(
             f"field `{key}` must be text, received {value!r} "
             f"({type(value).__name__})"
         )
@@ -145,7 +146,7 @@ def parse_label(value, task):
         Integer class id, float, or None where there is no label.
 
     Raises:
-        ValueError: If it is none of these.
+        UserError: If it is none of these.
     """
     if value is None or value == "":
         return None
@@ -154,7 +155,7 @@ def parse_label(value, task):
     if isinstance(value, bool):
         value = str(value) if str(value) in task.labels else str(value).lower()
     if not isinstance(value, (int, str)):
-        raise ValueError(
+        raise UserError(
             f"a label must be a class name or id, received {value!r} "
             f"({type(value).__name__})"
         )
@@ -172,7 +173,7 @@ def _class_id(text, labels):
         if 0 <= int(text) < len(labels):
             return int(text)
     ids = "" if names_are_numbers else f", or an id from 0 to {len(labels) - 1}"
-    raise ValueError(
+    raise UserError(
         f"unknown label {text!r}; expected one of "
         f"{', '.join(repr(label) for label in labels)}{ids}"
     )
@@ -184,7 +185,7 @@ def _is_integer(text):
 
 def _number(value, label_range):
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise ValueError(
+        raise UserError(
             f"a label must be a number, received {value!r} "
             f"({type(value).__name__})"
         )
@@ -193,9 +194,9 @@ def _number(value, label_range):
     except (ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise ValueError(f"a label must be a finite number, received {value!r}")
+        raise UserError(f"a label must be a finite number, received {value!r}")
     if label_range and not label_range[0] <= number <= label_range[1]:
-        raise ValueError(
+        raise UserError(
             f"label {number:g} is outside the task's range from "
             f"{label_range[0]:g} to {label_range[1]:g}"
         )

@@ -23,7 +23,7 @@ def load_languages(task, data):
         where no language is asked for.
 
     Raises:
-        ValueError: If the task has one language, or the data lacks one that
+        UserError: If the task has one language, or the data lacks one that
             was asked for, or its labels.
     """
     found = {}

@@ -10,6 +10,8 @@ import numpy as np
 import tensorflow_text as tf_text
 import tokenizers
 
+from tf_adapters.common.errors import UserError
+
 _WORD_PIECE = (
     keras_hub.models.BertTokenizer,
     keras_hub.models.DistilBertTokenizer,
@@ -30,7 +32,7 @@ def tokenize_with_offsets(tokenizer, texts):
         `text[begin:end]` is the token's text without spaces around it.
 
     Raises:
-        ValueError: If the tokenizer is of another kind.
+        UserError: If the tokenizer is of another kind.
     """
     if hasattr(tokenizer, "with_offsets"):
         found = tokenizer.with_offsets(texts)
@@ -41,7 +43,7 @@ def tokenize_with_offsets(tokenizer, texts):
     elif isinstance(tokenizer, keras_hub.models.XLMRobertaTokenizer):
         found = _sentence_piece(tokenizer, texts)
     else:
-        raise ValueError(
+        raise UserError(
             "To find answers in texts takes a tokenizer that says which "
             "characters a token stands for: one of BERT, ELECTRA, DistilBERT, "
             f"RoBERTa or XLM-R. Received: {type(tokenizer).__name__}"

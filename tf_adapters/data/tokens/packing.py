@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens import mask_tokens
 from tf_adapters.data.tokens import offsets
 from tf_adapters.data.tokens import vocabulary
@@ -31,7 +32,7 @@ class TextPacker:
         max_length: Longest number of tokens, special tokens included.
 
     Raises:
-        ValueError: If `max_length` leaves no room for text.
+        UserError: If `max_length` leaves no room for text.
     """
 
     def __init__(self, tokenizer, max_length):
@@ -41,7 +42,7 @@ class TextPacker:
         self._mask = None
         num_special = 2 + len(self.special_tokens.separators)
         if max_length < num_special + 2:
-            raise ValueError(
+            raise UserError(
                 "Invalid value for argument `max_length`: two texts need "
                 f"{num_special} special tokens and one token each. Received: "
                 f"max_length={max_length}"
@@ -86,10 +87,10 @@ class TextPacker:
         """Id of the token that hides another.
 
         Raises:
-            ValueError: If the tokenizer has none.
+            UserError: If the tokenizer has none.
         """
         if self.tokenizer.mask_token_id is None:
-            raise ValueError(
+            raise UserError(
                 "The encoder's tokenizer has no token that hides others, so "
                 "there is no masked language modelling with it."
             )

@@ -4,6 +4,8 @@ import dataclasses
 
 import keras_hub
 
+from tf_adapters.common.errors import UserError
+
 
 @dataclasses.dataclass(frozen=True)
 class SpecialTokens:
@@ -37,7 +39,7 @@ def special_tokens_of(tokenizer):
     `<s> a </s></s> b </s>`.
 
     Raises:
-        ValueError: If the tokenizer belongs to none of these.
+        UserError: If the tokenizer belongs to none of these.
     """
     models = keras_hub.models
     if hasattr(tokenizer, "separator_ids"):
@@ -52,7 +54,7 @@ def special_tokens_of(tokenizer):
     ):
         separators, second_segment = (tokenizer.end_token_id,) * 2, None
     else:
-        raise ValueError(
+        raise UserError(
             "Expected a tokenizer of BERT, RoBERTa, XLM-R, DistilBERT or "
             f"ELECTRA. Received: {type(tokenizer).__name__}"
         )

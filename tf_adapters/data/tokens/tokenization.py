@@ -4,6 +4,8 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
+from tf_adapters.common.errors import UserError
+
 
 class Tokenization:
     """Turns texts into ragged int32 tokens, uncut, without special tokens.
@@ -45,7 +47,7 @@ class Tokenization:
 
     def _python_tokens(self, texts):
         if not tf.executing_eagerly():
-            raise ValueError(
+            raise UserError(
                 "This tokenizer runs in Python only, so texts cannot be packed "
                 "in a graph. Expected: a KerasHub tokenizer; "
                 "`tokenizer.in_graph()` gives one where its vocabulary allows."

@@ -22,7 +22,7 @@ WIDTH, TOKENS = 6, 5
 
 def _layer():
     layer = HEAD.make_layer()
-    layer.build(WIDTH)
+    layer.build((None, None, WIDTH))
     tiny.randomize(layer.weights, scale=1.0)
     return layer
 
@@ -36,6 +36,7 @@ def _outputs(counts=COUNTS):
     sequences = RANDOM.normal(size=(len(counts) * most, TOKENS, WIDTH))
     return {
         "sequence_output": sequences.astype("float32"),
+        "first_token_output": sequences.astype("float32")[:, 0],
         "padding_mask": mask,
     }
 

@@ -63,7 +63,7 @@ def test_a_row_without_a_known_label_is_named(label):
 
 def test_there_is_an_output_for_each_label():
     layer = HEAD.make_layer()
-    layer.build(4)
+    layer.build((None, None, 4))
     assert layer.kernel.shape == (4, 3)
     assert layer.reads == "first_token" and layer.dropout_rate == 0.1
 

@@ -17,14 +17,14 @@ POOLED = RANDOM.normal(size=(4, WIDTH)).astype("float32")
 
 def _head(reads="first_token", dropout_rate=0.0):
     layer = LinearHead(OUTPUTS, reads, dropout_rate)
-    layer.build(WIDTH)
+    layer.build((None, None, WIDTH))
     tiny.randomize(layer.weights, scale=1.0)
     return layer, *(w.astype("float64") for w in tiny.values(layer.weights))
 
 
 def _encoder_outputs(dtype="float32"):
     return {
-        "sequence_output": ops.cast(SEQUENCE, dtype),
+        "first_token_output": ops.cast(SEQUENCE[:, 0], dtype),
         "pooled_output": ops.cast(POOLED, dtype),
     }
 
@@ -64,7 +64,7 @@ def test_dropout_acts_on_what_is_read_and_in_training_only():
 
 def test_it_starts_as_in_bert():
     layer = LinearHead(200, "first_token", 0.0)
-    layer.build(100)
+    layer.build((None, None, 100))
     kernel, bias = tiny.values([layer.kernel, layer.bias])
     # A normal of deviation 0.02, cut at two of them.
     assert np.abs(kernel).max() <= 0.04

@@ -40,7 +40,7 @@ def test_a_row_without_a_number_is_named(label):
 
 def test_there_is_one_output():
     layer = heads.Regression(reads="pooled_output").make_layer()
-    layer.build(4)
+    layer.build((None, None, 4))
     assert layer.kernel.shape == (4, 1) and layer.reads == "pooled_output"
 
 

@@ -6,7 +6,7 @@ from tests import tiny
 def layer(head, width):
     """Returns the head's layer, its weights large enough to matter."""
     built = head.make_layer()
-    built.build(width)
+    built.build((None, None, width))
     tiny.randomize(built.weights, scale=1.0)
     return built
 

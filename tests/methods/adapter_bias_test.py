@@ -11,6 +11,7 @@ from tf_adapters import heads
 from tf_adapters.common import adapter_folder
 from tf_adapters.layers import Context
 from tf_adapters.methods import AdapterBias
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.models.variable_groups import count_weights
@@ -27,7 +28,7 @@ INTERMEDIATE = RANDOM.normal(size=(1, 4, FFN_WIDTH)).astype("float32")
 )
 def test_shift_is_the_outer_product(alpha_input, read):
     method = AdapterBias(alpha_input=alpha_input)
-    (slots,) = method.make_slots(1, WIDTH, FFN_WIDTH)
+    (slots,) = method.make_slots(EncoderShape(1, WIDTH, FFN_WIDTH))
     slot = slots["after_ffn"]
     slot.build(X.shape)
     tiny.randomize(slot.variables, scale=1.0)
@@ -59,7 +60,7 @@ def test_shift_is_the_outer_product(alpha_input, read):
 def test_counts_are_those_of_tables_3_and_4(options, percent):
     """BERT-base: 12 blocks of width 768 and 3072, 110 M weights."""
     method = AdapterBias(**options)
-    slots = method.make_slots(12, 768, 3072)
+    slots = method.make_slots(EncoderShape(12, 768, 3072))
     layers = {}
     for block in slots:
         block["after_ffn"].build((None, None, 768))
@@ -71,7 +72,7 @@ def test_counts_are_those_of_tables_3_and_4(options, percent):
 
 def test_code_count_on_bert_large_is_0_17_million():
     method = AdapterBias(train_norms="ffn_and_embedding")
-    slots = method.make_slots(24, 1024, 4096)
+    slots = method.make_slots(EncoderShape(24, 1024, 4096))
     weights = 25 * 2 * 1024
     for block in slots:
         block["after_ffn"].build((None, None, 1024))

@@ -15,6 +15,7 @@ from tests import library_names
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.methods import Houlsby
 from tf_adapters.methods import Pfeiffer
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.models.variable_groups import count_weights
 
@@ -88,7 +89,7 @@ def test_parameter_counts_are_the_librarys(row):
     cls = Houlsby if row["config"] == "double_seq_bn" else Pfeiffer
     width = row["hidden_size"]
     slots = cls(reduction_factor=row["reduction_factor"]).make_slots(
-        row["num_hidden_layers"], width, 4 * width
+        EncoderShape(row["num_hidden_layers"], width, 4 * width)
     )
     layers = [slot for block in slots for slot in block.values()]
     for layer in layers:

@@ -8,6 +8,7 @@ from tests.references import methods_numpy as reference
 from tf_adapters.layers import Context
 from tf_adapters.methods import Houlsby
 from tf_adapters.methods import Pfeiffer
+from tf_adapters.methods.method import EncoderShape
 
 WIDTH, UNITS = 6, 4
 RANDOM = np.random.default_rng(0)
@@ -32,7 +33,7 @@ def _tf_norm(value):
     ],
 )
 def test_a_bottleneck_joins_what_its_paper_reads(method, place, read):
-    slot = method.make_slots(1, WIDTH, 4 * WIDTH)[0][place]
+    slot = method.make_slots(EncoderShape(1, WIDTH, 4 * WIDTH))[0][place]
     slot.build(X.shape)
     tiny.randomize(slot.variables, scale=1.0)
     weights = [np.float64(value) for value in tiny.values(slot.variables)]
@@ -52,7 +53,7 @@ def test_a_bottleneck_joins_what_its_paper_reads(method, place, read):
 )
 def test_names_of_weights_are_those_of_saved_adapters(method, places):
     """Renaming a layer would make every adapter folder unreadable."""
-    (slots,) = method.make_slots(1, WIDTH, 4 * WIDTH)
+    (slots,) = method.make_slots(EncoderShape(1, WIDTH, 4 * WIDTH))
     assert tuple(slots) == places
     for place, slot in slots.items():
         slot.build(X.shape)

@@ -29,17 +29,18 @@ PROJECTIONS = {
     "attention.self.value": "value",
     "attention.output.dense": "output",
 }
+PROJECTION_NAMES = (*PROJECTIONS.values(), "ffn_up", "ffn_down")
 HEAD = heads.Classification(("no", "yes"))
 
 
 def _named(model):
     """Yields PEFT's name and our variable, which is transposed."""
-    for function in model.reparameterization.functions:
-        _, block, name = function.name.split("_")
-        path = {ours: theirs for theirs, ours in PROJECTIONS.items()}[name]
-        start = f"base_model.model.encoder.layer.{block}.{path}"
-        yield f"{start}.lora_A.weight", function.down_kernel
-        yield f"{start}.lora_B.weight", function.up_kernel
+    paths = {ours: theirs for theirs, ours in PROJECTIONS.items()}
+    for block, slots in enumerate(model.slots):
+        for name, slot in slots.items():
+            start = f"base_model.model.encoder.layer.{block}.{paths[name]}"
+            yield f"{start}.lora_A.weight", slot.down_kernel
+            yield f"{start}.lora_B.weight", slot.up_kernel
 
 
 def _load(case):
@@ -114,37 +115,34 @@ def _random_model(**options):
     return model
 
 
-@pytest.mark.parametrize("name", ["query", "key", "value", "output"])
+@pytest.mark.parametrize("name", PROJECTION_NAMES)
 def test_each_projection_changes_by_its_own_product(name):
     model = _random_model(projections=(name,))
-    kernels = model.encoder.attention_kernels()
-    kernels = [block[name][0] for block in kernels]
+    kernels = [block.kernels()[name][0] for block in model.encoder.blocks]
     before = tiny.values(kernels)
+    slots = [block[name] for block in model.slots]
+    products = [tiny.values(slot.weights) for slot in slots]
     model.merge()
-    products = tiny.values(model.reparameterization.weights)
-    model.unmerge()
-    assert not any(product.any() for product in products)
-    products = tiny.values(model.reparameterization.weights)
-    model.merge()
-    for i, kernel in enumerate(kernels):
-        down, up = products[2 * i : 2 * i + 2]
-        expected = reference.lora(before[i], down.T, up.T, alpha=5.0)
-        assert np.abs(expected - before[i]).max() > 0.3
+    assert not any(w.any() for s in slots for w in tiny.values(s.weights))
+    for old, kernel, (down, up) in zip(before, kernels, products, strict=True):
+        expected = reference.lora(old, down.T, up.T, alpha=5.0)
+        assert np.abs(expected - old).max() > 0.3
         np.testing.assert_allclose(kernel.numpy(), expected, atol=1e-6)
 
 
 def test_gradients_by_hand():
     generator = np.random.default_rng(0)
-    kernel = generator.normal(size=(6, 2, 4)).astype("float32")
-    gradient = generator.normal(size=kernel.shape).astype("float32")
-    layer = LoRAUpdate(kernel.shape, rank=3, alpha=5.0)
+    x = generator.normal(size=(2, 5, 6)).astype("float32")
+    gradient = generator.normal(size=(2, 5, 8)).astype("float32")
+    layer = LoRAUpdate(6, 8, rank=3, alpha=5.0)
     layer.build()
     tiny.randomize(layer.weights)
     with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(layer.call(tf.constant(kernel)) * gradient)
+        loss = tf.reduce_sum(layer.change(tf.constant(x)) * gradient)
     actual = tape.gradient(loss, [v.value for v in layer.weights])
     a, b = (np.float64(value.T) for value in tiny.values(layer.weights))
-    expected = reference.lora_gradients(gradient, a, b, alpha=5.0)
+    of_kernel = np.einsum("bti,bto->io", np.float64(x), gradient)
+    expected = reference.lora_gradients(of_kernel, a, b, alpha=5.0)
     for ours, theirs in zip(actual, expected, strict=True):
         np.testing.assert_allclose(ours, theirs.T, rtol=1e-5, atol=1e-5)
 
@@ -180,7 +178,7 @@ def test_a_merged_model_neither_trains_nor_is_saved(tmp_path):
 
 
 def test_it_starts_as_in_peft():
-    layer = LoRAUpdate((768, 12, 64), rank=8, alpha=8.0)
+    layer = LoRAUpdate(768, 768, rank=8, alpha=8.0)
     layer.build()
     down, up = tiny.values(layer.weights)
     bound = 1 / np.sqrt(768)  # Kaiming uniform with a = sqrt(5).
@@ -191,21 +189,39 @@ def test_it_starts_as_in_peft():
     assert 12 * 2 * layer.count_params() == 294_912
 
 
-def test_dropout_drops_input_neurons_of_the_product():
-    kernel = np.zeros((6, 5), "float32")
-    layer = LoRAUpdate(kernel.shape, rank=3, alpha=3.0, dropout_rate=0.5)
+def test_dropout_drops_elements_of_what_the_product_reads():
+    x = np.ones((2, 3, 6), "float32")
+    layer = LoRAUpdate(6, 5, rank=3, alpha=3.0, dropout_rate=0.5)
     layer.build()
     tiny.randomize(layer.weights)
     down, up = tiny.values(layer.weights)
     seeds = StatelessSeeds([1, 7])
-    kept = keras.random.dropout(
-        tf.ones((6, 1)), 0.5, seed=StatelessSeeds([1, 7])
-    )
+    kept = keras.random.dropout(x, 0.5, seed=StatelessSeeds([1, 7]))
     assert set(np.unique(kept)) == {0.0, 2.0}
     np.testing.assert_allclose(
-        layer.call(kernel, seeds), (kept * down) @ up, rtol=1e-5, atol=1e-6
+        layer.change(x, seeds), kept @ down @ up, rtol=1e-5, atol=1e-6
     )
-    np.testing.assert_allclose(layer.call(kernel), down @ up, atol=1e-6)
+    np.testing.assert_allclose(layer.change(x), x @ down @ up, atol=1e-6)
+
+
+def test_no_gradient_of_the_size_of_a_kernel_is_made():
+    """In a training step of a wide encoder it would cost as much as the layer.
+
+    A width that nothing else has: a product of `d x d` would be of this shape.
+    """
+    layer = LoRAUpdate(67, 67, rank=2, alpha=2.0)
+    layer.build()
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer.change(x) ** 2)
+        return tape.gradient(loss, [v.value for v in layer.weights])
+
+    graph = step.get_concrete_function(tf.TensorSpec((3, 5, 67))).graph
+    shapes = [o.shape for op in graph.get_operations() for o in op.outputs]
+    assert any(shape == (67, 2) for shape in shapes)
+    assert not any(shape == (67, 67) for shape in shapes)
 
 
 def test_keras_fit_trains_the_products_alone():

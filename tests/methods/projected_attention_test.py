@@ -11,6 +11,7 @@ from tf_adapters.layers import Context
 from tf_adapters.layers.projected_attention import SmallAttention
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods import ProjectedAttention
+from tf_adapters.methods.method import EncoderShape
 
 WIDTH, UNITS, HEADS = 6, 4, 2
 RANDOM = np.random.default_rng(0)
@@ -22,7 +23,7 @@ CONTEXT = Context(MASK, block_input=tf.constant(INPUT))
 def _slots(num_blocks=1, **options):
     options = {"attention_dropout": 0.0, **options}
     method = ProjectedAttention(units=UNITS, num_heads=HEADS, **options)
-    slots = method.make_slots(num_blocks, WIDTH, 4 * WIDTH)
+    slots = method.make_slots(EncoderShape(num_blocks, WIDTH, 4 * WIDTH))
     for block in slots:
         block["after_ffn"].build(X.shape)
     return [block["after_ffn"] for block in slots]

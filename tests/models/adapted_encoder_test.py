@@ -8,6 +8,7 @@ from tests import tiny
 from tests.fixtures import huggingface_folders
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.methods import Houlsby
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
 SEED = np.array([3, 1024])
@@ -22,6 +23,8 @@ def test_empty_slots_equal_the_backbone(family):
     if not isinstance(expected, dict):
         expected = {"sequence_output": expected}
     outputs = AdaptedEncoder(encoder)(features)
+    first = outputs.pop("first_token_output")
+    np.testing.assert_array_equal(first, outputs["sequence_output"][:, 0])
     assert set(outputs) == set(expected)
     for name, value in expected.items():
         np.testing.assert_allclose(outputs[name], value, rtol=0, atol=3e-6)
@@ -63,7 +66,9 @@ def test_minilm_equals_its_own_model():
 @pytest.fixture(scope="module")
 def adapted():
     encoder = tiny.encoder()
-    slots = Houlsby(units=4).make_slots(tiny.BLOCKS, tiny.WIDTH, tiny.FFN_WIDTH)
+    slots = Houlsby(units=4).make_slots(
+        EncoderShape(tiny.BLOCKS, tiny.WIDTH, tiny.FFN_WIDTH)
+    )
     layer = AdaptedEncoder(encoder, slots)
     tiny.randomize([v for s in slots for a in s.values() for v in a.variables])
     return layer, tiny.batch(encoder)

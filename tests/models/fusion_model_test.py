@@ -228,7 +228,7 @@ def test_a_member_that_was_trained_again_is_refused(folders, tmp_path):
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        (methods.Houlsby(units=4), "layer norms too"),
+        (methods.Houlsby(units=4), "weights of the encoder too"),
         (methods.AdapterBias(), "only bottleneck adapters"),
         (methods.BitFit(), "only bottleneck adapters"),
         (

@@ -113,7 +113,8 @@ def load(model_dir):
     config = resolve.resolve_config(
         resolve.load_for_one_machine(Path(model_dir) / "config.yaml")
     )
-    if not hasattr(config.method, "leave_out"):
+    fields = {field.name for field in dataclasses.fields(config.method)}
+    if "leave_out" not in fields:
         raise ConfigError(
             f"{model_dir} was trained with a method that adds nothing to the "
             "blocks, so there is nothing to leave out."

@@ -156,10 +156,10 @@ def with_absolute_paths(config):
 
 
 def _with_absolute_adapters(method):
-    folders = getattr(method, "adapters", ())
-    if not folders:
+    if not method.adapters:
         return method
-    return dataclasses.replace(method, adapters=tuple(map(_absolute, folders)))
+    folders = tuple(map(_absolute, method.adapters))
+    return dataclasses.replace(method, adapters=folders)
 
 
 def _absolute(path):

@@ -81,7 +81,7 @@ def by_task(config):
     if isinstance(method, dict):  # Not yet built.
         tasks = method.get("tasks")
     else:
-        tasks = getattr(method, "tasks", ())
+        tasks = method.tasks
     return {
         name: dataclasses.replace(config, task=name)
         for name in tasks or (config.task,)

@@ -169,8 +169,8 @@ class ChoiceHead(keras.layers.Layer):
         super().__init__(autocast=False, **kwargs)
         self.linear = LinearHead(1, reads, dropout_rate, name="score")
 
-    def build(self, width):
-        self.linear.build(width)
+    def build(self, input_shape):
+        self.linear.build(input_shape)
 
     @property
     def kernel_after_dropout(self):
@@ -188,3 +188,10 @@ class ChoiceHead(keras.layers.Layer):
         scores = ops.reshape(scores, ops.shape(mask)[:2])
         is_there = ops.any(ops.cast(mask, "bool"), axis=-1)
         return ops.where(is_there, scores, ABSENT)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "reads": self.linear.reads,
+            "dropout_rate": self.linear.dropout_rate,
+        }

@@ -12,6 +12,17 @@ READS = ("first_token", "pooled_output")
 ABSENT = -1e9
 
 
+def width_of(input_shape):
+    """Returns the width of token vectors, for a head's `build`.
+
+    Args:
+        input_shape: Shape of `sequence_output`, or a dict with it.
+    """
+    if isinstance(input_shape, dict):
+        input_shape = input_shape["sequence_output"]
+    return input_shape[-1]
+
+
 class DropoutAndLinear(keras.layers.Layer):
     """What the heads of texts and of tokens have in common.
 
@@ -25,9 +36,9 @@ class DropoutAndLinear(keras.layers.Layer):
         self.num_outputs = num_outputs
         self.dropout_rate = dropout_rate
 
-    def build(self, width):
+    def build(self, input_shape):
         self.kernel = self.add_weight(
-            (width, self.num_outputs),
+            (width_of(input_shape), self.num_outputs),
             keras.initializers.TruncatedNormal(stddev=0.02),
             name="kernel",
         )
@@ -43,6 +54,13 @@ class DropoutAndLinear(keras.layers.Layer):
         x = dropout(ops.cast(x, "float32"), self.dropout_rate, seeds)
         kernel = ops.convert_to_tensor(self.kernel, "float32")
         return dense(x, kernel, ops.convert_to_tensor(self.bias, "float32"))
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_outputs": self.num_outputs,
+            "dropout_rate": self.dropout_rate,
+        }
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -65,12 +83,16 @@ class LinearHead(DropoutAndLinear):
 
     def __init__(self, num_outputs, reads, dropout_rate, **kwargs):
         super().__init__(num_outputs, dropout_rate, **kwargs)
+        check_reads(reads)
         self.reads = reads
 
     def call(self, outputs, seeds=None):
         if self.reads == "first_token":
-            return self.project(outputs["sequence_output"][:, 0], seeds)
+            return self.project(outputs["first_token_output"], seeds)
         return self.project(outputs["pooled_output"], seeds)
+
+    def get_config(self):
+        return {**super().get_config(), "reads": self.reads}
 
 
 def check_reads(reads):

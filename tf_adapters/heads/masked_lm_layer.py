@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from tf_adapters.data.encoded import IGNORED
+from tf_adapters.heads.linear import width_of
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.normalization import layer_norm
@@ -47,14 +48,15 @@ class MaskedLMHead(keras.layers.Layer):
         super().__init__(autocast=False, **kwargs)
         self.vocabulary_size = vocabulary_size
         self.embedding_width = embedding_width
+        self.activation = activation
         self.epsilon = epsilon
         self.num_best = num_best
         self._activation = activations.get_activation(activation)
 
-    def build(self, width):
+    def build(self, input_shape):
         narrow = self.embedding_width
         self.kernel = self.add_weight(
-            (width, narrow),
+            (width_of(input_shape), narrow),
             keras.initializers.TruncatedNormal(stddev=0.02),
             name="kernel",
         )
@@ -96,6 +98,16 @@ class MaskedLMHead(keras.layers.Layer):
         )
         there = positions != IGNORED
         return ops.where(there[..., None, None], values, float(IGNORED))
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "embedding_width": self.embedding_width,
+            "activation": self.activation,
+            "epsilon": self.epsilon,
+            "num_best": self.num_best,
+        }
 
 
 def _of_known(logits, total, ids):

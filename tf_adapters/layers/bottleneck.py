@@ -108,11 +108,14 @@ class Bottleneck(keras.layers.Layer):
         )
         return dense(hidden, self.up_kernel, self.up_bias)
 
-    def get_config(self):
+    def settings(self):
+        """Returns the layer's own arguments, by name."""
         return {
-            **super().get_config(),
             "units": self.units,
             "activation": self.activation,
             "initialization": self.initialization,
             "init_stddev": self.init_stddev,
         }
+
+    def get_config(self):
+        return {**super().get_config(), **self.settings()}

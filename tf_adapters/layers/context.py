@@ -24,6 +24,8 @@ class Context:
         intermediate: `(batch, tokens, ffn_width)`. Activation of the
             feed-forward network; `None` after attention.
         norm: Function that applies the layer norm of the sublayer.
+        sublayer_output: `(batch, tokens, width)`. Behind the norm: what was
+            added to `residual` before it.
     """
 
     padding_mask: Any
@@ -33,3 +35,4 @@ class Context:
     residual: Any = None
     intermediate: Any = None
     norm: Callable | None = None
+    sublayer_output: Any = None

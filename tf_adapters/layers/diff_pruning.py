@@ -6,6 +6,7 @@ from keras import ops
 from tf_adapters.layers.hard_concrete import HardConcreteGates
 
 
+@keras.saving.register_keras_serializable("tf_adapters")
 class SparseDiff(keras.layers.Layer):
     """Gives a weight `theta` the value `theta + z_group z w`.
 
@@ -29,6 +30,8 @@ class SparseDiff(keras.layers.Layer):
     def __init__(self, shape, gates, structured, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.shape = tuple(shape)
+        self.gates_config = gates
+        self.structured = structured
         self.gates = HardConcreteGates(self.shape, name="gates", **gates)
         self.group_gate = None
         if structured:
@@ -75,3 +78,11 @@ class SparseDiff(keras.layers.Layer):
         self.gates.fix(kept)
         if self.group_gate is not None:
             self.group_gate.fix(True)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "shape": self.shape,
+            "gates": self.gates_config,
+            "structured": self.structured,
+        }

@@ -1,4 +1,4 @@
-"""A trained change of a kernel that is a product of two thin matrices."""
+"""A trained change of a projection that is a product of two thin matrices."""
 
 import math
 
@@ -6,46 +6,52 @@ import keras
 from keras import ops
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.layers.dense import dense
+from tf_adapters.layers.slot import Slot
+from tf_adapters.layers.stateless_seeds import dropout
 
 
-class LoRAUpdate(keras.layers.Layer):
-    """Gives a kernel `W` the value `W + (alpha / rank) A B`.
+@keras.saving.register_keras_serializable("tf_adapters")
+class LoRAUpdate(Slot):
+    """Slot `x W + (alpha / rank) (x A) B` of a projection `x W`.
 
     `A` has shape `(inputs, rank)`, `B` `(rank, outputs)`: PEFT's `lora_A` and
     `lora_B`, transposed. `A` starts uniform in `+-1/sqrt(inputs)`, as PEFT's
     does, `B` at zero, so that nothing changes at the start (Hu et al. 2022,
-    arXiv:2106.09685, section 4.1).
+    arXiv:2106.09685, section 4.1). `A B` itself, of the size of `W`, is never
+    made in training, nor is its gradient.
 
     Args:
-        shape: Shape of the kernel, axes of the inputs first.
+        inputs: Integer. Width of what the projection reads.
+        outputs: Integer. Width of what it gives.
         rank: Integer, at least 1.
         alpha: Float.
-        dropout_rate: Rate at which input neurons of `A` are dropped in
-            training, the same ones for all tokens. Defaults to 0.
-        num_input_axes: How many axes of the kernel are inputs. Defaults to 1.
+        dropout_rate: Rate at which elements of `x` are dropped before `A` in
+            training. Defaults to 0.
 
     Call arguments:
-        value: The kernel's own value.
-        seeds: `StatelessSeeds` in training, else `None`.
+        x: `(batch, tokens, inputs)`.
+        project: Function that computes `x W` and its bias.
+        context: `Context`.
 
     Returns:
-        Tensor of the kernel's shape.
+        `(batch, tokens, outputs)`.
     """
 
     def __init__(
-        self, shape, rank, alpha, dropout_rate=0.0, num_input_axes=1, **kwargs
+        self, inputs, outputs, rank, alpha, dropout_rate=0.0, **kwargs
     ):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         if rank < 1 or not 0 <= dropout_rate < 1:
             raise UserError(
                 "A change of low rank needs rank >= 1 and a dropout rate in "
                 f"[0, 1). Received: rank={rank}, dropout_rate={dropout_rate}"
             )
-        self.shape = tuple(shape)
+        self.inputs = inputs
+        self.outputs = outputs
         self.rank = rank
-        self.scale = alpha / rank
+        self.alpha = alpha
         self.dropout_rate = dropout_rate
-        self.inputs = math.prod(self.shape[:num_input_axes])
 
     def build(self, input_shape=None):
         limit = 1 / math.sqrt(self.inputs)
@@ -54,16 +60,32 @@ class LoRAUpdate(keras.layers.Layer):
             keras.initializers.RandomUniform(-limit, limit),
             name="down_kernel",
         )
-        outputs = math.prod(self.shape) // self.inputs
         self.up_kernel = self.add_weight(
-            (self.rank, outputs), "zeros", name="up_kernel"
+            (self.rank, self.outputs), "zeros", name="up_kernel"
         )
 
-    def call(self, value, seeds=None):
-        down = ops.convert_to_tensor(self.down_kernel)
-        if seeds is not None and self.dropout_rate:
-            down = keras.random.dropout(
-                down, self.dropout_rate, (self.inputs, 1), seed=seeds
-            )
-        change = self.scale * ops.matmul(down, self.up_kernel)
-        return value + ops.cast(ops.reshape(change, self.shape), value.dtype)
+    def call(self, x, project=None, context=None, training=None):
+        return project(x) + self.change(x, context.seeds)
+
+    def change(self, x, seeds=None):
+        """Returns `(alpha / rank) (x A) B`."""
+        down = dense(dropout(x, self.dropout_rate, seeds), self.down_kernel)
+        return dense(self.alpha / self.rank * down, self.up_kernel)
+
+    def merged(self, kernel):
+        """Returns `W + (alpha / rank) A B`, of the shape of the kernel `W`."""
+        product = ops.matmul(
+            ops.convert_to_tensor(self.down_kernel), self.up_kernel
+        )
+        change = ops.reshape(self.alpha / self.rank * product, kernel.shape)
+        return kernel + ops.cast(change, kernel.dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "inputs": self.inputs,
+            "outputs": self.outputs,
+            "rank": self.rank,
+            "alpha": self.alpha,
+            "dropout_rate": self.dropout_rate,
+        }

@@ -6,6 +6,7 @@ from keras import ops
 from tf_adapters.common.errors import UserError
 
 
+@keras.saving.register_keras_serializable("tf_adapters")
 class Mixout(keras.layers.Layer):
     """Mixes a kernel with its initial value, in training.
 
@@ -42,6 +43,7 @@ class Mixout(keras.layers.Layer):
             )
         self.shape = tuple(shape)
         self.rate = rate
+        self.num_input_axes = num_input_axes
         self.gates_shape = (
             *self.shape[:num_input_axes],
             *[1] * (len(self.shape) - num_input_axes),
@@ -64,3 +66,11 @@ class Mixout(keras.layers.Layer):
         initial = ops.cast(self.initial, value.dtype)
         mixed = gates * value + (1 - gates) * initial
         return (mixed - self.rate * initial) / (1 - self.rate)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "shape": self.shape,
+            "rate": self.rate,
+            "num_input_axes": self.num_input_axes,
+        }

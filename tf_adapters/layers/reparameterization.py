@@ -54,14 +54,17 @@ class Reparameterization(keras.layers.Layer):
 
     Args:
         pairs: List of a variable and its function.
+        merges: List of a kernel and a slot whose `merged(value)` is what the
+            kernel holds once it is merged. A forward pass does not need it.
     """
 
-    def __init__(self, pairs=(), **kwargs):
+    def __init__(self, pairs=(), merges=(), **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.functions = [function for _, function in pairs]
         # Inside of a function: Keras takes the variables that it finds in an
         # attribute for the layer's own.
         self._pairs = lambda: tuple(pairs)
+        self._merges = lambda: tuple(merges)
         self._before_merge = None
         self.built = True
 
@@ -114,13 +117,15 @@ class Reparameterization(keras.layers.Layer):
         """
         if self.merged:
             return
-        active = self._active(in_training=False)
         values = [
             (variable, function.call(ops.convert_to_tensor(variable)))
-            for variable, function in active
+            for variable, function in self._active(in_training=False)
+        ] + [
+            (kernel, slot.merged(ops.convert_to_tensor(kernel)))
+            for kernel, slot in self._merges()
         ]
-        for _, function in active:
-            values += [(v, np.zeros(v.shape)) for v in function.weights]
+        for variable in self._written()[len(values) :]:
+            values.append((variable, np.zeros(variable.shape)))
         values = [(v, ops.convert_to_numpy(value)) for v, value in values]
         self._before_merge = [ops.convert_to_numpy(v) for v, _ in values]
         for variable, value in values:
@@ -130,13 +135,17 @@ class Reparameterization(keras.layers.Layer):
         """Gives all variables the values from before `merge`, exactly."""
         if not self.merged:
             return
-        active = self._active(in_training=False)
-        variables = [variable for variable, _ in active]
-        for _, function in active:
-            variables += function.weights
-        for variable, value in zip(variables, self._before_merge, strict=True):
+        for variable, value in zip(
+            self._written(), self._before_merge, strict=True
+        ):
             variable.assign(value)
         self._before_merge = None
+
+    def _written(self):
+        """Returns what `merge` writes: kernels, then the functions' weights."""
+        pairs = [*self._active(in_training=False), *self._merges()]
+        added = {id(v): v for _, layer in pairs for v in layer.weights}
+        return [*(variable for variable, _ in pairs), *added.values()]
 
     @contextlib.contextmanager
     def merged_meanwhile(self):

@@ -10,12 +10,16 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers.adapter_bias import TokenWeight
 from tf_adapters.layers.adapter_bias import Vector
-from tf_adapters.methods import bottleneck_slots
+from tf_adapters.layers.slot import Slot
+from tf_adapters.layers.slot import with_layers
 from tf_adapters.methods import sparse_packing
+from tf_adapters.methods.method import Method
+from tf_adapters.methods.method import register
 
 
+@register("adapter_bias")
 @dataclasses.dataclass(frozen=True)
-class AdapterBias:
+class AdapterBias(Method):
     """Adds `alpha(token) v` after the feed-forward network of each block.
 
     `v` has `d` weights, `L_alpha` as many as its input is wide and one bias.
@@ -65,18 +69,17 @@ class AdapterBias:
                 "false. Leave one of the two out."
             )
 
-    def make_slots(self, num_blocks, width, ffn_width):
-        """Returns one dict of slot layers for each block."""
-        input_width = ffn_width if self.alpha_input == "intermediate" else width
-        shared_vector = Vector(width, name="shared_vector")
+    def make_slots(self, shape):
+        """Returns one dict of slots for each block."""
+        reads_ffn = self.alpha_input == "intermediate"
+        input_width = shape.ffn_width if reads_ffn else shape.width
+        shared_vector = Vector(shape.width, name="shared_vector")
         shared_alpha = self._token_weight(input_width, "shared_alpha")
         slots = []
-        for i, kept in enumerate(
-            bottleneck_slots.kept_blocks(self, num_blocks)
-        ):
+        for i, kept in enumerate(self.kept_blocks(shape)):
             vector, alpha = shared_vector, shared_alpha
             if not self.share_vector:
-                vector = Vector(width, name=f"block_{i}_vector")
+                vector = Vector(shape.width, name=f"block_{i}_vector")
             if not self.share_alpha:
                 alpha = self._token_weight(input_width, f"block_{i}_alpha")
             slot = Shift(vector, alpha, self.alpha_input, name=f"block_{i}")
@@ -179,7 +182,8 @@ def _gates(slots):
     return list(found.values())
 
 
-class Shift(keras.layers.Layer):
+@keras.saving.register_keras_serializable("tf_adapters")
+class Shift(Slot):
     """Slot `x + alpha(token) v`; its probe is `alpha`.
 
     Args:
@@ -196,12 +200,12 @@ class Shift(keras.layers.Layer):
     """
 
     def __init__(self, vector, alpha, alpha_input, **kwargs):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.vector = vector
         self.alpha = alpha
         self.alpha_input = alpha_input
 
-    def build(self, x_shape):
+    def build(self, input_shape=None):
         for layer in (self.vector, self.alpha):
             if layer is not None and not layer.built:
                 layer.build(None)
@@ -214,3 +218,16 @@ class Shift(keras.layers.Layer):
             getattr(context, self.alpha_input), seeds=context.seeds
         )
         return x + weight * vector, {"alpha": weight}
+
+    def get_config(self):
+        serialize = keras.saving.serialize_keras_object
+        return {
+            **super().get_config(),
+            "vector": serialize(self.vector),
+            "alpha": None if self.alpha is None else serialize(self.alpha),
+            "alpha_input": self.alpha_input,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**with_layers(config, "vector", "alpha"))

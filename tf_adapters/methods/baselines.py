@@ -8,14 +8,13 @@ import dataclasses
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.methods import mixout as mixout_lib
+from tf_adapters.methods.method import Method
+from tf_adapters.methods.method import register
 
 
-def _no_slots(num_blocks):
-    return [{} for _ in range(num_blocks)]
-
-
+@register("full")
 @dataclasses.dataclass(frozen=True)
-class Full:
+class Full(Method):
     """Fine-tunes every variable of the encoder (Devlin et al. 2019).
 
     Attributes:
@@ -24,9 +23,6 @@ class Full:
     """
 
     mixout: float = 0.0
-
-    def make_slots(self, num_blocks, width, ffn_width):
-        return _no_slots(num_blocks)
 
     def trainable_encoder_variables(self, encoder):
         return encoder.used_variables()
@@ -41,19 +37,15 @@ class Full:
         return mixout_lib.mixout_pairs(self.mixout, kernels, model)
 
 
+@register("head_only")
 @dataclasses.dataclass(frozen=True)
-class HeadOnly:
+class HeadOnly(Method):
     """Trains the head alone ("Head" in Pfeiffer et al. 2021, table 1)."""
 
-    def make_slots(self, num_blocks, width, ffn_width):
-        return _no_slots(num_blocks)
 
-    def trainable_encoder_variables(self, encoder):
-        return []
-
-
+@register("top_layers")
 @dataclasses.dataclass(frozen=True)
-class TopLayers:
+class TopLayers(Method):
     """Fine-tunes the top `k` blocks (Houlsby et al. 2019, section 3.3).
 
     Attributes:
@@ -63,13 +55,13 @@ class TopLayers:
 
     k: int = 1
 
-    def make_slots(self, num_blocks, width, ffn_width):
-        if not 1 <= self.k <= num_blocks:
+    def make_slots(self, shape):
+        if not 1 <= self.k <= shape.num_blocks:
             raise UserError(
-                f"`k` must lie between 1 and the encoder's {num_blocks} "
-                f"blocks. Received: k={self.k}"
+                "`k` must lie between 1 and the encoder's "
+                f"{shape.num_blocks} blocks. Received: k={self.k}"
             )
-        return _no_slots(num_blocks)
+        return super().make_slots(shape)
 
     def trainable_encoder_variables(self, encoder):
         variables = encoder.pooler_variables()
@@ -78,23 +70,19 @@ class TopLayers:
         return variables
 
 
+@register("layer_norm")
 @dataclasses.dataclass(frozen=True)
-class LayerNorm:
+class LayerNorm(Method):
     """Trains all layer norms (Houlsby et al. 2019, section 3.4)."""
-
-    def make_slots(self, num_blocks, width, ffn_width):
-        return _no_slots(num_blocks)
 
     def trainable_encoder_variables(self, encoder):
         return encoder.norm_variables()
 
 
+@register("bitfit")
 @dataclasses.dataclass(frozen=True)
-class BitFit:
+class BitFit(Method):
     """Trains every bias, the norms' offsets too (arXiv:2106.10199)."""
-
-    def make_slots(self, num_blocks, width, ffn_width):
-        return _no_slots(num_blocks)
 
     def trainable_encoder_variables(self, encoder):
         return [

@@ -1,22 +1,38 @@
 """What Houlsby's and Pfeiffer's adapters share: the slot, its width, blocks."""
 
+import typing
+
 import keras
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_choices
+from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers.bottleneck import Bottleneck
+from tf_adapters.layers.slot import Slot
 from tf_adapters.methods import mixout
 
 # The weights of a `Bottleneck`, as an adapter folder names them.
 PARTS = ("down_kernel", "down_bias", "up_kernel", "up_bias")
 
 
-class BottleneckSlot(keras.layers.Layer):
-    """Slot `x + delta(reads(x, context))`: a bottleneck on what a method reads.
+# What a bottleneck reads: the sublayer's output, before residual and norm; what
+# the block would put out without the slot; or the sublayer's input.
+Reads = typing.Literal["sublayer_output", "normed_output", "residual"]
+
+
+def read(name, x, context):
+    """Returns what `Reads` names, of the shape of `x`."""
+    if name == "normed_output":
+        return context.norm(x + context.residual)
+    return x if name == "sublayer_output" else context.residual
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class BottleneckSlot(Slot):
+    """Slot `x + delta(read)`: a bottleneck on what a method reads.
 
     Args:
-        reads: Function of `x` and its `Context` that returns what the
-            bottleneck reads, of the shape of `x`.
+        reads: One of `Reads`.
         units, activation, initialization, init_stddev: See `Bottleneck`.
 
     Call arguments:
@@ -30,18 +46,26 @@ class BottleneckSlot(keras.layers.Layer):
     def __init__(
         self, reads, units, activation, initialization, init_stddev, **kwargs
     ):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
+        check_known("reads", reads, typing.get_args(Reads))
         self.reads = reads
         self.delta = Bottleneck(
             units, activation, initialization, init_stddev, name="delta"
         )
 
-    def build(self, x_shape):
+    def build(self, input_shape):
         if not self.delta.built:
-            self.delta.build(x_shape)
+            self.delta.build(input_shape)
 
     def call(self, x, context=None, training=None):
-        return x + self.delta(self.reads(x, context)), {}
+        return x + self.delta(read(self.reads, x, context)), {}
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "reads": self.reads,
+            **self.delta.settings(),
+        }
 
 
 def check_settings(method):
@@ -68,21 +92,6 @@ def width_of_bottleneck(method, width):
     if method.reduction_factor is None:
         return method.units
     return max(1, int(width // method.reduction_factor))
-
-
-def kept_blocks(method, num_blocks):
-    """Returns for each block whether it has adapters.
-
-    Raises:
-        UserError: If `leave_out` names a block that does not exist.
-    """
-    unknown = [i for i in method.leave_out if not 0 <= i < num_blocks]
-    if unknown:
-        raise UserError(
-            f"`leave_out` names blocks {unknown}, but the encoder has blocks 0 "
-            f"to {num_blocks - 1}."
-        )
-    return [i not in method.leave_out for i in range(num_blocks)]
 
 
 def layer_options(method, width):

@@ -9,10 +9,13 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.layers import reparameterization
 from tf_adapters.layers.diff_pruning import SparseDiff
 from tf_adapters.methods import sparse_packing
+from tf_adapters.methods.method import Method
+from tf_adapters.methods.method import register
 
 
+@register("diff_pruning")
 @dataclasses.dataclass(frozen=True)
-class DiffPruning:
+class DiffPruning(Method):
     """Trains a sparse difference to all of the encoder's weights.
 
     Three phases: the difference trains with a hard-concrete gate for each of
@@ -64,14 +67,6 @@ class DiffPruning:
                 "`last_phase_learning_rate_multiplier` must be positive. "
                 f"Received: {self.last_phase_learning_rate_multiplier}"
             )
-
-    def make_slots(self, num_blocks, width, ffn_width):
-        """Returns no slots: the weights themselves change."""
-        return [{} for _ in range(num_blocks)]
-
-    def trainable_encoder_variables(self, encoder):
-        """Returns nothing: the pretrained weights are frozen."""
-        return []
 
     def reparameterize(self, model):
         """Returns pairs of a weight of the encoder and its `SparseDiff`."""

@@ -10,19 +10,21 @@ from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers.activations import Activation
 from tf_adapters.layers.adapter_fusion import AdapterFusion
 from tf_adapters.layers.adapter_fusion import FusionValue
+from tf_adapters.layers.slot import Slot
 from tf_adapters.methods import bottleneck_slots
-from tf_adapters.methods import houlsby
-from tf_adapters.methods import pfeiffer
+from tf_adapters.methods.method import Method
+from tf_adapters.methods.method import register
 
 # Where the members of each placement stand, and what they read.
 PLACEMENTS = {
-    "houlsby": (("after_attention", "after_ffn"), houlsby.sublayer_output),
-    "pfeiffer": (("after_ffn",), pfeiffer.normed_output),
+    "houlsby": (("after_attention", "after_ffn"), "sublayer_output"),
+    "pfeiffer": (("after_ffn",), "normed_output"),
 }
 
 
+@register("fusion")
 @dataclasses.dataclass(frozen=True)
-class Fusion:
+class Fusion(Method):
     """Attention over frozen adapters of several tasks, in each block.
 
     Trains `3 d^2 + d` weights a place (section 3.2); the members are frozen.
@@ -55,8 +57,8 @@ class Fusion:
     def __post_init__(self):
         check_choices(self)
 
-    def make_slots(self, num_blocks, width, ffn_width):
-        """Returns one dict of slot layers for each block."""
+    def make_slots(self, shape):
+        """Returns one dict of slots for each block."""
         self._check_subset()
         places, reads = PLACEMENTS[self.placement]
         return [
@@ -73,9 +75,7 @@ class Fusion:
                 for place in places
                 if kept
             }
-            for i, kept in enumerate(
-                bottleneck_slots.kept_blocks(self, num_blocks)
-            )
+            for i, kept in enumerate(self.kept_blocks(shape))
         ]
 
     def _check_subset(self):
@@ -87,10 +87,6 @@ class Fusion:
             f"subset={self.subset}"
         )
 
-    def trainable_encoder_variables(self, encoder):
-        """Returns nothing: encoder and members are frozen."""
-        return []
-
     def penalty(self, model):
         """Returns `value_pull` times the sum of all `sum (V - I)^2`."""
         pulls = [
@@ -101,12 +97,12 @@ class Fusion:
         return self.value_pull * sum(pulls)
 
 
-class FusionSlot(keras.layers.Layer):
+@keras.saving.register_keras_serializable("tf_adapters")
+class FusionSlot(Slot):
     """Slot `x + sum_n p_n V z_n`, with the weights `p` as its probe.
 
     Args:
-        reads: Function of `x` and its `Context` that returns what members and
-            query read.
+        reads: What members and query read, one of `bottleneck_slots.Reads`.
         num_adapters, units, activation, value: See `AdapterFusion`.
         subset: See `Fusion`.
 
@@ -130,23 +126,25 @@ class FusionSlot(keras.layers.Layer):
         subset=None,
         **kwargs,
     ):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.reads = reads
         self.subset = subset
         self.fusion = AdapterFusion(
             num_adapters, units, activation, value, name="fusion"
         )
 
-    def build(self, x_shape):
+    def build(self, input_shape):
         if not self.fusion.built:
-            self.fusion.build(x_shape)
+            self.fusion.build(input_shape)
 
     def call(self, x, context=None, training=None):
         chosen = None
         if self.subset is not None and context.seeds is not None:
             chosen = self._draw(context.seeds)
         fused, weights = self.fusion(
-            self.reads(x, context), chosen=chosen, training=training
+            bottleneck_slots.read(self.reads, x, context),
+            chosen=chosen,
+            training=training,
         )
         return x + fused, {"fusion_weights": weights}
 
@@ -157,3 +155,14 @@ class FusionSlot(keras.layers.Layer):
         )
         _, members = keras.ops.top_k(order, self.subset)
         return members
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "reads": self.reads,
+            "num_adapters": self.fusion.num_adapters,
+            "units": self.fusion.units,
+            "activation": self.fusion.activation,
+            "value": self.fusion.value,
+            "subset": self.subset,
+        }

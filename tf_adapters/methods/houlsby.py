@@ -5,10 +5,13 @@ import dataclasses
 from tf_adapters.layers.activations import Activation
 from tf_adapters.layers.bottleneck import Initialization
 from tf_adapters.methods import bottleneck_slots
+from tf_adapters.methods.method import Method
+from tf_adapters.methods.method import register
 
 
+@register("houlsby")
 @dataclasses.dataclass(frozen=True)
-class Houlsby:
+class Houlsby(Method):
     """Two serial bottlenecks in each block; layer norms and the head train too.
 
     Trains `2 (2dm + d + m)` weights a block, and two a norm and dimension
@@ -35,23 +38,23 @@ class Houlsby:
     leave_out: tuple[int, ...] = ()
     mixout: float = 0.0
 
+    stacks_as = "houlsby"
+
     def __post_init__(self):
         bottleneck_slots.check_settings(self)
 
-    def make_slots(self, num_blocks, width, ffn_width):
-        """Returns one dict of slot layers for each block."""
-        options = bottleneck_slots.layer_options(self, width)
+    def make_slots(self, shape):
+        """Returns one dict of slots for each block."""
+        options = bottleneck_slots.layer_options(self, shape.width)
         return [
             {
                 place: bottleneck_slots.BottleneckSlot(
-                    sublayer_output, name=f"block_{i}_{place}", **options
+                    "sublayer_output", name=f"block_{i}_{place}", **options
                 )
                 for place in ("after_attention", "after_ffn")
                 if kept
             }
-            for i, kept in enumerate(
-                bottleneck_slots.kept_blocks(self, num_blocks)
-            )
+            for i, kept in enumerate(self.kept_blocks(shape))
         ]
 
     def trainable_encoder_variables(self, encoder):
@@ -61,8 +64,3 @@ class Houlsby:
     def reparameterize(self, model):
         """Returns the mixed kernels, if there are any."""
         return bottleneck_slots.mixout_of_method(self.mixout, model)
-
-
-def sublayer_output(x, context):
-    """Returns `x`: the adapter comes before the residual and the norm."""
-    return x

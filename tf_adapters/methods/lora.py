@@ -6,34 +6,38 @@ import typing
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers.lora import LoRAUpdate
+from tf_adapters.layers.slot import Projection
+from tf_adapters.methods.method import Method
+from tf_adapters.methods.method import register
 
-Projection = typing.Literal["query", "key", "value", "output"]
 
-
+@register("lora")
 @dataclasses.dataclass(frozen=True)
-class LoRA:
-    """Changes attention's kernels by products of rank `rank`.
+class LoRA(Method):
+    """Adds to projections a product of rank `rank`.
 
-    Each kernel `W` of shape `d x d` becomes `W + (alpha / rank) A B`, which
-    trains `2 rank d` weights; norms, biases and the rest stay frozen. The
-    product is made of the weights, not of the activations, so it costs the same
-    for any number of tokens, and nothing once it is merged (see
-    `AdapterModel.merge`).
+    A projection `x W`, with `W` of shape `n x p`, becomes
+    `x W + (alpha / rank) (x A) B`, which trains `rank (n + p)` weights; norms,
+    biases and the rest stay frozen. A trained product costs nothing once it is
+    merged (see `AdapterModel.merge`), as in an exported model.
 
     Attributes:
         rank: 8 in PEFT.
         alpha: 8 in PEFT.
-        dropout: Rate at which input neurons are dropped before `A`. 0 in PEFT,
-            which draws for each token; here the draw of a step is the same for
-            all tokens.
-        projections: Which kernels change: `"query"`, `"key"`, `"value"`,
-            `"output"`. Query and value in the paper (section 5.1) and in PEFT.
+        dropout: Rate at which elements of `x` are dropped before `A`; 0 in
+            PEFT.
+        projections: Which projections change: attention's `"query"`, `"key"`,
+            `"value"`, `"output"`, and the feed-forward network's `"ffn_up"`
+            and `"ffn_down"`. Query and value in the paper (section 5.1) and in
+            PEFT.
+        leave_out: Indices of blocks without a product.
     """
 
     rank: int = 8
     alpha: float = 8.0
     dropout: float = 0.0
     projections: tuple[Projection, ...] = ("query", "value")
+    leave_out: tuple[int, ...] = ()
 
     def __post_init__(self):
         check_choices(self)
@@ -43,28 +47,27 @@ class LoRA:
                 f"{', '.join(typing.get_args(Projection))}."
             )
 
-    def make_slots(self, num_blocks, width, ffn_width):
-        """Returns no slots: the kernels themselves change."""
-        return [{} for _ in range(num_blocks)]
-
-    def trainable_encoder_variables(self, encoder):
-        """Returns nothing: the encoder is frozen."""
-        return []
-
-    def reparameterize(self, model):
-        """Returns pairs of a kernel and its `LoRAUpdate`."""
-        pairs = []
-        for i, kernels in enumerate(model.encoder.attention_kernels()):
-            for name in self.projections:
-                kernel, num_input_axes = kernels[name]
-                layer = LoRAUpdate(
-                    kernel.shape,
+    def make_slots(self, shape):
+        """Returns one dict of slots for each block."""
+        return [
+            {
+                name: LoRAUpdate(
+                    *shape.of_projection(name),
                     self.rank,
                     self.alpha,
                     self.dropout,
-                    num_input_axes,
                     name=f"block_{i}_{name}",
                 )
-                layer.build()
-                pairs.append((kernel, layer))
-        return pairs
+                for name in self.projections
+                if kept
+            }
+            for i, kept in enumerate(self.kept_blocks(shape))
+        ]
+
+    def merges(self, model):
+        """Returns pairs of a kernel and its `LoRAUpdate`."""
+        return [
+            (block.kernels()[name][0], slot)
+            for block in model.encoder.blocks
+            for name, slot in block.slots.items()
+        ]

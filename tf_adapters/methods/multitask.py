@@ -4,11 +4,14 @@ import dataclasses
 import typing
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.methods.method import Method
+from tf_adapters.methods.method import register
 from tf_adapters.methods.pfeiffer import Pfeiffer
 
 
+@register("multitask")
 @dataclasses.dataclass(frozen=True)
-class MultiTask:
+class MultiTask(Method):
     """An encoder that trains together with an adapter and a head a task.
 
     This describes the model of one of the tasks; the encoder's variables are
@@ -32,19 +35,29 @@ class MultiTask:
         "annealed"
     )
 
-    def make_slots(self, num_blocks, width, ffn_width):
+    def make_slots(self, shape):
         """Returns the adapter's slots.
 
         Raises:
             UserError: If the adapter is none of one task alone.
         """
-        if hasattr(self.adapter, "adapters") or hasattr(self.adapter, "tasks"):
+        fields = {field.name for field in dataclasses.fields(self.adapter)}
+        if fields & {"adapters", "tasks"}:
             raise UserError(
                 f"{type(self.adapter).__name__} cannot be `method.adapter`: it "
                 "stands on several adapters or tasks itself. Use pfeiffer, "
                 "projected_attention or head_only."
             )
-        return self.adapter.make_slots(num_blocks, width, ffn_width)
+        return self.adapter.make_slots(shape)
+
+    def make_embedding_slots(self, shape):
+        """Returns the adapter's slots in the embeddings."""
+        return self.adapter.make_embedding_slots(shape)
+
+    @property
+    def position_offset(self):
+        """The adapter's."""
+        return self.adapter.position_offset
 
     def trainable_encoder_variables(self, encoder):
         """Returns all of the encoder's variables, or nothing.
@@ -52,7 +65,7 @@ class MultiTask:
         Raises:
             UserError: If the adapter would train some of them for one task.
         """
-        if hasattr(self.adapter, "last_phase_step"):
+        if self.adapter.last_phase_step(1):
             raise UserError(
                 f"{type(self.adapter).__name__} trains in phases of its own, "
                 "which several tasks cannot have together. Use pfeiffer, "
@@ -71,12 +84,12 @@ class MultiTask:
 
     def reparameterize(self, model):
         """Returns what the adapter does to stored weights, if anything."""
-        if not hasattr(self.adapter, "reparameterize"):
-            return []
         return self.adapter.reparameterize(model)
+
+    def merges(self, model):
+        """Returns what of the adapter can be written into the encoder."""
+        return self.adapter.merges(model)
 
     def penalty(self, model):
         """Returns the adapter's own term of the loss, or 0."""
-        if not hasattr(self.adapter, "penalty"):
-            return 0.0
         return self.adapter.penalty(model)

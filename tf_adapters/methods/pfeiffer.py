@@ -5,10 +5,13 @@ import dataclasses
 from tf_adapters.layers.activations import Activation
 from tf_adapters.layers.bottleneck import Initialization
 from tf_adapters.methods import bottleneck_slots
+from tf_adapters.methods.method import Method
+from tf_adapters.methods.method import register
 
 
+@register("pfeiffer")
 @dataclasses.dataclass(frozen=True)
-class Pfeiffer:
+class Pfeiffer(Method):
     """One bottleneck in each block, which reads the block's normed output.
 
     The adapter sees `norm(x + residual)`; its result joins `x` before the same
@@ -34,34 +37,25 @@ class Pfeiffer:
     leave_out: tuple[int, ...] = ()
     mixout: float = 0.0
 
+    stacks_as = "pfeiffer"
+
     def __post_init__(self):
         bottleneck_slots.check_settings(self)
 
-    def make_slots(self, num_blocks, width, ffn_width):
-        """Returns one dict of slot layers for each block."""
-        options = bottleneck_slots.layer_options(self, width)
+    def make_slots(self, shape):
+        """Returns one dict of slots for each block."""
+        options = bottleneck_slots.layer_options(self, shape.width)
         return [
             {
                 "after_ffn": bottleneck_slots.BottleneckSlot(
-                    normed_output, name=f"block_{i}_after_ffn", **options
+                    "normed_output", name=f"block_{i}_after_ffn", **options
                 )
             }
             if kept
             else {}
-            for i, kept in enumerate(
-                bottleneck_slots.kept_blocks(self, num_blocks)
-            )
+            for i, kept in enumerate(self.kept_blocks(shape))
         ]
-
-    def trainable_encoder_variables(self, encoder):
-        """Returns nothing: the encoder is frozen, norms included."""
-        return []
 
     def reparameterize(self, model):
         """Returns the mixed kernels, if there are any."""
         return bottleneck_slots.mixout_of_method(self.mixout, model)
-
-
-def normed_output(x, context):
-    """Returns `norm(x + residual)`, what the block would put out without us."""
-    return context.norm(x + context.residual)

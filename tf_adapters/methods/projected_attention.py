@@ -9,11 +9,15 @@ from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers import activations
 from tf_adapters.layers.projected_attention import Projections
 from tf_adapters.layers.projected_attention import SmallAttention
-from tf_adapters.methods import bottleneck_slots
+from tf_adapters.layers.slot import Slot
+from tf_adapters.layers.slot import with_layers
+from tf_adapters.methods.method import Method
+from tf_adapters.methods.method import register
 
 
+@register("projected_attention")
 @dataclasses.dataclass(frozen=True)
-class ProjectedAttention:
+class ProjectedAttention(Method):
     """A small self-attention beside each block, before its last norm.
 
     Each block computes `norm(x + residual + f(W_up MHA(W_down h)))` with `h`
@@ -41,8 +45,8 @@ class ProjectedAttention:
     def __post_init__(self):
         check_choices(self)
 
-    def make_slots(self, num_blocks, width, ffn_width):
-        """Returns one dict of slot layers for each block."""
+    def make_slots(self, shape):
+        """Returns one dict of slots for each block."""
         projections = Projections(
             self.units, self.init_stddev, name="shared_projections"
         )
@@ -63,17 +67,12 @@ class ProjectedAttention:
             }
             if kept
             else {}
-            for i, kept in enumerate(
-                bottleneck_slots.kept_blocks(self, num_blocks)
-            )
+            for i, kept in enumerate(self.kept_blocks(shape))
         ]
 
-    def trainable_encoder_variables(self, encoder):
-        """Returns nothing: the encoder is frozen, norms included."""
-        return []
 
-
-class ProjectedAttentionSlot(keras.layers.Layer):
+@keras.saving.register_keras_serializable("tf_adapters")
+class ProjectedAttentionSlot(Slot):
     """Slot `x + f(up(attention(down(block_input))))`.
 
     Args:
@@ -90,15 +89,16 @@ class ProjectedAttentionSlot(keras.layers.Layer):
     """
 
     def __init__(self, projections, attention, activation, **kwargs):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.projections = projections
         self.attention = attention
+        self.activation = activation
         self._activation = activations.get_activation(activation)
 
-    def build(self, x_shape):
+    def build(self, input_shape):
         for layer in (self.projections, self.attention):
             if not layer.built:
-                layer.build(x_shape)
+                layer.build(input_shape)
 
     def call(self, x, context=None, training=None):
         tokens = self.projections.down(context.block_input)
@@ -110,3 +110,16 @@ class ProjectedAttentionSlot(keras.layers.Layer):
             seeds=context.seeds,
         )
         return x + self.projections.up(mixed, self._activation), {}
+
+    def get_config(self):
+        serialize = keras.saving.serialize_keras_object
+        return {
+            **super().get_config(),
+            "projections": serialize(self.projections),
+            "attention": serialize(self.attention),
+            "activation": self.activation,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**with_layers(config, "projections", "attention"))

@@ -1,9 +1,9 @@
-"""One block of a KerasHub encoder, with two slots for what a method adds.
+"""One block of a KerasHub encoder, with places for what a method adds.
 
-`AdaptedBlock` reads the kernels and biases of a block's sublayers and calls a
-slot after attention and after the feed-forward network. This is the only file
-that reads KerasHub's private attributes; `tests/models/adapted_encoder_test.py`
-has a canary for each architecture.
+`AdaptedBlock` reads the kernels and biases of a block's sublayers and calls the
+slots that a method put into its places: see `tf_adapters.layers.slot`. This is
+the only file that reads KerasHub's private attributes;
+`tests/models/adapted_encoder_test.py` has a canary for each architecture.
 
 Weights stay in float32 and are cast where they are used, to the type of the
 token vectors, which the backbone's policy decides. So Keras's own casting is
@@ -11,6 +11,7 @@ off in every layer of ours (`autocast=False`).
 """
 
 import dataclasses
+import math
 
 import keras
 from keras import ops
@@ -22,23 +23,17 @@ from tf_adapters.layers.attention import attention
 from tf_adapters.layers.bank import BankNorm
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.normalization import layer_norm
+from tf_adapters.layers.slot import BLOCK_PLACES
 from tf_adapters.layers.stateless_seeds import dropout
-
-SLOT_NAMES = ("after_attention", "after_ffn")
 
 
 class AdaptedBlock(keras.layers.Layer):
-    """Runs one post-norm transformer block of a backbone, with two slots.
-
-    A slot is a layer called as `slot(x, context, training)` that returns
-    `(x', probes)`; the block then computes `norm(x' + residual)`. `x` is the
-    sublayer's output after its dropout, of shape `(batch, tokens, width)`;
-    `context` is a `tf_adapters.layers.context.Context`.
+    """Runs one post-norm transformer block of a backbone, with slots.
 
     Args:
         block: A built KerasHub `TransformerEncoder` with norms after the
             residual.
-        slots: Dict from slot name to slot layer; a name may be missing.
+        slots: Dict from a place, one of `slot.BLOCK_PLACES`, to its `Slot`.
         encoder: The `Encoder` that tells activation, epsilon and dropout.
         use_dropout: Whether the block's own dropout acts in training.
         norms: The `BankNorm`s after attention and after the feed-forward
@@ -49,8 +44,8 @@ class AdaptedBlock(keras.layers.Layer):
         self, block, slots, encoder, use_dropout=True, norms=None, **kwargs
     ):
         super().__init__(autocast=False, **kwargs)
-        for name in slots:
-            check_known("slot", name, SLOT_NAMES)
+        for place in slots:
+            check_known("place of a block", place, BLOCK_PLACES)
         if block.normalize_first:
             raise UserError(
                 f"Block `{block.name}` normalises before its sublayers; slots "
@@ -58,8 +53,10 @@ class AdaptedBlock(keras.layers.Layer):
                 "(BERT, RoBERTa, XLM-R, DistilBERT, ELECTRA)."
             )
         self.block = block
-        self.after_attention = slots.get("after_attention")
-        self.after_ffn = slots.get("after_ffn")
+        # An attribute each, whose names are those in `.keras` files.
+        for place, slot in slots.items():
+            setattr(self, _attribute(place), slot)
+        self._in_use = frozenset(slots)
         self.attention_norm, self.ffn_norm = norms or (
             block._self_attention_layer_norm,
             block._feedforward_layer_norm,
@@ -70,8 +67,29 @@ class AdaptedBlock(keras.layers.Layer):
         self.attention_output_dropout = (
             encoder.attention_output_dropout if use_dropout else 0
         )
+        attention_layer = block._self_attention_layer
+        self._num_heads = attention_layer._query_dense.kernel.shape[1]
         self._activation = activations.get_activation(encoder.activation)
         self.built = True
+
+    @property
+    def slots(self):
+        """Dict from place to slot, without those that are left out."""
+        return {
+            place: self._slot(place)
+            for place in BLOCK_PLACES
+            if place in self._in_use
+        }
+
+    def _slot(self, place):
+        """Returns the slot in a place, or `None`."""
+        return (
+            getattr(self, _attribute(place)) if place in self._in_use else None
+        )
+
+    def empty_slots(self):
+        """Leaves out all slots: the block is the encoder's own again."""
+        self._in_use = frozenset()
 
     def call(self, x, context, first_token_only=False, training=None):
         """Returns the block's output and the probes of its slots.
@@ -85,86 +103,121 @@ class AdaptedBlock(keras.layers.Layer):
         """
         residual = x[:, :1] if first_token_only else x
         context = dataclasses.replace(context, block_input=x, residual=residual)
-        attended = self._attend(residual, x, context)
+        probes = {}
+        attended = self._attend(residual, x, context, training)
         attended = dropout(
             attended, self.attention_output_dropout, context.seeds
         )
-        x, attention_probes = self._slot_and_norm(
-            self.after_attention,
-            self.attention_norm,
-            attended,
-            context,
-            training,
+        x = self._add_and_norm("attention", attended, context, training, probes)
+        context = dataclasses.replace(context, residual=x)
+        intermediate = self._project(
+            "ffn_up", x, context, training, self._activation
         )
-        inner = self.block._feedforward_intermediate_dense
-        intermediate = dense(x, inner.kernel, inner.bias, self._activation)
-        context = dataclasses.replace(
-            context, residual=x, intermediate=intermediate
-        )
-        outer = self.block._feedforward_output_dense
-        output = dense(intermediate, outer.kernel, outer.bias)
+        context = dataclasses.replace(context, intermediate=intermediate)
+        output = self._project("ffn_down", intermediate, context, training)
         output = dropout(output, self.hidden_dropout, context.seeds)
-        x, ffn_probes = self._slot_and_norm(
-            self.after_ffn, self.ffn_norm, output, context, training
-        )
-        return x, {"after_attention": attention_probes, "after_ffn": ffn_probes}
+        x = self._add_and_norm("ffn", output, context, training, probes)
+        return x, probes
 
-    def attention_kernels(self):
-        """Returns the kernels of attention, with how many axes are inputs.
-
-        A dict from `"query"`, `"key"`, `"value"` and `"output"` to a kernel and
-        the number of its first axes that are inputs.
-        """
-        layer = self.block._self_attention_layer
+    def projections(self):
+        """Returns a dict from the name of a projection to KerasHub's layer."""
+        attention_layer = self.block._self_attention_layer
         return {
-            "query": (layer._query_dense.kernel, 1),
-            "key": (layer._key_dense.kernel, 1),
-            "value": (layer._value_dense.kernel, 1),
-            "output": (layer._output_dense.kernel, 2),
+            "query": attention_layer._query_dense,
+            "key": attention_layer._key_dense,
+            "value": attention_layer._value_dense,
+            "output": attention_layer._output_dense,
+            "ffn_up": self.block._feedforward_intermediate_dense,
+            "ffn_down": self.block._feedforward_output_dense,
+        }
+
+    def kernels(self):
+        """Returns the projections' kernels, with how many axes are inputs.
+
+        A dict from the name of a projection to its kernel and the number of the
+        kernel's first axes that are inputs.
+        """
+        return {
+            name: (layer.kernel, 2 if name == "output" else 1)
+            for name, layer in self.projections().items()
         }
 
     def kernels_after_dropout(self):
-        """Returns pairs as in `attention_kernels`, of what reads a dropout.
+        """Returns pairs as in `kernels`, of what reads a dropout.
 
         A dropout comes after each sublayer, to be read by the next one's
         kernels, and on the attention weights, which the output projection
         reads. None comes before the feed-forward network's second kernel.
         """
-        inner = self.block._feedforward_intermediate_dense
-        return [*self.attention_kernels().values(), (inner.kernel, 1)]
+        return [
+            kernel
+            for name, kernel in self.kernels().items()
+            if name != "ffn_down"
+        ]
 
-    def _slot_and_norm(self, slot, weights, x, context, training):
-        gamma, beta = norm_weights(weights, context.adapter_ids)
+    def _project(self, name, x, context, training, activation=None):
+        """Returns a projection of `x`, or what its slot makes of that."""
+        layer = self.projections()[name]
+        outputs = math.prod(layer.bias.shape)
+        kernel = ops.reshape(layer.kernel, (x.shape[-1], outputs))
+        bias = ops.reshape(layer.bias, (outputs,))
+        slot = self._slot(name)
+        if slot is None:
+            return dense(x, kernel, bias, activation)
+        y = slot(
+            x,
+            project=lambda value: dense(value, kernel, bias),
+            context=context,
+            training=training,
+        )
+        return y if activation is None else activation(y)
 
-        def norm(value):
+    def _add_and_norm(self, sublayer, x, context, training, probes):
+        """Returns `norm(x + residual)`, with the slots before and behind."""
+        norm = getattr(self, f"{sublayer}_norm")
+        gamma, beta = norm_weights(norm, context.adapter_ids)
+
+        def normed(value):
             return layer_norm(value, gamma, beta, self.epsilon)
 
-        probes = {}
+        context = dataclasses.replace(context, norm=normed)
+        place = f"after_{sublayer}"
+        slot = self._slot(place)
         if slot is not None:
-            context = dataclasses.replace(context, norm=norm)
-            x, probes = slot(x, context=context, training=training)
-        return norm(x + context.residual), probes
+            x, probes[place] = slot(x, context=context, training=training)
+        y = normed(x + context.residual)
+        place = f"after_{sublayer}_norm"
+        slot = self._slot(place)
+        if slot is not None:
+            context = dataclasses.replace(context, sublayer_output=x)
+            y, probes[place] = slot(y, context=context, training=training)
+        return y
 
-    def _attend(self, queries_from, keys_from, context):
-        layer = self.block._self_attention_layer
-        width, num_heads, _ = layer._query_dense.kernel.shape
-
-        def project(x, projection):
-            kernel = ops.reshape(projection.kernel, (width, width))
-            return dense(x, kernel, ops.reshape(projection.bias, (width,)))
-
+    def _attend(self, queries_from, keys_from, context, training):
+        query = self._project("query", queries_from, context, training)
+        key = self._project("key", keys_from, context, training)
+        value = self._project("value", keys_from, context, training)
+        mask = context.padding_mask
+        slot = self._slot("keys_and_values")
+        if slot is not None:
+            key, value, mask = slot(
+                key, values=value, context=context, training=training
+            )
         mixed = attention(
-            project(queries_from, layer._query_dense),
-            project(keys_from, layer._key_dense),
-            project(keys_from, layer._value_dense),
-            num_heads,
-            context.padding_mask,
+            query,
+            key,
+            value,
+            self._num_heads,
+            mask,
             self.attention_dropout,
             context.seeds,
         )
-        output = layer._output_dense
-        kernel = ops.reshape(output.kernel, (width, width))
-        return dense(mixed, kernel, output.bias)
+        return self._project("output", mixed, context, training)
+
+
+def _attribute(place):
+    # Keras's layers have an `output` already.
+    return place if place.startswith("after") else f"{place}_slot"
 
 
 def norm_weights(norm, adapter_ids):

@@ -13,6 +13,7 @@ from tf_adapters.layers.reparameterization import stored_name
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.models import variable_groups
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models.adapted_encoder import encoder_shape
 from tf_adapters.models.replicas import replica_number
 
 
@@ -67,7 +68,6 @@ class AdapterModel(keras.Model):
         _check_parts(encoder, method, head)
         _check_pooler(head, encoder)
         self.fingerprint = encoder_fingerprint(encoder)
-        backbone = encoder.backbone
         self.encoder_info = encoder
         self.method = method
         self.head = head
@@ -77,20 +77,22 @@ class AdapterModel(keras.Model):
         self.left_out = ()
         # The trained adapters in the slots of a fusion; see `members`.
         self.members = ()
-        slots = method.make_slots(
-            backbone.num_layers, backbone.hidden_dim, backbone.intermediate_dim
-        )
+        shape = encoder_shape(encoder)
         self.encoder = AdaptedEncoder(
-            encoder, slots, use_encoder_dropout, name="encoder"
+            encoder,
+            method.make_slots(shape),
+            use_encoder_dropout,
+            embedding_slots=method.make_embedding_slots(shape),
+            position_offset=method.position_offset,
+            name="encoder",
         )
         self.head_layer = None
         if head is not None:
             self.head_layer = head.make_layer()
-            self.head_layer.build(self.encoder.width)
+            self.head_layer.build((None, None, shape.width))
         self.reparameterization = Reparameterization(
-            method.reparameterize(self)
-            if hasattr(method, "reparameterize")
-            else [],
+            method.reparameterize(self),
+            method.merges(self),
             name="reparameterization",
         )
         self.seed_generator = keras.random.SeedGenerator(seed)
@@ -101,8 +103,14 @@ class AdapterModel(keras.Model):
 
     @property
     def slots(self):
-        """One dict for each block, from slot name to slot layer."""
+        """One dict for each block, from place to slot."""
         return self.encoder.slots
+
+    def all_slots(self):
+        """Returns the slots of embeddings and blocks, each of them once."""
+        places = [self.encoder.embedding_slots, *self.slots]
+        slots = (slot for found in places for slot in found.values())
+        return list({id(slot): slot for slot in slots}.values())
 
     def leave_out(self, blocks):
         """Takes what the method added out of some blocks, for inference.
@@ -150,7 +158,8 @@ class AdapterModel(keras.Model):
 
         Args:
             block: Index of a block.
-            place: `"after_attention"` or `"after_ffn"`.
+            place: One of `tf_adapters.layers.slot.BLOCK_PLACES`, for example
+                `"after_ffn"`.
 
         Raises:
             UserError: If the method has nothing there.
@@ -320,14 +329,10 @@ class AdapterModel(keras.Model):
 
     def penalty(self):
         """Returns the method's own term of the loss, a scalar."""
-        if not hasattr(self.method, "penalty"):
-            return ops.zeros(())
         return ops.convert_to_tensor(self.method.penalty(self), "float32")
 
     def last_phase_step(self, total_steps):
         """Returns the step after which the method's last phase begins, or 0."""
-        if not hasattr(self.method, "last_phase_step"):
-            return 0
         return self.method.last_phase_step(total_steps)
 
     def phases(self, total_steps):
@@ -411,7 +416,7 @@ def adapt(encoder, method=None, head=None, **options):
         UserError: If an argument is no such thing, or if the method is a
             fusion, whose adapters `fuse` reads.
     """
-    if getattr(method, "adapters", ()):
+    if isinstance(method, methods.Method) and method.adapters:
         raise UserError(
             "A fusion takes the weights of trained adapters, which "
             "`tf_adapters.fuse(encoder, method, head)` reads."
@@ -431,7 +436,7 @@ def _check_parts(encoder, method, head):
             "Expected as `encoder` what `tf_adapters.load_encoder` returns "
             f"first. Received: {encoder!r}"
         )
-    if not isinstance(method, tuple(methods.METHODS.values())):
+    if not isinstance(method, methods.Method):
         names = ", ".join(cls.__name__ for cls in methods.METHODS.values())
         raise UserError(
             "Expected as `method` one of `tf_adapters.methods`, for example "

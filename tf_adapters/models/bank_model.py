@@ -12,6 +12,8 @@ from tf_adapters.heads import Regression
 from tf_adapters.layers.bank import BankBottleneck
 from tf_adapters.layers.bank import BankHead
 from tf_adapters.layers.bank import BankNorm
+from tf_adapters.layers.slot import Slot
+from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods.bottleneck_slots import PARTS
 from tf_adapters.methods.fusion import PLACEMENTS
 from tf_adapters.models import stacked_adapters
@@ -73,7 +75,7 @@ class BankModel(keras.Model):
             first_token_only=True,
         )
         if self.reads == "first_token":
-            read = outputs["sequence_output"][:, 0]
+            read = outputs["first_token_output"]
         else:
             read = outputs["pooled_output"]
         is_there = ops.equal(ids, inputs["adapter_ids"])[:, None]
@@ -122,12 +124,16 @@ def _make_slots(encoder, members, facts):
             continue
         for place in places:
             name = f"block_{block}_{place}"
-            bank = BankBottleneck(
-                len(members), facts["units"], facts["activation"], name="bank"
+            slot = BankSlot(
+                reads,
+                len(members),
+                facts["units"],
+                facts["activation"],
+                name=name,
             )
-            bank.build((None, None, width))
+            slot.build((None, None, width))
             for part in PARTS:
-                getattr(bank, part).assign(
+                getattr(slot.bank, part).assign(
                     np.stack(
                         stacked_adapters.arrays(
                             members,
@@ -137,17 +143,17 @@ def _make_slots(encoder, members, facts):
                         )
                     )
                 )
-            slots_of_block[place] = BankSlot(reads, bank, name=name)
+            slots_of_block[place] = slot
     return slots
 
 
-class BankSlot(keras.layers.Layer):
+@keras.saving.register_keras_serializable("tf_adapters")
+class BankSlot(Slot):
     """Slot `x + delta_n(reads(x, context))` with each example's adapter `n`.
 
     Args:
-        reads: Function of `x` and its `Context` that returns what the
-            bottleneck reads.
-        bank: `BankBottleneck`.
+        reads: What the bottlenecks read, one of `bottleneck_slots.Reads`.
+        num_adapters, units, activation: See `BankBottleneck`.
 
     Call arguments:
         x: `(batch, tokens, width)` sublayer output.
@@ -157,14 +163,27 @@ class BankSlot(keras.layers.Layer):
         The sum, of the shape of `x`, and no probes.
     """
 
-    def __init__(self, reads, bank, **kwargs):
-        super().__init__(autocast=False, trainable=False, **kwargs)
+    def __init__(self, reads, num_adapters, units, activation, **kwargs):
+        super().__init__(**{**kwargs, "trainable": False})
         self.reads = reads
-        self.bank = bank
-        self.built = True
+        self.bank = BankBottleneck(num_adapters, units, activation, name="bank")
+
+    def build(self, input_shape):
+        if not self.bank.built:
+            self.bank.build(input_shape)
 
     def call(self, x, context=None, training=None):
-        return x + self.bank(self.reads(x, context), context.adapter_ids), {}
+        read = bottleneck_slots.read(self.reads, x, context)
+        return x + self.bank(read, context.adapter_ids), {}
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "reads": self.reads,
+            "num_adapters": self.bank.num_adapters,
+            "units": self.bank.units,
+            "activation": self.bank.activation,
+        }
 
 
 def _make_norms(encoder, members):

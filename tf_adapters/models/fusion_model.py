@@ -9,6 +9,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.methods import Fusion
 from tf_adapters.models import stacked_adapters
+from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import AdapterModel
 
 
@@ -40,9 +41,9 @@ def fuse(encoder, method=None, head=None, adapters=None, **options):
     fingerprint = encoder_fingerprint(encoder)
     adapters = method.adapters if adapters is None else adapters
     members = stacked_adapters.read_members(adapters, fingerprint)
-    for member in members:
-        _check_norms(member)
     facts = stacked_adapters.describe_stack(members, encoder)
+    for member in members:
+        _check_encoder(member, encoder)
     left_out = {*facts["leave_out"], *method.leave_out}
     facts["leave_out"] = tuple(sorted(left_out))
     model = AdapterModel(
@@ -52,12 +53,13 @@ def fuse(encoder, method=None, head=None, adapters=None, **options):
     return model
 
 
-def _check_norms(member):
-    if getattr(member.method, "train_layer_norms", False):
+def _check_encoder(member, encoder):
+    """Raises an error if a member trained what all members share."""
+    if member.method.trainable_encoder_variables(AdaptedEncoder(encoder)):
         raise AdapterError(
-            f"{member.source} trained the encoder's layer norms too, which the "
-            "members of a fusion share. Train it with "
-            "--params_override=method.train_layer_norms=false."
+            f"{member.source} trained weights of the encoder too, its layer "
+            "norms for example, which the members of a fusion share. Train a "
+            "houlsby with --params_override=method.train_layer_norms=false."
         )
 
 
@@ -67,7 +69,7 @@ def load_into(model, members):
     Raises:
         AdapterError: If these are fewer or more than the method's adapters.
     """
-    names = getattr(model.method, "adapters", ())
+    names = model.method.adapters
     if len(names) != len(members):
         raise AdapterError(
             f"A fusion of {', '.join(names) or 'nothing'} came with "

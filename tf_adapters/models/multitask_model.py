@@ -105,6 +105,5 @@ class MultiTaskModel:
             config["encoder"].update(name=name, fingerprint=fingerprint)
         own = self.own_variables(task)
         tensors = {path: variable.numpy() for path, variable in own.items()}
-        if hasattr(adapter, "pack"):
-            tensors = adapter.pack(tensors)
+        tensors = adapter.pack(tensors)
         saving.write_adapter(folder, config, tensors)

@@ -48,8 +48,7 @@ def save_adapter(model, folder, details=None):
         name: variable.numpy()
         for name, variable in model.trained_variables().items()
     }
-    if hasattr(model.method, "pack"):
-        tensors = model.method.pack(tensors)
+    tensors = model.method.pack(tensors)
     return write_adapter(folder, describe_adapter(model, details), tensors)
 
 
@@ -104,7 +103,7 @@ def describe_adapter(model, details=None):
     Raises:
         AdapterError: If it is a fusion that does not know its members.
     """
-    if len(getattr(model.method, "adapters", ())) != len(model.members):
+    if len(model.method.adapters) != len(model.members):
         raise AdapterError(
             "This fusion does not know the folders of its members: a .keras "
             "file has their weights only. Save the model that `fuse` or "
@@ -180,14 +179,11 @@ def load_adapter_weights(model, folder):
 
 
 def _assign(model, variables, tensors, path):
-    if hasattr(model.method, "unpack"):
-        shapes = {name: tuple(v.shape) for name, v in variables.items()}
-        try:
-            tensors = model.method.unpack(tensors, shapes)
-        except ValueError as error:
-            raise AdapterError(
-                f"{path} does not fit the model. {error}"
-            ) from error
+    shapes = {name: tuple(v.shape) for name, v in variables.items()}
+    try:
+        tensors = model.method.unpack(tensors, shapes)
+    except ValueError as error:
+        raise AdapterError(f"{path} does not fit the model. {error}") from error
     adapter_folder.assign_tensors(variables, tensors, path)
     model.reparameterization.restart()
 
@@ -231,8 +227,7 @@ def start_from(model, folder):
         },
         path,
     )
-    if hasattr(model.method, "reopen"):
-        model.method.reopen(model)
+    model.method.reopen(model)
 
 
 def _card(config, tensors):

@@ -14,6 +14,7 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models.adapted_encoder import encoder_shape
 from tf_adapters.models.adapter_model import AdapterModel
 
 
@@ -255,7 +256,7 @@ def describe_stack(members, encoder):
     ]
     return {
         "adapters": tuple(member.name for member in members),
-        "placement": common(members, "placement", _placement),
+        "placement": common(members, "placement", lambda m: m.method.stacks_as),
         "units": max(units),
         "activation": common(
             members, "activation", lambda m: m.method.activation
@@ -268,31 +269,25 @@ def describe_stack(members, encoder):
     }
 
 
-def _placement(member):
-    return methods.to_config(member.method)["name"]
-
-
 def _check(member):
-    kinds = (methods.Houlsby, methods.Pfeiffer)
-    if not isinstance(member.method, kinds):
+    if member.method.stacks_as is None:
+        names = [name for name, cls in methods.METHODS.items() if cls.stacks_as]
         raise AdapterError(
-            f"{member.source} was trained with `{_placement(member)}`; only "
-            "bottleneck adapters (houlsby, pfeiffer) share an encoder."
+            f"{member.source} was trained with "
+            f"`{methods.name_of(member.method)}`; only bottleneck adapters "
+            f"({', '.join(names)}) share an encoder."
         )
 
 
 def _check_weights(member, encoder):
     """Refuses weights that a model of this member alone would refuse."""
-    adapted, backbone = AdaptedEncoder(encoder), encoder.backbone
-    slots = member.method.make_slots(
-        backbone.num_layers, adapted.width, backbone.intermediate_dim
-    )
+    adapted = AdaptedEncoder(encoder)
+    slots = member.method.make_slots(encoder_shape(encoder))
     layers = [slot for block in slots for slot in block.values()]
-    for layer in layers:
-        layer.build((None, None, adapted.width))
     if member.head is not None:
         layers.append(member.head.make_layer())
-        layers[-1].build(adapted.width)
+    for layer in layers:
+        layer.build((None, None, adapted.width))
     variables = [
         *(variable for layer in layers for variable in layer.weights),
         *member.method.trainable_encoder_variables(adapted),

@@ -42,10 +42,7 @@ def trained_additions(model):
 def _in_slots(model):
     """Returns the variables of all slots, those of a recurring one once."""
     variables = (
-        variable
-        for block_slots in model.slots
-        for slot in block_slots.values()
-        for variable in slot.weights
+        variable for slot in model.all_slots() for variable in slot.weights
     )
     return list({id(variable): variable for variable in variables}.values())
 

@@ -65,13 +65,13 @@ class Experiment:
     def _make_model(self, adapter):
         options = {"use_encoder_dropout": self.config.train.encoder_dropout}
         if adapter is not None:
-            members = getattr(self.config.method, "adapters", ()) or None
+            members = self.config.method.adapters or None
             model = saving.load_adapter(
                 adapter, self.encoder, members, **options
             )
             compatibility.check_labels(model.head, self.task, adapter)
             # What the run's own configuration leaves out has no slots anyway.
-            model.leave_out(getattr(self.config.method, "leave_out", ()))
+            model.leave_out(self.config.method.leave_out)
             return model
         method = self.config.method
         build = (
@@ -244,9 +244,7 @@ def print_sizes(examples):
 
 def _result(config, experiment, outcome, data_fingerprint):
     model = experiment.model
-    report = {}
-    if hasattr(model.method, "report"):
-        report = model.method.report(model)
+    report = model.method.report(model)
     seconds = outcome.pop("seconds")
     return {
         **facts(config, model),

@@ -173,7 +173,7 @@ class RunFolder:
         sources = [("adapter", config.init_adapter)]
         if config.encoder != "minilm":  # The only one that is never a folder.
             sources.append(("encoder", config.encoder))
-        members = getattr(config.method, "adapters", ())
+        members = config.method.adapters
         sources += [("adapter", member) for member in members]
         for kind, path in sources:
             if path and Path(path).resolve() in written:

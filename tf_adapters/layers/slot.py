@@ -1,0 +1,65 @@
+"""What a method puts into a place of the encoder."""
+
+import typing
+
+import keras
+
+# A block's places, in the order in which it calls them. The projections are
+# attention's query, key, value and output, and the two of the feed-forward
+# network.
+Projection = typing.Literal[
+    "query", "key", "value", "output", "ffn_up", "ffn_down"
+]
+PROJECTIONS = typing.get_args(Projection)
+BLOCK_PLACES = (
+    *PROJECTIONS,
+    "keys_and_values",
+    "after_attention",
+    "after_attention_norm",
+    "after_ffn",
+    "after_ffn_norm",
+)
+EMBEDDING_PLACES = ("word_embeddings", "embeddings")
+
+
+class Slot(keras.layers.Layer):
+    """A layer in one place of the encoder, or in several.
+
+    What it is called with, and what it returns, depends on the place:
+
+    - `after_attention`, `after_ffn`: `slot(x, context, training)` with `x`
+      `(batch, tokens, width)`, the sublayer's output after its dropout; returns
+      `x'` of this shape and a dict of probes. The block goes on with
+      `norm(x' + context.residual)`.
+    - `after_attention_norm`, `after_ffn_norm`: the same, with `x` the result
+      of that norm, and `context.sublayer_output` what was normed.
+    - a projection, `query` to `ffn_down`:
+      `slot(x, project=..., context, training)` with `x` what the projection
+      reads and `project` the function that computes it, bias included, without
+      the feed-forward network's activation; returns its value.
+    - `keys_and_values`: `slot(keys, values=..., context, training)`, both
+      `(batch, tokens, width)`; returns keys, values and padding mask, which may
+      be longer.
+    - `word_embeddings`: `slot(x, context, training)` with `x` the vectors of
+      the word pieces alone, before positions, segments and norm; returns `x'`
+      and probes.
+    - `embeddings`: the same, with `x` what the first block would read.
+
+    In the last two places `x'` may be longer, by `num_added_tokens` vectors
+    that all tokens attend to, the first of them at `first_added_token`.
+
+    Layers that hold weights are named by the method, with the block's number in
+    the name of the slot: the names are those in adapter folders.
+    """
+
+    num_added_tokens = 0
+    first_added_token = 0
+
+    def __init__(self, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+
+
+def with_layers(config, *names):
+    """Returns a layer's configuration with the layers in it built anew."""
+    build = keras.saving.deserialize_keras_object
+    return {**config, **{name: build(config[name]) for name in names}}

@@ -1,0 +1,239 @@
+"""The contract of a method, and the registry of all methods."""
+
+import dataclasses
+
+from tf_adapters.common import dataclass_config
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_known
+
+# Name to class; `register` fills it.
+METHODS = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class EncoderShape:
+    """The sizes of an encoder that a method makes its slots for.
+
+    Attributes:
+        num_blocks: Number of transformer blocks.
+        width: Width `d` of the token vectors.
+        ffn_width: Width of the feed-forward network.
+        num_heads: Attention heads, which divide `d`.
+        embedding_width: Width of the word embeddings; `None` (default) for
+            `width`. ELECTRA's small models have narrower ones.
+    """
+
+    num_blocks: int
+    width: int
+    ffn_width: int
+    num_heads: int = 1
+    embedding_width: int | None = None
+
+    def read_in(self, place):
+        """Returns the width of what a slot reads in a place."""
+        if place == "word_embeddings":
+            return self.embedding_width or self.width
+        return self.ffn_width if place == "ffn_down" else self.width
+
+    def of_projection(self, name):
+        """Returns the widths that a projection reads and writes."""
+        wide = {"ffn_up": (1, self.ffn_width), "ffn_down": (0, self.ffn_width)}
+        widths = [self.width, self.width]
+        if name in wide:
+            index, width = wide[name]
+            widths[index] = width
+        return tuple(widths)
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """What is added to an encoder, and what of the encoder trains.
+
+    A method is a frozen dataclass of its hyper-parameters that overrides what
+    it needs of the following; what it does not override adds nothing. Each
+    field has a default.
+    """
+
+    # Blocks without slots, trained adapters and tasks of a method that has
+    # such a field.
+    leave_out = ()
+    adapters = ()
+    tasks = ()
+    # By how many positions the text moves on, for what stands before it.
+    position_offset = 0
+    # How banks and fusions stack what it trained: a key of `fusion.PLACEMENTS`,
+    # for a method whose slots are `BottleneckSlot`s at those places and that
+    # has the settings of `Pfeiffer`. `None`: they refuse it.
+    stacks_as = None
+    # The factor of the learning rate in the last phase; see `last_phase_step`.
+    last_phase_learning_rate_multiplier = 1.0
+
+    def make_slots(self, shape):
+        """Returns the slots of the blocks; see `tf_adapters.layers.slot`.
+
+        Args:
+            shape: `EncoderShape`.
+
+        Returns:
+            List of one dict for each block, from place to `Slot`. A slot, or a
+            layer in it, may recur.
+        """
+        return [{} for _ in range(shape.num_blocks)]
+
+    def make_embedding_slots(self, shape):
+        """Returns a dict from `word_embeddings` and `embeddings` to slots."""
+        return {}
+
+    def trainable_encoder_variables(self, encoder):
+        """Returns the variables that train of an `AdaptedEncoder` itself."""
+        return []
+
+    def reparameterize(self, model):
+        """Returns pairs of a variable and the layer that computes its value.
+
+        See `tf_adapters.layers.reparameterization`.
+        """
+        return []
+
+    def merges(self, model):
+        """Returns pairs of a kernel and a slot whose `merged` gives its value.
+
+        `AdapterModel.merge` writes these values into the encoder and zeros
+        into the slots.
+        """
+        return []
+
+    def penalty(self, model):
+        """Returns a scalar that joins the loss."""
+        return 0.0
+
+    def report(self, model):
+        """Returns a dict of numbers about a trained model, for its result."""
+        return {}
+
+    def last_phase_step(self, total_steps):
+        """Returns the step after which `start_last_phase` is called, or 0.
+
+        Only weights from then on count; the schedule begins anew.
+        """
+        return 0
+
+    def start_last_phase(self, model):
+        """Begins the last phase of training."""
+
+    def reopen(self, model):
+        """Lets go on training what an adapter folder has as final."""
+
+    def pack(self, tensors):
+        """Returns what an adapter folder stores of a dict of tensors."""
+        return tensors
+
+    def unpack(self, tensors, shapes):
+        """Returns the tensors that `pack` was given.
+
+        Args:
+            tensors: Dict from name to array.
+            shapes: Dict from name to shape of the model's variables.
+        """
+        return tensors
+
+    def kept_blocks(self, shape):
+        """Returns for each block whether it has slots.
+
+        Raises:
+            UserError: If `leave_out` names a block that does not exist.
+        """
+        last = shape.num_blocks - 1
+        unknown = [i for i in self.leave_out if not 0 <= i <= last]
+        if unknown:
+            raise UserError(
+                f"`leave_out` names blocks {unknown}, but the encoder has "
+                f"blocks 0 to {last}."
+            )
+        return [i not in self.leave_out for i in range(shape.num_blocks)]
+
+
+def register(name):
+    """Returns a decorator that makes a `Method` known by a name.
+
+    Args:
+        name: What `--method` takes and adapter folders store.
+
+    Raises:
+        UserError: If the class is no `Method`, a field has no default, or the
+            name is taken.
+    """
+
+    def decorate(cls):
+        if not (isinstance(cls, type) and issubclass(cls, Method)):
+            raise UserError(f"A method inherits from `Method`. Received: {cls}")
+        for field in dataclasses.fields(cls):
+            if field.default is dataclasses.MISSING:
+                raise UserError(
+                    f"{cls.__name__}: the setting `{field.name}` needs a "
+                    "default, which is what `--method` alone gives."
+                )
+        known = METHODS.setdefault(name, cls)
+        # A file that is imported twice, as a module and as a plug-in.
+        if known.__qualname__ != cls.__qualname__:
+            raise UserError(
+                f"There is a method `{name}` already, {known.__name__}. "
+                f"Give {cls.__name__} another name."
+            )
+        METHODS[name] = cls
+        return cls
+
+    return decorate
+
+
+def name_of(method):
+    """Returns the name that a method's class is registered by."""
+    names = [name for name, cls in METHODS.items() if cls is type(method)]
+    if not names:
+        raise UserError(
+            f"{type(method).__name__} has no name, so that no folder could "
+            'store it. Put `@tf_adapters.methods.register("...")` above it.'
+        )
+    return names[0]
+
+
+def to_config(method):
+    """Returns a method as a dict of plain values with its `name`.
+
+    A parameter that is a method, or a tuple of them, becomes dicts too.
+    """
+    values = {
+        field.name: _to_plain(getattr(method, field.name))
+        for field in dataclasses.fields(method)
+    }
+    return {"name": name_of(method)} | values
+
+
+def _to_plain(value):
+    if isinstance(value, Method):
+        return to_config(value)
+    if isinstance(value, tuple) and any(isinstance(v, Method) for v in value):
+        return [to_config(v) for v in value]
+    return value
+
+
+def from_config(config):
+    """Returns the method that `to_config` described.
+
+    Raises:
+        UserError: If the name or a hyper-parameter is not known, or has the
+            wrong type.
+    """
+    options = dict(config)
+    name = options.pop("name", None)
+    check_known("method", name, METHODS)
+    options = {key: _to_methods(value) for key, value in options.items()}
+    return dataclass_config.from_dict(METHODS[name], options, "method.")
+
+
+def _to_methods(value):
+    if isinstance(value, dict):
+        return from_config(value)
+    if isinstance(value, list) and any(isinstance(v, dict) for v in value):
+        return tuple(from_config(v) for v in value)
+    return value

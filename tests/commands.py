@@ -25,6 +25,7 @@ def run(model_dir, settings=None, **options):
         "list": None,
         "study": None,
         "glue_submission": None,
+        "plugin": [],
         "adapters": None,
         "overwrite": False,
         "study_processes": 1,

@@ -72,8 +72,19 @@ def test_every_preset_resolves_and_survives_a_file(name, tmp_path):
     assert resolve.load_config(tmp_path / "config.yaml") == resolved
 
 
-def test_every_method_has_a_preset_of_its_name():
-    assert set(methods.METHODS) <= set(presets.preset_names())
+def test_a_method_needs_no_preset():
+    assert "invertible" not in presets.preset_names()
+    resolved = resolve.resolve_config({"task": "sst2", "method": "invertible"})
+    assert resolved.method == methods.Invertible()
+
+
+def test_a_union_is_made_of_presets():
+    parts = [{"name": "pfeiffer", "units": 8}, "invertible"]
+    resolved = resolve.resolve_config(
+        {"task": "sst2", "method": {"name": "union", "parts": parts}}
+    )
+    expected = methods.Union((methods.Pfeiffer(units=8), methods.Invertible()))
+    assert resolved.method == expected
 
 
 @pytest.mark.parametrize("name", presets.preset_names())

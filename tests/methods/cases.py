@@ -26,6 +26,8 @@ def _bottleneck(units):
 _FULL = (50 + 32 + 2) * D + 2 * D + L * _BLOCK
 
 
+# Two bottlenecks of half the width of half a token vector.
+_COUPLING = 2 * (2 * (D // 4) * (D // 2) + D // 4 + D // 2)
 # Name: the method, and how many weights it trains beside the head.
 CASES = {
     "full": (methods.Full(), _FULL),
@@ -140,7 +142,78 @@ CASES = {
         ),
         L * _bottleneck(4),
     ),
+    "ia3": (methods.IA3(), L * (2 * D + F)),
+    "ia3_peft": (methods.IA3(form="peft", leave_out=(0,)), 3 * D + F),
+    "prefix_tuning": (
+        methods.PrefixTuning(prefix_length=3, hidden_units=4),
+        3 * D + (D + 1) * 4 + (4 + 1) * 2 * L * D,
+    ),
+    "prefix_tuning_peft": (
+        methods.PrefixTuning(prefix_length=3, hidden_units=0, form="peft"),
+        2 * 3 * L * D,
+    ),
+    "prompt_tuning": (
+        methods.PromptTuning(prompt_length=3, stands="after_first"),
+        3 * D,
+    ),
+    "prompt_tuning_peft": (
+        methods.PromptTuning(prompt_length=3, form="peft"),
+        3 * D,
+    ),
+    "compacter": (
+        methods.Compacter(reduction_factor=4.0),
+        L * 2 * (3 * (D + 4)) + 4**3,
+    ),
+    "compacter_plus_plus": (
+        methods.Compacter(
+            placement="pfeiffer", reduction_factor=4.0, leave_out=(1,)
+        ),
+        3 * (D + 4) + 4**3,
+    ),
+    "parallel": (
+        methods.BottleneckForms(
+            parallel=True,
+            pretrained_norm="after",
+            learned_scaling="scalar",
+            initialization="zero_up",
+            units=4,
+        ),
+        L * (_bottleneck(4) + 1),
+    ),
+    "bottleneck_forms": (
+        methods.BottleneckForms(
+            position="both",
+            pretrained_norm="before",
+            residual="read",
+            num_hidden_layers=2,
+            combine="add_and_multiply",
+            units=4,
+        ),
+        L * 2 * (_bottleneck(4) + 4 * 4 + 4),
+    ),
+    "invertible": (methods.Invertible(), _COUPLING),
+    "language_adapter": (
+        methods.Union((methods.Pfeiffer(units=4), methods.Invertible())),
+        L * _bottleneck(4) + _COUPLING,
+    ),
+    "unipelt": (
+        methods.Union(
+            (
+                methods.PrefixTuning(3, hidden_units=0, use_gating=True),
+                methods.BottleneckForms(units=4, use_gating=True),
+                methods.LoRA(rank=2, use_gating=True),
+            )
+        ),
+        # A prefix, a bottleneck, two products; a gate each.
+        L * (2 * 3 * D + _bottleneck(4) + 2 * 2 * 2 * D + 4 * (D + 1)),
+    ),
 }
+# What stands in the text, or in its attention, changes the encoder from the
+# first step on.
+FAR_FROM_THE_ENCODER = (
+    *("prefix_tuning", "prefix_tuning_peft", "unipelt"),
+    *("prompt_tuning", "prompt_tuning_peft"),
+)
 
 
 # Over three members whose weights `build` draws. They start far from the
@@ -174,7 +247,8 @@ ONE_EACH = (
     *("full", "full_mixout", "head_only", "top_layers", "layer_norm", "bitfit"),
     *("houlsby", "houlsby_mixout", "pfeiffer", "lora", "diff_pruning"),
     *("adapter_bias", "adapter_bias_l0_shared", "projected_attention"),
-    *("multitask", "fusion", "fusion_subset"),
+    *("multitask", "fusion", "fusion_subset", "ia3", "prefix_tuning"),
+    *("prompt_tuning_peft", "compacter", "bottleneck_forms", "unipelt"),
 )
 
 
@@ -188,7 +262,7 @@ def num_blocks(method):
         isinstance(method, methods.AdapterBias)
         and (method.share_vector or method.share_alpha)
     )
-    return 2 if recurs or getattr(method, "leave_out", ()) else 1
+    return 2 if recurs or method.leave_out else 1
 
 
 # What trains the encoder, adds to it, and changes its weights on the way.

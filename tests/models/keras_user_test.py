@@ -234,7 +234,7 @@ def test_left_padding_counts_from_the_first_token_in_roberta():
         (lambda e: _model(encoder=e)(np.ones((1, 3))), "Expected a dict"),
         (
             lambda e: _model(encoder=e)(tiny.batch(e, tokens=33)),
-            "have 33 tokens, padding included, but the encoder has positions for 32",
+            "have 33 tokens, padding included, .* has positions for 32",
         ),
         (
             lambda e: _model(encoder=e).slot_weights(0, "after_lunch"),

@@ -32,6 +32,12 @@ _TASK_FILE = flags.DEFINE_string(
     "task_file", None, "YAML file that defines a task of your own."
 )
 _METHOD = flags.DEFINE_string("method", None, "Method, see --list=methods.")
+_PLUGIN = flags.DEFINE_multi_string(
+    "plugin",
+    [],
+    "Python file that registers methods or heads of your own, which is run. "
+    "May be repeated. See docs/extending.md.",
+)
 _ADAPTERS = flags.DEFINE_list(
     "adapters",
     None,

@@ -10,6 +10,7 @@ from tf_adapters.cli import summary
 from tf_adapters.cli import train as cli_train
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import plugins
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
@@ -26,8 +27,8 @@ def run_command(flag_layer, options):
         flag_layer: Nested dict of the settings that flags give.
         options: Object with `mode`, `model_dir`, `config_file`,
             `params_override`, `adapters`, `input`, `output`, `overwrite`,
-            `glue_submission`, `list`, `study_processes`, and what `study.run`
-            reads.
+            `glue_submission`, `list`, `plugin`, `study_processes`, and what
+            `study.run` reads.
 
     Returns:
         Exit status: 0; 1 after a mistake of the user or a failed run of a
@@ -35,6 +36,7 @@ def run_command(flag_layer, options):
         Ctrl-C.
     """
     try:
+        plugins.load_plugins(options.plugin)
         if options.list:
             from tf_adapters.cli import lists
 

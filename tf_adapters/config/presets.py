@@ -6,6 +6,7 @@ from pathlib import Path
 from tf_adapters.common.dataclass_config import load_yaml
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.suggestions import check_known
+from tf_adapters.config import plugins
 
 _PACKAGE = Path(__file__).parents[1]
 # A wheel has the folder inside the package, a checkout has it beside.
@@ -101,8 +102,14 @@ def preset_names():
 
 def _load(name):
     # Not a path: names that climb out of the folder are unknown, too.
-    check_known("method", name, preset_names(), ConfigError)
-    return _read(name)
+    if name in preset_names():
+        return _read(name)
+    # Here, not above: Keras comes with it.
+    from tf_adapters import methods
+
+    known = sorted({*preset_names(), *methods.METHODS})
+    check_known("method", name, known, ConfigError, plugins.HINT)
+    return {"method": {"name": name}}
 
 
 @functools.cache

@@ -66,10 +66,17 @@ def _build(options, prefix):
 
     options = dict(options)
     cls = methods.METHODS[options.pop("name")]
-    if "adapter" in options:  # A method, too.
-        adapter = presets.complete(options["adapter"])
-        options["adapter"] = _build(adapter, f"{prefix}adapter.")
+    for key in {"adapter", "parts"} & set(options):  # Methods, too.
+        options[key] = _build_within(options[key], f"{prefix}{key}.")
     return dataclass_config.from_dict(cls, options, prefix)
+
+
+def _build_within(value, prefix):
+    if isinstance(value, list | tuple):
+        return tuple(_build_within(part, prefix) for part in value)
+    if isinstance(value, str):
+        value = {"name": value}
+    return _build(presets.complete(value), prefix)
 
 
 def _check_values(config):

@@ -7,6 +7,7 @@ from keras import ops
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers.dense import dense
+from tf_adapters.layers.gate import TextGate
 from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.stateless_seeds import dropout
 
@@ -28,6 +29,8 @@ class LoRAUpdate(Slot):
         alpha: Float.
         dropout_rate: Rate at which elements of `x` are dropped before `A` in
             training. Defaults to 0.
+        use_gating: Whether a `TextGate` takes the place of `alpha / rank`, as
+            in UniPELT and the `adapters` library. Defaults to `False`.
 
     Call arguments:
         x: `(batch, tokens, inputs)`.
@@ -39,7 +42,14 @@ class LoRAUpdate(Slot):
     """
 
     def __init__(
-        self, inputs, outputs, rank, alpha, dropout_rate=0.0, **kwargs
+        self,
+        inputs,
+        outputs,
+        rank,
+        alpha,
+        dropout_rate=0.0,
+        use_gating=False,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         if rank < 1 or not 0 <= dropout_rate < 1:
@@ -52,6 +62,8 @@ class LoRAUpdate(Slot):
         self.rank = rank
         self.alpha = alpha
         self.dropout_rate = dropout_rate
+        self.use_gating = self.needs_all_tokens = use_gating
+        self.gate = TextGate(name="gate") if use_gating else None
 
     def build(self, input_shape=None):
         limit = 1 / math.sqrt(self.inputs)
@@ -63,14 +75,20 @@ class LoRAUpdate(Slot):
         self.up_kernel = self.add_weight(
             (self.rank, self.outputs), "zeros", name="up_kernel"
         )
+        if self.gate is not None and not self.gate.built:
+            self.gate.build((None, None, self.inputs))
 
     def call(self, x, project=None, context=None, training=None):
-        return project(x) + self.change(x, context.seeds)
+        factor = self.alpha / self.rank
+        if self.gate is not None:
+            factor = self.gate(x, context.padding_mask)
+        return project(x) + self.change(x, context.seeds, factor)
 
-    def change(self, x, seeds=None):
-        """Returns `(alpha / rank) (x A) B`."""
+    def change(self, x, seeds=None, factor=None):
+        """Returns `factor (x A) B`; the factor is `alpha / rank` by default."""
+        factor = self.alpha / self.rank if factor is None else factor
         down = dense(dropout(x, self.dropout_rate, seeds), self.down_kernel)
-        return dense(self.alpha / self.rank * down, self.up_kernel)
+        return dense(factor * down, self.up_kernel)
 
     def merged(self, kernel):
         """Returns `W + (alpha / rank) A B`, of the shape of the kernel `W`."""
@@ -88,4 +106,5 @@ class LoRAUpdate(Slot):
             "rank": self.rank,
             "alpha": self.alpha,
             "dropout_rate": self.dropout_rate,
+            "use_gating": self.use_gating,
         }

@@ -54,6 +54,9 @@ class Slot(keras.layers.Layer):
 
     num_added_tokens = 0
     first_added_token = 0
+    # Whether `x` must have all tokens, even where the first one is all that is
+    # read of the block.
+    needs_all_tokens = False
 
     def __init__(self, **kwargs):
         super().__init__(autocast=False, **kwargs)

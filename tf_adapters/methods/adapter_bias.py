@@ -116,7 +116,7 @@ class AdapterBias(Method):
 
         Each gate counts once, however many blocks share it.
         """
-        gates = _gates(model.slots)
+        gates = _gates(model.all_slots())
         if not gates:
             return 0.0
         return self.l0_lambda * sum(
@@ -125,7 +125,7 @@ class AdapterBias(Method):
 
     def reopen(self, model):
         """Lets training choose anew which gates close."""
-        for gates in _gates(model.slots):
+        for gates in _gates(model.all_slots()):
             gates.reopen()
 
     def report(self, model):
@@ -135,7 +135,7 @@ class AdapterBias(Method):
         the expected share starts at 0.83, so that "83 % remain" alone says
         nothing.
         """
-        gates = _gates(model.slots)
+        gates = _gates(model.all_slots())
         if not gates:
             return {}
         seeds = keras.random.SeedGenerator(0)
@@ -174,12 +174,9 @@ def _in_a_row(tensors):
 
 def _gates(slots):
     """Returns the distinct gate layers of all slots."""
-    found = {}
-    for block_slots in slots:
-        for slot in block_slots.values():
-            if slot.alpha is not None and slot.alpha.gates is not None:
-                found[id(slot.alpha.gates)] = slot.alpha.gates
-    return list(found.values())
+    alphas = (slot.alpha for slot in slots if isinstance(slot, Shift))
+    gates = (alpha.gates for alpha in alphas if alpha is not None)
+    return list({id(gate): gate for gate in gates if gate is not None}.values())
 
 
 @keras.saving.register_keras_serializable("tf_adapters")

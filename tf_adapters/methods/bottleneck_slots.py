@@ -112,7 +112,7 @@ def mixout_of_method(rate, model):
     """
     kernels = [
         (slot.delta.down_kernel, 1)
-        for slots in model.slots
-        for slot in slots.values()
+        for slot in model.all_slots()
+        if isinstance(slot, BottleneckSlot)
     ]
     return mixout.mixout_pairs(rate, kernels, model)

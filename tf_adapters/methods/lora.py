@@ -30,6 +30,8 @@ class LoRA(Method):
             `"value"`, `"output"`, and the feed-forward network's `"ffn_up"`
             and `"ffn_down"`. Query and value in the paper (section 5.1) and in
             PEFT.
+        use_gating: Whether a gate for each text takes the place of
+            `alpha / rank` (UniPELT). Such a product cannot be merged.
         leave_out: Indices of blocks without a product.
     """
 
@@ -37,6 +39,7 @@ class LoRA(Method):
     alpha: float = 8.0
     dropout: float = 0.0
     projections: tuple[Projection, ...] = ("query", "value")
+    use_gating: bool = False
     leave_out: tuple[int, ...] = ()
 
     def __post_init__(self):
@@ -56,6 +59,7 @@ class LoRA(Method):
                     self.rank,
                     self.alpha,
                     self.dropout,
+                    self.use_gating,
                     name=f"block_{i}_{name}",
                 )
                 for name in self.projections
@@ -70,4 +74,5 @@ class LoRA(Method):
             (block.kernels()[name][0], slot)
             for block in model.encoder.blocks
             for name, slot in block.slots.items()
+            if isinstance(slot, LoRAUpdate) and not slot.use_gating
         ]

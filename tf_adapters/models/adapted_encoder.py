@@ -226,8 +226,11 @@ class AdaptedEncoder(keras.layers.Layer):
         )
         x, context = self._embed(inputs, context, training)
         hidden_states, probes = [x], []
+        last_slots = self.blocks[-1].slots.values()
         shortcut = first_token_only and not (
-            return_hidden_states or return_probes
+            return_hidden_states
+            or return_probes
+            or any(slot.needs_all_tokens for slot in last_slots)
         )
         for block in self.blocks:
             last = shortcut and block is self.blocks[-1]

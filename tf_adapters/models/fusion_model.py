@@ -41,9 +41,10 @@ def fuse(encoder, method=None, head=None, adapters=None, **options):
     fingerprint = encoder_fingerprint(encoder)
     adapters = method.adapters if adapters is None else adapters
     members = stacked_adapters.read_members(adapters, fingerprint)
-    facts = stacked_adapters.describe_stack(members, encoder)
     for member in members:
+        stacked_adapters.check_stacks(member)
         _check_encoder(member, encoder)
+    facts = stacked_adapters.describe_stack(members, encoder)
     left_out = {*facts["leave_out"], *method.leave_out}
     facts["leave_out"] = tuple(sorted(left_out))
     model = AdapterModel(

@@ -25,6 +25,7 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.models import fusion_model
 from tf_adapters.models import stacked_adapters
+from tf_adapters.models import stored_parts
 from tf_adapters.models.adapter_model import AdapterModel
 
 
@@ -120,6 +121,7 @@ def describe_adapter(model, details=None):
         },
         "method": methods.to_config(model.method),
         "head": None if model.head is None else heads.to_config(model.head),
+        "plugins": stored_parts.plugins_of(model.method, model.head),
         "members": stacked_adapters.members_to_config(model.members),
         "left_out": list(model.left_out),
         "details": details or {},
@@ -151,13 +153,8 @@ def load_adapter(folder, encoder, adapters=None, **options):
             f"given has {fingerprint[:12]}. Load that encoder, and a fresh "
             "one: training or loading an adapter changes an encoder's norms."
         )
-    head = config["head"]
-    model = AdapterModel(
-        encoder,
-        methods.from_config(config["method"]),
-        None if head is None else heads.from_config(head),
-        **options,
-    )
+    method, head = stored_parts.read_parts(config, folder)
+    model = AdapterModel(encoder, method, head, **options)
     members = stacked_adapters.members_from_config(
         config.get("members", []), adapters, fingerprint
     )
@@ -207,7 +204,7 @@ def start_from(model, folder):
             f"`{config['encoder']['name']}`, and cannot be where one on "
             f"`{model.encoder_info.name}` starts from."
         )
-    method = methods.from_config(config["method"])
+    method, _ = stored_parts.read_parts(config, folder)
     if method != model.method:
         raise AdapterError(
             f"The adapter in {folder} is of method {method}, and this one of "

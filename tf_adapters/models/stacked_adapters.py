@@ -8,11 +8,11 @@ from typing import Any
 import keras
 import numpy as np
 
-from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.methods import bottleneck_slots
+from tf_adapters.models import stored_parts
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapted_encoder import encoder_shape
 from tf_adapters.models.adapter_model import AdapterModel
@@ -109,13 +109,14 @@ def read_member(folder, fingerprint):
             f"({fingerprint[:12]}). They share one "
             "encoder."
         )
+    method, head = stored_parts.read_parts(config, folder)
     weights = folder / adapter_folder.WEIGHTS_FILE
     tensors = adapter_folder.read_tensors(weights)
     return Member(
         name=_run_folder(folder).name,
         folder=folder,
-        method=methods.from_config(config["method"]),
-        head=config["head"] and heads.from_config(config["head"]),
+        method=method,
+        head=head,
         tensors=tensors,
         fingerprint=hashlib.sha256(weights.read_bytes()).hexdigest(),
         left_out=tuple(config.get("left_out", ())),
@@ -246,7 +247,7 @@ def describe_stack(members, encoder):
             "--adapters=runs/a,runs/b."
         )
     for member in members:
-        _check(member)
+        check_stacks(member)
         _check_weights(member, encoder)
     units = [
         bottleneck_slots.width_of_bottleneck(
@@ -269,7 +270,8 @@ def describe_stack(members, encoder):
     }
 
 
-def _check(member):
+def check_stacks(member):
+    """Raises an `AdapterError` if a member's method has no stacked form."""
     if member.method.stacks_as is None:
         names = [name for name, cls in methods.METHODS.items() if cls.stacks_as]
         raise AdapterError(

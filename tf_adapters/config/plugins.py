@@ -1,0 +1,46 @@
+"""Files of a user's own that register methods and heads."""
+
+import importlib.util
+from pathlib import Path
+import sys
+
+from tf_adapters.common.errors import ConfigError
+
+# What an unknown method or head may still be.
+HINT = "One of your own needs the file that registers it: --plugin=<file>."
+
+
+def load_plugins(paths):
+    """Imports Python files, each once in a process.
+
+    Args:
+        paths: Iterable of paths. The files are run: only give your own.
+
+    Raises:
+        ConfigError: If one does not exist, or fails.
+    """
+    for path in map(Path, paths):
+        if not path.is_file():
+            raise ConfigError(
+                f"--plugin={path} is no file. Expected a Python file with "
+                "`@tf_adapters.methods.register(...)` or "
+                "`@tf_adapters.heads.register(...)` in it."
+            )
+        name = f"tf_adapters_plugin_{path.stem}"
+        known = sys.modules.get(name)
+        if known is None or Path(known.__file__) != path.absolute():
+            _import(name, path.absolute())
+
+
+def _import(name, path):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise ConfigError(
+            f"--plugin={path} fails where it is imported: "
+            f"{type(error).__name__}: {error}"
+        ) from error

@@ -1,0 +1,247 @@
+"""Every form of bottleneck adapter that the papers and `adapters` tried."""
+
+import dataclasses
+import typing
+
+import keras
+from keras import ops
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.layers import activations
+from tf_adapters.layers.bottleneck import Bottleneck
+from tf_adapters.layers.bottleneck import Initialization
+from tf_adapters.layers.dense import dense
+from tf_adapters.layers.gate import TextGate
+from tf_adapters.layers.normalization import layer_norm
+from tf_adapters.layers.slot import Slot
+from tf_adapters.layers.stateless_seeds import dropout
+from tf_adapters.methods import bottleneck_slots
+from tf_adapters.methods.method import Method
+from tf_adapters.methods.method import register
+
+Where = typing.Literal["none", "before", "after", "both"]
+Residual = typing.Literal["sublayer_output", "sum", "read"]
+
+
+@register("bottleneck_forms")
+@dataclasses.dataclass(frozen=True)
+class BottleneckForms(Method):
+    """Bottleneck adapters of any form, in a frozen encoder.
+
+    A sublayer has an output `h` and an input `r`, and then the pretrained
+    `norm(h + r)`. The adapter reads `h`, `norm(h + r)` or `r`, and gives `o`,
+    the sum of its `delta` and of a residual. The block goes on with
+    `norm(o + r)`, or with `o` itself. This spans the search of Pfeiffer
+    et al. 2021 (appendix A.2), the variants of Houlsby et al. 2019 (section
+    3.6), and the configurations `seq_bn`, `double_seq_bn`, `par_bn`,
+    `scaled_par_bn` and AdapterPlus of the `adapters` library.
+
+    The defaults are `Pfeiffer`'s, who found them best.
+
+    Attributes:
+        position: `"top"`, after the feed-forward network; `"bottom"`, after
+            attention; or `"both"` (A.2).
+        parallel: Whether the adapter reads `r`, the sublayer's input, and not
+            what the sublayer made of it.
+        pretrained_norm: Whether the pretrained norm is `"before"` the adapter,
+            `"after"` it, in `"both"` places, or in none (A.2). Without it after
+            the adapter the block's residual is not added either.
+        residual: What `delta` is added to: `"sublayer_output"`, `h`; `"sum"`,
+            `h + r`; `"read"`, what the adapter reads (A.2).
+        new_norm: Where in the adapter a new norm stands: before it, after it,
+            in both places, or nowhere (A.2, and H 3.6).
+        residual_in_new_norm: Whether the norm after the adapter is of the sum
+            with the residual, not of `delta` alone.
+        combine: `"add"`, `"multiply"` (`h (1 + delta)`) or
+            `"add_and_multiply"` (`h (1 + delta) + delta`) (H 3.6).
+        units: Bottleneck width `m`; used if `reduction_factor` is `None`.
+        reduction_factor: `d / m`.
+        num_hidden_layers: Layers of width `m` within the adapter; 1 is the
+            usual bottleneck (H 3.6 tried more).
+        activation: Of each of them.
+        initialization: See `Bottleneck`.
+        init_stddev: See `Bottleneck`.
+        scaling: What `delta` is multiplied by.
+        learned_scaling: `"none"`; or a trained factor in its place that begins
+            at 1, a `"scalar"` or one a `"channel"`.
+        use_gating: Whether a gate for each text multiplies `delta` (UniPELT).
+        dropout: Rate of dropout on `delta`.
+        leave_out: Indices of blocks without adapters.
+    """
+
+    position: typing.Literal["top", "bottom", "both"] = "top"
+    parallel: bool = False
+    pretrained_norm: Where = "both"
+    residual: Residual = "sublayer_output"
+    new_norm: Where = "none"
+    residual_in_new_norm: bool = False
+    combine: typing.Literal["add", "multiply", "add_and_multiply"] = "add"
+    units: int = 64
+    reduction_factor: float | None = None
+    num_hidden_layers: int = 1
+    activation: activations.Activation = "relu"
+    initialization: Initialization = "normal"
+    init_stddev: float = 2e-2
+    scaling: float = 1.0
+    learned_scaling: typing.Literal["none", "scalar", "channel"] = "none"
+    use_gating: bool = False
+    dropout: float = 0.0
+    leave_out: tuple[int, ...] = ()
+
+    def __post_init__(self):
+        bottleneck_slots.check_settings(self)
+        if self.num_hidden_layers < 1:
+            raise UserError(
+                "`num_hidden_layers` must be at least 1. Received: "
+                f"{self.num_hidden_layers}"
+            )
+        if self.parallel and self.pretrained_norm in ("before", "both"):
+            raise UserError(
+                "A parallel adapter reads the sublayer's input, so that no "
+                "pretrained norm can be before it. Use "
+                "`pretrained_norm='after'`."
+            )
+
+    def make_slots(self, shape):
+        """Returns one dict of slots for each block."""
+        sublayers = {"bottom": ("attention",), "top": ("ffn",)}
+        names = sublayers.get(self.position, ("attention", "ffn"))
+        behind = "" if self.pretrained_norm in ("after", "both") else "_norm"
+        units = bottleneck_slots.width_of_bottleneck(self, shape.width)
+        settings = dataclasses.asdict(self) | {"units": units}
+        for name in ("reduction_factor", "position", "leave_out"):
+            del settings[name]
+        return [
+            {
+                f"after_{name}{behind}": FormSlot(
+                    **settings, name=f"block_{i}_after_{name}"
+                )
+                for name in names
+                if kept
+            }
+            for i, kept in enumerate(self.kept_blocks(shape))
+        ]
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class FormSlot(Slot):
+    """Slot of `BottleneckForms`, before or behind the pretrained norm.
+
+    Args:
+        **settings: Fields of `BottleneckForms`, with the `units` of its
+            `reduction_factor`, and without position and blocks.
+
+    Call arguments:
+        x: `(batch, tokens, width)`: the sublayer's output, or, where there is
+            no pretrained norm after the adapter, the norm's.
+        context: `Context`.
+
+    Returns:
+        A tensor of the shape of `x`, and no probes.
+    """
+
+    # Of the norms that train; PyTorch's.
+    EPSILON = 1e-5
+
+    def __init__(self, **settings):
+        own = {field.name for field in dataclasses.fields(BottleneckForms)}
+        super().__init__(**{k: v for k, v in settings.items() if k not in own})
+        self.settings = {k: v for k, v in settings.items() if k in own}
+        form = self.form = BottleneckForms(**self.settings)
+        self.needs_all_tokens = form.use_gating
+        self.delta = Bottleneck(
+            form.units,
+            form.activation,
+            form.initialization,
+            form.init_stddev,
+            name="delta",
+        )
+        self.gate = TextGate(name="gate") if form.use_gating else None
+
+    def build(self, input_shape):
+        width, form = input_shape[-1], self.form
+        if not self.delta.built:
+            self.delta.build(input_shape)
+        if self.gate is not None and not self.gate.built:
+            self.gate.build(input_shape)
+        self.norms = {
+            place: self._norm_weights(place, width)
+            for place in ("before", "after")
+            if form.new_norm in (place, "both")
+        }
+        self.hidden = [
+            self._hidden_weights(number)
+            for number in range(1, form.num_hidden_layers)
+        ]
+        self.factor = None
+        if form.learned_scaling != "none":
+            shape = (1,) if form.learned_scaling == "scalar" else (width,)
+            self.factor = self.add_weight(shape, "ones", name="scaling")
+
+    def _norm_weights(self, place, width):
+        return (
+            self.add_weight((width,), "ones", name=f"norm_{place}_gamma"),
+            self.add_weight((width,), "zeros", name=f"norm_{place}_beta"),
+        )
+
+    def _hidden_weights(self, number):
+        form = self.form
+        normal = keras.initializers.RandomNormal(stddev=form.init_stddev)
+        return (
+            self.add_weight(
+                (form.units, form.units), normal, name=f"hidden_{number}_kernel"
+            ),
+            self.add_weight(
+                (form.units,), "zeros", name=f"hidden_{number}_bias"
+            ),
+        )
+
+    def call(self, x, context=None, training=None):
+        form = self.form
+        read, output, total = self._sublayer(x, context)
+        residual = {"sublayer_output": output, "sum": total, "read": read}
+        residual = residual[form.residual]
+        delta = self._delta(read, context)
+        if form.combine != "add":
+            product = output * delta
+            both = form.combine == "add_and_multiply"
+            delta = product + delta if both else product
+        if form.residual_in_new_norm:
+            return self._normed("after", delta + residual), {}
+        return self._normed("after", delta) + residual, {}
+
+    def _sublayer(self, x, context):
+        """Returns what the adapter reads, the sublayer's output, their sum."""
+        form = self.form
+        behind = form.pretrained_norm in ("none", "before")
+        output = context.sublayer_output if behind else x
+        total = output + context.residual
+        if form.parallel:
+            return context.residual, output, total
+        if form.pretrained_norm in ("before", "both"):
+            return x if behind else context.norm(total), output, total
+        return output, output, total
+
+    def _delta(self, read, context):
+        form, layer = self.form, self.delta
+        activation = activations.get_activation(form.activation)
+        kernels = [(layer.down_kernel, layer.down_bias), *self.hidden]
+        x = self._normed("before", read)
+        for kernel, bias in kernels:
+            x = dense(x, kernel, bias, activation)
+        x = dense(x, layer.up_kernel, layer.up_bias)
+        factor = form.scaling
+        if self.factor is not None:
+            factor = ops.cast(self.factor, x.dtype)
+        x = dropout(x * factor, form.dropout, context.seeds)
+        if self.gate is not None:
+            x = x * self.gate(read, context.padding_mask)
+        return x
+
+    def _normed(self, place, x):
+        if place not in self.norms:
+            return x
+        return layer_norm(x, *self.norms[place], self.EPSILON)
+
+    def get_config(self):
+        return {**super().get_config(), **self.settings}

@@ -1,0 +1,201 @@
+"""Compacter and Compacter++: Mahabadi et al. 2021, arXiv:2106.04647."""
+
+import dataclasses
+import math
+import typing
+
+import keras
+from keras import ops
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.layers import activations
+from tf_adapters.layers.dense import dense
+from tf_adapters.layers.slot import Slot
+from tf_adapters.layers.slot import with_layers
+from tf_adapters.methods import bottleneck_slots
+from tf_adapters.methods.method import Method
+from tf_adapters.methods.method import register
+
+# Where the adapters stand, and what they read (`adapters` 1.3.0).
+_PLACEMENTS = {
+    "houlsby": (("after_attention", "after_ffn"), "sublayer_output"),
+    "pfeiffer": (("after_ffn",), "normed_output"),
+}
+
+
+@register("compacter")
+@dataclasses.dataclass(frozen=True)
+class Compacter(Method):
+    """Bottlenecks whose kernels are sums of Kronecker products.
+
+    With `n` the order, a kernel is `sum_i A_i (x) (s_i t_i)`: the `n` matrices
+    `A_i` of `n x n` are shared by all kernels of all blocks, and `s_i`, `t_i`
+    have rank `rank`. For width `d` and bottleneck width `m` a place trains
+    `2 rank (d + m) + d + m` weights, and all places together `n^3` more.
+
+    Attributes:
+        placement: `"houlsby"` (default), two places a block: Compacter.
+            `"pfeiffer"`, one, which reads the normed output: Compacter++.
+        units: Bottleneck width `m`; used if `reduction_factor` is `None`.
+        reduction_factor: `d / m`, 32 in the `adapters` library (default).
+        activation: GELU in the library.
+        order: `n`, 4 in the paper and the library; it divides `d` and `m`.
+        rank: 1 in the paper and the library.
+        leave_out: Indices of blocks without adapters.
+    """
+
+    placement: typing.Literal["houlsby", "pfeiffer"] = "houlsby"
+    units: int = 24
+    reduction_factor: float | None = 32.0
+    activation: activations.Activation = "gelu"
+    order: int = 4
+    rank: int = 1
+    leave_out: tuple[int, ...] = ()
+
+    def __post_init__(self):
+        bottleneck_slots.check_settings(self)
+
+    def make_slots(self, shape):
+        """Returns one dict of slots for each block."""
+        places, reads = _PLACEMENTS[self.placement]
+        units = bottleneck_slots.width_of_bottleneck(self, shape.width)
+        if min(self.order, self.rank) < 1 or (
+            shape.width % self.order or units % self.order
+        ):
+            raise UserError(
+                "`order` must divide the encoder's width and the bottleneck's. "
+                f"Received: order={self.order}, rank={self.rank}, widths "
+                f"{shape.width} and {units}"
+            )
+        factors = KroneckerFactors(self.order, name="shared_factors")
+        # Here: within the first slot it would be named as a part of that.
+        factors.build()
+        return [
+            {
+                place: CompacterSlot(
+                    factors,
+                    reads,
+                    units,
+                    self.activation,
+                    self.rank,
+                    name=f"block_{i}_{place}",
+                )
+                for place in places
+                if kept
+            }
+            for i, kept in enumerate(self.kept_blocks(shape))
+        ]
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class KroneckerFactors(keras.layers.Layer):
+    """The matrices `A_i`, `(n, n, n)`, that all kernels share.
+
+    Args:
+        order: Integer `n`.
+    """
+
+    def __init__(self, order, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.order = order
+
+    def build(self, input_shape=None):
+        self.factors = self.add_weight(
+            (self.order,) * 3,
+            keras.initializers.RandomNormal(stddev=0.01),
+            name="factors",
+        )
+
+    def kernel(self, left, right):
+        """Returns `sum_i A_i (x) (left_i right_i)`.
+
+        Args:
+            left: `(n, inputs / n, rank)`.
+            right: `(n, rank, outputs / n)`.
+
+        Returns:
+            `(inputs, outputs)`.
+        """
+        left, right = ops.convert_to_tensor(left), ops.convert_to_tensor(right)
+        product = ops.einsum("iac,ibr,ird->abcd", self.factors, left, right)
+        shape = (self.order * left.shape[1], self.order * right.shape[2])
+        return ops.reshape(product, shape)
+
+    def get_config(self):
+        return {**super().get_config(), "order": self.order}
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class CompacterSlot(Slot):
+    """Slot `x + W_up f(W_down read + b_down) + b_up` of Kronecker products.
+
+    Args:
+        factors: `KroneckerFactors`, shared.
+        reads: One of `bottleneck_slots.Reads`.
+        units: Integer. Bottleneck width `m`, a multiple of the order.
+        activation: Name of `f`.
+        rank: Integer. Rank of the second factor.
+
+    Call arguments:
+        x: `(batch, tokens, width)` sublayer output, after its dropout.
+        context: `Context`.
+
+    Returns:
+        The sum, of the shape of `x`, and no probes.
+    """
+
+    def __init__(self, factors, reads, units, activation, rank=1, **kwargs):
+        super().__init__(**kwargs)
+        self.factors = factors
+        self.reads = reads
+        self.units = units
+        self.activation = activation
+        self.rank = rank
+        self._activation = activations.get_activation(activation)
+
+    def build(self, input_shape):
+        if not self.factors.built:
+            self.factors.build()
+        width, n = input_shape[-1], self.factors.order
+        for name, inputs, outputs in (
+            ("down", width, self.units),
+            ("up", self.units, width),
+        ):
+            for side, shape in (
+                ("left", (n, inputs // n, self.rank)),
+                ("right", (n, self.rank, outputs // n)),
+            ):
+                # Xavier's normal for each matrix, as in the library.
+                stddev = math.sqrt(2 / (shape[1] + shape[2]))
+                weight = self.add_weight(
+                    shape,
+                    keras.initializers.RandomNormal(stddev=stddev),
+                    name=f"{name}_{side}",
+                )
+                setattr(self, f"{name}_{side}", weight)
+            bias = self.add_weight((outputs,), "zeros", name=f"{name}_bias")
+            setattr(self, f"{name}_bias", bias)
+
+    def call(self, x, context=None, training=None):
+        hidden = dense(
+            bottleneck_slots.read(self.reads, x, context),
+            self.factors.kernel(self.down_left, self.down_right),
+            self.down_bias,
+            self._activation,
+        )
+        kernel = self.factors.kernel(self.up_left, self.up_right)
+        return x + dense(hidden, kernel, self.up_bias), {}
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "factors": keras.saving.serialize_keras_object(self.factors),
+            "reads": self.reads,
+            "units": self.units,
+            "activation": self.activation,
+            "rank": self.rank,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**with_layers(config, "factors"))

@@ -1,0 +1,102 @@
+"""(IA)^3: Liu et al. 2022, arXiv:2205.05638, as AdapterHub and as PEFT."""
+
+import dataclasses
+import typing
+
+import keras
+from keras import ops
+
+from tf_adapters.common.suggestions import check_choices
+from tf_adapters.common.suggestions import check_known
+from tf_adapters.layers.slot import Slot
+from tf_adapters.methods.method import Method
+from tf_adapters.methods.method import register
+
+# The projections that each form rescales, and on which side.
+_FORMS = {
+    # Keys, values, and what the feed-forward network's activation reads
+    # (`IA3Config` of `adapters` 1.3.0).
+    "adapterhub": {"key": "output", "value": "output", "ffn_up": "output"},
+    # Keys, values, and what each layer called `output.dense` reads: that of
+    # attention, too (`IA3Config` of `peft` 0.21.2 for BERT).
+    "peft": {
+        "key": "output",
+        "value": "output",
+        "output": "input",
+        "ffn_down": "input",
+    },
+}
+
+
+@register("ia3")
+@dataclasses.dataclass(frozen=True)
+class IA3(Method):
+    """Multiplies keys, values and activations by trained vectors.
+
+    The encoder is frozen, and the vectors start at 1. With `d` the encoder's
+    width and `f` that of its feed-forward network a block trains `2 d + f`
+    weights as AdapterHub has it, and `3 d + f` as PEFT has it.
+
+    Attributes:
+        form: `"adapterhub"` (default, and the paper's for its encoder: keys,
+            values, and the feed-forward network, before its activation) or
+            `"peft"`: behind its activation, and attention's output too. They
+            are different functions.
+        leave_out: Indices of blocks without vectors.
+    """
+
+    form: typing.Literal["adapterhub", "peft"] = "adapterhub"
+    leave_out: tuple[int, ...] = ()
+
+    def __post_init__(self):
+        check_choices(self)
+
+    def make_slots(self, shape):
+        """Returns one dict of slots for each block."""
+        return [
+            {
+                name: Rescale(
+                    shape.of_projection(name)[side == "output"],
+                    side,
+                    name=f"block_{i}_{name}",
+                )
+                for name, side in _FORMS[self.form].items()
+                if kept
+            }
+            for i, kept in enumerate(self.kept_blocks(shape))
+        ]
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class Rescale(Slot):
+    """Slot `l * project(x)` or `project(l * x)` of a projection.
+
+    Args:
+        width: Integer. Length of the vector `l`, which starts at 1.
+        side: `"output"` or `"input"`: what is multiplied by `l`.
+
+    Call arguments:
+        x: `(batch, tokens, inputs)`.
+        project: Function that computes the projection.
+
+    Returns:
+        `(batch, tokens, outputs)`.
+    """
+
+    def __init__(self, width, side, **kwargs):
+        super().__init__(**kwargs)
+        check_known("side", side, ("input", "output"))
+        self.width = width
+        self.side = side
+
+    def build(self, input_shape=None):
+        self.vector = self.add_weight((self.width,), "ones", name="vector")
+
+    def call(self, x, project=None, context=None, training=None):
+        vector = ops.cast(self.vector, x.dtype)
+        if self.side == "input":
+            return project(x * vector)
+        return project(x) * vector
+
+    def get_config(self):
+        return {**super().get_config(), "width": self.width, "side": self.side}

@@ -1,0 +1,234 @@
+"""Prefix tuning: Li and Liang 2021, arXiv:2101.00190."""
+
+import dataclasses
+import typing
+
+import keras
+from keras import ops
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_choices
+from tf_adapters.layers import activations
+from tf_adapters.layers.dense import dense
+from tf_adapters.layers.gate import TextGate
+from tf_adapters.layers.slot import Slot
+from tf_adapters.layers.slot import with_layers
+from tf_adapters.layers.stateless_seeds import dropout
+from tf_adapters.methods.method import Method
+from tf_adapters.methods.method import register
+
+
+@register("prefix_tuning")
+@dataclasses.dataclass(frozen=True)
+class PrefixTuning(Method):
+    """Trained keys and values before those of the text, in each block.
+
+    The encoder is frozen. With `P` the prefix's length, `L` blocks that have
+    one and width `d`, a flat prefix trains `2 P L d` weights; through a network
+    of `m` hidden units it is `P d + (d + 1) m + (m + 1) 2 L d`, of which the
+    `2 P L d` numbers that it gives would be enough to serve.
+
+    Attributes:
+        prefix_length: 30 in the `adapters` library.
+        hidden_units: Hidden units of the network that gives the vectors; 512
+            in the library. 0 is a flat prefix, which trains the vectors
+            themselves.
+        activation: The network's; tanh in the library.
+        dropout: Rate of dropout on the vectors. Defaults to 0.
+        use_gating: Whether a gate for each text multiplies the vectors
+            (UniPELT).
+        form: `"adapterhub"` (default): the text's positions are its own.
+            `"peft"`: they move on by the prefix's length, as in PEFT, which
+            gives the prefix to BERT as earlier keys and values.
+        leave_out: Indices of blocks without a prefix.
+    """
+
+    prefix_length: int = 30
+    hidden_units: int = 512
+    activation: activations.Activation = "tanh"
+    dropout: float = 0.0
+    use_gating: bool = False
+    form: typing.Literal["adapterhub", "peft"] = "adapterhub"
+    leave_out: tuple[int, ...] = ()
+
+    def __post_init__(self):
+        check_choices(self)
+        if self.prefix_length < 1 or self.hidden_units < 0:
+            raise UserError(
+                "A prefix has one or more vectors, and its network 0 or more "
+                f"hidden units. Received: prefix_length={self.prefix_length}, "
+                f"hidden_units={self.hidden_units}"
+            )
+
+    @property
+    def position_offset(self):
+        """By how many positions the text moves on."""
+        return self.prefix_length if self.form == "peft" else 0
+
+    def make_slots(self, shape):
+        """Returns one dict of slots for each block."""
+        kept = [i for i, k in enumerate(self.kept_blocks(shape)) if k]
+        vectors = PrefixVectors(
+            self.prefix_length,
+            len(kept),
+            shape.width,
+            self.hidden_units,
+            self.activation,
+            name="shared_prefix",
+        )
+        # Here: within the first slot it would be named as a part of that.
+        vectors.build()
+        slots = super().make_slots(shape)
+        for number, block in enumerate(kept):
+            slots[block]["keys_and_values"] = Prefix(
+                vectors,
+                number,
+                self.dropout,
+                self.use_gating,
+                name=f"block_{block}_keys_and_values",
+            )
+        return slots
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class PrefixVectors(keras.layers.Layer):
+    """The keys and values of all blocks' prefixes.
+
+    Args:
+        length: Integer `P`.
+        num_blocks: Integer `L`, of the blocks that have one.
+        width: Integer `d`.
+        hidden_units: Integer `m`, or 0 for vectors that train themselves.
+        activation: Name of `f` in `f(E W_1 + b_1) W_2 + b_2`.
+    """
+
+    def __init__(
+        self, length, num_blocks, width, hidden_units, activation, **kwargs
+    ):
+        super().__init__(autocast=False, **kwargs)
+        self.length = length
+        self.num_blocks = num_blocks
+        self.width = width
+        self.hidden_units = hidden_units
+        self.activation = activation
+        self._activation = activations.get_activation(activation)
+
+    def build(self, input_shape=None):
+        outputs = 2 * self.num_blocks * self.width
+        normal = keras.initializers.RandomNormal(stddev=0.02)
+        if not self.hidden_units:
+            self.vectors = self.add_weight(
+                (self.length, outputs), normal, name="vectors"
+            )
+            return
+        self.embeddings = self.add_weight(
+            (self.length, self.width), normal, name="embeddings"
+        )
+        self.down_kernel = self.add_weight(
+            (self.width, self.hidden_units), normal.clone(), name="down_kernel"
+        )
+        self.down_bias = self.add_weight(
+            (self.hidden_units,), "zeros", name="down_bias"
+        )
+        self.up_kernel = self.add_weight(
+            (self.hidden_units, outputs), normal.clone(), name="up_kernel"
+        )
+        self.up_bias = self.add_weight((outputs,), "zeros", name="up_bias")
+
+    def call(self, block):
+        """Returns the keys and the values of a block, `(P, d)` each."""
+        first = 2 * block * self.width
+        part = slice(first, first + 2 * self.width)
+        if not self.hidden_units:
+            both = ops.convert_to_tensor(self.vectors)[:, part]
+        else:
+            hidden = dense(
+                ops.convert_to_tensor(self.embeddings),
+                self.down_kernel,
+                self.down_bias,
+                self._activation,
+            )
+            kernel = ops.convert_to_tensor(self.up_kernel)[:, part]
+            bias = ops.convert_to_tensor(self.up_bias)[part]
+            both = dense(hidden, kernel, bias)
+        return both[:, : self.width], both[:, self.width :]
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "length": self.length,
+            "num_blocks": self.num_blocks,
+            "width": self.width,
+            "hidden_units": self.hidden_units,
+            "activation": self.activation,
+        }
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class Prefix(Slot):
+    """Slot that puts one block's trained keys and values before the text's.
+
+    Args:
+        vectors: `PrefixVectors`, shared by all blocks.
+        block: Index of the block among those that have a prefix.
+        dropout_rate: Rate of dropout on the vectors in training.
+        use_gating: Whether a `TextGate` multiplies them.
+
+    Call arguments:
+        keys: `(batch, tokens, width)`.
+        values: Of the same shape.
+        context: `Context` with `block_input`, `padding_mask` and `seeds`.
+
+    Returns:
+        Keys and values `(batch, P + tokens, width)`, and their mask.
+    """
+
+    def __init__(
+        self, vectors, block, dropout_rate=0.0, use_gating=False, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.vectors = vectors
+        self.block = block
+        self.dropout_rate = dropout_rate
+        self.use_gating = use_gating
+        self.gate = TextGate(name="gate") if use_gating else None
+
+    def build(self, input_shape):
+        if not self.vectors.built:
+            self.vectors.build()
+        if self.gate is not None and not self.gate.built:
+            self.gate.build(input_shape)
+
+    def call(self, keys, values=None, context=None, training=None):
+        added = [
+            self._of_each_text(vectors, keys, context)
+            for vectors in self.vectors.call(self.block)
+        ]
+        if self.gate is not None:
+            gate = self.gate(context.block_input, context.padding_mask)
+            added = [vectors * gate for vectors in added]
+        mask = ops.pad(
+            context.padding_mask,
+            ((0, 0), (self.vectors.length, 0)),
+            constant_values=1,
+        )
+        keys = ops.concatenate([added[0], keys], axis=1)
+        return keys, ops.concatenate([added[1], values], axis=1), mask
+
+    def _of_each_text(self, vectors, keys, context):
+        vectors = ops.cast(vectors, keys.dtype)[None]
+        repeated = ops.repeat(vectors, ops.shape(keys)[0], axis=0)
+        return dropout(repeated, self.dropout_rate, context.seeds)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vectors": keras.saving.serialize_keras_object(self.vectors),
+            "block": self.block,
+            "dropout_rate": self.dropout_rate,
+            "use_gating": self.use_gating,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**with_layers(config, "vectors"))

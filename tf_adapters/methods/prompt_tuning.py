@@ -1,0 +1,123 @@
+"""Prompt tuning: Lester et al. 2021, arXiv:2104.08691."""
+
+import dataclasses
+import typing
+
+import keras
+from keras import ops
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_choices
+from tf_adapters.common.suggestions import check_known
+from tf_adapters.layers.slot import Slot
+from tf_adapters.methods.method import Method
+from tf_adapters.methods.method import register
+
+Stands = typing.Literal["before", "after_first"]
+
+
+@register("prompt_tuning")
+@dataclasses.dataclass(frozen=True)
+class PromptTuning(Method):
+    """Trained vectors in the text, as if they were tokens.
+
+    The encoder is frozen; `P` vectors of width `d` train `P d` weights. A head
+    that reads the first token reads a vector of the prompt where that stands
+    before the text, as in both libraries.
+
+    Attributes:
+        prompt_length: 10 in the `adapters` library.
+        form: `"adapterhub"` (default): the vectors join the text behind the
+            embeddings' norm and dropout, and the text's positions are its own.
+            `"peft"`: they join the word embeddings, before positions, segments
+            and norm, so that the text's positions move on. They are different
+            functions.
+        stands: `"before"` the text (default), or `"after_first"`, behind its
+            first token, which AdapterHub's form alone has.
+        init_range: The vectors start uniform in `+-init_range`; 0.5 in the
+            paper (section 3.2) and in the library.
+    """
+
+    prompt_length: int = 10
+    form: typing.Literal["adapterhub", "peft"] = "adapterhub"
+    stands: Stands = "before"
+    init_range: float = 0.5
+
+    def __post_init__(self):
+        check_choices(self)
+        if self.prompt_length < 1:
+            raise UserError(
+                "A prompt has one or more vectors. Received: "
+                f"prompt_length={self.prompt_length}"
+            )
+        if self.form == "peft" and self.stands != "before":
+            raise UserError(
+                "PEFT's prompts stand before the text. Use "
+                "`form='adapterhub'` with `stands='after_first'`."
+            )
+
+    def make_embedding_slots(self, shape):
+        """Returns the prompt in its place."""
+        of_words = self.form == "peft"
+        place = "word_embeddings" if of_words else "embeddings"
+        return {
+            place: Prompt(
+                self.prompt_length, self.stands, self.init_range, name="prompt"
+            )
+        }
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class Prompt(Slot):
+    """Slot that puts trained vectors into a text.
+
+    Args:
+        length: Integer `P`.
+        stands: One of `Stands`.
+        init_range: The vectors start uniform in `+-init_range`.
+
+    Call arguments:
+        x: `(batch, tokens, width)`.
+
+    Returns:
+        `(batch, P + tokens, width)`, and no probes.
+    """
+
+    def __init__(self, length, stands="before", init_range=0.5, **kwargs):
+        super().__init__(**kwargs)
+        check_known("stands", stands, typing.get_args(Stands))
+        self.length = length
+        self.stands = stands
+        self.init_range = init_range
+
+    @property
+    def num_added_tokens(self):
+        """How much longer the text is."""
+        return self.length
+
+    @property
+    def first_added_token(self):
+        """Where the first vector stands."""
+        return 0 if self.stands == "before" else 1
+
+    def build(self, input_shape):
+        uniform = keras.initializers.RandomUniform(
+            -self.init_range, self.init_range
+        )
+        self.vectors = self.add_weight(
+            (self.length, input_shape[-1]), uniform, name="vectors"
+        )
+
+    def call(self, x, context=None, training=None):
+        vectors = ops.cast(self.vectors, x.dtype)[None]
+        vectors = ops.repeat(vectors, ops.shape(x)[0], axis=0)
+        first = self.first_added_token
+        return ops.concatenate([x[:, :first], vectors, x[:, first:]], 1), {}
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "length": self.length,
+            "stands": self.stands,
+            "init_range": self.init_range,
+        }

@@ -1,0 +1,113 @@
+"""Several methods at once: MAM, UniPELT, language adapters."""
+
+import dataclasses
+import itertools
+import typing
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.methods.method import Method
+from tf_adapters.methods.method import register
+
+
+@register("union")
+@dataclasses.dataclass(frozen=True)
+class Union(Method):
+    """Everything that each of its parts adds and trains.
+
+    No two parts may stand in one place of a block.
+
+    Attributes:
+        parts: Tuple of methods. MAM (He et al. 2022, arXiv:2110.04366) is
+            prefix tuning and a parallel bottleneck; UniPELT (Mao et al. 2022,
+            arXiv:2110.07577) prefix tuning, a bottleneck and LoRA, each with
+            a gate. The presets `mam` and `unipelt` have their numbers.
+    """
+
+    parts: typing.Any = ()
+
+    def __post_init__(self):
+        object.__setattr__(self, "parts", tuple(self.parts))
+        for part in self.parts:
+            alone = isinstance(part, Method) and not (
+                part.adapters or part.tasks or part.last_phase_step(1)
+            )
+            if not alone:
+                raise UserError(
+                    "A part of a union is a method of one task, without phases "
+                    f"of its own. Received: {part!r}"
+                )
+
+    @property
+    def position_offset(self):
+        """The sum of the parts'."""
+        return sum(part.position_offset for part in self.parts)
+
+    def make_slots(self, shape):
+        """Returns one dict of slots for each block."""
+        of_parts = [part.make_slots(shape) for part in self.parts]
+        return [
+            _joined(*(slots[block] for slots in of_parts))
+            for block in range(shape.num_blocks)
+        ]
+
+    def make_embedding_slots(self, shape):
+        """Returns the parts' slots in the embeddings."""
+        return _joined(*(p.make_embedding_slots(shape) for p in self.parts))
+
+    def trainable_encoder_variables(self, encoder):
+        """Returns what any part trains of the encoder."""
+        found = self._of_all("trainable_encoder_variables", encoder)
+        return list({id(variable): variable for variable in found}.values())
+
+    def reparameterize(self, model):
+        """Returns the parts' pairs."""
+        return self._of_all("reparameterize", model)
+
+    def merges(self, model):
+        """Returns the parts' pairs."""
+        return self._of_all("merges", model)
+
+    def report(self, model):
+        """Returns the parts' numbers."""
+        reports = (part.report(model) for part in self.parts)
+        return {
+            key: value for report in reports for key, value in report.items()
+        }
+
+    def reopen(self, model):
+        """Lets go on training what the parts have as final."""
+        for part in self.parts:
+            part.reopen(model)
+
+    def pack(self, tensors):
+        """Returns the tensors as each part packs them in turn."""
+        for part in self.parts:
+            tensors = part.pack(tensors)
+        return tensors
+
+    def unpack(self, tensors, shapes):
+        """Returns the tensors that `pack` was given."""
+        for part in reversed(self.parts):
+            tensors = part.unpack(tensors, shapes)
+        return tensors
+
+    def penalty(self, model):
+        """Returns the sum of the parts'."""
+        return sum(part.penalty(model) for part in self.parts)
+
+    def _of_all(self, name, argument):
+        found = (getattr(part, name)(argument) for part in self.parts)
+        return list(itertools.chain(*found))
+
+
+def _joined(*found):
+    joined = {}
+    for slots in found:
+        for place, slot in slots.items():
+            if place in joined:
+                raise UserError(
+                    f"Two parts of a union stand in `{place}`. Give each a "
+                    "place of its own, or leave one of them out."
+                )
+            joined[place] = slot
+    return joined

@@ -204,7 +204,7 @@ from tf_adapters.common import network
 network.answers = lambda *hosts: False
 options = types.SimpleNamespace(
     mode="train", model_dir=None, config_file=None, params_override=[],
-    list=None, study=None,
+    list=None, study=None, plugin=[],
 )
 layer = {"task": "mnli", "method": "pfeiffer", "data": {}, "train": {}}
 status = cli_main.run_command(layer, options)

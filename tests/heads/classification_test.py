@@ -4,7 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.utils import class_weight
 
+from tests import tiny
 from tf_adapters import heads
 
 LABELS = ("no", "yes", "maybe")
@@ -86,3 +88,45 @@ def test_config_round_trip_through_json():
 def test_what_makes_no_classifier_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         heads.Classification(**options)
+
+
+def test_class_weights_multiply_the_losses_of_their_classes():
+    weighted = heads.Classification(LABELS, class_weights=(1.0, 2.5, 0.5))
+    logits = np.random.default_rng(0).normal(size=(3, 3)).astype("float32")
+    targets = np.array([0, 1, 2])
+    expected = np.asarray(heads.Classification(LABELS).loss(targets, logits))
+    np.testing.assert_allclose(
+        weighted.loss(targets, logits), expected * [1, 2.5, 0.5], rtol=1e-6
+    )
+
+
+def test_balanced_weights_are_scikit_learns():
+    labels = [0, 0, 0, 1, 2, 2]
+    head = heads.Classification(LABELS, class_weights="balanced")
+    rows = [{"label": label} for label in labels]
+    expected = class_weight.compute_class_weight(
+        "balanced", classes=np.arange(3), y=labels
+    )
+    np.testing.assert_allclose(head.for_rows(rows).class_weights, expected)
+    with pytest.raises(ValueError, match="none of "):
+        head.for_rows(rows[:4])
+
+
+@pytest.mark.parametrize("weights", ["even", (1.0, 2.0), (1.0, 0.0, 2.0)])
+def test_weights_that_are_none_are_refused(weights):
+    with pytest.raises(ValueError, match="class_weights"):
+        heads.Classification(LABELS, class_weights=weights)
+
+
+def test_a_hidden_layer_is_dense_and_its_activation():
+    head = heads.Classification(LABELS, hidden_layer="tanh", dropout_rate=0.0)
+    layer = head.make_layer()
+    layer.build((None, None, 4))
+    tiny.randomize(layer.weights, scale=1.0)
+    kernel, bias, hidden_kernel, hidden_bias = tiny.values(layer.weights)
+    x = np.random.default_rng(1).normal(size=(2, 4)).astype("float32")
+    expected = np.tanh(x @ hidden_kernel + hidden_bias) @ kernel + bias
+    assert np.abs(expected).max() > 1
+    np.testing.assert_allclose(
+        layer({"first_token_output": x}), expected, rtol=1e-5, atol=1e-5
+    )

@@ -9,7 +9,7 @@ from tf_adapters import tasks
 def test_the_stride_of_windows_is_a_setting():
     task = tasks.get("squad")
     assert heads.for_task(task).stride == 128
-    assert heads.for_task(task, doc_stride=32).stride == 32
+    assert heads.for_task(task, stride=32).stride == 32
 
 
 @pytest.mark.parametrize("name", ["sst2", "mnli", "stsb"])

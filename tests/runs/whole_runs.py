@@ -24,7 +24,7 @@ SETTINGS = {
         "batch_size": 16,
         "validate_every_steps": 5,
         "early_stopping_patience": 20,
-        "learning_rate": 3e-2,
+        "learning_rate": 3e-4,
     },
 }
 _CHECKED = ("validation", "best_step", "mean_metric", "steps", "examples")

@@ -6,7 +6,7 @@ import pytest
 
 from tf_adapters.heads import metrics
 from tf_adapters.heads import span_metrics
-from tf_adapters.tasks.task import HEAD_METRICS
+from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.tasks.task import Task
 
 TASK = Task(
@@ -22,8 +22,9 @@ TASK = Task(
 
 
 def test_every_metric_suits_a_head():
-    assert {kind: set(names) for kind, names in HEAD_METRICS.items()} == {
+    assert {name: set(kind.metrics) for name, kind in KINDS.items()} == {
         "classification": set(metrics.CLASSIFICATION_METRICS),
+        "multilabel": {"micro_f1", "macro_f1"},
         "regression": set(metrics.REGRESSION_METRICS),
         "choice": {"accuracy"},
         "tagging": set(metrics.TAGGING_METRICS),

@@ -225,7 +225,7 @@ def _hits(folder):
         resolve.load_for_one_machine(folder / "config.yaml")
     )
     task = splits.get_task(config)
-    if task.head != "classification":
+    if task.kind.label != "class":
         raise UserError(
             f"Accuracies are compared; task `{task.name}` is a {task.head}."
         )

@@ -164,6 +164,8 @@ class Config:
         distribution_strategy: `"one_device"`, `"mirrored"`,
             `"multi_worker_mirrored"` or `"tpu"`, see `make_strategy`.
         tpu: Name or address of the TPU, for `"tpu"`.
+        head: Settings of the task's head in place of its defaults, a dict such
+            as `{"reads": "pooled_output"}`, or `None`; see `tf_adapters.heads`.
         data: `DataConfig`.
         train: `TrainConfig`.
         members: `MembersConfig`; only fusion reads it.
@@ -180,6 +182,7 @@ class Config:
         "one_device", "mirrored", "multi_worker_mirrored", "tpu"
     ] = "one_device"
     tpu: str = ""
+    head: typing.Any = None
     data: DataConfig = DataConfig()
     train: TrainConfig = TrainConfig()
     members: MembersConfig = MembersConfig()

@@ -80,6 +80,11 @@ def _build_within(value, prefix):
 
 
 def _check_values(config):
+    if not isinstance(config.head, dict | None):
+        raise ConfigError(
+            "`head` must be a mapping of the head's settings. Received: "
+            f"{config.head!r}"
+        )
     for name, least in _MINIMA.items():
         value = operator.attrgetter(name)(config)
         # Neither NaN nor infinity is a number to train with.
@@ -163,7 +168,8 @@ def with_absolute_paths(config):
 
 
 def _with_absolute_adapters(method):
-    if not method.adapters:
+    # A dict is a method that is not yet built.
+    if isinstance(method, dict) or not method.adapters:
         return method
     folders = tuple(map(_absolute, method.adapters))
     return dataclasses.replace(method, adapters=folders)

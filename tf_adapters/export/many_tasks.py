@@ -149,7 +149,7 @@ class _Module(tf.Module):
             ),
             default_value=-1,
         )
-        labels = [getattr(m.head, "labels", ()) for m in bank.members]
+        labels = [m.head.labels for m in bank.members]
         width = bank.head_layer.num_outputs
         filled = [[*names, *[""] * (width - len(names))] for names in labels]
 
@@ -224,7 +224,7 @@ def _describe(folder, bank, packer, tasks):
         "tasks": {
             task.name: {
                 "text_fields": list(task.text_fields),
-                "labels": list(getattr(member.head, "labels", ())),
+                "labels": list(member.head.labels),
                 "adapter": member.name,
                 "fingerprint": member.fingerprint,
             }

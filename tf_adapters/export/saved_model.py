@@ -202,7 +202,7 @@ def _describe(folder, name, model, packer, functions):
     """Writes what a client may want to know beside the SavedModel."""
     description = {
         "task": name,
-        "labels": list(getattr(model.head, "labels", ())),
+        "labels": list(model.head.labels),
         "max_length": packer.max_length,
         "encoder": model.encoder_info.name,
         "encoder_fingerprint": model.fingerprint,

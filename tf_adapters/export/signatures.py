@@ -5,7 +5,6 @@ text_fields)` and, where texts can be read in a graph, `text_function(model,
 packer, text_fields)`. Text fields are the names of the texts in a row.
 """
 
-from tf_adapters import heads
 from tf_adapters.common.errors import UserError
 from tf_adapters.export import choice_signatures
 from tf_adapters.export import masked_lm_signatures
@@ -13,13 +12,13 @@ from tf_adapters.export import span_signatures
 from tf_adapters.export import tagging_signatures
 from tf_adapters.export import text_signatures
 
+# By what a head's `signature` says.
 _MODULES = {
-    heads.Classification: text_signatures,
-    heads.Regression: text_signatures,
-    heads.Choice: choice_signatures,
-    heads.Tagging: tagging_signatures,
-    heads.Span: span_signatures,
-    heads.MaskedLM: masked_lm_signatures,
+    "text": text_signatures,
+    "choice": choice_signatures,
+    "words": tagging_signatures,
+    "span": span_signatures,
+    "masked_lm": masked_lm_signatures,
 }
 
 
@@ -29,9 +28,9 @@ def signatures_of_head(head):
     Raises:
         UserError: If models with this head cannot be exported.
     """
-    if type(head) not in _MODULES:
+    if head is None or head.signature not in _MODULES:
         raise UserError(
             f"A model with {type(head).__name__} cannot be exported. Expected: "
-            f"one of {', '.join(cls.__name__ for cls in _MODULES)}."
+            f"a head whose `signature` is one of {', '.join(_MODULES)}."
         )
-    return _MODULES[type(head)]
+    return _MODULES[head.signature]

@@ -3,7 +3,7 @@
 `serving_default` takes a string tensor `(batch,)` for each of the task's text
 fields, named as in `input_names`. The answer is `label` (string), `label_id`
 (int32) and `probabilities` (float32, `(batch, classes)`), or for regression
-`score` (float32).
+`score` (float32): what the head's `answer` returns, and the classes' names.
 """
 
 import tensorflow as tf
@@ -35,16 +35,13 @@ def token_function(model, packer):
 
 def _answer(head, outputs):
     """Returns what a client gets, from the head's outputs."""
-    outputs = tf.cast(outputs, tf.float32)
-    labels = getattr(head, "labels", None)
-    if labels is None:
-        return {"score": outputs[:, 0]}
-    label_ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
-    return {
-        "label": tf.gather(tf.constant(labels), label_ids),
-        "label_id": label_ids,
-        "probabilities": tf.nn.softmax(outputs),
+    answer = head.answer(tf.cast(outputs, tf.float32))
+    names = {
+        key.removesuffix("_id"): tf.gather(tf.constant(head.labels), ids)
+        for key, ids in answer.items()
+        if key.endswith("_id")
     }
+    return {**names, **answer}
 
 
 def warmup_inputs(packer, text_fields):

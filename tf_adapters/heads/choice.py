@@ -12,13 +12,16 @@ import scipy.special
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.heads import metrics
+from tf_adapters.heads.head import Head
+from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import ABSENT
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
 
 
+@register("choice")
 @dataclasses.dataclass(frozen=True)
-class Choice:
+class Choice(Head):
     """One score for each choice, and a softmax over a question's choices.
 
     Each choice makes a sequence of its own, `[CLS] question [SEP] choice
@@ -37,6 +40,13 @@ class Choice:
     blank: str = ""
     reads: str = "first_token"
     dropout_rate: float = 0.1
+
+    signature = "choice"
+
+    @classmethod
+    def for_task(cls, task, encoder=None, **settings):
+        """Returns the head with the task's blank."""
+        return cls(**{"blank": task.blank, **settings})
 
     def __post_init__(self):
         check_reads(self.reads)

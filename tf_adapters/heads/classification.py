@@ -1,48 +1,135 @@
 """One class for each text."""
 
 import dataclasses
+import math
 import numbers
+import typing
 
 from keras import ops
 import numpy as np
 import scipy.special
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_choices
 from tf_adapters.data.encoded import encode_texts
 from tf_adapters.heads import metrics
+from tf_adapters.heads.head import Head
+from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
 
+HiddenLayer = typing.Literal["none", "tanh", "relu", "gelu"]
+
 
 @dataclasses.dataclass(frozen=True)
-class Classification:
-    """A linear classifier on one vector for each text.
+class TextHead(Head):
+    """Settings that heads of classes on one vector for each text share.
+
+    The defaults are Houlsby's (section 3.1). Devlin's, as Hugging Face's for
+    BERT, has `reads="pooled_output"`; that in the code of AdapterBias beside it
+    `dropout_rate=0.5`. Hugging Face's for RoBERTa, and the head of the
+    `adapters` library, has `hidden_layer="tanh"` with
+    `hidden_dropout_rate=0.1`; that for DistilBERT `hidden_layer="relu"` with
+    `dropout_rate=0.2`.
 
     Attributes:
         labels: Class names in the order of their ids; at least two.
         reads: `"first_token"` (default) or `"pooled_output"`.
         dropout_rate: Dropout before the linear layer. Defaults to 0.1 (Devlin
             et al. 2019).
+        hidden_layer: `"none"` (default), or the activation of a dense layer, as
+            wide as the encoder, before the linear one.
+        hidden_dropout_rate: Dropout before that layer. Defaults to 0.
     """
 
-    labels: tuple[str, ...]
+    labels: tuple[str, ...] = ()
     reads: str = "first_token"
     dropout_rate: float = 0.1
+    hidden_layer: HiddenLayer = "none"
+    hidden_dropout_rate: float = 0.0
+
+    signature = "text"
 
     def __post_init__(self):
         object.__setattr__(self, "labels", tuple(self.labels))
         check_reads(self.reads)
+        check_choices(self)
         if len(self.labels) < 2:
             raise UserError(
                 "A classifier needs at least two labels. Received: "
                 f"labels={self.labels}"
             )
 
+    @classmethod
+    def for_task(cls, task, encoder=None, **settings):
+        """Returns the head with a task's classes."""
+        return cls(labels=task.labels, **settings)
+
+    @property
+    def is_linear(self):
+        """Whether there is no hidden layer."""
+        return self.hidden_layer == "none"
+
     def make_layer(self):
         """Returns the layer from encoder outputs to logits."""
         return LinearHead(
-            len(self.labels), self.reads, self.dropout_rate, name="head"
+            len(self.labels),
+            self.reads,
+            self.dropout_rate,
+            None if self.hidden_layer == "none" else self.hidden_layer,
+            self.hidden_dropout_rate,
+            name="head",
         )
+
+
+@register("classification")
+@dataclasses.dataclass(frozen=True)
+class Classification(TextHead):
+    """A classifier on one vector for each text, linear by default.
+
+    See `TextHead` for the other settings.
+
+    Attributes:
+        class_weights: What the losses of each class's examples are multiplied
+            by: nothing (default); a number for each class; or `("balanced",)`,
+            `n / (k n_c)` with `n_c` of the `n` training rows in class `c` of
+            `k`, as scikit-learn has it.
+    """
+
+    class_weights: typing.Any = ()
+
+    def __post_init__(self):
+        super().__post_init__()
+        weights = self.class_weights
+        weights = (weights,) if isinstance(weights, str) else tuple(weights)
+        object.__setattr__(self, "class_weights", weights)
+        if weights not in ((), ("balanced",)):
+            self._check_weights()
+
+    def _check_weights(self):
+        weights = self.class_weights
+        are_numbers = all(
+            isinstance(w, numbers.Real) and 0 < w < math.inf for w in weights
+        )
+        if len(weights) != len(self.labels) or not are_numbers:
+            raise UserError(
+                "`class_weights` is `balanced`, or a positive number for each "
+                f"of {', '.join(self.labels)}. Received: {weights}"
+            )
+
+    def for_rows(self, rows):
+        """Returns the head with the weights that balance these rows."""
+        if self.class_weights != ("balanced",):
+            return self
+        counts = np.bincount(self.targets(rows), minlength=len(self.labels))
+        if not counts.all():
+            missing = [self.labels[i] for i in np.flatnonzero(counts == 0)]
+            raise UserError(
+                "`class_weights=balanced` needs training rows of each class. "
+                f"There are none of {', '.join(missing)}."
+            )
+        weights = len(rows) / (len(counts) * counts)
+        return dataclasses.replace(self, class_weights=tuple(weights.tolist()))
 
     def encode(self, rows, fields, packer, labelled=True):
         """Returns an example for each row; see `encode_texts`."""
@@ -72,10 +159,14 @@ class Classification:
         return label
 
     def loss(self, targets, outputs):
-        """Returns the cross-entropy of each example, `(batch,)`."""
-        return ops.sparse_categorical_crossentropy(
+        """Returns the weighted cross-entropy of each example, `(batch,)`."""
+        losses = ops.sparse_categorical_crossentropy(
             targets, outputs, from_logits=True
         )
+        if not self.class_weights:
+            return losses
+        weights = ops.convert_to_tensor(self.class_weights, losses.dtype)
+        return losses * ops.take(weights, ops.cast(targets, "int32"))
 
     def predictions(self, outputs):
         """Returns the most probable class ids of logits, as metrics want."""
@@ -102,3 +193,10 @@ class Classification:
             }
             for row in probabilities
         ]
+
+    def answer(self, outputs):
+        """Returns the likeliest class's id, and all probabilities."""
+        return {
+            "label_id": ops.cast(ops.argmax(outputs, axis=-1), "int32"),
+            "probabilities": ops.softmax(outputs),
+        }

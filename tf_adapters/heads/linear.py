@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from tf_adapters.common.suggestions import check_known
+from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.stateless_seeds import dropout
 
@@ -67,11 +68,17 @@ class DropoutAndLinear(keras.layers.Layer):
 class LinearHead(DropoutAndLinear):
     """Reads one vector for each text and maps it to `num_outputs` numbers.
 
+    With `hidden_activation` there is a dense layer of the vector's own width
+    between, behind a dropout of its own.
+
     Args:
         num_outputs: Integer. Width of the output.
         reads: `"first_token"` (Houlsby et al. 2019, section 3.1) or
             `"pooled_output"`, the checkpoint's own pooler.
-        dropout_rate: Float. Dropout on what is read, in training.
+        dropout_rate: Float. Dropout before the linear layer, in training.
+        hidden_activation: Name of an activation, or `None` (default).
+        hidden_dropout_rate: Float. Dropout before the dense layer. Defaults
+            to 0.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns.
@@ -81,18 +88,57 @@ class LinearHead(DropoutAndLinear):
         Float32 tensor of shape `(batch, num_outputs)`.
     """
 
-    def __init__(self, num_outputs, reads, dropout_rate, **kwargs):
+    def __init__(
+        self,
+        num_outputs,
+        reads,
+        dropout_rate,
+        hidden_activation=None,
+        hidden_dropout_rate=0.0,
+        **kwargs,
+    ):
         super().__init__(num_outputs, dropout_rate, **kwargs)
         check_reads(reads)
         self.reads = reads
+        self.hidden_activation = hidden_activation
+        self.hidden_dropout_rate = hidden_dropout_rate
+
+    def build(self, input_shape):
+        super().build(input_shape)
+        if self.hidden_activation is None:
+            return
+        width = width_of(input_shape)
+        self.hidden_kernel = self.add_weight(
+            (width, width),
+            keras.initializers.TruncatedNormal(stddev=0.02),
+            name="hidden_kernel",
+        )
+        self.hidden_bias = self.add_weight(
+            (width,), "zeros", name="hidden_bias"
+        )
+
+    @property
+    def kernel_after_dropout(self):
+        """What mixout mixes; nothing where two dropouts come after another."""
+        return self.kernel if self.hidden_activation is None else None
 
     def call(self, outputs, seeds=None):
-        if self.reads == "first_token":
-            return self.project(outputs["first_token_output"], seeds)
-        return self.project(outputs["pooled_output"], seeds)
+        is_first = self.reads == "first_token"
+        name = "first_token_output" if is_first else "pooled_output"
+        x = outputs[name]
+        if self.hidden_activation is not None:
+            x = dropout(ops.cast(x, "float32"), self.hidden_dropout_rate, seeds)
+            activation = activations.get_activation(self.hidden_activation)
+            x = dense(x, self.hidden_kernel, self.hidden_bias, activation)
+        return self.project(x, seeds)
 
     def get_config(self):
-        return {**super().get_config(), "reads": self.reads}
+        return {
+            **super().get_config(),
+            "reads": self.reads,
+            "hidden_activation": self.hidden_activation,
+            "hidden_dropout_rate": self.hidden_dropout_rate,
+        }
 
 
 def check_reads(reads):

@@ -1,22 +1,25 @@
 """The hidden tokens of a text: masked language modelling."""
 
 import dataclasses
-from typing import ClassVar
 
 from keras import ops
 import keras_hub
 import numpy as np
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Masking
 from tf_adapters.data.encoded import encode_texts
 from tf_adapters.data.tokens import vocabulary
 from tf_adapters.heads import masked_lm_predictions
+from tf_adapters.heads.head import Head
+from tf_adapters.heads.head import register
 from tf_adapters.heads.masked_lm_layer import MaskedLMHead
 
 
+@register("masked_lm")
 @dataclasses.dataclass(frozen=True)
-class MaskedLM:
+class MaskedLM(Head):
     """BERT's head over the vocabulary, its last matrix the token embedding.
 
     Dense, activation, layer norm, then the product with the encoder's own token
@@ -42,7 +45,17 @@ class MaskedLM:
     whole_words: bool = False
     seed: int = 0
     num_best: int = 5
-    reads: ClassVar[str] = "sequence_output"
+
+    signature = "masked_lm"
+
+    @classmethod
+    def for_task(cls, task, encoder=None, **settings):
+        """Returns the head that fits the encoder."""
+        if encoder is None:
+            raise UserError(
+                "A masked_lm head is made by `MaskedLM.for_encoder(encoder)`."
+            )
+        return cls.for_encoder(encoder, **settings)
 
     @classmethod
     def for_encoder(cls, encoder, **options):

@@ -10,12 +10,15 @@ import numpy as np
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.encoded import encode_texts
 from tf_adapters.heads import metrics
+from tf_adapters.heads.head import Head
+from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
 
 
+@register("regression")
 @dataclasses.dataclass(frozen=True)
-class Regression:
+class Regression(Head):
     """A linear regression on one vector for each text.
 
     Attributes:
@@ -25,6 +28,9 @@ class Regression:
 
     reads: str = "first_token"
     dropout_rate: float = 0.1
+
+    signature = "text"
+    is_linear = True
 
     def __post_init__(self):
         check_reads(self.reads)
@@ -69,6 +75,10 @@ class Regression:
             {"score": round(float(score), 6)}
             for score in self.predictions(outputs)
         ]
+
+    def answer(self, outputs):
+        """Returns the numbers."""
+        return {"score": outputs[:, 0]}
 
 
 def _number(place, label):

@@ -1,7 +1,6 @@
 """An answer as a span of a text."""
 
 import dataclasses
-from typing import ClassVar
 
 from keras import ops
 import numpy as np
@@ -11,11 +10,14 @@ from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.heads import span_metrics
 from tf_adapters.heads import span_windows
+from tf_adapters.heads.head import Head
+from tf_adapters.heads.head import register
 from tf_adapters.heads.tokens import TokenHead
 
 
+@register("span")
 @dataclasses.dataclass(frozen=True)
-class Span:
+class Span(Head):
     """The first and the last token of the answer (Devlin et al. 2019, 4.2).
 
     A text that is too long becomes windows that overlap; a window without
@@ -37,7 +39,8 @@ class Span:
     max_answer_tokens: int = 30
     num_best: int = 20
     dropout_rate: float = 0.0
-    reads: ClassVar[str] = "sequence_output"
+
+    signature = "span"
 
     def make_layer(self):
         """Returns the layer from encoder outputs to two logits a token."""

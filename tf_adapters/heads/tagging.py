@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-from typing import ClassVar
 
 from keras import ops
 import numpy as np
@@ -13,11 +12,14 @@ from tf_adapters.data.encoded import Encoded
 from tf_adapters.data.tokens.words import tokenize_words
 from tf_adapters.data.tokens.words import windows
 from tf_adapters.heads import metrics
+from tf_adapters.heads.head import Head
+from tf_adapters.heads.head import register
 from tf_adapters.heads.tokens import TokenHead
 
 
+@register("tagging")
 @dataclasses.dataclass(frozen=True)
-class Tagging:
+class Tagging(Head):
     """A linear classifier on the first token of each word.
 
     The other tokens of a word have no label (Devlin et al. 2019, section
@@ -29,9 +31,15 @@ class Tagging:
         dropout_rate: Dropout before the linear layer. Defaults to 0.1.
     """
 
-    labels: tuple[str, ...]
+    labels: tuple[str, ...] = ()
     dropout_rate: float = 0.1
-    reads: ClassVar[str] = "sequence_output"
+
+    signature = "words"
+
+    @classmethod
+    def for_task(cls, task, encoder=None, **settings):
+        """Returns the head with a task's classes."""
+        return cls(labels=task.labels, **settings)
 
     def __post_init__(self):
         object.__setattr__(self, "labels", tuple(self.labels))

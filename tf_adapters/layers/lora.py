@@ -78,15 +78,20 @@ class LoRAUpdate(Slot):
         if self.gate is not None and not self.gate.built:
             self.gate.build((None, None, self.inputs))
 
+    @property
+    def scale(self):
+        """The factor of `A B`."""
+        return self.alpha / self.rank
+
     def call(self, x, project=None, context=None, training=None):
-        factor = self.alpha / self.rank
+        factor = self.scale
         if self.gate is not None:
             factor = self.gate(x, context.padding_mask)
         return project(x) + self.change(x, context.seeds, factor)
 
     def change(self, x, seeds=None, factor=None):
         """Returns `factor (x A) B`; the factor is `alpha / rank` by default."""
-        factor = self.alpha / self.rank if factor is None else factor
+        factor = self.scale if factor is None else factor
         down = dense(dropout(x, self.dropout_rate, seeds), self.down_kernel)
         return dense(factor * down, self.up_kernel)
 
@@ -95,7 +100,7 @@ class LoRAUpdate(Slot):
         product = ops.matmul(
             ops.convert_to_tensor(self.down_kernel), self.up_kernel
         )
-        change = ops.reshape(self.alpha / self.rank * product, kernel.shape)
+        change = ops.reshape(self.scale * product, kernel.shape)
         return kernel + ops.cast(change, kernel.dtype)
 
     def get_config(self):

@@ -112,8 +112,9 @@ class Reparameterization(keras.layers.Layer):
     def merge(self):
         """Writes the values of evaluation into the variables themselves.
 
-        The functions' own weights become zero: so a graph that was traced
-        before adds nothing a second time.
+        The functions' and slots' own weights become zero: so a graph that was
+        traced before adds nothing a second time. Graphs that are traced from
+        now on are without those slots.
         """
         if self.merged:
             return
@@ -130,6 +131,8 @@ class Reparameterization(keras.layers.Layer):
         self._before_merge = [ops.convert_to_numpy(v) for v, _ in values]
         for variable, value in values:
             variable.assign(value)
+        for _, slot in self._merges():
+            slot.is_merged = True
 
     def unmerge(self):
         """Gives all variables the values from before `merge`, exactly."""
@@ -139,6 +142,8 @@ class Reparameterization(keras.layers.Layer):
             self._written(), self._before_merge, strict=True
         ):
             variable.assign(value)
+        for _, slot in self._merges():
+            slot.is_merged = False
         self._before_merge = None
 
     def _written(self):

@@ -57,6 +57,9 @@ class Slot(keras.layers.Layer):
     # Whether `x` must have all tokens, even where the first one is all that is
     # read of the block.
     needs_all_tokens = False
+    # Whether a kernel holds what the slot computes, so that the block leaves
+    # the slot out. `Reparameterization` sets it.
+    is_merged = False
 
     def __init__(self, **kwargs):
         super().__init__(autocast=False, **kwargs)

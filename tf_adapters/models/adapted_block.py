@@ -76,16 +76,15 @@ class AdaptedBlock(keras.layers.Layer):
     def slots(self):
         """Dict from place to slot, without those that are left out."""
         return {
-            place: self._slot(place)
+            place: getattr(self, _attribute(place))
             for place in BLOCK_PLACES
             if place in self._in_use
         }
 
     def _slot(self, place):
-        """Returns the slot in a place, or `None`."""
-        return (
-            getattr(self, _attribute(place)) if place in self._in_use else None
-        )
+        """Returns the slot that acts in a place, or `None`."""
+        slot = self.slots.get(place)
+        return None if slot is None or slot.is_merged else slot
 
     def empty_slots(self):
         """Leaves out all slots: the block is the encoder's own again."""

@@ -142,7 +142,10 @@ class AdapterModel(keras.Model):
         for block in blocks:
             self.encoder.empty_slots(block)
         self.left_out = tuple(sorted({*self.left_out, *blocks}))
-        # Keras would go on calling the graphs of the whole model.
+        self._forget_graphs()
+
+    def _forget_graphs(self):
+        # Keras would go on calling those of the model as it was.
         self.train_function = None
         self.test_function = None
         self.predict_function = None
@@ -230,10 +233,12 @@ class AdapterModel(keras.Model):
         can neither train nor be saved before `unmerge`.
         """
         self.reparameterization.merge()
+        self._forget_graphs()
 
     def unmerge(self):
         """Takes out again what `merge` wrote, exactly."""
         self.reparameterization.unmerge()
+        self._forget_graphs()
 
     def variable_groups(self):
         """Returns all weights as (group, whether it trains, variables).
@@ -443,7 +448,7 @@ def _check_parts(encoder, method, head):
             f"`tf_adapters.methods.Houlsby(units=64)`. Received: {method!r}. "
             f"The methods are {names}."
         )
-    if not isinstance(head, (type(None), *heads.HEADS.values())):
+    if not isinstance(head, (type(None), heads.Head)):
         names = ", ".join(cls.__name__ for cls in heads.HEADS.values())
         raise UserError(
             "Expected as `head` one of `tf_adapters.heads`, for example "

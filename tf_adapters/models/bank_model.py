@@ -7,8 +7,6 @@ import numpy as np
 from tf_adapters import heads
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.encoders.encoder import encoder_fingerprint
-from tf_adapters.heads import Classification
-from tf_adapters.heads import Regression
 from tf_adapters.layers.bank import BankBottleneck
 from tf_adapters.layers.bank import BankHead
 from tf_adapters.layers.bank import BankNorm
@@ -105,8 +103,8 @@ def load_bank(adapters, encoder):
                 f"{member.source} has no head, so a bank could not answer "
                 "with it."
             )
-        if not isinstance(member.head, (Classification, Regression)):
-            kind = heads.to_config(member.head)["name"]
+        if not member.head.is_linear:
+            kind = heads.name_of(member.head)
             raise AdapterError(
                 f"The head of {member.source} is a {kind}, and a bank answers "
                 "with classes and numbers only. Leave it out, and export it "

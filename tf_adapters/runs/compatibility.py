@@ -3,13 +3,14 @@
 from tf_adapters import heads
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.models import saving
+from tf_adapters.tasks.output_kinds import KINDS
 
 
 def check_labels(head, task, adapter):
     """Raises an `AdapterError` if an adapter answers another task."""
-    labels = getattr(head, "labels", ())
+    labels = () if head is None else head.labels
     kind = None if head is None else heads.to_config(head)["name"]
-    if kind == "masked_lm" and task.head != kind:
+    if kind and KINDS[kind].label == "none" and task.head != kind:
         raise saving.AdapterError(
             f"The adapter in {adapter} was pretrained with masked tokens and "
             "answers no task. Give the folder of the run that went on from it, "

@@ -1,5 +1,6 @@
 """A training run, from a configuration to its result."""
 
+import dataclasses
 import time
 
 import keras
@@ -37,9 +38,12 @@ class Experiment:
         task: `Task`, its labels resolved.
         adapter: Folder of a trained adapter to start from, or `None`.
         sibling: `Experiment` whose encoder this one shares, or `None`.
+        train_rows: Training rows, which a new head may take numbers from.
     """
 
-    def __init__(self, config, task, adapter=None, sibling=None):
+    def __init__(
+        self, config, task, adapter=None, sibling=None, train_rows=None
+    ):
         self.config = config
         self.task = task
         self.strategy = distribution.strategy_for_config(config)
@@ -51,7 +55,7 @@ class Experiment:
             self.encoder = sibling.encoder
             self.tokenizer, self.packer = sibling.tokenizer, sibling.packer
         with self.strategy.scope():
-            self.model = self._make_model(adapter)
+            self.model = self._make_model(adapter, train_rows)
         self.trainer = Trainer(self.model, self.strategy, config, task.metrics)
 
     def _load_encoder(self):
@@ -62,7 +66,7 @@ class Experiment:
         compatibility.check_length(self.config, self.encoder)
         self.packer = TextPacker(self.tokenizer, self.config.data.max_length)
 
-    def _make_model(self, adapter):
+    def _make_model(self, adapter, train_rows):
         options = {"use_encoder_dropout": self.config.train.encoder_dropout}
         if adapter is not None:
             members = self.config.method.adapters or None
@@ -77,19 +81,17 @@ class Experiment:
         build = (
             fusion_model.fuse if isinstance(method, methods.Fusion) else adapt
         )
-        model = build(self.encoder, method, self._make_head(), **options)
+        model = build(
+            self.encoder, method, self._make_head(train_rows), **options
+        )
         if self.config.init_adapter:
             saving.start_from(model, self.config.init_adapter)
         return model
 
-    def _make_head(self):
-        if self.task.head != "masked_lm":
-            return heads.for_task(self.task, self.config.data.doc_stride)
-        return heads.MaskedLM.for_encoder(
-            self.encoder,
-            whole_words=self.config.pretrain.whole_words,
-            seed=self.config.seed,
-        )
+    def _make_head(self, train_rows):
+        settings = head_settings(self.config, self.task)
+        head = heads.for_task(self.task, self.encoder, **settings)
+        return head if train_rows is None else head.for_rows(train_rows)
 
     def examples(self, rows, labelled=True):
         """Returns rows as `Examples`."""
@@ -130,6 +132,21 @@ class Experiment:
         examples = self.examples(rows, labelled=False)
         outputs = self.trainer.predict(examples)
         return self.model.head.decode(outputs, examples.source)
+
+
+def head_settings(config, task):
+    """Returns the fields of a task's head that a configuration says."""
+    known = {
+        "stride": config.data.doc_stride,
+        "whole_words": config.pretrain.whole_words,
+        "seed": config.seed,
+    }
+    fields = dataclasses.fields(heads.HEADS[task.head])
+    names = {field.name for field in fields}
+    # What the head is called with for a task comes before what it has anyway.
+    own = {key: value for key, value in known.items() if key in names}
+    # Pretraining's head is not that of the task it is for.
+    return own | ({} if task.kind.label == "none" else config.head or {})
 
 
 def _make_deterministic(config):
@@ -182,7 +199,7 @@ def _train(config, task, rows, model_dir, test, overwrite, prepare, declared):
     )
     data_fingerprint = sampling.fingerprints(rows)
     # What is wrong with a run is to show before it removes an earlier one.
-    experiment = Experiment(config, task)
+    experiment = Experiment(config, task, train_rows=rows["train"])
     run = run_folder_of_workers.open_run(
         experiment.strategy,
         model_dir,

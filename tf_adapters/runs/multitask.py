@@ -42,7 +42,7 @@ def train_multitask(config, tasks, rows, model_dir, **options):
 
 def _train(config, tasks, rows, model_dir, test=True, overwrite=False):
     started = time.perf_counter()
-    experiments = _make_experiments(config, tasks)
+    experiments = _make_experiments(config, tasks, rows)
     model = MultiTaskModel({name: e.model for name, e in experiments.items()})
     fingerprints = {name: sampling.fingerprints(rows[name]) for name in tasks}
     strategy = next(iter(experiments.values())).strategy
@@ -89,10 +89,12 @@ def _train(config, tasks, rows, model_dir, test=True, overwrite=False):
     return folders.save_results(outcome, results, seconds)
 
 
-def _make_experiments(config, tasks):
+def _make_experiments(config, tasks, rows):
     experiments, sibling = {}, None
     for name, own in config_task.by_task(config).items():
-        sibling = experiment_lib.Experiment(own, tasks[name], sibling=sibling)
+        sibling = experiment_lib.Experiment(
+            own, tasks[name], sibling=sibling, train_rows=rows[name]["train"]
+        )
         experiments[name] = sibling
     return experiments
 

@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 from tf_adapters.common import adapter_folder
-from tf_adapters.tasks.task import HEAD_METRICS
+from tf_adapters.tasks.output_kinds import KINDS
 
 _HEAD = "masked_lm"
 
@@ -12,7 +12,7 @@ _HEAD = "masked_lm"
 def pretraining_task_of(task):
     """Returns the task that asks for hidden tokens of another one's texts."""
     return dataclasses.replace(
-        task, head=_HEAD, labels=(), metrics=HEAD_METRICS[_HEAD]
+        task, head=_HEAD, labels=(), metrics=KINDS[_HEAD].metrics
     )
 
 

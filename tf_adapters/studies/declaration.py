@@ -18,6 +18,7 @@ import dataclasses
 import functools
 from pathlib import Path
 
+from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
@@ -194,6 +195,9 @@ def _known_settings():
     for method in methods.METHODS.values():
         fields = dataclasses.fields(method)
         known.update(f"method.{field.name}" for field in fields)
+    for head in heads.HEADS.values():
+        fields = dataclasses.fields(head)
+        known.update(f"head.{field.name}" for field in fields)
     return known
 
 

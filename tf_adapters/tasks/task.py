@@ -6,31 +6,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.tasks.languages import Languages
-
-# Names of metrics, by the kind of output that they suit. Written out,
-# so that to look a task up needs no SciPy.
-HEAD_METRICS = {
-    "classification": ("accuracy", "f1", "micro_f1", "macro_f1", "matthews"),
-    "regression": ("pearson", "spearman"),
-    "choice": ("accuracy",),
-    "tagging": (
-        "accuracy",
-        "entity_f1",
-        "entity_precision",
-        "entity_recall",
-    ),
-    "span": ("answer_f1", "exact_match"),
-    "masked_lm": ("log_likelihood", "masked_accuracy", "loss"),
-}
-# How many text fields a task may have; two texts are what an encoder takes.
-_FIELDS = {
-    "classification": ((1, 2), "one text field or two"),
-    "regression": ((1, 2), "one text field or two"),
-    "choice": ((2, 3), "one text field or two, and last that of the choices,"),
-    "tagging": ((1,), "one text field, that of the words,"),
-    "masked_lm": ((1, 2, 3), "one to three text fields"),
-    "span": ((2,), "two text fields, that of the question and of the text,"),
-}
+from tf_adapters.tasks.output_kinds import KINDS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,8 +49,8 @@ class Task:
             no classes.
         splits: From `train`, `validation`, and `test` where it is labelled, to
             the split's name in TensorFlow Datasets.
-        head: Kind of output, a key of `HEAD_METRICS`.
-        metrics: Names in `HEAD_METRICS`. The first selects the checkpoint.
+        head: Kind of output, a key of `KINDS`.
+        metrics: Metrics of that kind. The first selects the checkpoint.
         cite: Where the task, its metric and its splits are defined.
         label_field: Name of the label's field.
         aliases: From a field to its other name in local files.
@@ -131,17 +107,24 @@ class Task:
         return {**self.splits, **self.unlabelled_splits}
 
     @property
+    def kind(self):
+        """The `OutputKind` of its head."""
+        return KINDS[self.head]
+
+    @property
     def list_field(self):
         """Name of the field that is a list of texts, or `None`."""
-        is_list = self.head in ("choice", "tagging")
-        return self.text_fields[-1] if is_list else None
+        return self.text_fields[-1] if self.kind.list_field else None
 
     def _check_fields(self):
         fields = self.text_fields
-        counts, words = _FIELDS[self.head]
-        if len(fields) not in counts or len(set(fields)) != len(fields):
+        kind = self.kind
+        if len(fields) not in kind.num_fields or len(set(fields)) != len(
+            fields
+        ):
             raise UserError(
-                f"Task `{self.name}` must have {words} with different names. "
+                f"Task `{self.name}` must have {kind.fields_in_words} with "
+                f"different names. "
                 f"Received: text_fields={fields}"
             )
         if self.label_field in fields:
@@ -157,10 +140,11 @@ class Task:
             )
 
     def _check_head(self):
-        check_known(f"head of task `{self.name}`,", self.head, HEAD_METRICS)
+        check_known(f"head of task `{self.name}`,", self.head, KINDS)
 
     def _check_labels(self):
-        if self.head in ("regression", "choice", "span") and self.labels:
+        has_none = not self.kind.has_classes and self.kind.label != "none"
+        if has_none and self.labels:
             raise UserError(
                 f"Task `{self.name}` is a {self.head} and so has no classes. "
                 f"Received: labels={self.labels}"
@@ -172,7 +156,7 @@ class Task:
             )
 
     def _check_metrics(self):
-        known = HEAD_METRICS[self.head]
+        known = self.kind.metrics
         unknown = [name for name in self.metrics if name not in known]
         if unknown or not self.metrics:
             raise UserError(

@@ -12,8 +12,11 @@ Files lie relative to the YAML file. `head` is `classification` unless stated.
 from pathlib import Path
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.common.text_files import parse_yaml
+from tf_adapters.tasks.output_kinds import HINT
+from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.tasks.task import Task
 
 _REQUIRED = ("name", "text_fields", "files")
@@ -28,15 +31,6 @@ _OPTIONAL = (
 )
 _KEYS = _REQUIRED + _OPTIONAL
 _SPLITS = ("train", "validation", "test")
-_DEFAULT_METRICS = {
-    "classification": ["accuracy"],
-    "regression": ["spearman", "pearson"],
-    "choice": ["accuracy"],
-    "tagging": ["accuracy"],
-    "span": ["answer_f1", "exact_match"],
-}
-# As the formats of these name them.
-_LABEL_FIELDS = {"tagging": "tags", "span": "answers"}
 
 
 def load_task_file(path, check_files=True):
@@ -61,19 +55,18 @@ def load_task_file(path, check_files=True):
     entries = _read_yaml(path)
     _check_keys(path, "key", entries, _KEYS, _REQUIRED)
     head = entries.get("head", "classification")
-    if _string(path, "head", head) not in _DEFAULT_METRICS:
-        raise UserError(
-            f"Task file `{path}`: unknown `head`. Expected one of "
-            f"{sorted(_DEFAULT_METRICS)}. Received: {head!r}."
-            + did_you_mean(head, _DEFAULT_METRICS)
-        )
+    # Only a pretraining asks for hidden tokens, in the texts of a task.
+    known = [name for name in KINDS if KINDS[name].label != "none"]
+    what = f"`head` in task file `{path}`,"
+    check_known(what, _string(path, "head", head), known, hint=HINT)
+    kind = KINDS[head]
     labels = _strings(path, "labels", entries.get("labels", []))
-    if head in ("classification", "tagging") and not labels:
+    if kind.has_classes and not labels:
         raise UserError(
             f"Task file `{path}`: a {head} needs `labels`, the list of its "
             "class names in the order of their ids."
         )
-    metrics = entries.get("metrics", _DEFAULT_METRICS[head])
+    metrics = entries.get("metrics", list(kind.default_metrics))
     files = _absolute_files(path, entries["files"])
     if check_files:
         _check_there(path, files)
@@ -89,11 +82,11 @@ def load_task_file(path, check_files=True):
         label_field=_string(
             path,
             "label_field",
-            entries.get("label_field", _LABEL_FIELDS.get(head, "label")),
+            entries.get("label_field", kind.label_field),
         ),
         label_range=_range(path, entries.get("label_range")),
         files=files,
-        id_field="id" if head == "span" else "",
+        id_field="id" if kind.label == "answers" else "",
         blank=_string(path, "blank", entries["blank"])
         if "blank" in entries
         else "",

@@ -31,7 +31,7 @@ def list_of_texts(fields, field, task):
         received = ", ".join(f"`{name}`" for name in fields) or "no field"
         raise UserError(f"field `{field}` is missing; received {received}")
     if isinstance(value, str):
-        is_words = task.head == "tagging"
+        is_words = task.kind.list_field == "words"
         value = _words(value) if is_words else _parse(field, value)
     is_list = isinstance(value, list) and value
     if not is_list or not all(isinstance(text, str) for text in value):
@@ -92,6 +92,27 @@ def _tag_id(tag, labels):
         f"unknown tag {tag!r}; expected one of "
         f"{', '.join(repr(label) for label in labels)}"
     )
+
+
+def parse_classes(value, labels):
+    """Returns the ids of a row's classes, or None where there is no label.
+
+    Args:
+        value: List of class names or ids, or JSON for one (in CSV and TSV). An
+            empty list is a label: none of the classes.
+        labels: Class names in the order of their ids.
+
+    Raises:
+        UserError: If one is unknown, or it is no list.
+    """
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        value = _parse("label", value)
+    if not isinstance(value, list):
+        raise UserError(f"labels must be a list of classes, received {value!r}")
+    found = {_tag_id(name, labels) for name in value} - {IGNORED}
+    return sorted(found)
 
 
 def parse_choice_index(value, choices):

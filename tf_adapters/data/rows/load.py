@@ -98,7 +98,7 @@ def resolve_labels(task, data_dir=None):
     A few tasks state no class names; then they are the sorted names that occur
     in training. Other tasks are returned as they are.
     """
-    if task.head != "classification" or task.labels:
+    if task.kind.label != "class" or task.labels:
         return task
     table = _read_table(task, "train", data_dir)
     names = (fields.get(task.label_field) for _, fields in table.rows)
@@ -139,7 +139,7 @@ def is_labelled(task, rows):
     """Says whether each row has a label; of tags, one word that has one."""
     if any(row["label"] is None for row in rows):
         return False
-    return task.head != "tagging" or any(
+    return task.kind.label != "class_a_word" or any(
         tag != IGNORED for row in rows for tag in row["label"]
     )
 

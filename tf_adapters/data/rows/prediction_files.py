@@ -5,19 +5,18 @@ from pathlib import Path
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows import conll
-
-# What other endings than JSON lines need, and the kind of task that has it.
-_KINDS = {".conllu": "tagging", ".conll": "tagging", ".json": "span"}
+from tf_adapters.tasks.output_kinds import KINDS
 
 
 def check_output_file(path, task):
     """Raises a `UserError` if a task has no such file; writes nothing."""
-    kind = _KINDS.get(Path(path).suffix)
-    if kind and task.head != kind:
+    suffix = Path(path).suffix
+    for_it = [n for n, kind in KINDS.items() if suffix in kind.file_formats]
+    if for_it and task.head not in for_it:
         raise UserError(
             f"--output={path}: files of this name are for tasks of the kind "
-            f"{kind}, and `{task.name}` is a {task.head}. Give a name that "
-            "ends in .jsonl."
+            f"{' or '.join(for_it)}, and `{task.name}` is a {task.head}. Give "
+            "a name that ends in .jsonl."
         )
 
 
@@ -41,7 +40,7 @@ def write_predictions(path, rows, task):
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".json":
         lines = [json.dumps(_answers(rows), ensure_ascii=False)]
-    elif path.suffix in _KINDS:
+    elif path.suffix in (".conllu", ".conll"):
         lines_of = (
             conll.conllu_lines
             if path.suffix == ".conllu"

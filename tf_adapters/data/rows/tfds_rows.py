@@ -119,7 +119,9 @@ def _read(task, split, builder):
     rows = []
     wordless = 0
     for number, example in enumerate(tfds.as_numpy(dataset), start=1):
-        if task.head == "tagging" and not len(example[task.list_field]):
+        if task.kind.list_field == "words" and not len(
+            example[task.list_field]
+        ):
             # Treebanks that are released without their words.
             wordless += 1
             continue
@@ -160,12 +162,12 @@ def _plain(value, language=""):
 
 def _label(value, names, task):
     """Returns a class by its name, so that its order there does not matter."""
-    if task.head == "choice":
+    if task.kind.label == "choice":
         # A choice is known by its place, whatever that is called there.
         return int(value)
-    if task.head == "tagging":
+    if task.kind.label in ("class_a_word", "classes"):
         return [names[label] for label in value]
-    if task.head == "span":
+    if task.kind.label == "answers":
         starts = value["answer_start"].tolist()
         return {"text": _plain(value["text"]), "answer_start": starts}
     if names is None:

@@ -23,8 +23,8 @@ def typed_rows(table, task, labels="required", spool_dir=None):
         List, or `SpooledRows`, of dicts: a string for each of
         `task.text_fields`, or a list of strings for `task.list_field`, and
         `"label"`: a class id, a float for regression, the place of the right
-        choice, a list with the class id of each word or `IGNORED`, a list of
-        answers, or None.
+        choice, a sorted list of class ids, a list with the class id of each
+        word or `IGNORED`, a list of answers, or None.
 
     Raises:
         DataError: With the first ten problems of the file, if it has any.
@@ -123,11 +123,13 @@ def _label(fields, task, row):
     value = fields.get(task.label_field)
     if value is None:
         value = fields.get(task.aliases.get(task.label_field))
-    if task.head == "choice":
+    if task.kind.label == "choice":
         return list_fields.parse_choice_index(value, row.get(task.list_field))
-    if task.head == "span":
+    if task.kind.label == "answers":
         return squad.parse_answers(value)
-    if task.head == "tagging":
+    if task.kind.label == "classes":
+        return list_fields.parse_classes(value, task.labels)
+    if task.kind.label == "class_a_word":
         return list_fields.parse_tags(
             value, row.get(task.list_field), task.labels
         )
@@ -150,7 +152,7 @@ def parse_label(value, task):
     """
     if value is None or value == "":
         return None
-    if task.head == "regression":
+    if task.kind.label == "number":
         return _number(value, task.label_range)
     if isinstance(value, bool):
         value = str(value) if str(value) in task.labels else str(value).lower()

@@ -1,0 +1,168 @@
+"""The contract of a head, and the registry of all heads."""
+
+import dataclasses
+import typing
+
+from tf_adapters.common import dataclass_config
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_known
+from tf_adapters.tasks import output_kinds
+
+# Name to class; `register` fills it.
+HEADS = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Head:
+    """What an encoder's outputs are made into.
+
+    A head is a frozen dataclass that owns everything about a kind of output.
+    What of it is data, its rows' fields, labels, metrics and files, stands in
+    `tf_adapters.tasks.output_kinds`. `outputs` below has an array for each
+    example, `source` is what `encode` gave.
+    """
+
+    # What it reads of the encoder: "first_token", "pooled_output" or
+    # "sequence_output".
+    reads = "sequence_output"
+    # Names of its classes, if it has any.
+    labels = ()
+    # How a SavedModel is called; a key of `tf_adapters.export.signatures`, or
+    # `None` where it cannot be exported.
+    signature = None
+    # Whether a bank can answer with it: a linear layer on one vector a text.
+    is_linear: typing.ClassVar[bool] = False
+
+    @classmethod
+    def for_task(cls, task, encoder=None, **settings):
+        """Returns the head of a task.
+
+        Args:
+            task: `Task`.
+            encoder: `Encoder`, for a head whose layer depends on it.
+            **settings: Fields of the head, as `head.*` on the command line.
+        """
+        return cls(**settings)
+
+    def for_rows(self, rows):
+        """Returns the head with what it takes from the training rows."""
+        return self
+
+    def make_layer(self):
+        """Returns the layer from the encoder's outputs to the head's."""
+        raise NotImplementedError
+
+    def encode(self, rows, fields, packer, labelled=True):
+        """Returns rows as `Encoded` examples.
+
+        Args:
+            rows: List of dicts.
+            fields: The task's text fields.
+            packer: `TextPacker`.
+            labelled: Whether rows have labels.
+        """
+        raise NotImplementedError
+
+    def loss(self, targets, outputs):
+        """Returns the sum of each example's terms, `(batch,)`."""
+        raise NotImplementedError
+
+    def evaluate(self, names, outputs, targets, source=None):
+        """Returns a dict from the names of metrics to those of a whole set."""
+        raise NotImplementedError
+
+    def decode(self, outputs, source=None):
+        """Returns a dict for each row, for people and JSON."""
+        raise NotImplementedError
+
+    def answer(self, outputs):
+        """Returns a dict of tensors, what an exported model answers.
+
+        Integers named `<name>_id` are class ids; the export adds `<name>`, the
+        class's name.
+
+        Args:
+            outputs: What the layer returns for a batch, float32.
+        """
+        raise NotImplementedError
+
+
+def register(name, kind=None):
+    """Returns a decorator that makes a `Head` known by a name.
+
+    Args:
+        name: What `head` in a task file says and adapter folders store.
+        kind: `OutputKind`, for a kind of output that is not known yet.
+
+    Raises:
+        UserError: If the class is no `Head`, or the name is taken.
+    """
+
+    def decorate(cls):
+        if not (isinstance(cls, type) and issubclass(cls, Head)):
+            raise UserError(f"A head inherits from `Head`. Received: {cls}")
+        known = HEADS.setdefault(name, cls)
+        if known.__qualname__ != cls.__qualname__:
+            raise UserError(
+                f"There is a head `{name}` already, {known.__name__}. Give "
+                f"{cls.__name__} another name."
+            )
+        HEADS[name] = cls
+        if kind is not None:
+            output_kinds.KINDS[name] = kind
+        if name not in output_kinds.KINDS:
+            raise UserError(
+                f"The head `{name}` needs an `OutputKind`, which says what its "
+                "rows and labels are: `@heads.register(name, OutputKind(...))`."
+            )
+        return cls
+
+    return decorate
+
+
+def for_task(task, encoder=None, **settings):
+    """Returns the head of a task.
+
+    Args:
+        task: `Task`.
+        encoder: `Encoder`, which masked language modelling needs.
+        **settings: Fields of the head in place of its defaults.
+
+    Raises:
+        UserError: If the head has no such setting, or a value is wrong.
+    """
+    cls = HEADS[task.head]
+    fields = {field.name for field in dataclasses.fields(cls)} - {"labels"}
+    for key in settings:
+        what = f"setting of the head `{task.head}`,"
+        check_known(what, key, sorted(fields))
+    return cls.for_task(task, encoder, **settings)
+
+
+def name_of(head):
+    """Returns the name that a head's class is registered by."""
+    names = [name for name, cls in HEADS.items() if cls is type(head)]
+    if not names:
+        raise UserError(
+            f"{type(head).__name__} has no name, so that no folder could store "
+            'it. Put `@tf_adapters.heads.register("...")` above it.'
+        )
+    return names[0]
+
+
+def to_config(head):
+    """Returns a head as a dict of plain values with its `name`."""
+    return {"name": name_of(head), **dataclasses.asdict(head)}
+
+
+def from_config(config):
+    """Returns the head that `to_config` described.
+
+    Raises:
+        UserError: If the name or a parameter is not known, or has the wrong
+            type.
+    """
+    options = dict(config)
+    name = options.pop("name")
+    check_known("head", name, HEADS)
+    return dataclass_config.from_dict(HEADS[name], options, "head.")

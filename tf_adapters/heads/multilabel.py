@@ -1,0 +1,118 @@
+"""Any number of classes for each text."""
+
+import dataclasses
+
+from keras import ops
+import numpy as np
+import scipy.special
+from sklearn import metrics as sklearn_metrics
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_known
+from tf_adapters.data.encoded import encode_texts
+from tf_adapters.heads.classification import TextHead
+from tf_adapters.heads.head import register
+
+
+@register("multilabel")
+@dataclasses.dataclass(frozen=True)
+class MultiLabel(TextHead):
+    """A logistic regression for each class, on one vector for each text.
+
+    As the multi-label head of the `adapters` library: the loss is the mean of
+    the classes' binary cross-entropies, and a class is predicted where its
+    probability is at least one half.
+
+    Attributes:
+        labels: Class names in the order of their ids; at least two.
+        threshold: Least probability of a predicted class. Defaults to 0.5.
+    """
+
+    labels: tuple[str, ...] = ()
+    threshold: float = 0.5
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not 0 < self.threshold < 1:
+            raise UserError(
+                "`threshold` is a probability between 0 and 1. Received: "
+                f"threshold={self.threshold}"
+            )
+
+    def encode(self, rows, fields, packer, labelled=True):
+        """Returns an example for each row; see `encode_texts`."""
+        targets = self.targets(rows) if labelled else None
+        return encode_texts(rows, fields, packer, targets)
+
+    def targets(self, rows):
+        """Returns 1 where a row has a class, `(len(rows), classes)` float32."""
+        targets = np.zeros((len(rows), len(self.labels)), "float32")
+        for place, row in enumerate(rows):
+            if row["label"] is None:
+                raise UserError(
+                    f"Row {place} (the first is 0) has no label; expected a "
+                    "list of classes, which may be empty."
+                )
+            targets[place, row["label"]] = 1
+        return targets
+
+    def loss(self, targets, outputs):
+        """Returns the mean of the classes' cross-entropies, `(batch,)`."""
+        return ops.mean(
+            ops.binary_crossentropy(targets, outputs, from_logits=True), axis=-1
+        )
+
+    def predictions(self, outputs):
+        """Returns 1 where a class is predicted, of the shape of logits."""
+        probabilities = scipy.special.expit(np.asarray(outputs, "float64"))
+        return (probabilities >= self.threshold).astype(int)
+
+    def evaluate(self, names, outputs, targets, source=None):
+        """Returns micro and macro F1 over a whole set.
+
+        A class that is neither there nor predicted has F1 0 in the macro mean,
+        as in scikit-learn.
+        """
+        averages = {"micro_f1": "micro", "macro_f1": "macro"}
+        for name in names:
+            check_known("metric", name, averages)
+        predicted = self.predictions(outputs)
+        return {
+            name: float(
+                sklearn_metrics.f1_score(
+                    np.asarray(targets, int),
+                    predicted,
+                    average=averages[name],
+                    zero_division=0,
+                )
+            )
+            for name in names
+        }
+
+    def decode(self, outputs, source=None):
+        """Returns one dict for each row of logits, for people and JSON."""
+        probabilities = scipy.special.expit(np.asarray(outputs, "float64"))
+        return [
+            {
+                "labels": [
+                    label
+                    for label, there in zip(self.labels, row, strict=True)
+                    if there
+                ],
+                "probabilities": {
+                    label: round(float(p), 6)
+                    for label, p in zip(self.labels, values, strict=True)
+                },
+            }
+            for row, values in zip(
+                self.predictions(outputs), probabilities, strict=True
+            )
+        ]
+
+    def answer(self, outputs):
+        """Returns the classes' probabilities, and which are predicted."""
+        probabilities = ops.sigmoid(outputs)
+        return {
+            "probabilities": probabilities,
+            "is_predicted": probabilities >= self.threshold,
+        }

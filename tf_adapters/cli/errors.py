@@ -10,8 +10,9 @@ from tf_adapters.common.errors import UserError
 
 # What Python prints after the traceback of any other error.
 FAULT = (
-    "This is a fault of tf_adapters, not of yours. Please report it where you "
-    "have tf_adapters from, with the command and all of the above."
+    "This is a fault of tf_adapters, not of yours, unless a --plugin of yours "
+    "is the last file above. Please report it where you have tf_adapters from, "
+    "with the command and all of the above."
 )
 
 # Of a write that did not fit: the disk, a quota, the largest file allowed.

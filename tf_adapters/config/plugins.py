@@ -10,6 +10,15 @@ from tf_adapters.common.errors import ConfigError
 HINT = "One of your own needs the file that registers it: --plugin=<file>."
 
 
+# The files that this process has imported.
+_LOADED = []
+
+
+def plugin_flags():
+    """Returns the flags by which another process loads the same files."""
+    return [f"--plugin={path}" for path in _LOADED]
+
+
 def load_plugins(paths):
     """Imports Python files, each once in a process.
 
@@ -30,6 +39,7 @@ def load_plugins(paths):
         known = sys.modules.get(name)
         if known is None or Path(known.__file__) != path.absolute():
             _import(name, path.absolute())
+            _LOADED.append(path.absolute())
 
 
 def _import(name, path):

@@ -1,8 +1,11 @@
 """What a method puts into a place of the encoder."""
 
+import re
 import typing
 
 import keras
+
+from tf_adapters.common.errors import UserError
 
 # A block's places, in the order in which it calls them. The projections are
 # attention's query, key, value and output, and the two of the feed-forward
@@ -63,6 +66,24 @@ class Slot(keras.layers.Layer):
 
     def __init__(self, **kwargs):
         super().__init__(autocast=False, **kwargs)
+
+
+def check_names(slot):
+    """Raises a `UserError` if Keras made up the name of a layer with weights.
+
+    It would be another one each time, and the folder could not be loaded.
+    """
+    for layer in slot._flatten_layers():
+        made_up = type(layer).__name__.lower().replace("_", "")
+        name = re.sub(r"_|\d+$", "", layer.name)
+        if layer.weights and name == made_up:
+            raise UserError(
+                f"A layer of the class {type(layer).__name__} has no name of "
+                f"its own: Keras made up `{layer.name}`, which is another one "
+                "each time, so that no folder could be loaded. Give a slot "
+                "the number of its block, as in name=f'block_{i}_after_ffn', "
+                "and a layer in it a name."
+            )
 
 
 def with_layers(config, *names):

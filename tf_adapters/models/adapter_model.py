@@ -10,6 +10,7 @@ from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.layers.reparameterization import Reparameterization
 from tf_adapters.layers.reparameterization import stored_name
+from tf_adapters.layers.slot import check_names
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.models import variable_groups
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
@@ -86,6 +87,8 @@ class AdapterModel(keras.Model):
             position_offset=method.position_offset,
             name="encoder",
         )
+        for slot in self.all_slots():
+            check_names(slot)
         self.head_layer = None
         if head is not None:
             self.head_layer = head.make_layer()
@@ -329,7 +332,12 @@ class AdapterModel(keras.Model):
         ]
         named = {stored_name(variable): variable for variable in variables}
         if len(named) != len(variables):
-            raise ValueError("Two trained variables have the same name.")
+            paths = [stored_name(variable) for variable in variables]
+            twice = next(path for path in paths if paths.count(path) > 1)
+            raise UserError(
+                f"Two trained weights are called `{twice}`: a slot's name must "
+                "have the number of its block."
+            )
         return named
 
     def penalty(self):

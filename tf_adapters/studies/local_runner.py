@@ -15,6 +15,7 @@ import threading
 import time
 
 import tf_adapters
+from tf_adapters.config import plugins
 from tf_adapters.config import resolve
 from tf_adapters.runs import earlier_runs
 from tf_adapters.studies import plan as study_plan
@@ -69,7 +70,7 @@ def train_flags(program, config_file, folder):
         folder: The run's folder.
     """
     flags = [f"--config_file={config_file}", f"--model_dir={folder}"]
-    return [*map(str, program), *flags]
+    return [*map(str, program), *flags, *plugins.plugin_flags()]
 
 
 def python_path():

@@ -1,0 +1,218 @@
+"""`docs/extending.md`: its method and head, from training to what is served."""
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+import re
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import commands
+from tests import tiny
+import tf_adapters
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.common.errors import UserError
+from tf_adapters.config import plugins
+from tf_adapters.layers.slot import Slot
+from tf_adapters.methods.method import METHODS
+from tf_adapters.studies import local_runner
+
+pytestmark = pytest.mark.integration
+
+PAGE = Path(__file__).parents[1] / "docs/extending.md"
+
+
+def _blocks(language):
+    text = PAGE.read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the page's files and rows of its task."""
+    folder = tmp_path_factory.mktemp("extending")
+    method, head, _ = _blocks("python")
+    (folder / "grades.py").write_text(method + "\n\n" + head)
+    (folder / "grades.yaml").write_text(_blocks("yaml")[0])
+    rows = "".join(
+        f"the film is {text},{label}\n"
+        for text, label in [("bad", "bad"), ("so so", "fair"), ("good", "good")]
+        * 8
+    )
+    for name in ("train.csv", "dev.csv"):
+        (folder / name).write_text("sentence,label\n" + rows)
+    (folder / "texts.txt").write_text("the film is good\nit is bad\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(folder):
+    """The folder of a run with the plug-in, trained by the page's command."""
+    settings = {
+        "method": "scale_and_shift",
+        "encoder": commands.ENCODER,
+        "data": {"task_file": str(folder / "grades.yaml"), "max_length": 16},
+        "train": {"epochs": 1, "learning_rate": 1e-2},
+    }
+    plugin = [str(folder / "grades.py")]
+    assert commands.run(folder / "run", settings, plugin=plugin) == 0
+    return folder / "run"
+
+
+def _model(method):
+    head = heads.Classification(labels=("a", "b"))
+    return tf_adapters.adapt(tiny.encoder(), method, head)
+
+
+def test_each_part_takes_about_forty_lines():
+    for block in _blocks("python"):
+        assert len(block.splitlines()) < 45
+
+
+def test_it_trains_and_predicts(run, folder, capsys):
+    result = json.loads((run / "result.json").read_text())
+    assert set(result["validation"]) == {"accuracy", "mean_distance"}
+    texts = str(folder / "texts.txt")
+    assert commands.run(run, mode="predict", input=texts) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["label"] in ("bad", "fair", "good") for row in rows] == [1, 1]
+
+
+def test_what_is_exported_answers(run):
+    assert commands.run(run, mode="export") == 0
+    (path,) = (run / "export/grades").glob("[0-9]*")
+    served = tf.saved_model.load(str(path)).signatures["serving_default"]
+    answers = served(sentence=tf.constant(["the film is good"]))
+    assert answers["label"].numpy()[0] in (b"bad", b"fair", b"good")
+    assert answers["above"].shape == (1, 2)
+
+
+def test_a_bank_refuses_what_does_not_stack(run, capsys):
+    options = {"mode": "export", "adapters": [str(run)]}
+    assert commands.run(run.parent / "served", **options) == 1
+    assert (
+        "a bank answers with classes and numbers only"
+        in capsys.readouterr().err
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Stacks(methods.Pfeiffer):
+    """A method of one's own that has what a bank needs."""
+
+
+def test_a_bank_takes_what_stacks(monkeypatch):
+    monkeypatch.setitem(METHODS, "stacks", _Stacks)
+    model = _model(_Stacks(units=4, init_stddev=0.3))
+    inputs = tiny.batch(model.encoder_info)
+    bank = tf_adapters.load_bank([model], model.encoder_info)
+    answers = bank({**inputs, "adapter_ids": np.zeros(3, "int32")})
+    np.testing.assert_allclose(answers, model(inputs), atol=1e-6)
+
+
+def test_a_fusion_refuses_what_does_not_stack(run, capsys):
+    settings = {
+        "task": "demo_sentiment",
+        "method": {"name": "fusion", "adapters": [str(run)]},
+        "encoder": commands.ENCODER,
+        "data": {"max_length": 16},
+    }
+    assert commands.run(run.parent / "fused", settings) == 1
+    assert "only bottleneck adapters" in capsys.readouterr().err
+
+
+def test_a_keras_file_has_it(run, folder, tmp_path):
+    module = sys.modules["tf_adapters_plugin_grades"]
+    model = _model(module.ScaleAndShift())
+    inputs = tiny.batch(model.encoder_info)
+    expected = model(inputs)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(loaded(inputs), expected, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_without_the_plug_in_nothing_is_run(run, folder):
+    command = [sys.executable, "-m", "tf_adapters", f"--model_dir={run}"]
+    command += ["--mode=predict", f"--input={folder / 'texts.txt'}"]
+    result = subprocess.run(
+        command, capture_output=True, text=True, env=dict(os.environ)
+    )
+    assert result.returncode == 1
+    assert "--plugin" in result.stderr and "Traceback" not in result.stderr
+
+
+def test_loading_names_the_plug_in(run, monkeypatch):
+    monkeypatch.delitem(METHODS, "scale_and_shift")
+    with pytest.raises(UserError, match="grades.py.*Nothing of it was run"):
+        encoder, _ = tf_adapters.load_encoder(commands.ENCODER)
+        tf_adapters.load_adapter(run / "adapter", encoder)
+
+
+def test_other_processes_get_the_plug_in(run, folder):
+    flags = local_runner.train_flags(["-m", "x"], "a.yaml", "b")
+    assert f"--plugin={folder / 'grades.py'}" in flags
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "is no file"),
+        ("1 / 0", "ZeroDivisionError"),
+        (
+            "from tf_adapters import methods\n"
+            "@methods.register('x')\nclass X: pass\n",
+            "inherits from `Method`",
+        ),
+        (
+            "from tf_adapters import methods\n"
+            "@methods.register('houlsby')\nclass X(methods.Method): pass\n",
+            "There is a method `houlsby` already",
+        ),
+        (
+            "from tf_adapters import heads\n"
+            "@heads.register('x')\nclass X(heads.Head): pass\n",
+            "needs an `OutputKind`",
+        ),
+    ],
+)
+def test_mistakes_in_a_plug_in(text, message, tmp_path):
+    path = tmp_path / "mistake.py"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UserError, match=re.escape(message)):
+        plugins.load_plugins([path])
+
+
+class _Named(methods.Method):
+    def make_slots(self, shape):
+        return [{"after_ffn": _Dense(name="mine")} for _ in range(2)]
+
+
+class _Dense(Slot):
+    def build(self, input_shape):
+        self.vector = self.add_weight((2,), name="vector")
+
+
+class _UnnamedDense(methods.Method):
+    def make_slots(self, shape):
+        return [{"after_ffn": _Dense()} for _ in range(shape.num_blocks)]
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (_UnnamedDense(), "Keras made up"),
+        (_Named(), "Two trained weights are called `mine/vector`"),
+    ],
+)
+def test_names_that_no_folder_could_hold(method, message):
+    with pytest.raises(UserError, match=message):
+        _model(method).trained_variables()

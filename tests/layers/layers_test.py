@@ -1,6 +1,5 @@
 """Layers against the formulas of the papers, written again in NumPy."""
 
-import keras
 from keras import ops
 import numpy as np
 import pytest
@@ -154,18 +153,22 @@ def test_gates_refuse_a_stretch_that_cannot_close():
         HardConcreteGates((2,), stretch_low=0)
 
 
-@pytest.mark.parametrize(
-    "layer",
-    [
-        Bottleneck(3, "relu", "normal", 0.02),
-        TokenWeight(4, gates=CONSTANTS),
-        HardConcreteGates((3,), **CONSTANTS),
-    ],
-)
-def test_config_round_trip(layer):
-    copy = type(layer).from_config(layer.get_config())
-    assert copy.get_config() == layer.get_config()
-    assert keras.saving.get_registered_name(type(layer)).startswith("tf_adapt")
+@pytest.mark.parametrize("activation", activations.ACTIVATIONS)
+def test_an_activation_in_bfloat16_is_the_rounded_exact_one(activation):
+    function = activations.get_activation(activation)
+    x = ops.cast(np.linspace(-6, 6, 97), "bfloat16")
+    exact = function(ops.cast(x, "float32"))
+    half = ops.cast(function(x), "float32")
+    # One rounding in the exact function's place, one of its slope.
+    np.testing.assert_allclose(half, exact, rtol=2**-7, atol=1e-30)
+
+
+def test_attention_weights_in_bfloat16_are_the_rounded_exact_ones():
+    """Equal scores over 200 tokens: each weight is 1/200, all of them 1."""
+    query = key = ops.zeros((1, 200, 8), "bfloat16")
+    value = ops.ones((1, 200, 8), "bfloat16")
+    output = attention(query, key, value, 2, np.ones((1, 200), "int32"))
+    np.testing.assert_allclose(ops.cast(output, "float32"), 1, atol=2**-7)
 
 
 def test_attention_in_float16_is_that_in_float32():

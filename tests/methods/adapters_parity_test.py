@@ -40,10 +40,11 @@ def _method(config):
     return Houlsby(**options) if config["mh_adapter"] else Pfeiffer(**options)
 
 
-def _load(case):
+def _load(case, dtype=None):
     config = json.loads((FIXTURES / case / "adapter_config.json").read_text())
     model_type = config["model_type"]
-    encoder, _ = load_encoder(FIXTURES / "encoders" / model_type)
+    folder = FIXTURES / "encoders" / model_type
+    encoder, _ = load_encoder(folder, dtype=dtype)
     model = adapt(encoder, _method(config["config"]))
     weights = load_file(FIXTURES / case / "adapter.safetensors")
     named = list(library_names.of(model, model_type, "fixture"))
@@ -78,6 +79,20 @@ def test_outputs_and_gradients_are_the_librarys(case):
         np.testing.assert_allclose(
             gradient, wanted, rtol=1e-5, atol=1e-5, err_msg=name
         )
+
+
+@pytest.mark.parametrize("case", CASES[::3])
+def test_in_bfloat16_they_are_the_librarys_in_float32(case):
+    """Within 3 % of a hidden vector's length; bfloat16 rounds by 0.4 %."""
+    model, _ = _load(case, "mixed_bfloat16")
+    example = load_file(FIXTURES / case / "example.safetensors")
+    names = {tensor.name for tensor in model.encoder.embeddings.inputs}
+    features = {k: example[k] for k in names | {"padding_mask"}}
+    output = tf.cast(model(features)["sequence_output"], tf.float32)
+    there = example["padding_mask"] == 1
+    expected = example["last_hidden_state"][there]
+    difference = np.linalg.norm(output.numpy()[there] - expected, axis=-1)
+    assert 0 < (difference / np.linalg.norm(expected, axis=-1)).max() < 0.03
 
 
 @pytest.mark.parametrize(

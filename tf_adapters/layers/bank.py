@@ -28,7 +28,7 @@ class BankBottleneck(keras.layers.Layer):
     """
 
     def __init__(self, num_adapters, units, activation, **kwargs):
-        super().__init__(autocast=False, trainable=False, **kwargs)
+        super().__init__(autocast=False, **{"trainable": False, **kwargs})
         self.num_adapters = num_adapters
         self.units = units
         self.activation = activation
@@ -73,7 +73,7 @@ class BankNorm(keras.layers.Layer):
     """
 
     def __init__(self, num_adapters, **kwargs):
-        super().__init__(autocast=False, trainable=False, **kwargs)
+        super().__init__(autocast=False, **{"trainable": False, **kwargs})
         self.num_adapters = num_adapters
 
     def build(self, input_shape):
@@ -112,7 +112,7 @@ class BankHead(keras.layers.Layer):
     ABSENT = -1e9
 
     def __init__(self, num_adapters, num_outputs, **kwargs):
-        super().__init__(autocast=False, trainable=False, **kwargs)
+        super().__init__(autocast=False, **{"trainable": False, **kwargs})
         self.num_adapters = num_adapters
         self.num_outputs = num_outputs
 

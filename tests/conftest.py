@@ -35,3 +35,12 @@ def pytest_collection_modifyitems(items):
             0.1,
         )
     items.sort(key=lambda item: -seconds[item.path])
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Says which backend was not there to be tested."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if any("PyTorch is not installed" in str(r.longrepr) for r in skipped):
+        terminalreporter.write_line(
+            "PyTorch is not installed: nothing was tested under it."
+        )

@@ -13,6 +13,7 @@ import pytest
 from safetensors.numpy import load_file
 import tensorflow as tf
 
+from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.config import resolve
 from tf_adapters.encoders.load import load_encoder
@@ -240,6 +241,40 @@ def test_outputs_and_gradients_are_the_librarys(case):
             atol=1e-5,
             err_msg=name,
         )
+
+
+_HEAD = {
+    "heads.0.weight": "head/kernel",
+    "heads.0.bias": "head/bias",
+    "heads.2.weight": "head/gamma",
+    "heads.2.bias": "head/beta",
+    "heads.3.bias": "head/output_bias",
+}
+
+
+def test_masked_tokens_are_told_behind_the_inverse():
+    tensors = load_file(FIXTURES / "methods/masked_lm.safetensors")
+    encoder, _ = load_encoder(FIXTURES / "adapters" / "encoders" / "bert")
+    head = heads.MaskedLM.for_encoder(encoder)
+    model = adapt(encoder, CASES["invertible"], head)
+    variables = model.trained_variables()
+    for name, value in tensors.items():
+        kind, _, rest = name.partition("/")
+        if kind == "weight":
+            ours = _HEAD.get(rest) or _our_name(rest, "invertible")
+            variable = variables.pop(ours)
+            variable.assign(_converted(ours, value, variable.shape))
+    assert not variables
+    names = ("token_ids", "padding_mask", "segment_ids")
+    inputs = {name: tensors[f"input/{name}"] for name in names}
+    outputs = model.encode(inputs)
+    logits = model.head_layer.logits(
+        outputs["sequence_output"], model.encoder.token_embeddings
+    )
+    there = inputs["padding_mask"] == 1
+    np.testing.assert_allclose(
+        logits.numpy()[there], tensors["logits"][there], rtol=1e-5, atol=1e-5
+    )
 
 
 # The library's names of its configurations, and ours of the same.

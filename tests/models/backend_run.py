@@ -134,7 +134,8 @@ class Walk:
         return "yes"
 
     def merge(self):
-        if not self.model.reparameterization.functions:
+        model = self.model
+        if not model.reparameterization.functions + model.method.merges(model):
             return "nothing to merge"
         before = self.outputs()
         self.model.merge()

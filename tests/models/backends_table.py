@@ -95,7 +95,7 @@ def read_table():
     """Returns from column to feature to the text in the document."""
     lines = DOCUMENT.read_text(encoding="utf-8").splitlines()
     rows = [
-        [cell.strip() for cell in line.strip("| ").split(" | ")]
+        [cell.strip() for cell in line.split("|")[1:-1]]
         for line in lines
         if line.startswith("|") and not line.startswith("|-")
     ]

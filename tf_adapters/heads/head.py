@@ -52,6 +52,9 @@ class Head:
         """Returns the layer from the encoder's outputs to the head's."""
         raise NotImplementedError
 
+    def attach(self, layer, encoder):
+        """Lets a layer of `make_layer` use an `AdaptedEncoder`."""
+
     def encode(self, rows, fields, packer, labelled=True):
         """Returns rows as `Encoded` examples.
 

@@ -92,6 +92,18 @@ class MaskedLM(Head):
             name="head",
         )
 
+    def attach(self, layer, encoder):
+        """Lets the layer undo what a method did to the embeddings."""
+        undo = encoder.undo_embeddings
+        if undo is not None and self.embedding_width != encoder.width:
+            raise UserError(
+                "An invertible adapter maps vectors of the encoder's width, "
+                f"{encoder.width}, but the vocabulary's have "
+                f"{self.embedding_width} (ELECTRA's): masked tokens cannot be "
+                "predicted with it. Take a method without one."
+            )
+        layer.undo_embeddings = undo
+
     def encode(self, rows, fields, packer, labelled=True):
         """Returns an example for each row; its labels are not looked at.
 

@@ -36,6 +36,9 @@ class MaskedLMHead(keras.layers.Layer):
         text has no further hidden token.
     """
 
+    # Function that takes back what a method did to the embeddings, or `None`.
+    undo_embeddings = None
+
     def __init__(
         self,
         vocabulary_size,
@@ -77,6 +80,8 @@ class MaskedLMHead(keras.layers.Layer):
             *map(_value, (self.gamma, self.beta)),
             self.epsilon,
         )
+        if self.undo_embeddings is not None:
+            x = self.undo_embeddings(x)
         table = ops.cast(ops.convert_to_tensor(token_embeddings), "float32")
         return ops.matmul(x, ops.transpose(table)) + _value(self.output_bias)
 

@@ -60,12 +60,16 @@ class Slot(keras.layers.Layer):
     # Whether `x` must have all tokens, even where the first one is all that is
     # read of the block.
     needs_all_tokens = False
+    # Method that undoes a call, where there is one: from `(..., width)` to the
+    # same shape. Behind the embeddings only.
+    inverse = None
     # Whether a kernel holds what the slot computes, so that the block leaves
     # the slot out. `Reparameterization` sets it.
     is_merged = False
 
     def __init__(self, **kwargs):
         super().__init__(autocast=False, **kwargs)
+        self.has_own_name = kwargs.get("name") is not None
 
 
 def check_names(slot):
@@ -75,8 +79,10 @@ def check_names(slot):
     """
     for layer in slot._flatten_layers():
         made_up = type(layer).__name__.lower().replace("_", "")
-        name = re.sub(r"_|\d+$", "", layer.name)
-        if layer.weights and name == made_up:
+        name = re.sub(r"_\d+$", "", layer.name)
+        # Of a layer within, only a second one's name tells.
+        tells = not slot.has_own_name if layer is slot else name != layer.name
+        if layer.weights and tells and name.replace("_", "") == made_up:
             raise UserError(
                 f"A layer of the class {type(layer).__name__} has no name of "
                 f"its own: Keras made up `{layer.name}`, which is another one "

@@ -167,6 +167,12 @@ class AdaptedEncoder(keras.layers.Layer):
         return positions - self.position_offset - added
 
     @property
+    def undo_embeddings(self):
+        """Function that undoes the slot of the embeddings, or `None`."""
+        slot = self.embedding_slots.get("embeddings")
+        return None if slot is None else slot.inverse
+
+    @property
     def width(self):
         """Width `d` of the token vectors."""
         return self.backbone.hidden_dim

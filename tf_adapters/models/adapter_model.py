@@ -93,6 +93,7 @@ class AdapterModel(keras.Model):
         if head is not None:
             self.head_layer = head.make_layer()
             self.head_layer.build((None, None, shape.width))
+            head.attach(self.head_layer, self.encoder)
         self.reparameterization = Reparameterization(
             method.reparameterize(self),
             method.merges(self),

@@ -18,9 +18,13 @@ from worker import Worker
 HERE = Path(__file__).parent
 
 
-def measure(shape, num_adapters, arguments):
-    """Returns seconds {(side, what): [one a turn]} and bytes {side: peak}."""
-    options = [f"--shape={shape}", f"--adapters={num_adapters}"]
+def measure(options, arguments):
+    """Returns seconds {(side, what): [one a turn]} and bytes {side: peak}.
+
+    Args:
+        options: What both workers are started with.
+        arguments: `peer_python`, `turns` and `steps`.
+    """
     peer = [arguments.peer_python, HERE / "peers" / "fusion_worker.py"]
     sides = {
         "ours": Worker([sys.executable, HERE / "fusion_worker.py", *options]),
@@ -58,7 +62,8 @@ def main():
     )
     for shape in arguments.shapes.split(","):
         for number in map(int, arguments.adapters.split(",")):
-            report(shape, number, *measure(shape, number, arguments))
+            options = [f"--shape={shape}", f"--adapters={number}"]
+            report(shape, number, *measure(options, arguments))
 
 
 def report(shape, number, seconds, peaks):

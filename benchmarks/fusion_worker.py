@@ -1,9 +1,10 @@
-"""Runs our fusion's steps on command, to be timed beside a peer's.
+"""Runs steps of our fusion, or of LoRA, on command, beside a peer's.
 
     python benchmarks/fusion_worker.py --shape=minilm --adapters=8
+    python benchmarks/fusion_worker.py --shape=minilm --lora_rank=8
 
-`fusion_speed.py` drives it through JSON lines; `peers/fusion_worker.py` answers
-the same commands.
+`fusion_speed.py` and `lora_speed.py` drive it through JSON lines; those in
+`peers` answer the same commands.
 """
 
 import argparse
@@ -37,13 +38,13 @@ SHAPES = {"minilm": (6, 384, 12), "bert_base": (12, 768, 12)}
 BATCH_SIZE, TOKENS, VOCABULARY = 32, 128, 30_522
 
 
-def make_trainer(shape, num_adapters, precision):
-    """Returns a `Trainer` of a fusion over random adapters."""
+def make_trainer(shape, method, precision):
+    """Returns a `Trainer` of a method on an encoder of random weights."""
     blocks, width, num_heads = SHAPES[shape]
     config = resolve.resolve_config(
         {
             "task": "sst2",
-            "method": {"name": "fusion"},
+            "method": {"name": methods.name_of(method)},
             "train": {"precision": precision},
         }
     )
@@ -56,23 +57,24 @@ def make_trainer(shape, num_adapters, precision):
         dtype=precision,
     )
     encoder = Encoder(shape, backbone, "gelu", 1e-12, 0.1, 0.1, True)
-    method = methods.Fusion(
-        adapters=tuple(f"member{n}" for n in range(num_adapters)),
-        units=width // 16,
-    )
     strategy = make_strategy("one_device")
     with strategy.scope():
         head = heads.Classification(("no", "yes"))
         # Its members need no folders here: `fuse` would read them.
         model = AdapterModel(encoder, method, head)
     generator = np.random.default_rng(0)
-    for block in model.slots:
-        for slot in block.values():
-            for weight in slot.fusion.non_trainable_weights:
-                weight.assign(0.02 * generator.normal(size=weight.shape))
+    for slot in model.all_slots():
+        for weight in slot.non_trainable_weights:
+            weight.assign(0.02 * generator.normal(size=weight.shape))
     trainer = Trainer(model, strategy, config, ("accuracy",))
     trainer.prepare_training(10_000)
     return trainer
+
+
+def make_fusion(shape, num_adapters):
+    """Returns a fusion of bottlenecks of a sixteenth of the width."""
+    members = tuple(f"member{n}" for n in range(num_adapters))
+    return methods.Fusion(adapters=members, units=SHAPES[shape][1] // 16)
 
 
 def make_examples():
@@ -91,13 +93,16 @@ def make_examples():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shape", choices=SHAPES, required=True)
-    parser.add_argument("--adapters", type=int, required=True)
+    parser.add_argument("--adapters", type=int)
+    parser.add_argument("--lora_rank", type=int)
     parser.add_argument("--precision", default="float32")
     arguments = parser.parse_args()
     output, sys.stdout = sys.stdout, sys.stderr
-    trainer = make_trainer(
-        arguments.shape, arguments.adapters, arguments.precision
-    )
+    if arguments.lora_rank:
+        method = methods.LoRA(rank=arguments.lora_rank)
+    else:
+        method = make_fusion(arguments.shape, arguments.adapters)
+    trainer = make_trainer(arguments.shape, method, arguments.precision)
     examples = make_examples()
     batch = pipeline.Batch(np.arange(BATCH_SIZE, dtype="int32"), TOKENS)
     plan = [batch] * 5_000

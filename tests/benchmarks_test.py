@@ -38,7 +38,8 @@ def test_the_fusion_that_is_timed_trains_and_answers(monkeypatch):
     monkeypatch.setitem(worker.SHAPES, "tiny", (1, 16, 2))
     monkeypatch.setattr(worker, "BATCH_SIZE", 2)
     monkeypatch.setattr(worker, "TOKENS", 4)
-    trainer = worker.make_trainer("tiny", 3, "float32")
+    method = worker.make_fusion("tiny", 3)
+    trainer = worker.make_trainer("tiny", method, "float32")
     assert trainer.model.slots[0]["after_ffn"].fusion.num_adapters == 3
     batch = worker.pipeline.Batch(np.arange(2, dtype="int32"), 4)
     examples = worker.make_examples()

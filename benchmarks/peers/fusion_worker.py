@@ -1,6 +1,7 @@
-"""Runs the steps of the `adapters` library's fusion on command.
+"""Runs steps of the `adapters` library's fusion, or of PEFT's LoRA, on command.
 
     python benchmarks/peers/fusion_worker.py --shape=minilm --adapters=8
+    python benchmarks/peers/fusion_worker.py --shape=minilm --lora_rank=8
 
 The same shapes, batch, head, optimiser and commands as `../fusion_worker.py`.
 The library's trainer adds the regulariser's gradient after the step; here it
@@ -20,6 +21,7 @@ import adapters  # noqa: E402
 from adapters import SeqBnConfig  # noqa: E402
 from adapters.composition import Fuse  # noqa: E402
 import peer_model  # noqa: E402
+import peft  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
@@ -28,8 +30,8 @@ BATCH_SIZE, TOKENS, VOCABULARY = 32, 128, 30_522
 LEARNING_RATE = 5e-5
 
 
-def make_model(shape, num_adapters):
-    """Returns a classifier over a fusion of random adapters."""
+def make_encoder(shape):
+    """Returns a BERT of random weights."""
     blocks, width, num_heads = SHAPES[shape]
     config = transformers.BertConfig(
         vocab_size=VOCABULARY,
@@ -39,7 +41,21 @@ def make_model(shape, num_adapters):
         intermediate_size=4 * width,
         attn_implementation="sdpa",
     )
-    encoder = transformers.BertModel(config, add_pooling_layer=False)
+    return transformers.BertModel(config, add_pooling_layer=False)
+
+
+def make_lora(shape, rank):
+    """Returns a classifier over PEFT's LoRA on query and value."""
+    config = peft.LoraConfig(
+        r=rank, lora_alpha=rank, target_modules=["query", "value"]
+    )
+    encoder = peft.get_peft_model(make_encoder(shape), config)
+    return peer_model.Classifier(encoder, 2)
+
+
+def make_fusion(shape, num_adapters):
+    """Returns a classifier over a fusion of random adapters."""
+    encoder = make_encoder(shape)
     adapters.init(encoder)
     names = [f"member{n}" for n in range(num_adapters)]
     for name in names:
@@ -54,13 +70,18 @@ def make_model(shape, num_adapters):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shape", choices=SHAPES, required=True)
-    parser.add_argument("--adapters", type=int, required=True)
+    parser.add_argument("--adapters", type=int)
+    parser.add_argument("--lora_rank", type=int)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     output, sys.stdout = sys.stdout, sys.stderr
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
-    model = make_model(arguments.shape, arguments.adapters)
+    is_fusion = not arguments.lora_rank
+    if is_fusion:
+        model = make_fusion(arguments.shape, arguments.adapters)
+    else:
+        model = make_lora(arguments.shape, arguments.lora_rank)
     optimizer = peer_model.make_optimizer(model, LEARNING_RATE)
     inputs = {
         "input_ids": torch.randint(1_000, VOCABULARY, (BATCH_SIZE, TOKENS)),
@@ -71,7 +92,8 @@ def main():
     def train():
         model.train()
         loss = torch.nn.functional.cross_entropy(model(**inputs), labels)
-        loss = loss + model.encoder.get_fusion_regularization_loss()
+        if is_fusion:
+            loss = loss + model.encoder.get_fusion_regularization_loss()
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         peer_model.clip_gradients(model)

@@ -55,7 +55,7 @@ def test_the_export_of_a_loaded_adapter_answers_as_the_model(
     model = _model(cases.CASES[name][0], task)
     what = signatures.signatures_of_head(model.head)
     function = what.token_function(model, packer)
-    _, request = what.warmup_inputs(packer, task)
+    _, request = what.warmup_inputs(packer, task.text_fields)
     names = [x.name for x in function.structured_input_signature[0]]
     features = {name: tf.constant(request[name]) for name in names}
     expected = {k: v.numpy() for k, v in function(**features).items()}

@@ -156,7 +156,6 @@ def test_merge_keeps_the_outputs_and_unmerge_every_weight():
     model.merge()
     model.merge()  # Nothing is added a second time.
     np.testing.assert_allclose(model(features), expected, atol=1e-5)
-    # The graph that Keras traced before the merge.
     np.testing.assert_allclose(
         model.predict(features, verbose=0), expected, atol=1e-5
     )
@@ -164,11 +163,26 @@ def test_merge_keeps_the_outputs_and_unmerge_every_weight():
     for old, new in zip(before, tiny.values(model.weights), strict=True):
         np.testing.assert_array_equal(new, old)
     np.testing.assert_allclose(model(features), expected, atol=1e-5)
+    # The graph that Keras traced while it was merged is not called again.
+    np.testing.assert_allclose(
+        model.predict(features, verbose=0), expected, atol=1e-5
+    )
+
+
+def test_what_was_left_out_is_not_merged():
+    model = _random_model()
+    features = tiny.batch(model.encoder_info)
+    model.leave_out((0,))
+    expected = model(features)
+    model.merge()
+    np.testing.assert_allclose(model(features), expected, atol=1e-5)
 
 
 def test_a_merged_model_neither_trains_nor_is_saved(tmp_path):
     model = _random_model()
     model.merge()
+    with pytest.raises(ValueError, match="unmerge"):
+        model.leave_out((0,))
     with pytest.raises(ValueError, match="unmerge"):
         model(tiny.batch(model.encoder_info), training=True, seed=[0, 0])
     with pytest.raises(ValueError, match="unmerge"):

@@ -46,7 +46,7 @@ def mirrored():
 class Walk:
     """One method's model, on the way through the features, in their order."""
 
-    FEATURES = ("call", "fit", "evaluate", "predict", "leave_out", "merge")
+    FEATURES = ("call", "fit", "evaluate", "predict", "merge", "leave_out")
     FEATURES += ("save", "load", "save_adapter", "load_adapter")
 
     def __init__(self, name, folder, dropout=0.0):

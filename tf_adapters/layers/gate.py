@@ -42,5 +42,6 @@ class TextGate(keras.layers.Layer):
     def call(self, x, padding_mask):
         opened = ops.sigmoid(dense(x, self.kernel, self.bias))
         is_token = ops.cast(padding_mask, x.dtype)[..., None]
-        number = ops.sum(is_token, axis=1, keepdims=True)
+        # A choice that is not there has no token, and its gate no effect.
+        number = ops.maximum(ops.sum(is_token, axis=1, keepdims=True), 1)
         return ops.sum(opened * is_token, axis=1, keepdims=True) / number

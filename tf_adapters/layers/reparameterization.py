@@ -54,17 +54,18 @@ class Reparameterization(keras.layers.Layer):
 
     Args:
         pairs: List of a variable and its function.
-        merges: List of a kernel and a slot whose `merged(value)` is what the
-            kernel holds once it is merged. A forward pass does not need it.
+        merges: Function that returns a list of a kernel and a slot whose
+            `merged(value)` is what the kernel holds once it is merged. A
+            forward pass does not need it.
     """
 
-    def __init__(self, pairs=(), merges=(), **kwargs):
+    def __init__(self, pairs=(), merges=tuple, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.functions = [function for _, function in pairs]
         # Inside of a function: Keras takes the variables that it finds in an
         # attribute for the layer's own.
         self._pairs = lambda: tuple(pairs)
-        self._merges = lambda: tuple(merges)
+        self._merges = merges
         self._before_merge = None
         self.built = True
 

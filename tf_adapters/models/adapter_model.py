@@ -96,7 +96,7 @@ class AdapterModel(keras.Model):
             head.attach(self.head_layer, self.encoder)
         self.reparameterization = Reparameterization(
             method.reparameterize(self),
-            method.merges(self),
+            lambda: method.merges(self),
             name="reparameterization",
         )
         self.seed_generator = keras.random.SeedGenerator(seed)
@@ -129,9 +129,14 @@ class AdapterModel(keras.Model):
             blocks: Indices of blocks; none changes nothing.
 
         Raises:
-            UserError: If a block does not exist, or the method adds nothing
-                to blocks.
+            UserError: If a block does not exist, the method adds nothing to
+                blocks, or the model is merged.
         """
+        if blocks and self.reparameterization.merged:
+            raise UserError(
+                "The trained weights are merged into the encoder's, so they "
+                "cannot be left out. Call `unmerge()` first."
+            )
         if blocks and not any(self.slots):
             raise UserError(
                 f"{type(self.method).__name__} adds nothing to the blocks, so "

@@ -74,6 +74,8 @@ def sum_function(strategy):
 
     def of_replica(value):
         replica = tf.distribute.get_replica_context()
+        # An argument of a graph has no device, which the sum goes by.
+        value = tf.identity(value)
         return replica.all_reduce(tf.distribute.ReduceOp.SUM, value)
 
     @tf.function(autograph=False)

@@ -8,7 +8,7 @@ INSTALL := $(VENV)/bin/pip --disable-pip-version-check --quiet install --no-comp
 RUNS := runs
 DATA_DIR ?= data
 
-.PHONY: demo test test-fast test-all lint mutants bench
+.PHONY: demo test test-fast test-all lint docs mutants bench
 
 $(VENV)/.installed: requirements.txt
 	$(PYTHON) -m venv $(VENV)
@@ -48,6 +48,10 @@ test-all: $(VENV)/.installed-dev
 lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+
+# The site, into build/site.
+docs: $(VENV)/.installed-dev
+	$(VENV)/bin/mkdocs build --quiet
 
 # Do the tests find faults? See docs/testing.md.
 mutants: $(VENV)/.installed-dev

@@ -1,10 +1,13 @@
-"""What the documents say of methods is so."""
+"""What the documents say of methods and names is so, and the site is made."""
 
 from pathlib import Path
 import re
+import subprocess
+import sys
 
 import pytest
 
+import tf_adapters
 from tf_adapters import methods
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
@@ -45,6 +48,31 @@ def test_every_method_is_there(name):
 def test_the_files_have_so_many_lines(file, lines):
     source = ROOT / "tf_adapters/methods" / file
     assert len(source.read_text(encoding="utf-8").splitlines()) == int(lines)
+
+
+def test_names_for_those_who_come_from_elsewhere_exist():
+    text = (ROOT / "docs/coming_from.md").read_text(encoding="utf-8")
+    places = {
+        r"tf_adapters\.heads\.(\w+)": tf_adapters.heads,
+        r"methods\.(\w+)\(?": methods,
+        r"tf_adapters\.(\w+)": tf_adapters,
+    }
+    for pattern, module in places.items():
+        names = set(re.findall(pattern, text)) - {"md"}
+        assert names and not [n for n in names if not hasattr(module, n)]
+    for name in re.findall(r"presets? `(\w+)`", text):
+        assert name in presets.preset_names()
+
+
+@pytest.mark.slow
+def test_the_site_is_made_without_a_warning(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
+    command += [f"--site-dir={tmp_path}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    page = (tmp_path / "api/index.html").read_text(encoding="utf-8")
+    assert "An encoder with the slots of a method" in page
 
 
 @pytest.mark.slow

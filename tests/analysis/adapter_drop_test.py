@@ -2,10 +2,12 @@
 
 import csv
 
+import pandas as pd
 import pytest
 
 from tests import commands
 from tf_adapters.analysis import adapter_drop
+from tf_adapters.cli import analyse
 
 
 def test_every_number_of_first_and_last_blocks():
@@ -38,7 +40,8 @@ def test_a_run(tmp_path, capsys):
     folder = tmp_path / "run"
     assert commands.run(folder, settings) == 0
     capsys.readouterr()
-    adapter_drop.main([f"--model_dir={folder}", "--turns=1"])
+    arguments = ["adapter_drop", f"--model_dir={folder}", "--turns=1"]
+    assert analyse.run(arguments) == 0
     with (folder / "adapter_drop.csv").open() as file:
         rows = {
             (row["blocks"], int(row["left_out"])): row
@@ -57,7 +60,7 @@ def test_a_run(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_method_without_adapters(tmp_path):
+def test_a_method_without_adapters(tmp_path, capsys):
     settings = {
         "task": "demo_sentiment",
         "encoder": commands.ENCODER_OF_TWO_BLOCKS,
@@ -66,16 +69,21 @@ def test_a_method_without_adapters(tmp_path):
         "train": {"epochs": 1},
     }
     assert commands.run(tmp_path, settings) == 0
-    with pytest.raises(SystemExit, match="nothing to leave out"):
-        adapter_drop.main([f"--model_dir={tmp_path}"])
+    assert analyse.run(["adapter_drop", f"--model_dir={tmp_path}"]) == 1
+    assert "nothing to leave out" in capsys.readouterr().err
 
 
-def test_picture(tmp_path):
+def test_picture():
     rows = [
         ("none", 0, "f1", 0.8, 1.0, 1.0, 1.0),
         ("first", 1, "f1", 0.79, 1.1, 1.0, 1.2),
         ("first", 2, "f1", 0.7, 1.2, 1.1, 1.2),
         ("last", 1, "f1", 0.6, 1.05, 1.0, 1.1),
     ]
-    adapter_drop.plot(rows, tmp_path / "picture.png")
-    assert (tmp_path / "picture.png").stat().st_size > 5000
+    table = pd.DataFrame(rows, columns=adapter_drop.COLUMNS)
+    figure = adapter_drop.AdapterDrop().draw(table)
+    metric, speed = figure.axes
+    lines = {line.get_label(): line for line in metric.get_lines()}
+    assert lines["first"].get_ydata().tolist() == [0.8, 0.79, 0.7]
+    assert lines["last"].get_ydata().tolist() == [0.8, 0.6, 0.7]
+    assert speed.get_ylim()[1] == pytest.approx(1.3 * 1.2)

@@ -3,12 +3,15 @@
 import types
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests import tiny
 from tf_adapters import methods
 from tf_adapters.analysis import fusion_activations
+from tf_adapters.cli import analyse
 from tf_adapters.common import adapter_folder
+from tf_adapters.data.rows import splits
 from tf_adapters.models.adapter_model import AdapterModel
 
 pytestmark = pytest.mark.integration
@@ -43,7 +46,7 @@ def test_mean_is_over_tokens_and_leaves_padding_out(model):
     np.testing.assert_allclose(means[1, "after_ffn"], expected, atol=1e-5)
 
 
-def test_table_and_picture(tmp_path):
+def test_table_and_picture():
     weights = {
         "rte": {(0, "after_ffn"): np.array([0.9, 0.1])},
         "cb": {(0, "after_ffn"): np.array([0.25, 0.75])},
@@ -52,14 +55,20 @@ def test_table_and_picture(tmp_path):
     rows = fusion_activations.table(weights, members)
     assert rows[0] == ("rte", 0, "after_ffn", "mnli", 0.9)
     assert rows[3] == ("cb", 0, "after_ffn", "cb", 0.75)
-    fusion_activations.plot(rows, tmp_path / "picture.png")
-    assert (tmp_path / "picture.png").stat().st_size > 5000
+    table = pd.DataFrame(rows, columns=fusion_activations.COLUMNS)
+    figure = fusion_activations.FusionActivations().draw(table)
+    (image,) = figure.axes[0].get_images()
+    # Tasks by adapters, in the order in which they come.
+    expected = [[0.9, 0.1, np.nan], [0.25, np.nan, 0.75]]
+    np.testing.assert_array_equal(image.get_array().filled(np.nan), expected)
 
 
-def test_a_run_of_another_method_is_refused(tmp_path):
+def test_a_run_of_another_method_is_refused(tmp_path, monkeypatch, capsys):
     (tmp_path / "config.yaml").write_text("task: sst2\nmethod: bitfit\n")
-    with pytest.raises(SystemExit, match="another method than fusion"):
-        fusion_activations.main([f"--model_dir={tmp_path}"])
+    monkeypatch.setattr(splits, "load_rows", lambda *_: {})
+    arguments = ["fusion_activations", f"--model_dir={tmp_path}"]
+    assert analyse.run(arguments) == 1
+    assert "another method than fusion" in capsys.readouterr().err
 
 
 def test_choices_count_token_by_token(model):
@@ -97,12 +106,12 @@ def test_adapters_go_by_their_tasks_where_these_differ(monkeypatch):
 
 
 def test_two_runs_of_one_task_go_by_their_folders(model, monkeypatch):
-    experiment = types.SimpleNamespace(
-        task=types.SimpleNamespace(name="rte"), model=model
+    run = types.SimpleNamespace(
+        task=types.SimpleNamespace(name="rte"), rows={"validation": []}
     )
-    rows = {"validation": []}
+    experiment = types.SimpleNamespace(model=model)
     monkeypatch.setattr(
-        fusion_activations, "load_run", lambda folder: (experiment, rows)
+        fusion_activations, "load_fusion", lambda folder: (run, experiment)
     )
     monkeypatch.setattr(fusion_activations, "of_experiment", lambda *_: {})
     weights, members = fusion_activations._of_runs(["a", "b"])

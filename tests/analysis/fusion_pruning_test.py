@@ -1,6 +1,7 @@
 """Ranking a fusion's members, and the files that pruning writes."""
 
 import numpy as np
+import pandas as pd
 
 from tf_adapters.analysis import fusion_pruning
 
@@ -15,10 +16,12 @@ def test_the_ranking_is_by_the_mean_over_places():
     assert ranked == ["a", "c", "b"]
 
 
-def test_picture(tmp_path):
+def test_picture():
     rows = [
         (2, "a b", "f1", 0.8, 1.0, 1.0, 1.0),
         (1, "a", "f1", 0.7, 1.1, 1.0, 1.2),
     ]
-    fusion_pruning.plot(rows, tmp_path / "picture.png")
-    assert (tmp_path / "picture.png").stat().st_size > 3000
+    table = pd.DataFrame(rows, columns=fusion_pruning.COLUMNS)
+    (axes,) = fusion_pruning.FusionPruning().draw(table).axes
+    assert axes.get_lines()[0].get_ydata().tolist() == [0.8, 0.7]
+    assert axes.get_ylabel() == "validation f1"

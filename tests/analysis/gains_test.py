@@ -1,14 +1,17 @@
 """Differences between methods, their spread, and what is written of them."""
 
 import csv
+import dataclasses
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests import commands
 from tests.fixtures import huggingface_folders
 from tf_adapters.analysis import gains
+from tf_adapters.cli import analyse
 
 HITS = {
     ("cb", "pfeiffer"): {"0": [1, 0, 1, 0], "1": [1, 0, 0, 0]},
@@ -54,16 +57,21 @@ def test_markdown_has_the_smallest_task_first():
     )
 
 
-def test_picture(tmp_path):
-    path = tmp_path / "gains.png"
-    gains.plot(list(_table().values()), "pfeiffer", path)
-    assert path.stat().st_size > 3000
+def test_picture():
+    rows = [dataclasses.asdict(gain) for gain in _table().values()]
+    table = pd.DataFrame(rows).assign(baseline="pfeiffer")
+    (axes,) = gains.Gains().draw(table).axes
+    heights = [bar.get_height() for bar in axes.patches]
+    # The smallest training set first; no bar of the baseline.
+    assert heights == [50, -50]
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels == ["cb\n250", "rte\n1,000"]
 
 
-def test_mistakes(tmp_path):
-    arguments = [f"--study_dir={tmp_path}", "--baseline=pfeiffer"]
-    with pytest.raises(SystemExit, match="no runs.csv"):
-        gains.main(arguments)
+def test_mistakes(tmp_path, capsys):
+    flags = [f"--study_dir={tmp_path}", "--baseline=pfeiffer"]
+    assert analyse.run(["gains", *flags]) == 1
+    assert "no runs.csv" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -97,7 +105,8 @@ where:
     status = commands.run(tmp_path, study=str(study), report=False, small=False)
     assert status == 0
     assert "3 runs, 3 of them finished" in capsys.readouterr().out
-    gains.main([f"--study_dir={folder}", "--baseline=pfeiffer"])
+    flags = [f"--study_dir={folder}", "--baseline=pfeiffer"]
+    assert analyse.run(["gains", *flags]) == 0
     assert "`fusion`" in capsys.readouterr().out
     with (folder / "gains.csv").open() as file:
         found = {
@@ -108,6 +117,7 @@ where:
         written = result["validation"]["accuracy"]
         key = result["task"], result["method"]
         accuracy = float(found[key]["accuracy"])
-        assert accuracy == pytest.approx(written, abs=1e-9)
-    with pytest.raises(SystemExit, match="Methods of the study: fusion"):
-        gains.main([f"--study_dir={folder}", "--baseline=full"])
+        assert accuracy == pytest.approx(written, rel=1e-5)
+    flags = [f"--study_dir={folder}", "--baseline=full"]
+    assert analyse.run(["gains", *flags]) == 1
+    assert "Methods of the study: fusion" in capsys.readouterr().err

@@ -20,7 +20,7 @@ def test_short_flags_are_settings():
     assert _layer(
         *("--task=sst2", "--method=lora", "--encoder=minilm", "--seed=3"),
         *("--learning_rate=0.5", "--epochs=2", "--batch_size=8"),
-        *("--max_length=16", "--data_dir=d", "--cache_dir=c"),
+        *("--max_length=16", "--data_dir=d"),
         *("--pretrain_steps=4", "--precision=mixed_bfloat16"),
     ) == {
         **{"task": "sst2", "method": "lora", "encoder": "minilm", "seed": 3},
@@ -28,7 +28,7 @@ def test_short_flags_are_settings():
             **{"learning_rate": 0.5, "epochs": 2, "batch_size": 8},
             "precision": "mixed_bfloat16",
         },
-        "data": {"max_length": 16, "data_dir": "d", "cache_dir": "c"},
+        "data": {"max_length": 16, "data_dir": "d"},
         "pretrain": {"steps": 4},
     }
 

@@ -114,25 +114,6 @@ FAULTS = (
         "goes_on",
     ),
     Row(
-        "a worker of a tf.data service ends with a batch that nobody else has",
-        "one sentence, after 90 seconds without a batch at the latest; the "
-        "same command goes on, with the workers that are left",
-        "tests/data/batches/tf_data_service_test.py",
-        "lost",
-    ),
-    Row(
-        "the token cache is damaged, or its process died while writing it",
-        "it is made again, with a warning",
-        "tests/data/batches/token_cache_test.py",
-        "damaged or fails",
-    ),
-    Row(
-        "data larger than the memory that the process may have",
-        "with `--cache_dir` a finished run",
-        "tests/runs/data_at_scale_test.py",
-        "larger",
-    ),
-    Row(
         "a worker of a study on Ray is killed, or told to stop",
         "another one takes its run over",
         "tests/studies/ray_runner_test.py",
@@ -178,13 +159,6 @@ EQUAL = (
         "2e-5",
         "tests/data/batches/fixed_batches_test.py",
         "test",
-    ),
-    Row(
-        "tokens in memory, in a cache on disk, and batches from a tf.data "
-        "service with two workers",
-        "0: bit for bit",
-        "tests/runs/data_at_scale_test.py",
-        "with_a",
     ),
     Row(
         "a step compiled by XLA and not",

@@ -9,7 +9,7 @@ import pytest
 from tests import commands
 from tests.fixtures import huggingface_folders
 from tests.fixtures import studies
-from tf_adapters.analysis import fusion_pruning
+from tf_adapters.cli import analyse
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
 from tf_adapters.config import fields as config_fields
@@ -199,13 +199,8 @@ def test_both_stages_and_pruning_with_real_processes(tmp_path, capsys):
         config, task, rows, tmp_path / "fusion"
     )
     smaller = tmp_path / "smaller"
-    fusion_pruning.main(
-        [
-            f"--model_dir={tmp_path / 'fusion'}",
-            f"--output={smaller}",
-            "--keep=1",
-        ]
-    )
+    flags = [f"--model_dir={tmp_path / 'fusion'}", f"--keep_in={smaller}"]
+    assert analyse.run(["fusion_pruning", *flags, "--keep=1"]) == 0
     lines = (tmp_path / "fusion" / "fusion_pruning.csv").read_text()
     first, second = lines.splitlines()[1:]
     whole = result["validation"]["accuracy"]

@@ -1,4 +1,7 @@
-"""One file for each analysis: `table` is pure, `plot` is thin."""
+"""What runs show: one file for each analysis, found by itself.
+
+`analysis.py` has the contract; `tf-adapters analyse <name>` runs one.
+"""
 
 import os
 

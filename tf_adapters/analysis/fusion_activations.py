@@ -1,24 +1,13 @@
-"""How much a trained fusion uses each adapter, by layer.
+"""How much a trained fusion uses each adapter, by layer."""
 
-    python -m tf_adapters.analysis.fusion_activations \
-        --model_dir=runs/rte_fusion,runs/mrpc_fusion --output=activations
+import pandas as pd
 
-The softmax weight of each adapter, averaged over all tokens of the development
-set, for each block and target task: Pfeiffer et al. 2021, section 6, figures 4
-and 6. Writes `<output>.csv` and `<output>.png`.
-"""
-
-import argparse
-from pathlib import Path
-import sys
-
-import numpy as np
-
-from tf_adapters.analysis import csv_files
+from tf_adapters.analysis import pictures
+from tf_adapters.analysis import trained_run
+from tf_adapters.analysis.analysis import Analysis
+from tf_adapters.analysis.analysis import register
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.common.errors import UserError
-from tf_adapters.common.extras import needs_extra
 
 COLUMNS = ("task", "block", "slot", "adapter", "weight")
 
@@ -82,77 +71,21 @@ def table(weights, members):
     ]
 
 
-def plot(rows, path):
-    """Draws a heatmap for each block and slot: tasks by adapters.
-
-    White is a weight of 1, black of 0, as in the paper's figure 4.
-
-    Args:
-        rows: What `table` returns.
-        path: Image file to write.
-    """
-    with needs_extra("studies", "A picture"):
-        import matplotlib.figure
-
-    places = sorted({(row[1], row[2]) for row in rows})
-    tasks = list(dict.fromkeys(row[0] for row in rows))
-    adapters = list(dict.fromkeys(row[3] for row in rows))
-    lines = -(-len(places) // 4)
-    columns = -(-len(places) // lines)
-    size = 1.2 + 0.45 * len(adapters), 1.3 + 0.4 * len(tasks)
-    figure = matplotlib.figure.Figure(
-        figsize=(columns * size[0] + 1.5, lines * size[1] + 0.5),
-        layout="constrained",
-    )
-    axes = figure.subplots(
-        lines, columns, squeeze=False, sharex=True, sharey=True
-    )
-    several = len({slot for _, slot in places}) > 1
-    image = None
-    for axis, place in zip(axes.flat, places, strict=False):
-        grid = np.full((len(tasks), len(adapters)), np.nan)
-        for task, block, slot, adapter, weight in rows:
-            if (block, slot) == place:
-                grid[tasks.index(task), adapters.index(adapter)] = weight
-        image = axis.imshow(grid, cmap="gray", vmin=0, vmax=1, aspect="auto")
-        axis.set_facecolor("#c8d8e8")  # Not among this fusion's members.
-        block, slot = place
-        words = slot.replace("_", " ")
-        axis.set_title(f"layer {block + 1}" + several * f", {words}", size=9)
-        axis.set_xticks(range(len(adapters)), adapters, rotation=90, size=8)
-        axis.set_yticks(range(len(tasks)), tasks, size=8)
-    for axis in axes.flat[len(places) :]:
-        axis.set_visible(False)
-    # Above a hidden one too; shared axes show names in the last line only.
-    for axis in axes.flat[max(0, len(places) - columns) : len(places)]:
-        axis.tick_params(labelbottom=True)
-    figure.supxlabel("adapter", size=9)
-    figure.supylabel("target task", size=9)
-    figure.colorbar(image, ax=axes, label="mean weight")
-    figure.savefig(path, dpi=150)
-
-
-def load_run(model_dir):
-    """Returns `Experiment` and rows by split of one run's fusion.
+def load_fusion(folder):
+    """Returns the `TrainedRun` of a fusion, and its `Experiment`.
 
     Raises:
         ConfigError: If the folder is no run of a fusion.
     """
     from tf_adapters import methods
-    from tf_adapters.config import resolve
-    from tf_adapters.data.rows import splits
-    from tf_adapters.runs.experiment import Experiment
 
-    path = Path(model_dir) / "config.yaml"
-    config = resolve.resolve_config(resolve.load_for_one_machine(path))
-    if not isinstance(config.method, methods.Fusion):
+    run = trained_run.load_run(folder)
+    if not isinstance(run.config.method, methods.Fusion):
         raise ConfigError(
-            f"{model_dir} was trained with another method than fusion, so it "
+            f"{folder} was trained with another method than fusion, so it "
             "has no activations to show."
         )
-    task = splits.get_task(config)
-    rows = splits.load_rows(config, task)
-    return Experiment(config, task, Path(model_dir) / "adapter"), rows
+    return run, run.experiment()
 
 
 def of_experiment(experiment, rows):
@@ -168,12 +101,12 @@ def of_experiment(experiment, rows):
 
 def _of_runs(folders):
     """Returns what `table` takes; runs of one task go by their folders."""
-    runs = [(folder, *load_run(folder)) for folder in folders]
-    tasks = [experiment.task.name for _, experiment, _ in runs]
+    runs = [(folder, *load_fusion(folder)) for folder in folders]
+    tasks = [run.task.name for _, run, _ in runs]
     weights, members = {}, {}
-    for task, (folder, experiment, rows) in zip(tasks, runs, strict=True):
+    for task, (folder, run, experiment) in zip(tasks, runs, strict=True):
         name = task if tasks.count(task) == 1 else folder
-        weights[name] = of_experiment(experiment, rows["validation"])
+        weights[name] = of_experiment(experiment, run.rows["validation"])
         members[name] = _labels(experiment.model.members)
     return weights, members
 
@@ -189,29 +122,53 @@ def _labels(members):
     return [member.name for member in members]
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--model_dir", required=True, help="run folders, with commas between"
-    )
-    parser.add_argument(
-        "--output", help="default: <first run>/fusion_activations"
-    )
-    options = parser.parse_args(arguments)
-    folders = options.model_dir.split(",")
-    output = options.output or f"{folders[0]}/fusion_activations"
-    try:
-        weights, members = _of_runs(folders)
-    except UserError as error:
-        sys.exit(f"Error: {error}")
-    rows = table(weights, members)
-    csv_files.write_csv(f"{output}.csv", COLUMNS, rows)
-    plot(rows, f"{output}.png")
-    print(f"{output}.csv\n{output}.png")
+@register("fusion_activations")
+class FusionActivations(Analysis):
+    """How much a trained fusion uses each adapter, by layer.
 
+    The softmax weight of each adapter, averaged over all tokens of the
+    validation set, for each block and target task (Pfeiffer et al. 2021,
+    section 6, figures 4 and 6). White is a weight of 1, black of 0.
+    """
 
-if __name__ == "__main__":
-    main()
+    reads = "model_dirs"
+
+    def table(self, options):
+        rows = table(*_of_runs(options.folders))
+        return pd.DataFrame(rows, columns=COLUMNS)
+
+    def draw(self, table):
+        places = list(table.groupby(["block", "slot"]).groups)
+        tasks, adapters = table.task.unique(), table.adapter.unique()
+        lines = -(-len(places) // 4)
+        figure, axes = pictures.make_figure(
+            lines,
+            -(-len(places) // lines),
+            width=1.4 + 0.45 * len(adapters),
+            height=1.4 + 0.4 * len(tasks),
+            sharex=True,
+            sharey=True,
+        )
+        several = table.slot.nunique() > 1
+        for axis, (block, slot) in zip(axes.flat, places, strict=False):
+            here = table[(table.block == block) & (table.slot == slot)]
+            grid = here.pivot(index="task", columns="adapter", values="weight")
+            grid = grid.reindex(index=tasks, columns=adapters)
+            image = axis.imshow(
+                grid, cmap="gray", vmin=0, vmax=1, aspect="auto"
+            )
+            axis.grid(False)
+            axis.set_facecolor("#c8d8e8")  # Not among this fusion's members.
+            words = f", {slot.replace('_', ' ')}" if several else ""
+            axis.set_title(f"layer {block + 1}{words}", size=9)
+            axis.set_xticks(range(len(adapters)), adapters, rotation=90)
+            axis.set_yticks(range(len(tasks)), tasks)
+        for axis in axes.flat[len(places) :]:
+            axis.set_visible(False)
+        # Above a hidden one too; shared axes show names in the last line only.
+        for axis in axes.flat[max(0, len(places) - axes.shape[1]) :]:
+            axis.tick_params(labelbottom=True)
+        figure.supxlabel("adapter", size=9)
+        figure.supylabel("target task", size=9)
+        figure.colorbar(image, ax=axes, label="mean weight")
+        return figure

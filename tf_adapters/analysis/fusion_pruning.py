@@ -1,30 +1,16 @@
-"""What is lost when the least activated adapters leave a trained fusion.
+"""What is lost when the least activated adapters leave a trained fusion."""
 
-    python -m tf_adapters.analysis.fusion_pruning --model_dir=runs/mrpc_fusion
-    python -m tf_adapters.analysis.fusion_pruning --model_dir=runs/mrpc_fusion \
-        --keep=2 --output=runs/mrpc_fusion_2
-
-Ranks the members by their softmax weight, averaged over the tokens of the
-training set and over all places of the fusion, then takes the last one out,
-the last two, and so on, and evaluates each on the validation set (Pfeiffer et
-al. 2021, section 8.2, after Rueckle et al. 2021, arXiv:2010.11918). Speeds are
-as in `adapter_drop`. Writes `<model_dir>/fusion_pruning.csv` and `.png`; with
-`--keep` also a run folder of the smaller fusion, which
-`--mode=eval|predict|export` take.
-"""
-
-import argparse
 import dataclasses
-from pathlib import Path
-import sys
 
 import numpy as np
+import pandas as pd
 
-from tf_adapters.analysis import csv_files
 from tf_adapters.analysis import fusion_activations
+from tf_adapters.analysis import pictures
 from tf_adapters.analysis import speeds
+from tf_adapters.analysis.analysis import Analysis
+from tf_adapters.analysis.analysis import register
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.extras import needs_extra
 from tf_adapters.models import fusion_model
 
 COLUMNS = ("kept", "adapters", "metric", "value", "speed", "low", "high")
@@ -77,31 +63,6 @@ def _trainer(experiment, model):
     )
 
 
-def plot(rows, path):
-    """Draws the metric against the number of adapters that are left.
-
-    Args:
-        rows: What `table` returns.
-        path: Image file to write.
-    """
-    with needs_extra("studies", "A picture"):
-        import matplotlib.figure
-
-    figure = matplotlib.figure.Figure(figsize=(5, 3.2), layout="constrained")
-    axes = figure.subplots()
-    kept = [row[0] for row in rows]
-    values = [row[3] for row in rows]
-    axes.plot(kept, values, marker="o")
-    middle = (min(values) + max(values)) / 2
-    half = 0.55 * max(_LEAST_RANGE, np.ptp(values))
-    axes.set_ylim(middle - half, middle + half)
-    axes.set_xticks(kept)
-    axes.set_xlabel("adapters left in the fusion")
-    axes.set_ylabel(f"validation {rows[0][2]}")
-    axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=150)
-
-
 def save(experiment, names, folder, value):
     """Writes the run folder of a smaller fusion."""
     from tf_adapters.runs.run_folder import RunFolder
@@ -125,45 +86,6 @@ def save(experiment, names, folder, value):
     run.save_adapter(fusion_model.pruned(experiment.model, kept), details)
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--model_dir", required=True, help="run of a fusion")
-    parser.add_argument("--keep", type=int, help="how many adapters to keep")
-    parser.add_argument("--output", help="run folder to write, with --keep")
-    parser.add_argument("--turns", type=int, default=5, help="timings of each")
-    options = parser.parse_args(arguments)
-    if (options.keep is None) != (options.output is None):
-        parser.error("--keep and --output go together")
-    try:
-        _run(options)
-    except UserError as error:
-        sys.exit(f"Error: {error}")
-
-
-def _run(options):
-    experiment, splits = fusion_activations.load_run(options.model_dir)
-    weights = fusion_activations.of_experiment(experiment, splits["train"])
-    ranked = ranking(weights, experiment.model.method.adapters)
-    _check(options.keep, len(ranked))
-    rows = table(experiment, ranked, splits["validation"], options.turns)
-    output = Path(options.model_dir) / "fusion_pruning"
-    csv_files.write_csv(f"{output}.csv", COLUMNS, rows)
-    plot(rows, f"{output}.png")
-    for kept, names, metric, value, speed, low, high in rows:
-        print(
-            f"{kept}: {metric} {value:.4f}, {speed:.2f} times as fast "
-            f"({low:.2f}-{high:.2f}), {names}"
-        )
-    print(f"{output}.csv\n{output}.png")
-    if options.keep is not None:
-        value = rows[len(ranked) - options.keep][3]
-        save(experiment, ranked[: options.keep], options.output, value)
-        print(options.output)
-
-
 def _check(keep, number):
     if keep is not None and not 1 <= keep <= number:
         raise UserError(
@@ -172,5 +94,51 @@ def _check(keep, number):
         )
 
 
-if __name__ == "__main__":
-    main()
+@register("fusion_pruning")
+class FusionPruning(Analysis):
+    """The metric and the speed of a fusion with fewer and fewer adapters.
+
+    Ranks the members by their softmax weight, averaged over the tokens of the
+    training set and over all places of the fusion, then takes the last one
+    out, the last two, and so on, and evaluates each on the validation set
+    (Pfeiffer et al. 2021, section 8.2, after Rueckle et al. 2021,
+    arXiv:2010.11918). Speeds are as in `adapter_drop`. With `--keep` it also
+    writes a run folder of the smaller fusion, which
+    `--mode=eval|predict|export` take.
+    """
+
+    def add_flags(self, parser):
+        parser.add_argument(
+            "--keep", type=int, help="how many adapters to keep"
+        )
+        parser.add_argument("--keep_in", help="run folder to write, for --keep")
+        parser.add_argument(
+            "--turns", type=int, default=5, help="timings of each; 5"
+        )
+
+    def table(self, options):
+        if (options.keep is None) != (options.keep_in is None):
+            raise UserError("--keep and --keep_in go together.")
+        run, experiment = fusion_activations.load_fusion(options.folders[0])
+        weights = fusion_activations.of_experiment(
+            experiment, run.rows["train"]
+        )
+        ranked = ranking(weights, experiment.model.method.adapters)
+        _check(options.keep, len(ranked))
+        rows = table(experiment, ranked, run.rows["validation"], options.turns)
+        if options.keep is not None:
+            value = rows[len(ranked) - options.keep][3]
+            save(experiment, ranked[: options.keep], options.keep_in, value)
+        return pd.DataFrame(rows, columns=COLUMNS)
+
+    def draw(self, table):
+        figure, ((axes,),) = pictures.make_figure()
+        style = next(pictures.styles())
+        axes.plot(table.kept, table.value, **style)
+        middle = (table.value.min() + table.value.max()) / 2
+        half = 0.55 * max(_LEAST_RANGE, np.ptp(table.value))
+        axes.set_ylim(middle - half, middle + half)
+        axes.set_xticks(table.kept)
+        metric = f"validation {table.metric[0]}"
+        pictures.describe(axes, "adapters left in the fusion", metric)
+        return figure

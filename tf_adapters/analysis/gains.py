@@ -1,25 +1,17 @@
-"""What the methods of a study gain over one of them, with its spread.
+"""What the methods of a study gain over one of them, with its spread."""
 
-    python -m tf_adapters.analysis.gains --study_dir=runs/adapterfusion \
-        --baseline=pfeiffer
-
-Evaluates every finished run of the study on its validation set and compares
-the accuracy with that of the baseline's run of the same task and seed, example
-by example (Pfeiffer et al. 2021, table 1, tells the two apart by their
-standard deviations over seeds). Writes `<study_dir>/gains.csv`, `.md` and
-`.png`.
-"""
-
-import argparse
 import csv
 import dataclasses
 from pathlib import Path
-import sys
 
 import numpy as np
+import pandas as pd
 
+from tf_adapters.analysis import pictures
+from tf_adapters.analysis import trained_run
+from tf_adapters.analysis.analysis import Analysis
+from tf_adapters.analysis.analysis import register
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.extras import needs_extra
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,50 +116,7 @@ def _cell(gain, baseline):
     return f"{text} ({100 * gain.difference:+.1f} ± {error:.1f})"
 
 
-def plot(gains, baseline, path):
-    """Draws the differences as bars, the smallest training set first.
-
-    Args:
-        gains: What `table` returns.
-        baseline: Name of the method at zero.
-        path: Image file to write.
-    """
-    with needs_extra("studies", "A picture"):
-        import matplotlib.figure
-
-    shown = [
-        gain
-        for gain in gains
-        if gain.method != baseline and not np.isnan(gain.difference)
-    ]
-    tasks = _by_size(shown)
-    methods = list(dict.fromkeys(gain.method for gain in shown))
-    width = 0.8 / max(1, len(methods))
-    figure = matplotlib.figure.Figure(
-        figsize=(2 + 1.1 * len(tasks), 3.6), layout="constrained"
-    )
-    axes = figure.subplots()
-    names = [task for task, _ in tasks]
-    for place, method in enumerate(methods):
-        own = [gain for gain in shown if gain.method == method]
-        axes.bar(
-            [names.index(g.task) - 0.4 + (place + 0.5) * width for g in own],
-            [100 * gain.difference for gain in own],
-            width,
-            yerr=[100 * gain.standard_error for gain in own],
-            capsize=2,
-            label=method,
-        )
-    axes.axhline(0, color="black", linewidth=0.8)
-    labels = [f"{task}\n{size:,}" for task, size in tasks]
-    axes.set_xticks(range(len(tasks)), labels)
-    axes.set_xlabel("task and its training examples")
-    axes.set_ylabel(f"accuracy beside {baseline}, points")
-    axes.legend(fontsize=8)
-    figure.savefig(path, dpi=150)
-
-
-def evaluate_fusions(study_dir):
+def evaluate_runs(study_dir):
     """Returns what `table` takes, of a study's finished runs.
 
     Raises:
@@ -217,62 +166,91 @@ def _run_folder(study_dir, row):
 
 
 def _hits(folder):
-    from tf_adapters.config import resolve
-    from tf_adapters.data.rows import splits
-    from tf_adapters.runs.experiment import Experiment
-
-    config = resolve.resolve_config(
-        resolve.load_for_one_machine(folder / "config.yaml")
-    )
-    task = splits.get_task(config)
-    if task.kind.label != "class":
+    run = trained_run.load_run(folder)
+    task, rows = run.task, run.rows["validation"]
+    if task.kind.label not in ("class", "choice"):
         raise UserError(
             f"Accuracies are compared; task `{task.name}` is a {task.head}."
         )
-    rows = splits.load_rows(config, task)
-    experiment = Experiment(config, task, folder / "adapter")
-    predicted = experiment.predict(rows["validation"])
-    right = [
-        float(prediction["label"] == task.labels[row["label"]])
-        for prediction, row in zip(predicted, rows["validation"], strict=True)
-    ]
-    return task.name, np.array(right), len(rows["train"])
+    labels = [row["label"] for row in rows]
+    if task.labels:
+        labels = [task.labels[label] for label in labels]
+    predicted = [row["label"] for row in run.experiment().predict(rows)]
+    right = np.equal(predicted, labels).astype(float)
+    return task.name, right, len(run.rows["train"])
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--study_dir", required=True, help="folder of a study")
-    parser.add_argument("--baseline", required=True, help="name of a method")
-    options = parser.parse_args(arguments)
-    try:
-        hits, sizes = evaluate_fusions(options.study_dir)
+@register("gains")
+class Gains(Analysis):
+    """Accuracies of a study's methods beside one of them, example by example.
+
+    Evaluates every finished run of the study on its validation set and compares
+    the accuracy with that of the baseline's run of the same task and seed
+    (Pfeiffer et al. 2021, table 1, tells two methods apart by their standard
+    deviations over seeds; figure 3 has the bars). Bars are the standard error
+    of the difference over validation examples.
+    """
+
+    reads = "study_dir"
+
+    def add_flags(self, parser):
+        parser.add_argument("--baseline", required=True, help="method at zero")
+
+    def table(self, options):
+        (study_dir,) = options.folders
+        hits, sizes = evaluate_runs(study_dir)
         methods = {method for _, method in hits}
         if options.baseline not in methods:
             raise UserError(
                 f"No finished run of `{options.baseline}`. Methods of the "
                 f"study: {', '.join(sorted(methods))}"
             )
-    except UserError as error:
-        sys.exit(f"Error: {error}")
-    gains = table(hits, sizes, options.baseline)
-    output = Path(options.study_dir) / "gains"
-    _write(gains, f"{output}.csv")
-    text = markdown(gains, options.baseline)
-    Path(f"{output}.md").write_text(text + "\n", encoding="utf-8")
-    plot(gains, options.baseline, f"{output}.png")
-    print(f"{text}\n{output}.csv\n{output}.md\n{output}.png")
+        gains = table(hits, sizes, options.baseline)
+        text = markdown(gains, options.baseline)
+        path = Path(study_dir) / "gains.md"
+        path.write_text(text + "\n", encoding="utf-8")
+        print(text)
+        frame = pd.DataFrame([dataclasses.asdict(gain) for gain in gains])
+        return frame.assign(baseline=options.baseline)
 
-
-def _write(gains, path):
-    names = [field.name for field in dataclasses.fields(Gain)]
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(dataclasses.asdict(gain) for gain in gains)
-
-
-if __name__ == "__main__":
-    main()
+    def draw(self, table):
+        shown = table[
+            table.difference.notna() & (table.method != table.baseline)
+        ]
+        order = shown.drop_duplicates("task").sort_values(
+            ["train_examples", "task"]
+        )
+        names = list(order.task)
+        figure, ((axes,),) = pictures.make_figure(
+            width=2 + 1.1 * max(1, len(names))
+        )
+        methods = list(dict.fromkeys(shown.method))
+        width = 0.8 / max(1, len(methods))
+        for place, (method, style) in enumerate(
+            zip(methods, pictures.styles(), strict=False)
+        ):
+            own = shown[shown.method == method]
+            axes.bar(
+                [
+                    names.index(t) - 0.4 + (place + 0.5) * width
+                    for t in own.task
+                ],
+                100 * own.difference,
+                width,
+                yerr=100 * own.standard_error,
+                capsize=2,
+                color=style["color"],
+                label=method,
+            )
+        axes.axhline(0, color="black", linewidth=0.8)
+        labels = [
+            f"{task}\n{size:,}"
+            for task, size in zip(names, order.train_examples, strict=True)
+        ]
+        axes.set_xticks(range(len(names)), labels)
+        pictures.describe(
+            axes,
+            "task and its training examples",
+            f"accuracy beside {table.baseline[0]}, points",
+        )
+        return figure

@@ -3,6 +3,7 @@
     tf-adapters --task=demo_sentiment --method=houlsby --model_dir=runs/demo
     tf-adapters --mode=predict --model_dir=runs/demo --input=texts.txt
     tf-adapters --mode=export --model_dir=runs/demo
+    tf-adapters analyse --help
 
 `python train.py` and `python -m tf_adapters` are the same. Settings come from
 the method's file in official_configs/methods, then --config_file, then
@@ -20,6 +21,8 @@ import sys
 from absl import app
 from absl import flags
 from absl import logging
+
+from tf_adapters.config import describe
 
 _MODE = flags.DEFINE_enum(
     "mode",
@@ -164,11 +167,13 @@ _SHORT = {
     "distribution_strategy": ("distribution_strategy", flags.DEFINE_string),
     "tpu": ("tpu", flags.DEFINE_string),
     "pretrain_steps": ("pretrain.steps", flags.DEFINE_integer),
-    "cache_dir": ("data.cache_dir", flags.DEFINE_string),
-    "data_service": ("data.service", flags.DEFINE_string),
 }
 _SHORT_FLAGS = {
-    name: define(name, None, f"Short for --params_override={key}=...")
+    name: define(
+        name,
+        None,
+        f"{describe.meaning(key)} Short for --params_override={key}=...",
+    )
     for name, (key, define) in _SHORT.items()
 }
 
@@ -209,6 +214,10 @@ def main(argv):
 
 def run():
     """Runs the command with the arguments of this process."""
+    if sys.argv[1:2] == ["analyse"]:
+        from tf_adapters.cli import analyse
+
+        sys.exit(analyse.run(sys.argv[2:]))
     # absl's --help shows text and flags of the program that was started.
     sys.modules["__main__"].__doc__ = __doc__
     for flag in flags.FLAGS.get_flags_for_module(__name__):

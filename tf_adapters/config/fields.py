@@ -6,7 +6,7 @@ import typing
 # Strategies over more than this machine's own devices.
 CLUSTERS = ("multi_worker_mirrored", "tpu")
 # Where data and TPU are makes no other run; the data's fingerprints do.
-ELSEWHERE = ("data.data_dir", "data.cache_dir", "data.service", "tpu")
+ELSEWHERE = ("data.data_dir", "tpu")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,10 +33,6 @@ class DataConfig:
             TPUs).
         length_buckets: Shorter lengths that fixed batches may have; a text goes
             into a batch of the smallest that holds it.
-        cache_dir: Folder in which the training texts' tokens are kept, for
-            other runs too, and mapped into memory, or `None`: all in memory.
-        service: Address of a tf.data service, `"grpc://host:port"`, whose
-            workers make the training batches, or `None`: this process does.
         eval_languages: Languages to evaluate a task of many languages in, or
             `("all",)` for those that the data has; see `tasks.languages`.
     """
@@ -50,8 +46,6 @@ class DataConfig:
     low_resource: int | None = None
     batching: typing.Literal["grouped", "random", "fixed"] = "grouped"
     length_buckets: tuple[int, ...] = ()
-    cache_dir: str | None = None
-    service: str | None = None
     eval_languages: tuple[str, ...] = ()
 
     @property
@@ -91,9 +85,9 @@ class TrainConfig:
         encoder_dropout: Whether the frozen encoder's dropout acts.
         checkpoint_seconds: Least time between two checkpoints, from which a
             stopped run goes on.
-        deterministic: Whether operations whose sums have no fixed order, on
-            GPUs, give way to slower ones that have, so that equal runs are
-            equal bit for bit.
+        deterministic: Whether equal runs are equal bit for bit on GPUs too,
+            where operations whose sums have no fixed order then give way to
+            slower ones.
         log_gradient_norms: Whether each validation logs the gradient norm of
             every trained variable.
     """
@@ -160,7 +154,7 @@ class Config:
             all of their names with `+` between.
         encoder: Name or folder of an encoder, see `load_encoder`.
         method: A method, see `tf_adapters.methods`.
-        seed: Integer. Decides samples, initial weights, order and dropout.
+        seed: Decides samples, initial weights, order and dropout.
         distribution_strategy: `"one_device"`, `"mirrored"`,
             `"multi_worker_mirrored"` or `"tpu"`, see `make_strategy`.
         tpu: Name or address of the TPU, for `"tpu"`.

@@ -97,11 +97,6 @@ def _check_values(config):
             "`train.warmup_fraction` is a fraction of the steps, from 0 to 1. "
             f"Received: {config.train.warmup_fraction}"
         )
-    if config.data.service and not config.data.cache_dir:
-        raise ConfigError(
-            "`data.service` needs `data.cache_dir`, a folder that its workers "
-            "see under the same path: from there they read the tokens."
-        )
     if config.data.max_train_examples and config.data.low_resource:
         raise ConfigError(
             "`data.max_train_examples` and `data.low_resource` both say how "
@@ -152,7 +147,6 @@ def with_absolute_paths(config):
         config.data,
         data_dir=_absolute(config.data.data_dir),
         task_file=_absolute(config.data.task_file),
-        cache_dir=_absolute(config.data.cache_dir),
     )
     encoder = config.encoder
     # As `load_encoder` has it: this one is never a folder.
@@ -195,6 +189,9 @@ def load_config(path):
 def load_saved(path):
     """Returns as nested dicts what `save` wrote."""
     values = load_yaml(path)
+    # Of older runs: where tokens lay and batches were made was no part of them.
+    for name in ("cache_dir", "service"):
+        values.get("data", {}).pop(name, None)
     if values.get("encoder") == _BESIDE:
         values["encoder"] = _encoder_beside(path)
     return values

@@ -86,9 +86,14 @@ class AdaptedBlock(keras.layers.Layer):
         slot = self.slots.get(place)
         return None if slot is None or slot.is_merged else slot
 
-    def empty_slots(self):
-        """Leaves out all slots: the block is the encoder's own again."""
-        self._in_use = frozenset()
+    @property
+    def places_in_use(self):
+        """The places whose slots act; none: the block is the encoder's own."""
+        return self._in_use
+
+    @places_in_use.setter
+    def places_in_use(self, places):
+        self._in_use = frozenset(places)
 
     def call(self, x, context, first_token_only=False, training=None):
         """Returns the block's output and the probes of its slots.

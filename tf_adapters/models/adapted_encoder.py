@@ -127,7 +127,7 @@ class AdaptedEncoder(keras.layers.Layer):
 
         The slots' variables stay the model's; nothing reads them any more.
         """
-        self.blocks[block].empty_slots()
+        self.blocks[block].places_in_use = ()
 
     def check_inputs(self, inputs):
         """Raises a `UserError` unless `inputs` are what a call takes.

@@ -1,5 +1,7 @@
 """Encoder, method and head as one Keras model that knows what trains."""
 
+import contextlib
+
 import keras
 from keras import ops
 
@@ -152,6 +154,20 @@ class AdapterModel(keras.Model):
             self.encoder.empty_slots(block)
         self.left_out = tuple(sorted({*self.left_out, *blocks}))
         self._forget_graphs()
+
+    @contextlib.contextmanager
+    def without(self, blocks):
+        """Leaves blocks out, as `leave_out`, for the time of a `with` block."""
+        before = [block.places_in_use for block in self.encoder.blocks]
+        left_out = self.left_out
+        self.leave_out(blocks)
+        try:
+            yield
+        finally:
+            for block, places in zip(self.encoder.blocks, before, strict=True):
+                block.places_in_use = places
+            self.left_out = left_out
+            self._forget_graphs()
 
     def _forget_graphs(self):
         # Keras would go on calling those of the model as it was.

@@ -9,7 +9,6 @@ import tensorflow as tf
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.data.batches import pipeline
-from tf_adapters.data.batches import token_cache
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.data.tokens.packing import TextPacker
@@ -100,24 +99,9 @@ class Experiment:
         )
         return pipeline.to_examples(encoded, self.packer.special_tokens.pad)
 
-    def training_examples(self, rows):
-        """Returns rows as `Examples`, from `data.cache_dir` where given."""
-        folder = self.config.data.cache_dir
-        if folder is None:
-            return self.examples(rows)
-        fields = self.task.text_fields
-        return token_cache.examples(
-            self.model.head, fields, self.packer, rows, folder
-        )
-
     def examples_by_split(self, rows):
         """Returns the `Examples` of a dict from split to rows."""
-        return {
-            split: self.training_examples(rows[split])
-            if split == "train"
-            else self.examples(rows[split])
-            for split in rows
-        }
+        return {split: self.examples(rows[split]) for split in rows}
 
     def transfer(self, languages):
         """Returns the metrics in other languages, see `data.transfer`."""

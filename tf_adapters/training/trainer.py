@@ -140,7 +140,7 @@ class Trainer:
         parts = self.strategy.experimental_local_results(value)
         return [row for part in parts for row in part.numpy()]
 
-    def _distribute(self, examples, batches, service=None):
+    def _distribute(self, examples, batches):
         replicas = self.strategy.num_replicas_in_sync
 
         def build(context):
@@ -151,7 +151,6 @@ class Trainer:
                 batches,
                 replicas,
                 range(first, first + local),
-                service,
             )
             # Where the end is in sight, every step of several workers asks
             # all of them whether there is a batch left.
@@ -206,15 +205,12 @@ class Trainer:
             loops: List of lists of `Batch`, each of one kind. A list is what
                 the device does in one call.
         """
-        service = self.config.data.service
         kinds = [self.kind(examples, loop[0]) for loop in loops]
         batches = collections.defaultdict(list)
         for kind, loop in zip(kinds, loops, strict=True):
             batches[kind] += loop
         iterators = {
-            kind: self._iterators.over(
-                self._distribute(examples, some, service)
-            )
+            kind: self._iterators.over(self._distribute(examples, some))
             for kind, some in batches.items()
         }
         for kind, loop in zip(kinds, loops, strict=True):

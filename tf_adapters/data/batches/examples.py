@@ -24,8 +24,6 @@ class Examples:
             `None` (default) for one each.
         source: What a head needs to go back to its rows, see `Encoded`.
         masking: `Masking`, or `None`; see `Encoded`.
-        mapped: Dict from the name of an attribute above to the
-            `token_cache.MappedTokens` that it was made of, if it was.
     """
 
     token_ids: tf.RaggedTensor
@@ -35,19 +33,6 @@ class Examples:
     counts: np.ndarray | None = None
     source: Any = None
     masking: Masking | None = None
-    mapped: dict = dataclasses.field(default_factory=dict)
-
-    def in_graph(self):
-        """Returns the same with what is mapped made in this graph.
-
-        So a graph holds no tokens, and may go to another process.
-        """
-        tensors = {
-            name: mapped.tensor()
-            for name, mapped in self.mapped.items()
-            if getattr(self, name) is not None
-        }
-        return dataclasses.replace(self, **tensors)
 
     def __len__(self):
         return int(self.token_ids.nrows())

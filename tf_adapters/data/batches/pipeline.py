@@ -7,7 +7,6 @@ import numpy as np
 import tensorflow as tf
 
 from tf_adapters.data.batches import masking
-from tf_adapters.data.batches import tf_data_service as service_lib
 from tf_adapters.data.batches.examples import Examples as Examples
 from tf_adapters.data.batches.examples import ragged as _ragged
 from tf_adapters.data.batches.examples import to_examples as to_examples
@@ -164,7 +163,7 @@ def padding_fraction(batches, lengths):
     return 1 - tokens / positions if positions else 0.0
 
 
-def dataset(examples, batches, num_shards=1, shards=(0,), service=None):
+def dataset(examples, batches, num_shards=1, shards=(0,)):
     """Returns a `tf.data.Dataset` of feature dicts.
 
     Each batch is cut into `num_shards` contiguous parts, one for each replica;
@@ -181,8 +180,6 @@ def dataset(examples, batches, num_shards=1, shards=(0,), service=None):
         batches: List of `Batch`.
         num_shards: Replicas over all workers.
         shards: Replicas that this worker feeds, in order.
-        service: Address of a tf.data service that computes the elements, see
-            `data.service`; `None` (default) for this process.
 
     Returns:
         Elements: `token_ids`, `padding_mask`, `segment_ids` (where there are
@@ -205,7 +202,6 @@ def dataset(examples, batches, num_shards=1, shards=(0,), service=None):
     static_length = batches[0].length if batches and batches[0].size else None
     plan = tf.data.Dataset.from_tensor_slices(
         (
-            np.arange(len(parts)),
             np.stack(parts) if static_length else _ragged(parts),
             np.array(lengths, "int64"),
             np.array(sizes, "float32"),
@@ -215,22 +211,15 @@ def dataset(examples, batches, num_shards=1, shards=(0,), service=None):
     )
 
     def features(indices, length, size, draw, choices):
-        here = examples.in_graph()
         if static_length:
             length, choices = static_length, max(1, int(num_choices.max()))
-        found = _features(here, indices, length, size, choices)
-        if here.masking is None:
+        found = _features(examples, indices, length, size, choices)
+        if examples.masking is None:
             return found
-        return _hidden(here, found, draw)
+        return _hidden(examples, found, draw)
 
-    if service is not None:
-        return service_lib.computed_on_service(
-            plan, features, service
-        ).prefetch(4)
     return plan.map(
-        lambda number, *parts: features(*parts),
-        num_parallel_calls=2,
-        deterministic=True,
+        features, num_parallel_calls=2, deterministic=True
     ).prefetch(4)
 
 

@@ -24,7 +24,7 @@ from tf_adapters.data.rows.typed_rows import typed_rows
 _BUILTIN = "builtin:"
 
 
-def load_split(task, split, data_dir=None, spool_dir=None):
+def load_split(task, split, data_dir=None):
     """Loads one split of a task.
 
     Args:
@@ -32,10 +32,9 @@ def load_split(task, split, data_dir=None, spool_dir=None):
         split: `"train"`, `"validation"`, `"test"`, or another of the task's
             splits (`"validation_mismatched"` of MNLI).
         data_dir: Folder with the data; see the module. None for none.
-        spool_dir: See `typed_rows`.
 
     Returns:
-        List, or `SpooledRows`, of dicts: a string for each of
+        List of dicts: a string for each of
         `task.text_fields`, and `"label"`: a class id, a float for regression,
         or None in a test split without labels.
 
@@ -47,10 +46,10 @@ def load_split(task, split, data_dir=None, spool_dir=None):
     if _is_secret(task, split, data_dir):
         labels = "ignored"
     table = _read_table(task, split, data_dir)
-    return typed_rows(table, task, labels, spool_dir)
+    return typed_rows(table, task, labels)
 
 
-def load_train_and_validation(task, data_dir=None, seed=0, spool_dir=None):
+def load_train_and_validation(task, data_dir=None, seed=0):
     """Loads both splits, and parts the training split if there is only that.
 
     Args:
@@ -58,7 +57,6 @@ def load_train_and_validation(task, data_dir=None, seed=0, spool_dir=None):
         data_dir: See `load_split`.
         seed: Integer. Chooses the rows that are held out where the data has no
             validation split, a tenth of training's.
-        spool_dir: See `typed_rows`; only the training rows go there.
 
     Returns:
         Lists of rows for training and validation.
@@ -66,7 +64,7 @@ def load_train_and_validation(task, data_dir=None, seed=0, spool_dir=None):
     Raises:
         DataError: See `load_split`.
     """
-    train = load_split(task, "train", data_dir, spool_dir)
+    train = load_split(task, "train", data_dir)
     if has_split(task, "validation", data_dir):
         return train, load_split(task, "validation", data_dir)
     return sampling.hold_out(train, max(1, round(0.1 * len(train))), seed)

@@ -5,7 +5,6 @@ import json
 import random
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.data.rows.rows_on_disk import RowsOnDisk
 
 
 def subsample(rows, num_rows, seed):
@@ -24,7 +23,7 @@ def subsample(rows, num_rows, seed):
     """
     _check_at_least_one("num_rows", num_rows)
     if num_rows >= len(rows):
-        return _take(rows, range(len(rows)))
+        return list(rows)
     (drawn,) = _draw(rows, (num_rows,), seed)
     return drawn
 
@@ -105,16 +104,9 @@ def _draw(rows, sizes, seed):
     drawn, start = [], 0
     for size in sizes:
         chosen = sorted(indices[start : start + size])
-        drawn.append(_take(rows, chosen))
+        drawn.append([rows[i] for i in chosen])
         start += size
     return drawn
-
-
-def _take(rows, indices):
-    """Returns some rows: a list, but rows on disk stay there."""
-    if isinstance(rows, RowsOnDisk):
-        return rows.take(indices)
-    return [rows[i] for i in indices]
 
 
 def _check_at_least_one(name, value):

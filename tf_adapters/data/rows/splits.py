@@ -51,7 +51,7 @@ def load_rows(config, task):
 def _load_rows(config, task):
     data = config.data
     train, validation = load.load_train_and_validation(
-        task, data.data_dir, config.seed, spool_dir=data.cache_dir
+        task, data.data_dir, config.seed
     )
     if data.low_resource:
         splits = sampling.low_resource_split(

@@ -4,11 +4,10 @@ import math
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows import list_fields
-from tf_adapters.data.rows import rows_on_disk
 from tf_adapters.data.rows import squad
 
 
-def typed_rows(table, task, labels="required", spool_dir=None):
+def typed_rows(table, task, labels="required"):
     """Checks every row of a table and maps its label.
 
     Args:
@@ -16,11 +15,9 @@ def typed_rows(table, task, labels="required", spool_dir=None):
         task: The `Task` that names fields and classes.
         labels: `"required"`, `"optional"` (a row without one gets None) or
             `"ignored"` (every row gets None).
-        spool_dir: Folder in which the rows are kept while the process lives,
-            for data that memory does not hold; None for a list.
 
     Returns:
-        List, or `SpooledRows`, of dicts: a string for each of
+        List of dicts: a string for each of
         `task.text_fields`, or a list of strings for `task.list_field`, and
         `"label"`: a class id, a float for regression, the place of the right
         choice, a sorted list of class ids, a list with the class id of each
@@ -33,9 +30,7 @@ def typed_rows(table, task, labels="required", spool_dir=None):
     if problem:
         table.problems.append((1, problem))
         table.raise_problems()
-    rows = _typed(table, task, labels)
-    keep = list if spool_dir is None else rows_on_disk.keep_on_disk(spool_dir)
-    rows = keep(rows)
+    rows = list(_typed(table, task, labels))
     table.raise_problems()
     table.raise_empty(rows)
     return rows

@@ -1,0 +1,22 @@
+"""Every setting has a meaning, in the page of settings and in `--help`."""
+
+from pathlib import Path
+
+from tf_adapters.cli import flags
+from tf_adapters.config import describe
+
+PAGE = Path(__file__).parents[2] / "docs/settings.md"
+
+
+def test_the_page_is_as_it_would_be_made():
+    made = describe.page()
+    assert PAGE.read_text(encoding="utf-8").strip() == made.strip(), (
+        "python -m tf_adapters.config.describe > docs/settings.md"
+    )
+
+
+def test_help_says_what_a_short_flag_means():
+    for name, (key, _) in flags._SHORT.items():
+        text = flags.flags.FLAGS[name].help
+        assert text.startswith(describe.meaning(key)) and key in text
+        assert len(describe.meaning(key)) > 15

@@ -1,0 +1,52 @@
+"""One style for all pictures: readable at column width, and without colours."""
+
+import itertools
+
+import matplotlib.figure
+
+# Okabe and Ito's, which the colour-blind tell apart; black comes last.
+COLOURS = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
+    *("#56b4e9", "#e69f00", "#f0e442", "#000000"),
+)
+MARKERS = "osD^vPX*"
+_WIDTH, _HEIGHT = 4.2, 3.2
+
+
+def make_figure(rows=1, columns=1, width=_WIDTH, height=_HEIGHT, **options):
+    """Returns a figure and an array of its axes, `(rows, columns)`.
+
+    Args:
+        rows: Number of axes below each other.
+        columns: Number of axes beside each other.
+        width: Inches of one of the axes.
+        height: Inches of one of the axes.
+        **options: Of `Figure.subplots`.
+    """
+    figure = matplotlib.figure.Figure(
+        figsize=(columns * width, rows * height), layout="constrained"
+    )
+    axes = figure.subplots(rows, columns, squeeze=False, **options)
+    for one in axes.flat:
+        one.grid(alpha=0.3)
+        one.tick_params(labelsize=8)
+    return figure, axes
+
+
+def styles():
+    """Yields colour and marker for one line after the other."""
+    for number in itertools.count():
+        yield {
+            "color": COLOURS[number % len(COLOURS)],
+            "marker": MARKERS[number % len(MARKERS)],
+        }
+
+
+def describe(axes, x, y, title=""):
+    """Labels both axes, and gives a legend to what has one."""
+    axes.set_xlabel(x, size=9)
+    axes.set_ylabel(y, size=9)
+    if title:
+        axes.set_title(title, size=9)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=8)

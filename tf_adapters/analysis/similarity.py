@@ -1,0 +1,174 @@
+"""How alike the representations of a tuned and of the untuned encoder are."""
+
+import numpy as np
+import pandas as pd
+
+from tf_adapters.analysis import pictures
+from tf_adapters.analysis import trained_run
+from tf_adapters.analysis.analysis import Analysis
+from tf_adapters.analysis.analysis import register
+from tf_adapters.common.errors import UserError
+
+COLUMNS = ("run", "method", "block", "similarity", "tokens")
+# Rows of the similarity matrices that are held at a time.
+_ROWS = 1000
+
+
+def similarity(one, other, rows=_ROWS):
+    """Returns Pearson's correlation of two spaces' cosine similarities.
+
+    Over the pairs of vectors above the diagonal. The matrices of all pairs are
+    never made: sums are taken over blocks of rows, in float64.
+
+    Args:
+        one: Array `(n, d)`, a vector for each token.
+        other: Array `(n, e)`, vectors of the same tokens.
+        rows: How many rows of the matrices are held at a time.
+    """
+    one, other = map(_unit, (one, other))
+    sums = np.zeros(6)
+    for start in range(0, len(one), rows):
+        stop = min(start + rows, len(one))
+        above = np.arange(len(one)) > np.arange(start, stop)[:, None]
+        x = (one[start:stop] @ one.T)[above]
+        y = (other[start:stop] @ other.T)[above]
+        sums += [len(x), x.sum(), y.sum(), x @ x, y @ y, x @ y]
+    count, x, y, xx, yy, xy = sums
+    covariance = xy - x * y / count
+    return covariance / np.sqrt((xx - x * x / count) * (yy - y * y / count))
+
+
+def _unit(vectors):
+    vectors = np.asarray(vectors, "float64")
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def drawn_tokens(lengths, is_special, number, seed=0):
+    """Returns the places of drawn tokens, a list of `(text, position)`.
+
+    Args:
+        lengths: Tokens of each text.
+        is_special: Function of text and position: whether the token is one of
+            `[CLS]`, `[SEP]` and the like, which are not drawn.
+        number: How many are drawn; all if there are no more.
+        seed: Integer.
+    """
+    places = [
+        (text, position)
+        for text, length in enumerate(lengths)
+        for position in range(length)
+        if not is_special(text, position)
+    ]
+    if number >= len(places):
+        return places
+    generator = np.random.default_rng(seed)
+    chosen = generator.choice(len(places), number, replace=False)
+    return [places[i] for i in sorted(chosen)]
+
+
+@register("similarity")
+class Similarity(Analysis):
+    """How alike each block's vectors are before and after tuning (RSA).
+
+    Draws tokens of the validation set, the same for all runs of a task, and
+    compares the cosine similarities of all pairs in the untuned encoder with
+    those in the tuned one: their Pearson correlation, for each block (He et al.
+    2021, section 4.1, figures 2, 7 and 8). Special tokens are left out, and so
+    is the diagonal, of which the paper says nothing.
+    """
+
+    reads = "model_dirs"
+
+    def add_flags(self, parser):
+        parser.add_argument(
+            "--tokens", type=int, default=5000, help="how many are drawn; 5000"
+        )
+
+    def table(self, options):
+        rows = []
+        for folder in options.folders:
+            run = trained_run.load_run(folder)
+            for block, value, count in _of_run(run, options.tokens):
+                rows.append((str(folder), run.label, block, value, count))
+        return pd.DataFrame(rows, columns=COLUMNS)
+
+    def draw(self, table):
+        figure, ((axes,),) = pictures.make_figure()
+        for (run, style), (_, line) in zip(
+            zip(table.run.unique(), pictures.styles(), strict=False),
+            table.groupby("run", sort=False),
+            strict=True,
+        ):
+            several = table.method.nunique() < table.run.nunique()
+            name = run if several else line.method.iloc[0]
+            axes.plot(line.block, line.similarity, label=name, **style)
+        axes.set_ylim(top=1.02)
+        axes.set_xticks(sorted(table.block.unique()))
+        pictures.describe(
+            axes, "block", "similarity to the untuned encoder", "RSA"
+        )
+        return figure
+
+
+def _of_run(run, number):
+    """Yields each block's number from 1, its similarity and the tokens."""
+    from tf_adapters import methods
+    from tf_adapters.encoders.load import load_encoder
+    from tf_adapters.models.adapter_model import adapt
+
+    experiment = run.experiment()
+    examples = experiment.examples(run.rows["validation"], labelled=False)
+    if examples.token_ids.ragged_rank > 1:
+        raise UserError(
+            f"Similarities are those of texts; task `{run.task.name}` has a "
+            "list of texts in each row."
+        )
+    ids = examples.token_ids.to_list()
+    special = set(experiment.packer.special_ids)
+    places = drawn_tokens(
+        [len(row) for row in ids],
+        lambda text, position: ids[text][position] in special,
+        number,
+    )
+    untuned, _ = load_encoder(run.config.encoder)
+    plain = adapt(untuned, methods.HeadOnly())
+    before, after = (
+        _vectors(model, experiment, examples, places)
+        for model in (plain, experiment.model)
+    )
+    for block, pair in enumerate(zip(before, after, strict=True), start=1):
+        yield block, similarity(*pair), len(places)
+
+
+def _vectors(model, experiment, examples, places):
+    """Returns each block's vectors of some tokens, a list of `(n, d)`."""
+    import tensorflow as tf
+
+    from tf_adapters.data.batches import pipeline
+
+    @tf.function(reduce_retracing=True)
+    def states(features):
+        return model.encode(features, return_hidden_states=True)[
+            "hidden_states"
+        ][1:]
+
+    wanted = {}
+    for place, (text, position) in enumerate(places):
+        wanted.setdefault(text, []).append((place, position))
+    plan = pipeline.plan_evaluation(
+        examples.lengths, experiment.config.train.eval_batch_size
+    )
+    names = ("token_ids", "padding_mask", "segment_ids")
+    found = None
+    for features in pipeline.dataset(examples, plan):
+        texts = features["indices"].numpy()
+        inputs = {k: v for k, v in features.items() if k in names}
+        hidden = [state.numpy() for state in states(inputs)]
+        if found is None:
+            shape = (len(places), hidden[0].shape[-1])
+            found = [np.zeros(shape, "float32") for _ in hidden]
+        for row, text in enumerate(texts):
+            for place, position in wanted.get(text, ()):
+                for block, state in enumerate(hidden):
+                    found[block][place] = state[row, position]
+    return found

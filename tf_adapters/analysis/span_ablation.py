@@ -1,0 +1,122 @@
+"""What is lost without the adapters of each continuous span of blocks."""
+
+import numpy as np
+import pandas as pd
+
+from tf_adapters.analysis import pictures
+from tf_adapters.analysis import trained_run
+from tf_adapters.analysis.analysis import Analysis
+from tf_adapters.analysis.analysis import register
+from tf_adapters.common.errors import UserError
+
+COLUMNS = ("first", "last", "metric", "value", "change_percent")
+
+
+def spans(num_blocks):
+    """Returns `(first, last)` of each span of blocks, `L (L + 1) / 2` pairs."""
+    return [
+        (first, last)
+        for first in range(num_blocks)
+        for last in range(first, num_blocks)
+    ]
+
+
+def ablate(num_blocks, evaluate):
+    """Returns a dict from a span to the metric without it.
+
+    Args:
+        num_blocks: Integer `L`.
+        evaluate: Function from the blocks that are left out to the metric.
+    """
+    return {
+        (first, last): evaluate(tuple(range(first, last + 1)))
+        for first, last in spans(num_blocks)
+    }
+
+
+def changes(values, whole):
+    """Returns a matrix of changes, in percent of the whole model's metric.
+
+    Args:
+        values: What `ablate` returns.
+        whole: The metric of the whole model.
+
+    Returns:
+        Array `(L, L)`: the first block by the last one, NaN below the diagonal.
+    """
+    size = 1 + max(last for _, last in values)
+    matrix = np.full((size, size), np.nan)
+    for place, value in values.items():
+        matrix[place] = 100 * (value - whole) / abs(whole)
+    return matrix
+
+
+@register("span_ablation")
+class SpanAblation(Analysis):
+    """What is lost without the adapters of each continuous span of blocks.
+
+    Takes what the method added out of blocks i to j of a trained run, for all
+    i <= j, without training again, and evaluates each on the validation set:
+    the relative change of the run's first metric (Houlsby et al. 2019, section
+    3.6, figure 6). Norms that were trained stay as they are.
+    """
+
+    def table(self, options):
+        run = trained_run.load_run(options.folders[0])
+        experiment = run.experiment()
+        model, metric = experiment.model, run.task.metrics[0]
+        if not any(model.slots):
+            raise UserError(
+                f"{run.folder} was trained with a method that adds nothing to "
+                "the blocks, so there is nothing to leave out."
+            )
+        examples = experiment.examples(run.rows["validation"])
+
+        def evaluate(blocks):
+            with model.without(blocks):
+                # Another graph, so another trainer.
+                trainer = type(experiment.trainer)(
+                    model, experiment.strategy, experiment.config, (metric,)
+                )
+                return trainer.evaluate(examples)[metric]
+
+        whole = evaluate(())
+        values = ablate(len(model.slots), evaluate)
+        matrix = changes(values, whole)
+        rows = [(-1, -1, metric, whole, 0.0)]
+        for (first, last), value in values.items():
+            rows.append((first, last, metric, value, matrix[first, last]))
+        return pd.DataFrame(rows, columns=COLUMNS)
+
+    def draw(self, table):
+        spans = table[table["first"] >= 0]
+        matrix = spans.pivot(
+            index="first", columns="last", values="change_percent"
+        ).to_numpy()
+        size = len(matrix)
+        figure, ((axes,),) = pictures.make_figure(
+            width=1.6 + 0.45 * size, height=1.3 + 0.4 * size
+        )
+        limit = max(1.0, np.nanmax(np.abs(matrix)))
+        image = axes.imshow(matrix, cmap="RdBu", vmin=-limit, vmax=limit)
+        axes.grid(False)
+        for place, value in np.ndenumerate(matrix):
+            if np.isfinite(value):
+                axes.text(
+                    *place[::-1],
+                    f"{value:.1f}",
+                    ha="center",
+                    va="center",
+                    size=7,
+                    color="white" if abs(value) > 0.6 * limit else "black",
+                    # One block alone, as the paper marks it.
+                    weight="bold" if place[0] == place[1] else "normal",
+                )
+        blocks = [block + 1 for block in range(size)]
+        axes.set_xticks(range(size), blocks)
+        axes.set_yticks(range(size), blocks)
+        figure.colorbar(image, ax=axes).set_label(
+            f"change of {table.metric[0]}, %", size=9
+        )
+        pictures.describe(axes, "last block left out", "first block left out")
+        return figure

@@ -1,0 +1,103 @@
+"""How far AdapterBias shifts tokens: by block, and in which direction."""
+
+import numpy as np
+import pandas as pd
+
+from tf_adapters.analysis import pictures
+from tf_adapters.analysis import trained_run
+from tf_adapters.analysis.analysis import Analysis
+from tf_adapters.analysis.analysis import register
+from tf_adapters.common.errors import UserError
+
+COLUMNS = ("run", "task", "block", "alpha", "shift")
+
+
+def means(alphas, mask):
+    """Returns each block's mean of `|alpha|` over the tokens of a batch.
+
+    Args:
+        alphas: List of arrays `(batch, tokens, 1)`, one for each block.
+        mask: Array `(batch, tokens)`, 1 at tokens.
+
+    Returns:
+        Sums of each block `(blocks,)`, and the number of tokens.
+    """
+    mask = np.asarray(mask, "float64")
+    sums = [np.sum(np.abs(alpha[..., 0]) * mask) for alpha in alphas]
+    return np.array(sums), mask.sum()
+
+
+@register("token_shift")
+class TokenShift(Analysis):
+    """The mean weight of AdapterBias's shift, by block.
+
+    `|alpha|` averaged over all tokens of the validation set, and with it
+    `|alpha| |v|`, the mean length of the shift: which blocks the task changes
+    most (AdapterBias, section 4.6, figure 6; the first block on top).
+    """
+
+    reads = "model_dirs"
+
+    def table(self, options):
+        rows = []
+        for folder in options.folders:
+            run = trained_run.load_run(folder)
+            values, lengths = _of_run(run)
+            for block, (alpha, length) in enumerate(
+                zip(values, lengths, strict=True), start=1
+            ):
+                name = str(folder), run.task.name
+                rows.append((*name, block, alpha, alpha * length))
+        return pd.DataFrame(rows, columns=COLUMNS)
+
+    def draw(self, table):
+        runs = list(dict.fromkeys(table.run))
+        figure, axes = pictures.make_figure(
+            columns=len(runs), width=2.8, sharey=True
+        )
+        colour = pictures.COLOURS[0]
+        for axis, run in zip(axes.flat, runs, strict=True):
+            here = table[table.run == run]
+            axis.barh(here.block, here.alpha, color=colour)
+            axis.set_yticks(here.block)
+            pictures.describe(axis, "mean |alpha|", "", here.task.iloc[0])
+        axes.flat[0].invert_yaxis()
+        axes.flat[0].set_ylabel("block", size=9)
+        return figure
+
+
+def _of_run(run):
+    """Returns each block's mean `|alpha|` and the length of its vector."""
+    import tensorflow as tf
+
+    from tf_adapters.data.batches import pipeline
+    from tf_adapters.methods.adapter_bias import Shift
+    from tf_adapters.models.adapter_model import as_sequences
+
+    experiment = run.experiment()
+    model = experiment.model
+    slots = [of_block.get("after_ffn") for of_block in model.slots]
+    if not all(isinstance(s, Shift) and s.alpha is not None for s in slots):
+        raise UserError(
+            f"{run.folder} has no shift with a weight in every block. "
+            "--method=adapter_bias trains one."
+        )
+    examples = experiment.examples(run.rows["validation"], labelled=False)
+    plan = pipeline.plan_evaluation(
+        examples.lengths, experiment.config.train.eval_batch_size
+    )
+
+    @tf.function(reduce_retracing=True)
+    def alphas(inputs):
+        probes = model.encode(inputs, return_probes=True)["probes"]
+        return [probe["after_ffn"]["alpha"] for probe in probes]
+
+    names = ("token_ids", "padding_mask", "segment_ids")
+    total, tokens = 0.0, 0.0
+    for features in pipeline.dataset(examples, plan):
+        inputs = as_sequences({k: v for k, v in features.items() if k in names})
+        found = [alpha.numpy() for alpha in alphas(inputs)]
+        sums, count = means(found, inputs["padding_mask"].numpy())
+        total, tokens = total + sums, tokens + count
+    lengths = [np.linalg.norm(slot.vector.call().numpy()) for slot in slots]
+    return total / tokens, lengths

@@ -1,0 +1,63 @@
+"""A finished run, as an analysis reads it."""
+
+import dataclasses
+from pathlib import Path
+
+from tf_adapters.common.errors import ConfigError
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainedRun:
+    """Configuration, task and rows of a finished run.
+
+    Attributes:
+        folder: Path of the run folder.
+        config: `Config`.
+        task: `Task`.
+        rows: Dict from split to rows.
+    """
+
+    folder: Path
+    config: object
+    task: object
+    rows: dict
+
+    @property
+    def label(self):
+        """What a picture calls it: its method, as the run was asked for."""
+        from tf_adapters import methods
+
+        return methods.name_of(self.config.method)
+
+    def experiment(self, **changes):
+        """Returns the `Experiment` of the trained adapter.
+
+        Args:
+            **changes: Fields of the configuration in place of the run's own.
+        """
+        from tf_adapters.runs.experiment import Experiment
+
+        config = dataclasses.replace(self.config, **changes)
+        return Experiment(config, self.task, self.folder / "adapter")
+
+
+def load_run(folder):
+    """Returns the `TrainedRun` in a folder.
+
+    Raises:
+        ConfigError: If it holds no run.
+    """
+    from tf_adapters.config import resolve
+    from tf_adapters.data.rows import splits
+
+    path = Path(folder) / "config.yaml"
+    if not path.exists():
+        raise ConfigError(
+            f"{folder} is no run folder: it has no config.yaml. Give the "
+            "--model_dir that a run was trained with."
+        )
+    config = resolve.resolve_config(resolve.load_for_one_machine(path))
+    task = splits.get_task(config)
+    return TrainedRun(
+        Path(folder), config, task, splits.load_rows(config, task)
+    )

@@ -1,0 +1,63 @@
+"""What each setting means, from the docstrings of the settings.
+
+    python -m tf_adapters.config.describe > docs/settings.md
+
+writes the page of them all.
+"""
+
+import dataclasses
+import inspect
+import re
+
+from tf_adapters.config import fields
+
+_TITLE = """# Settings
+
+Made by `python -m tf_adapters.config.describe`. Each is set with
+`--params_override=<name>=<value>`, or in a YAML file for `--config_file`; some
+have a flag of their own (`--help`). Settings of a method (`method.<name>`) are
+in [methods.md](methods.md) and in its class, those of a head (`head.<name>`) in
+[guide.md](guide.md#kinds-of-output-and-file-formats).
+"""
+
+
+def settings(cls=fields.Config, prefix=""):
+    """Yields name, default and meaning of each setting.
+
+    Args:
+        cls: A dataclass of settings; those within it come at their place.
+        prefix: What stands before each name.
+    """
+    meanings = attributes(cls)
+    for field in dataclasses.fields(cls):
+        name = f"{prefix}{field.name}"
+        if dataclasses.is_dataclass(field.type):
+            yield from settings(field.type, f"{name}.")
+        else:
+            yield name, field.default, meanings[field.name]
+
+
+def attributes(cls):
+    """Returns a dict from attribute to what a class's docstring says of it."""
+    text = inspect.getdoc(cls).partition("Attributes:\n")[2]
+    found = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", text, re.MULTILINE)
+    return {name: " ".join(words.split()) for name, words in found}
+
+
+def meaning(name):
+    """Returns what a setting means, the first sentence of it."""
+    texts = {found: text for found, _, text in settings()}
+    return re.split(r"(?<=\.) ", texts[name])[0]
+
+
+def page():
+    """Returns the text of docs/settings.md."""
+    lines = [_TITLE, "| setting | default | meaning |", "|---|---|---|"]
+    for name, default, text in settings():
+        shown = "" if default is dataclasses.MISSING else f"`{default!r}`"
+        lines.append(f"| `{name}` | {shown} | {text} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(page())

@@ -1,0 +1,44 @@
+"""The mean loss of a set of examples, from what the model gave for them."""
+
+import collections
+
+from keras import ops
+import numpy as np
+
+from tf_adapters.data.encoded import IGNORED
+
+
+def mean_loss(head, outputs, examples):
+    """Returns the mean of a head's loss over the terms of all examples.
+
+    Args:
+        head: A head, see `tf_adapters.heads`.
+        outputs: List with the model's outputs for each example, as
+            `Trainer.predict` returns it.
+        examples: `Examples` with targets.
+    """
+    groups = collections.defaultdict(list)
+    for output, target in zip(outputs, _targets(examples), strict=True):
+        target = _as_long(target, output)
+        groups[np.shape(output), np.shape(target)].append((target, output))
+    total = 0.0
+    for pairs in groups.values():
+        targets, stacked = map(np.stack, zip(*pairs, strict=True))
+        losses = head.loss(
+            ops.convert_to_tensor(targets), ops.convert_to_tensor(stacked)
+        )
+        total += float(ops.sum(losses))
+    return total / examples.count(np.arange(len(examples)))
+
+
+def _targets(examples):
+    targets = examples.targets
+    return targets if isinstance(targets, np.ndarray) else targets.to_list()
+
+
+def _as_long(target, output):
+    """Returns a list of classes of words, filled up as its batch was."""
+    if not isinstance(target, list):
+        return target
+    filled = target + [IGNORED] * (len(output) - len(target))
+    return np.array(filled, "int32")

@@ -119,7 +119,7 @@ def test_every_preset_says_where_its_numbers_are_from(name):
         ({"data": 5}, "`data` must be a mapping"),
         (
             {"data": {"max_train_examples": 9, "low_resource": 8}},
-            "`data.max_train_examples` and `data.low_resource`.*Give one",
+            r"`data.max_train_examples` \(9\) and `data.low_resource` \(8\)",
         ),
     ],
 )

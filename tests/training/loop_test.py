@@ -198,6 +198,15 @@ def test_early_stopping_keeps_the_best_weights(run):
     assert run.saved == [3, 6] and fake.variables[0].value == 6
 
 
+def test_the_last_weights_are_kept_where_they_are_asked_for(run):
+    config = _config(epochs=3, early_stopping_patience=1, keep="last")
+    fake = _Trainer(config, metrics=[0.9, 0.5, 0.7])
+    summary = run(fake)
+    assert summary["best_step"] == summary["steps"] == 9
+    assert summary["validation"] == {"accuracy": 0.7}
+    assert run.saved == [3, 6, 9] and fake.variables[0].value == 9
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("step", [1, 4, 5, 6])
 def test_a_gradient_that_is_not_finite_names_step_and_variable(run, bad, step):
@@ -278,5 +287,6 @@ def test_batches_of_a_loop_are_of_one_kind(run):
 def test_no_method_is_known_by_name(module):
     with open(module.__file__, encoding="utf-8") as file:
         text = file.read().lower()
-    names = {*CASES, *methods.METHODS} - {"full"}  # An English word, too.
+    # Without those that are English words, too.
+    names = {*CASES, *methods.METHODS} - {"full", "parallel"}
     assert not [name for name in names if name in text]

@@ -22,6 +22,9 @@ class DataConfig:
             is too long to look for an answer in, at most.
         max_train_examples: Training examples to draw with the seed, or `None`
             for all.
+        train_fraction: Part of the training examples to draw with the seed, at
+            least one, or `None` for all (He et al. 2021, table 4: 0.05, 0.1,
+            0.2).
         max_validation_examples: Validation examples to draw, the same for all
             seeds, or `None` for all.
         low_resource: `k` of He et al. 2021, section 3.2, or `None`: draw `k`
@@ -42,6 +45,7 @@ class DataConfig:
     max_length: int = 128
     doc_stride: int = 128
     max_train_examples: int | None = None
+    train_fraction: float | None = None
     max_validation_examples: int | None = None
     low_resource: int | None = None
     batching: typing.Literal["grouped", "random", "fixed"] = "grouped"
@@ -80,6 +84,14 @@ class TrainConfig:
             epoch.
         early_stopping_patience: Validations without a better metric before the
             run stops, or `None`.
+        select_by: Metric that chooses the best weights, of those that suit the
+            task's kind; `None` for the task's first. Houlsby et al. (section
+            3.1) and Pfeiffer et al. (section 4) choose by accuracy.
+        keep: Which weights a run ends with: the `"best"` on validation, or the
+            `"last"` (Han et al. 2021, figures 1, 4 and 9); then nothing stops
+            early.
+        evaluate_loss: Whether evaluations have the `loss` among their metrics
+            (He et al. 2021, figures 5 and 10).
         precision: Keras policy of the encoder: `"float32"` or
             `"mixed_bfloat16"`. What trains is float32 in both.
         encoder_dropout: Whether the frozen encoder's dropout acts.
@@ -104,6 +116,9 @@ class TrainConfig:
     clip_norm: float = 1.0
     validate_every_steps: int | None = None
     early_stopping_patience: int | None = None
+    select_by: str | None = None
+    keep: typing.Literal["best", "last"] = "best"
+    evaluate_loss: bool = False
     precision: typing.Literal["float32", "mixed_bfloat16"] = "float32"
     encoder_dropout: bool = True
     checkpoint_seconds: float = 120.0

@@ -97,11 +97,24 @@ def _check_values(config):
             "`train.warmup_fraction` is a fraction of the steps, from 0 to 1. "
             f"Received: {config.train.warmup_fraction}"
         )
-    if config.data.max_train_examples and config.data.low_resource:
+    fraction = config.data.train_fraction
+    if fraction is not None and not 0 < fraction <= 1:
         raise ConfigError(
-            "`data.max_train_examples` and `data.low_resource` both say how "
-            "many training examples are drawn. Give one of the two. Received: "
-            f"{config.data.max_train_examples} and {config.data.low_resource}"
+            "`data.train_fraction` is a part of the training examples, above 0 "
+            f"and at most 1. Received: {fraction}"
+        )
+    _check_one_size(config.data)
+
+
+def _check_one_size(data):
+    names = ("max_train_examples", "train_fraction", "low_resource")
+    given = {name: getattr(data, name) for name in names}
+    given = {name: value for name, value in given.items() if value}
+    if len(given) > 1:
+        said = " and ".join(f"`data.{name}` ({v})" for name, v in given.items())
+        raise ConfigError(
+            f"{said} both say how many training examples are drawn. Give one "
+            "of the two."
         )
 
 

@@ -238,7 +238,10 @@ class Loop:
         self.bar.set_postfix({name: f"{values[name]:.3f}"})
         if self.step < self.last_phase:
             return
-        if self.best is None or values[name] > self.best["validation"][name]:
+        is_best = (
+            self.best is None or values[name] > self.best["validation"][name]
+        )
+        if is_best or self.settings.keep == "last":
             self.best = entry
             self.best_weights = progress.values(self.trainer.variables)
             self.save_best(values)
@@ -246,6 +249,8 @@ class Loop:
     def _stops_early(self):
         patience = self.settings.early_stopping_patience
         if patience is None or self.best is None:
+            return False
+        if self.settings.keep == "last":
             return False
         since_best = len(self.history) - 1 - self.history.index(self.best)
         return since_best >= patience

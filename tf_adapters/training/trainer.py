@@ -12,6 +12,7 @@ from tf_adapters.training import accumulation
 from tf_adapters.training import graphs
 from tf_adapters.training import workers
 from tf_adapters.training.loop import Loop
+from tf_adapters.training.mean_loss import mean_loss
 from tf_adapters.training.optimizers import make_optimizer
 
 
@@ -69,12 +70,14 @@ class Trainer:
 
     def evaluate(self, examples):
         """Returns the metrics of all of `examples`."""
-        return self.model.head.evaluate(
-            self.metric_names,
-            self.predict(examples),
-            examples.targets,
-            examples.source,
+        head, outputs = self.model.head, self.predict(examples)
+        values = head.evaluate(
+            self.metric_names, outputs, examples.targets, examples.source
         )
+        # Masked language modelling has its loss among its metrics.
+        if self.config.train.evaluate_loss and examples.targets is not None:
+            values["loss"] = mean_loss(head, outputs, examples)
+        return values
 
     def predict(self, examples):
         """Returns a list with the model's outputs for each example, in order.

@@ -98,3 +98,22 @@ def test_all_seeds_validate_on_the_same_examples(read):
 
     assert validation(0) == validation(1)
     assert len(validation(0)) == 3
+
+
+def test_a_part_of_the_training_set(read):
+    whole = splits.load_rows(_config(), get("mnli"))["train"]
+    config = _config(data={"train_fraction": 0.5})
+    part = splits.load_rows(config, get("mnli"))["train"]
+    assert len(part) == round(len(whole) / 2)
+    assert all(row in whole for row in part)
+    config = _config(data={"train_fraction": 1e-6})
+    assert len(splits.load_rows(config, get("mnli"))["train"]) == 1
+
+
+def test_another_metric_selects():
+    config = _config(task="mrpc", train={"select_by": "accuracy"})
+    found = splits.declared_task(config).metrics
+    assert found[0] == "accuracy" and set(found) == set(get("mrpc").metrics)
+    config = _config(task="mrpc", train={"select_by": "spearman"})
+    with pytest.raises(ValueError, match="can be measured by accuracy"):
+        splits.declared_task(config)

@@ -4,7 +4,10 @@ Imports no TensorFlow, so that missing or malformed data stops a run within
 seconds, before anything is built.
 """
 
+import dataclasses
+
 from tf_adapters import tasks
+from tf_adapters.common.errors import ConfigError
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import split_checks
@@ -18,8 +21,23 @@ def declared_task(config, check_files=False):
         check_files: Whether the data files of a task file must exist.
     """
     if config.data.task_file:
-        return tasks.load_task_file(config.data.task_file, check_files)
-    return tasks.get(config.task)
+        task = tasks.load_task_file(config.data.task_file, check_files)
+    else:
+        task = tasks.get(config.task)
+    return _selected_by(task, config.train.select_by)
+
+
+def _selected_by(task, metric):
+    """Returns the task with a metric, which selects, before its others."""
+    if metric is None:
+        return task
+    if metric not in task.kind.metrics:
+        raise ConfigError(
+            f"`train.select_by`: task `{task.name}` can be measured by "
+            f"{', '.join(task.kind.metrics)}. Received: {metric}"
+        )
+    others = tuple(name for name in task.metrics if name != metric)
+    return dataclasses.replace(task, metrics=(metric, *others))
 
 
 def check_data_exists(config):
@@ -63,6 +81,9 @@ def _load_rows(config, task):
         validation = sampling.subsample(
             validation, data.max_validation_examples, seed=0
         )
+    if data.train_fraction:
+        number = max(1, round(data.train_fraction * len(train)))
+        train = sampling.subsample(train, number, config.seed)
     if data.max_train_examples:
         train = sampling.subsample(train, data.max_train_examples, config.seed)
     rows = {"train": train, "validation": validation}

@@ -1,5 +1,6 @@
 """The factorised fusion against the plain formula in NumPy."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -182,3 +183,17 @@ def test_chosen_adapters_are_a_fusion_of_those_alone():
     assert np.abs(fused - layer(X)[0]).max() > 0.1
     np.testing.assert_allclose(fused, expected, atol=1e-5)
     np.testing.assert_allclose(weights, p, atol=1e-5)
+
+
+@pytest.mark.parametrize("start", ["constant", "random"])
+def test_the_value_starts_at_the_identity(start):
+    keras.utils.set_random_seed(0)
+    layer = AdapterFusion(2, UNITS, "relu", value_start=start)
+    layer.build((None, None, 64))
+    beside = np.asarray(layer.value_kernel)[~np.eye(64, dtype=bool)]
+    np.testing.assert_array_equal(np.diag(layer.value_kernel), 1)
+    if start == "constant":
+        np.testing.assert_allclose(beside, 1e-6)
+    else:
+        assert abs(beside.std() / 1e-6 - 1) < 0.05
+        assert abs(beside.mean()) < 1e-7

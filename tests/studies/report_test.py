@@ -296,3 +296,36 @@ def test_columns_may_be_settings_of_all_runs_or_lists(tmp_path):
     plain = {"where": [], "base": {"encoder": "minilm"}, "report": report}
     text = _tables(tmp_path, score, grid=grid, **plain).markdown
     assert "| [] (accuracy) | [0, 1] (accuracy) |" in text
+
+
+TRANSFER = {
+    "metric": "accuracy",
+    "all": 0.5,
+    "target": 0.4,
+    "languages": {"de": {"split": "test", "accuracy": 0.3}},
+}
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [("mean_metric", 0.7), ("transfer/target", 0.4), ("transfer/de", 0.3)],
+)
+def test_what_is_of_no_split_can_be_shown(tmp_path, metric, expected):
+    result = {"validation": {"accuracy": 1.0}, "mean_metric": 0.7}
+    tables = _tables(
+        tmp_path,
+        lambda run: {**result, "transfer": TRANSFER},
+        report={"metric": metric},
+    )
+    assert {row["validation"] for row in tables.runs} == {expected}
+    assert {row["transfer/all"] for row in tables.runs} == {0.5}
+    assert _cell(tables, method="houlsby", task="sst2")["mean"] == expected
+
+
+def test_the_share_that_trains_is_without_the_head(tmp_path):
+    tables = _tables(
+        tmp_path,
+        lambda run: {"validation": {run.metric: 0.5}, "head_weights": 400},
+    )
+    # 600 of 100,000.
+    assert "| houlsby | 0.6 % |" in tables.markdown

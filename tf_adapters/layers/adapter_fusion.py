@@ -13,6 +13,7 @@ from tf_adapters.layers.attention import softmax
 from tf_adapters.layers.dense import dense
 
 FusionValue = typing.Literal["dynamic", "static"]
+FusionStart = typing.Literal["constant", "random"]
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -42,6 +43,8 @@ class AdapterFusion(keras.layers.Layer):
         activation: Name of the bottlenecks' activation.
         value: `"dynamic"` (default): `V` trains, from the identity with 1e-6
             beside the diagonal (section 4.1); `"static"`: `V` is the identity.
+        value_start: What 1e-6 is: the `"constant"` (default) beside the
+            diagonal, or the deviation of `"random"` normal numbers there.
 
     Call arguments:
         inputs: `(batch, tokens, d)`: what the adapters and the query read.
@@ -55,7 +58,13 @@ class AdapterFusion(keras.layers.Layer):
     """
 
     def __init__(
-        self, num_adapters, units, activation, value="dynamic", **kwargs
+        self,
+        num_adapters,
+        units,
+        activation,
+        value="dynamic",
+        value_start="constant",
+        **kwargs,
     ):
         super().__init__(autocast=False, **kwargs)
         if num_adapters < 1:
@@ -64,6 +73,8 @@ class AdapterFusion(keras.layers.Layer):
                 f"least one. Received: num_adapters={num_adapters}"
             )
         check_known("value", value, typing.get_args(FusionValue))
+        check_known("value_start", value_start, typing.get_args(FusionStart))
+        self.value_start = value_start
         self.num_adapters = num_adapters
         self.units = units
         self.activation = activation
@@ -91,8 +102,15 @@ class AdapterFusion(keras.layers.Layer):
         )
         if self.value == "dynamic":
             self.value_kernel = self.add_weight(
-                (width, width), _almost_identity, name="value_kernel"
+                (width, width), self._start_of_value, name="value_kernel"
             )
+
+    def _start_of_value(self, shape, dtype=None):
+        beside = 1e-6
+        if self.value_start == "random":
+            beside *= keras.random.normal(shape, dtype=dtype)
+        eye = ops.eye(shape[0], dtype=dtype)
+        return eye + beside * (1 - eye)
 
     def call(self, inputs, chosen=None, training=None):
         down_kernel, down_bias, *up = self._stacks(chosen)
@@ -192,9 +210,5 @@ class AdapterFusion(keras.layers.Layer):
             "units": self.units,
             "activation": self.activation,
             "value": self.value,
+            "value_start": self.value_start,
         }
-
-
-def _almost_identity(shape, dtype=None):
-    eye = ops.eye(shape[0], dtype=dtype)
-    return eye + 1e-6 * (1 - eye)

@@ -49,8 +49,8 @@ class TopLayers(Method):
     """Fine-tunes the top `k` blocks (Houlsby et al. 2019, section 3.3).
 
     Attributes:
-        k: Number of blocks, counted from the top; as many as the encoder has
-            leaves only the embeddings frozen.
+        k: Number of blocks, counted from the top. As many as the encoder has
+            is full fine-tuning, embeddings too, as in the paper.
     """
 
     k: int = 1
@@ -64,6 +64,8 @@ class TopLayers(Method):
         return super().make_slots(shape)
 
     def trainable_encoder_variables(self, encoder):
+        if self.k == len(encoder.blocks):
+            return encoder.used_variables()
         variables = encoder.pooler_variables()
         for block in encoder.blocks[-self.k :]:
             variables = variables + block.block.weights

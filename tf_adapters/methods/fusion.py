@@ -9,6 +9,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers.activations import Activation
 from tf_adapters.layers.adapter_fusion import AdapterFusion
+from tf_adapters.layers.adapter_fusion import FusionStart
 from tf_adapters.layers.adapter_fusion import FusionValue
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods import bottleneck_slots
@@ -37,6 +38,9 @@ class Fusion(Method):
         units: Bottleneck width `m` of the widest member.
         activation: The members' activation.
         value: `"dynamic"` (default) or `"static"`, see `AdapterFusion`.
+        value_start: What stands beside the diagonal of ones where V begins:
+            `"constant"` (default), 1e-6, as in the authors' library, or
+            `"random"`, normal with that deviation, as section 4.1 has it.
         value_pull: Weight of `sum (V - I)^2`, 0.01 in the authors' library
             (the paper gives no number, section 4.1).
         subset: How many members, drawn anew, take part in each training step,
@@ -50,6 +54,7 @@ class Fusion(Method):
     units: int = 64
     activation: Activation = "relu"
     value: FusionValue = "dynamic"
+    value_start: FusionStart = "constant"
     value_pull: float = 0.01
     subset: int | None = None
     leave_out: tuple[int, ...] = ()
@@ -70,6 +75,7 @@ class Fusion(Method):
                     self.activation,
                     self.value,
                     self.subset,
+                    self.value_start,
                     name=f"block_{i}_{place}",
                 )
                 for place in places
@@ -105,6 +111,7 @@ class FusionSlot(Slot):
         reads: What members and query read, one of `bottleneck_slots.Reads`.
         num_adapters, units, activation, value: See `AdapterFusion`.
         subset: See `Fusion`.
+        value_start: See `Fusion`.
 
     Call arguments:
         x: `(batch, tokens, width)` sublayer output, after its dropout.
@@ -124,13 +131,14 @@ class FusionSlot(Slot):
         activation,
         value,
         subset=None,
+        value_start="constant",
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.reads = reads
         self.subset = subset
         self.fusion = AdapterFusion(
-            num_adapters, units, activation, value, name="fusion"
+            num_adapters, units, activation, value, value_start, name="fusion"
         )
 
     def build(self, input_shape):
@@ -164,5 +172,6 @@ class FusionSlot(Slot):
             "units": self.fusion.units,
             "activation": self.fusion.activation,
             "value": self.fusion.value,
+            "value_start": self.fusion.value_start,
             "subset": self.subset,
         }

@@ -271,13 +271,15 @@ def _of_pretraining(folder):
 
 def facts(config, model):
     """Returns what a run's result says of its configuration and model."""
-    trained = model.trained_variables().values()
+    trained = model.trained_variables()
+    of_head = [v for n, v in trained.items() if n.startswith("head/")]
     return {
         "task": config.task,
         "encoder": config.encoder,
         "method": methods.to_config(config.method)["name"],
         "seed": config.seed,
-        "trained_weights": count_weights(trained),
+        "trained_weights": count_weights(trained.values()),
+        "head_weights": count_weights(of_head),
         "encoder_weights": model.encoder.backbone.count_params(),
         **provenance(),
     }

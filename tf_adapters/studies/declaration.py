@@ -39,7 +39,9 @@ class Report:
         rows: Key or keys whose values make the rows; `None` for all keys of the
             grid that are not `columns`, `seed` or selected over.
         columns: Key whose values make the columns.
-        metric: Name of a metric; `None` for the first one of each task.
+        metric: Name of a metric; `None` for the first one of each task;
+            `mean_metric`, the mean over validations; `loss`; `transfer/all`,
+            `transfer/target`, `transfer/distant` or `transfer/<language>`.
         split: `"validation"` or `"test"`. Selection is on validation always.
     """
 

@@ -2,7 +2,13 @@
 
 import collections
 
-_HIDDEN = ("split", "encoder_weights", "from_changed_source", "runs_planned")
+_HIDDEN = (
+    "split",
+    "encoder_weights",
+    "head_weights",
+    "from_changed_source",
+    "runs_planned",
+)
 
 
 def markdown_report(name, command, declared, cells, rows):
@@ -117,9 +123,13 @@ def _cell(cell):
 
 
 def _trained_share(cells):
-    """Returns the trained weights as a percentage of the encoder's."""
+    """Returns the trained weights as a percentage of the encoder's.
+
+    Without the head, as in AdapterBias, table 1.
+    """
     shares = [
-        cell["trained_weights"] / cell["encoder_weights"]
+        (cell["trained_weights"] - (cell.get("head_weights") or 0))
+        / cell["encoder_weights"]
         for cell in cells
         if cell["trained_weights"] and cell["encoder_weights"]
     ]

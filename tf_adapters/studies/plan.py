@@ -123,6 +123,13 @@ def _make_run(study, point):
     return Run(_run_id(config), point, absolute, metrics)
 
 
+# What results have beside the task's own metrics: the mean over validations (He
+# et al. 2021, table 6), the loss with `train.evaluate_loss`, and with
+# `data.eval_languages` the averages over languages.
+_OF_EVERY_TASK = ("mean_metric", "loss")
+_OF_EVERY_TASK += ("transfer/all", "transfer/target", "transfer/distant")
+
+
 def metrics_of(config, name=None):
     """Returns a dict from each task of a run to the metric that is shown.
 
@@ -134,10 +141,11 @@ def metrics_of(config, name=None):
     metrics = {}
     for key, own in config_task.by_task(config).items():
         task = splits.declared_task(own)
-        if name is not None and name not in task.metrics:
+        known = (*task.metrics, *_OF_EVERY_TASK)
+        if name not in (None, *known) and not name.startswith("transfer/"):
             raise ConfigError(
                 f"`report.metric` must be one of task `{task.name}`: "
-                f"{', '.join(task.metrics)}. Received: {name}"
+                f"{', '.join(known)}, transfer/<language>. Received: {name}"
             )
         metrics[key] = name or task.metrics[0]
     return metrics

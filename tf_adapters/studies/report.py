@@ -17,6 +17,8 @@ from tf_adapters.studies import markdown as markdown_lib
 _SPLITS = ("validation", "test")
 # Parts of a result whose numbers are averaged over seeds.
 _REPORTED = ("method_report", "pretraining")
+_NUMBERS = ("trained_weights", "head_weights", "encoder_weights", "seconds")
+_NUMBERS += ("best_step", "mean_metric")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,22 +108,46 @@ def run_rows(run, result, error=""):
 
 def _finished_row(run, task, metric, result):
     row = {"state": "finished"}
+    transfer = _transfer(result)
     for split in _SPLITS:
-        row[split] = result.get(split, {}).get(metric)
-    for key in ("trained_weights", "encoder_weights", "seconds", "best_step"):
+        row[split] = _value_of(metric, split, result, transfer)
+    for key in _NUMBERS:
         row[key] = result.get(key)
     row |= _provenance(result)
     for split in _SPLITS:
         for name, value in result.get(split, {}).items():
             row[f"{split}/{name}"] = value
-    for part in _REPORTED:
-        for key, value in result.get(part, {}).items():
+    reported = {part: result.get(part, {}) for part in _REPORTED}
+    for part, values in {**reported, "transfer": transfer}.items():
+        for key, value in values.items():
             row[f"{part}/{key}"] = value
     low_resource = run.config.data.low_resource
     row["data"] = f"{task}, seed {run.config.seed}, {low_resource}"
     fingerprint = result.get("data_fingerprint", {}).get("validation")
     row["validation_fingerprint"] = fingerprint
     return {**row, "error": ""}
+
+
+def _value_of(metric, split, result, transfer):
+    """Returns what a table shows of a run; some of it is of no split."""
+    if metric == "mean_metric":
+        return result.get(metric)
+    part, _, name = metric.partition("/")
+    if part == "transfer":
+        return transfer.get(name)
+    return result.get(split, {}).get(metric)
+
+
+def _transfer(result):
+    """Returns the averages over languages and each one's, by name."""
+    found = result.get("transfer")
+    if found is None:
+        return {}
+    averages = {k: v for k, v in found.items() if isinstance(v, float)}
+    return averages | {
+        language: values[found["metric"]]
+        for language, values in found["languages"].items()
+    }
 
 
 def _provenance(result):
@@ -219,12 +245,14 @@ def summarize(rows, split):
             else None
         ),
     }
-    for key in ("trained_weights", "encoder_weights", "seconds"):
-        summary[key] = _mean([r[key] for r in rows if r[key] is not None])
+    for key in _NUMBERS[:4]:
+        # Results of 0.1.0 do not tell the head's weights.
+        numbers = [row.get(key) for row in rows]
+        summary[key] = _mean([n for n in numbers if n is not None])
     reported = (key for row in rows for key in row)
     for key in dict.fromkeys(reported):
         part, _, name = key.partition("/")
-        if part in _REPORTED:
+        if part in (*_REPORTED, "transfer") and name:
             summary[name] = _mean([row[key] for row in rows if key in row])
     summary["from_changed_source"] = any(row["changed"] for row in rows)
     return summary

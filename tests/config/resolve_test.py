@@ -1,8 +1,10 @@
 """Settings: layers, strictness, and the way back from a file."""
 
 import dataclasses
+import re
 
 import pytest
+import yaml
 
 from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
@@ -89,8 +91,41 @@ def test_a_union_is_made_of_presets():
 
 @pytest.mark.parametrize("name", presets.preset_names())
 def test_every_preset_says_where_its_numbers_are_from(name):
+    """In its comment, or in that of a preset that the comment names."""
     text = (presets.PRESETS / f"{name}.yaml").read_text()
-    assert text.startswith("# ")
+    known = _cited(text)
+    for other in re.findall(r"`(\w+)`", text):
+        path = presets.PRESETS / f"{other}.yaml"
+        if path.exists():
+            known |= set(_numbers(yaml.safe_load(path.read_text())))
+    uncited = set(_numbers(yaml.safe_load(text))) - known
+    assert not uncited, f"{name}: no source of {sorted(uncited)}"
+
+
+def _cited(text):
+    """Returns the numbers in a preset's comment; words count as digits."""
+    comment = " ".join(line for line in text.splitlines() if line[:1] == "#")
+    words = {"zero": 0, "two": 2, "five": 5, "ten": 10, "twenty": 20}
+    numbers = re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", comment)
+    # 2/3 and the like.
+    parts = re.findall(r"(\d+)/(\d+)", comment)
+    fractions = {int(a) / int(b) for a, b in parts if int(b)}
+    negative = re.findall(r"-\d+(?:\.\d+)?", comment)
+    found = set(map(float, [*numbers, *negative])) | fractions
+    return found | {n for word, n in words.items() if word in comment.lower()}
+
+
+def _numbers(values):
+    """Yields the numbers among nested settings."""
+    for value in values.values():
+        if isinstance(value, dict):
+            yield from _numbers(value)
+        elif isinstance(value, list):
+            for part in value:
+                if isinstance(part, dict):
+                    yield from _numbers(part)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield float(value)
 
 
 @pytest.mark.parametrize(

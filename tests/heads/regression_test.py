@@ -53,3 +53,19 @@ def test_config_round_trip_through_json():
 def test_what_no_head_can_read_is_refused():
     with pytest.raises(ValueError, match="Unknown reads `all`"):
         heads.Regression(reads="all")
+
+
+def test_a_hidden_layer_is_a_setting():
+    layer = heads.Regression(hidden_layer="tanh").make_layer()
+    layer.build((None, None, 8))
+    assert {w.name: tuple(w.shape) for w in layer.weights} == {
+        "kernel": (8, 1),
+        "bias": (1,),
+        "hidden_kernel": (8, 8),
+        "hidden_bias": (8,),
+    }
+    assert (
+        HEAD.is_linear and not heads.Regression(hidden_layer="tanh").is_linear
+    )
+    with pytest.raises(ValueError, match="hidden_layer"):
+        heads.Regression(hidden_layer="swish")

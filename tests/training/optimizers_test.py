@@ -24,6 +24,16 @@ def test_warm_up_and_decay_are_linear():
     assert float(copy(7)) == float(schedule(7))
 
 
+def test_a_rate_without_decay_stays():
+    schedule = optimizers.LinearWarmupAndDecay(2.0, 100, 10, decays=False)
+    rates = [float(schedule(step)) for step in (0, 5, 10, 55, 100)]
+    np.testing.assert_allclose(rates, [0, 1, 2, 2, 2], atol=1e-6)
+    train = TrainConfig(learning_rate=2.0, warmup_fraction=0.0, decay="none")
+    variable = keras.Variable([1.0])
+    optimizer = optimizers.make_optimizer(train, [(40, 1.0)], [variable])
+    assert float(optimizer._learning_rate(39)) == 2
+
+
 def test_the_last_phase_has_a_schedule_of_its_own():
     variable = keras.Variable([1.0])
     train = TrainConfig(learning_rate=2.0, warmup_fraction=0.1)

@@ -71,7 +71,8 @@ class TrainConfig:
         batch_size: Examples in a step, over all replicas.
         eval_batch_size: Examples in a batch of evaluation and prediction.
         warmup_fraction: Share of the steps in which the rate grows linearly;
-            it then falls linearly to zero (Houlsby et al. 2019, section 3.1).
+            it then falls linearly to zero (Houlsby et al. 2019, section 3.1;
+            the other papers give no warm-up).
         weight_decay: Decoupled decay, not on norms and biases.
         steps_per_loop: Steps that the device does in one call. Between two
             calls the host looks at losses, validates and writes checkpoints.
@@ -79,7 +80,9 @@ class TrainConfig:
         accumulation_steps: Parts that each batch is computed in, one after the
             other, for batches that do not fit into memory whole.
         max_steps: Steps after which training ends, if the epochs have more.
-        clip_norm: Largest global norm of the gradients.
+        decay: `"linear"`: the rate falls to zero after the warm-up; `"none"`:
+            it stays.
+        clip_norm: Largest global norm of the gradients, or `None` for any.
         validate_every_steps: Steps between validations; `None` for once an
             epoch.
         early_stopping_patience: Validations without a better metric before the
@@ -113,7 +116,8 @@ class TrainConfig:
     steps_per_loop: int = 1
     accumulation_steps: int = 1
     max_steps: int | None = None
-    clip_norm: float = 1.0
+    decay: typing.Literal["linear", "none"] = "linear"
+    clip_norm: float | None = 1.0
     validate_every_steps: int | None = None
     early_stopping_patience: int | None = None
     select_by: str | None = None

@@ -15,10 +15,9 @@ from tf_adapters.data.encoded import encode_texts
 from tf_adapters.heads import metrics
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.head import register
+from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
-
-HiddenLayer = typing.Literal["none", "tanh", "relu", "gelu"]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Dropout and a linear layer, on one vector for each text."""
 
+import typing
+
 import keras
 from keras import ops
 
@@ -9,6 +11,7 @@ from tf_adapters.layers.dense import dense
 from tf_adapters.layers.stateless_seeds import dropout
 
 READS = ("first_token", "pooled_output")
+HiddenLayer = typing.Literal["none", "tanh", "relu", "gelu"]
 # The output for what is not there: padding, or a choice of other questions.
 ABSENT = -1e9
 

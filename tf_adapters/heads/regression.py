@@ -8,10 +8,12 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_choices
 from tf_adapters.data.encoded import encode_texts
 from tf_adapters.heads import metrics
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.head import register
+from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
 
@@ -24,20 +26,36 @@ class Regression(Head):
     Attributes:
         reads: `"first_token"` (default) or `"pooled_output"`.
         dropout_rate: Dropout before the linear layer. Defaults to 0.1.
+        hidden_layer: See `TextHead`.
+        hidden_dropout_rate: See `TextHead`.
     """
 
     reads: str = "first_token"
     dropout_rate: float = 0.1
+    hidden_layer: HiddenLayer = "none"
+    hidden_dropout_rate: float = 0.0
 
     signature = "text"
-    is_linear = True
 
     def __post_init__(self):
         check_reads(self.reads)
+        check_choices(self)
+
+    @property
+    def is_linear(self):
+        """Whether there is no hidden layer."""
+        return self.hidden_layer == "none"
 
     def make_layer(self):
         """Returns the layer from encoder outputs to one number."""
-        return LinearHead(1, self.reads, self.dropout_rate, name="head")
+        return LinearHead(
+            1,
+            self.reads,
+            self.dropout_rate,
+            None if self.is_linear else self.hidden_layer,
+            self.hidden_dropout_rate,
+            name="head",
+        )
 
     def encode(self, rows, fields, packer, labelled=True):
         """Returns an example for each row; see `encode_texts`."""

@@ -1,4 +1,4 @@
-"""AdamW with linear warm-up and decay, as in all five papers."""
+"""AdamW with linear warm-up, and linear decay or none."""
 
 import keras
 from keras import ops
@@ -12,16 +12,22 @@ class LinearWarmupAndDecay(keras.optimizers.schedules.LearningRateSchedule):
         peak: Highest learning rate.
         total_steps: Steps after which the rate is 0.
         warmup_steps: Steps until the highest rate.
+        decays: Whether it falls; else it stays. Defaults to `True`.
     """
 
-    def __init__(self, peak, total_steps, warmup_steps):
+    def __init__(self, peak, total_steps, warmup_steps, decays=True):
         self.peak = peak
         self.total_steps = total_steps
         self.warmup_steps = warmup_steps
+        self.decays = decays
 
     def __call__(self, step):
         step = ops.cast(step, "float32")
-        up = step / self.warmup_steps if self.warmup_steps else 1.0
+        up = ops.ones_like(step)
+        if self.warmup_steps:
+            up = step / self.warmup_steps
+        if not self.decays:
+            return self.peak * ops.clip(up, 0, 1)
         down = (self.total_steps - step) / max(
             1, self.total_steps - self.warmup_steps
         )
@@ -32,6 +38,7 @@ class LinearWarmupAndDecay(keras.optimizers.schedules.LearningRateSchedule):
             "peak": self.peak,
             "total_steps": self.total_steps,
             "warmup_steps": self.warmup_steps,
+            "decays": self.decays,
         }
 
 
@@ -100,6 +107,7 @@ def make_optimizer(train, phases, variables):
             train.learning_rate * factor,
             steps,
             int(steps * train.warmup_fraction),
+            train.decay == "linear",
         )
         for steps, factor in phases
     ]

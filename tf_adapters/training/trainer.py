@@ -251,9 +251,10 @@ class Trainer:
         )
         gradients = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
         norms = tf.stack([tf.norm(gradient) for gradient in gradients])
-        gradients, _ = tf.clip_by_global_norm(
-            gradients, self.config.train.clip_norm, use_norm=tf.norm(norms)
-        )
+        if self.config.train.clip_norm is not None:
+            gradients, _ = tf.clip_by_global_norm(
+                gradients, self.config.train.clip_norm, use_norm=tf.norm(norms)
+            )
         self.optimizer.apply(gradients, self.variables)
         return loss, norms
 

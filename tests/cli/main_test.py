@@ -12,6 +12,7 @@ import pytest
 from tests import commands
 from tests.fixtures import huggingface_folders
 from tf_adapters import tasks
+from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli import lists
 from tf_adapters.cli import main as cli_main
 from tf_adapters.config import presets
@@ -353,3 +354,24 @@ def test_a_model_of_many_tasks_takes_no_settings(
     options = {"mode": "export", "adapters": ["a", "b"], **options}
     assert _run(tmp_path, settings, **options) == 1
     assert "takes every setting from the runs" in capsys.readouterr().err
+
+
+def test_a_fault_of_ours_keeps_its_traceback(monkeypatch, tmp_path):
+    def broken(*arguments):
+        raise ValueError("zip() argument 2 is longer")
+
+    monkeypatch.setattr(cli_main, "_resolve", broken)
+    with pytest.raises(ValueError, match="zip") as caught:
+        _run(tmp_path)
+    assert caught.value.__notes__ == [cli_errors.FAULT]
+
+
+def test_a_reader_that_has_seen_enough():
+    done = subprocess.run(
+        f"{sys.executable} -m tf_adapters --list=tasks | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+    )
+    assert "Broken pipe" not in done.stderr and "Traceback" not in done.stderr
+    assert len(done.stdout.splitlines()) == 1

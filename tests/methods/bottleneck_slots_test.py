@@ -5,6 +5,7 @@ import pytest
 
 from tests import tiny
 from tests.references import methods_numpy as reference
+from tf_adapters.common.errors import UserError
 from tf_adapters.layers import Context
 from tf_adapters.methods import Houlsby
 from tf_adapters.methods import Pfeiffer
@@ -61,3 +62,15 @@ def test_names_of_weights_are_those_of_saved_adapters(method, places):
             f"block_0_{place}/delta/{name}"
             for name in ("down_kernel", "down_bias", "up_kernel", "up_bias")
         ]
+
+
+@pytest.mark.parametrize("factor", [0, -3, float("nan")])
+@pytest.mark.parametrize("method", [Houlsby, Pfeiffer])
+def test_a_reduction_factor_is_positive(method, factor):
+    with pytest.raises(UserError, match="a positive number"):
+        method(reduction_factor=factor)
+
+
+def test_a_choice_is_one_of_its_type():
+    with pytest.raises(UserError, match="`relus`.*Did you mean `relu`"):
+        Houlsby(activation="relus")

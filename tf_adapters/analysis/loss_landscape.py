@@ -109,10 +109,8 @@ class LossLandscape(Analysis):
 
     def draw(self, table):
         figure, axes = pictures.make_figure(columns=2, sharey=True)
-        lines = list(table.groupby(["run", "split"], sort=False))
-        for ((run, split), here), style in zip(
-            lines, pictures.styles(), strict=False
-        ):
+        styles = dict(zip(table.run.unique(), pictures.styles(), strict=False))
+        for (run, split), here in table.groupby(["run", "split"], sort=False):
             several = table.method.nunique() < table.run.nunique()
             name = Path(run).name if several else here.method.iloc[0]
             for axis, x in zip(axes.flat, ("alpha", "distance"), strict=True):
@@ -122,7 +120,7 @@ class LossLandscape(Analysis):
                     label=f"{name}, {split}",
                     linestyle="-" if split == "train" else "--",
                     markersize=3,
-                    **style,
+                    **styles[run],
                 )
         for axis in axes.flat:
             axis.set_yscale("log")

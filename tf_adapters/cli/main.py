@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 import sys
 
@@ -40,7 +41,7 @@ def run_command(flag_layer, options):
         if options.list:
             from tf_adapters.cli import lists
 
-            print(lists.TABLES[options.list]())
+            print(lists.TABLES[options.list](), flush=True)
         elif options.study:
             from tf_adapters.studies import study as study_lib
 
@@ -50,6 +51,9 @@ def run_command(flag_layer, options):
         else:
             config, model_dir = _resolve(flag_layer, options)
             _MODES[options.mode](config, model_dir, options)
+    except BrokenPipeError:
+        # `| head` has read enough. Python would complain again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
         sentence = cli_errors.error_sentence(error)
         if sentence is None:
@@ -74,6 +78,7 @@ def _is_of_many_tasks(options):
 
 def _resolve(flag_layer, options):
     """Returns the configuration and the run folder."""
+    _check_input(options)
     layers = []
     given = options.model_dir and remote_folder.local(options.model_dir)
     if options.mode in ("eval", "predict", "export"):
@@ -96,6 +101,16 @@ def _resolve(flag_layer, options):
     else:
         _check_one_task(config, model_dir, options.mode)
     return resolve.build_method(config), model_dir
+
+
+def _check_input(options):
+    is_prediction = options.mode == "predict" and not options.glue_submission
+    if is_prediction and not options.input:
+        raise ConfigError(
+            "--mode=predict needs --input: a JSONL, CSV or TSV file with the "
+            "task's text fields, a .txt file with a text a line, words as "
+            ".conllu or .conll, or questions as SQuAD's .json."
+        )
 
 
 def _with_encoder_of_adapters(config, layers):
@@ -160,12 +175,6 @@ def _predict(config, model_dir, options):
         ):
             print(f"GLUE submission: {path}")
         return
-    if not options.input:
-        raise ConfigError(
-            "--mode=predict needs --input: a JSONL, CSV or TSV file with the "
-            "task's text fields, a .txt file with a text a line, words as "
-            ".conllu or .conll, or questions as SQuAD's .json."
-        )
     task = pretraining_task.task_of_run(splits.declared_task(config), model_dir)
     if options.output:
         prediction_files.check_output_file(options.output, task)

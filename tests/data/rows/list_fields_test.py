@@ -120,3 +120,9 @@ def test_words_end_at_ascii_blanks_only():
     typed = _typed(get("wikiann"), row)
     assert typed["tokens"] == ["10\u00a0000", "Euro"]
     assert typed["label"] == [0, 0]
+
+
+def test_an_empty_choice_is_none():
+    row = {"context": "a", "endings": ["x", "", "z"], "label": 2}
+    with pytest.raises(DataError, match="empty text in place 1"):
+        _typed(get("hellaswag"), row)

@@ -38,6 +38,12 @@ def list_of_texts(fields, field, task):
         raise UserError(
             f"field `{field}` must be a list of texts, received {value!r}"
         )
+    if task.kind.list_field == "choices" and "" in value:
+        # Where it is served, an empty text fills up questions of fewer choices.
+        raise UserError(
+            f"field `{field}` has an empty text in place {value.index('')} "
+            "(the first is 0), which is no choice; leave it out"
+        )
     return value
 
 

@@ -68,9 +68,9 @@ def test_columns_of_a_table(tmp_path):
     (tmp_path / "cosmosqa").mkdir()
     with (tmp_path / "cosmosqa" / "train.csv").open("w") as file:
         writer = csv.writer(file)
-        writer.writerows([fields, ["c", "q", "a", "b", "", "d", "3"]])
+        writer.writerows([fields, ["c", "q", "a", "b", "e", "d", "3"]])
     (row,) = load.load_split(COSMOS, "train", tmp_path)
-    assert row["choices"] == ["a", "b", "", "d"] and row["label"] == 3
+    assert row["choices"] == ["a", "b", "e", "d"] and row["label"] == 3
 
 
 def test_prepared_sets_have_columns_or_a_list(tmp_path):

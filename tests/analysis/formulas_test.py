@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tf_adapters.analysis import curves
 from tf_adapters.analysis import gates
 from tf_adapters.analysis import gradient_norms
 from tf_adapters.analysis import loss_landscape
@@ -167,3 +168,17 @@ def test_norms_of_a_part_are_those_of_one_long_vector():
         "pooler": 6.0,
         "embeddings": 7.0,
     }
+
+
+def test_curves_are_means_over_runs():
+    rows = [
+        ("a", "full", 2, "loss", 1.0),
+        ("b", "full", 2, "loss", 3.0),
+        ("a", "full", 4, "loss", 0.5),
+        ("c", "houlsby", 2, "loss", 7.0),
+    ]
+    found = curves.spread(pd.DataFrame(rows, columns=curves.COLUMNS))
+    values = {(r.group, r.step): r for r in found.itertuples()}
+    first = values["full", 2]
+    assert (first.mean, first.min, first.max, first.count) == (2, 1, 3, 2)
+    assert values["full", 4].mean == 0.5 and values["houlsby", 2].mean == 7

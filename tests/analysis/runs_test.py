@@ -21,6 +21,7 @@ SETTINGS = {
         "batch_size": 16,
         "learning_rate": 3e-2,
         "log_gradient_norms": True,
+        "evaluate_loss": True,
     },
 }
 
@@ -61,6 +62,17 @@ def test_similarity(houlsby):
     table = _analyse("similarity", houlsby, "--tokens=100")
     assert table.block.tolist() == [1, 2] and set(table.tokens) == {100}
     assert ((table.similarity < 0.9999) & (table.similarity > -1)).all()
+
+
+def test_curves(houlsby):
+    table = _analyse("curves", houlsby)
+    log = (houlsby / "metrics.jsonl").read_text().splitlines()
+    logged = [json.loads(line) for line in log]
+    expected = [r["validation"] for r in logged if "validation" in r]
+    for metric in ("accuracy", "loss"):
+        found = table[table.metric == metric].value.tolist()
+        assert found == pytest.approx([v[metric] for v in expected], rel=1e-5)
+    assert set(table.step) == {4, 8}
 
 
 def test_gradient_norms(houlsby):

@@ -182,7 +182,7 @@ def _without_defaults(settings):
     sections = {
         key: {k: v for k, v in value.items() if v != defaults[key][k]}
         for key, value in settings.items()
-        if isinstance(value, dict) and key != "method"
+        if isinstance(defaults[key], dict)
     }
     single = {
         key: value

@@ -135,3 +135,10 @@ class BankHead(keras.layers.Layer):
             "num_adapters": self.num_adapters,
             "num_outputs": self.num_outputs,
         }
+
+
+def norm_weights(norm, adapter_ids):
+    """Returns gamma and beta of a norm, or of each example's in a bank."""
+    if isinstance(norm, BankNorm):
+        return norm(adapter_ids)
+    return norm.gamma, norm.beta

@@ -20,7 +20,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers import activations
 from tf_adapters.layers.attention import attention
-from tf_adapters.layers.bank import BankNorm
+from tf_adapters.layers.bank import norm_weights
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.normalization import layer_norm
 from tf_adapters.layers.slot import BLOCK_PLACES
@@ -222,10 +222,3 @@ class AdaptedBlock(keras.layers.Layer):
 def _attribute(place):
     # Keras's layers have an `output` already.
     return place if place.startswith("after") else f"{place}_slot"
-
-
-def norm_weights(norm, adapter_ids):
-    """Returns gamma and beta of a norm, or of each example's in a bank."""
-    if isinstance(norm, BankNorm):
-        return norm(adapter_ids)
-    return norm.gamma, norm.beta

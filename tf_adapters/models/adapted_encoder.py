@@ -4,8 +4,6 @@ The embedding part of the backbone becomes a sub-model; each of its blocks is
 run by an `AdaptedBlock`. With empty slots the outputs are the checkpoint's own.
 """
 
-import dataclasses
-
 import keras
 from keras import ops
 import keras_hub
@@ -14,16 +12,13 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
-from tf_adapters.layers.normalization import layer_norm
 from tf_adapters.layers.slot import EMBEDDING_PLACES
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
-from tf_adapters.layers.stateless_seeds import dropout
-from tf_adapters.methods.method import EncoderShape
+from tf_adapters.models import adapted_embeddings
+from tf_adapters.models import encoder_checks
 from tf_adapters.models.adapted_block import AdaptedBlock
-from tf_adapters.models.adapted_block import norm_weights
-
-# KerasHub's layer of words and positions in DistilBERT.
-_TOKENS = "token_and_position_embedding"
+from tf_adapters.models.adapted_embeddings import of_text
+from tf_adapters.models.encoder_shape import encoder_shape
 
 
 class AdaptedEncoder(keras.layers.Layer):
@@ -84,7 +79,7 @@ class AdaptedEncoder(keras.layers.Layer):
                 f"Expected one dict of slots for each of the {len(blocks)} "
                 f"blocks. Received: {len(slots)}"
             )
-        _check_not_quantized(backbone)
+        encoder_checks.check_not_quantized(backbone)
         self.backbone = backbone
         self.slots = slots
         self.embedding_slots = dict(embedding_slots or {})
@@ -99,7 +94,7 @@ class AdaptedEncoder(keras.layers.Layer):
             backbone.input, own_norm.input, name="embeddings"
         )
         # XLM-R's is one of RoBERTa's.
-        self._counts_positions = isinstance(
+        self.counts_positions = isinstance(
             backbone, keras_hub.models.RobertaBackbone
         )
         self.projection = getattr(backbone, "embeddings_projection", None)
@@ -121,40 +116,6 @@ class AdaptedEncoder(keras.layers.Layer):
             for i, (block, slot) in enumerate(zip(blocks, slots, strict=True))
         ]
         self.built = True
-
-    def empty_slots(self, block):
-        """Makes a block the encoder's own again, but for norms that trained.
-
-        The slots' variables stay the model's; nothing reads them any more.
-        """
-        self.blocks[block].places_in_use = ()
-
-    def check_inputs(self, inputs):
-        """Raises a `UserError` unless `inputs` are what a call takes.
-
-        Lengths are compared where they are known: not in a graph of any length.
-        """
-        if not isinstance(inputs, dict):
-            raise UserError(
-                "Expected a dict of tensors, as `tf_adapters.TextPacker` makes "
-                f"it. Received: {type(inputs).__name__}"
-            )
-        names = [tensor.name for tensor in self.embeddings.inputs]
-        missing = [name for name in names if name not in inputs]
-        if missing:
-            raise UserError(
-                f"The inputs lack {', '.join(f'`{n}`' for n in missing)}. "
-                f"Expected: {', '.join(names)}, each of shape (batch, tokens). "
-                f"Received: {', '.join(inputs)}"
-            )
-        tokens = inputs["token_ids"].shape[-1]
-        longest = self.max_tokens
-        if None not in (tokens, longest) and tokens > longest:
-            raise UserError(
-                f"The texts have {tokens} tokens, padding included, but the "
-                f"encoder has positions for {longest}. Cut them: "
-                f"`tf_adapters.TextPacker(tokenizer, max_length={longest})`."
-            )
 
     @property
     def max_tokens(self):
@@ -224,13 +185,13 @@ class AdaptedEncoder(keras.layers.Layer):
         return_hidden_states=False,
         return_probes=False,
     ):
-        self.check_inputs(inputs)
-        _check_not_quantized(self.backbone)
+        encoder_checks.check_inputs(self, inputs)
+        encoder_checks.check_not_quantized(self.backbone)
         seeds = StatelessSeeds(seed) if training else None
         context = Context(
             inputs["padding_mask"], inputs.get("adapter_ids"), seeds
         )
-        x, context = self._embed(inputs, context, training)
+        x, context = adapted_embeddings.embed(self, inputs, context, training)
         hidden_states, probes = [x], []
         last_slots = self.blocks[-1].slots.values()
         shortcut = first_token_only and not (
@@ -246,7 +207,7 @@ class AdaptedEncoder(keras.layers.Layer):
             hidden_states.append(x)
             probes.append(block_probes)
         outputs = {
-            "sequence_output": x if shortcut else self._of_text(x),
+            "sequence_output": x if shortcut else of_text(self, x),
             "first_token_output": x[:, 0],
         }
         if self.pooler is not None:
@@ -254,111 +215,7 @@ class AdaptedEncoder(keras.layers.Layer):
                 dense(x[:, 0], self.pooler.kernel, self.pooler.bias)
             )
         if return_hidden_states:
-            outputs["hidden_states"] = [self._of_text(x) for x in hidden_states]
+            outputs["hidden_states"] = [of_text(self, x) for x in hidden_states]
         if return_probes:
             outputs["probes"] = probes
         return outputs
-
-    def _embed(self, inputs, context, training):
-        """Returns what the first block reads, and the context of that."""
-        if "word_embeddings" in self.embedding_slots or self.position_offset:
-            x, context = self._embed_with_slot(inputs, context, training)
-        else:
-            names = [tensor.name for tensor in self.embeddings.inputs]
-            x = self.embeddings({name: inputs[name] for name in names})
-        if self._counts_positions:
-            x = self._from_first_token(x, context.padding_mask)
-        gamma, beta = norm_weights(self.embedding_norm, context.adapter_ids)
-        x = layer_norm(x, gamma, beta, self.epsilon)
-        x = dropout(x, self.hidden_dropout, context.seeds)
-        if self.projection is not None:
-            x = dense(x, self.projection.kernel, self.projection.bias)
-        return self._in_slot("embeddings", x, context, training)
-
-    def _embed_with_slot(self, inputs, context, training):
-        """Adds up the embeddings one by one, with a slot behind the words'."""
-        tokens = self.backbone.token_embedding(inputs["token_ids"])
-        x, context = self._in_slot("word_embeddings", tokens, context, training)
-        names = [layer.name for layer in self.backbone.layers]
-        if "position_embedding" in names:
-            positions = self.backbone.get_layer("position_embedding")
-        else:
-            joint = "embeddings" if self._counts_positions else _TOKENS
-            positions = self.backbone.get_layer(joint).position_embedding
-        y = x + positions(x, start_index=self.position_offset)
-        if "segment_embedding" in names:
-            slot = self.embedding_slots.get("word_embeddings")
-            # What a slot adds is of segment 0.
-            segments = _lengthened(inputs["segment_ids"], slot, 0)
-            y = y + self.backbone.get_layer("segment_embedding")(segments)
-        return y, context
-
-    def _in_slot(self, place, x, context, training):
-        """Returns what a slot makes of embeddings, and the context of that."""
-        slot = self.embedding_slots.get(place)
-        if slot is None:
-            return x, context
-        x, _ = slot(x, context=context, training=training)
-        mask = _lengthened(context.padding_mask, slot, 1)
-        return x, dataclasses.replace(context, padding_mask=mask)
-
-    def _of_text(self, x):
-        """Returns the vectors of the text's own tokens."""
-        for slot in self.embedding_slots.values():
-            first, number = slot.first_added_token, slot.num_added_tokens
-            if number:
-                x = ops.concatenate(
-                    [x[:, :first], x[:, first + number :]], axis=1
-                )
-        return x
-
-    def _from_first_token(self, x, padding_mask):
-        """Counts positions from the first token, where padding is before it.
-
-        So do RoBERTa and XLM-R in Hugging Face's library; KerasHub's embeddings
-        count from the first column. Without such padding nothing changes.
-        """
-        layer = self.backbone.get_layer("embeddings").position_embedding
-        table = ops.cast(layer.position_embeddings, x.dtype)
-        is_padding = 1 - ops.cast(padding_mask, "int32")
-        before = ops.sum(ops.cumprod(is_padding, axis=1), axis=1)
-        columns = ops.arange(ops.shape(x)[1])
-        positions = ops.maximum(columns - before[:, None], 0)
-
-        def moved():
-            difference = ops.take(table, positions, axis=0)
-            return x + difference - ops.take(table, columns, axis=0)
-
-        return ops.cond(ops.any(before > 0), moved, lambda: x)
-
-
-def _lengthened(values, slot, value):
-    """Returns `(batch, tokens)` integers with those of a slot's added tokens.
-
-    They are equal, so that it does not matter where they stand.
-    """
-    added = 0 if slot is None else slot.num_added_tokens
-    return ops.pad(values, ((0, 0), (added, 0)), constant_values=value)
-
-
-def encoder_shape(encoder):
-    """Returns the `EncoderShape` of an `Encoder`."""
-    backbone = encoder.backbone
-    return EncoderShape(
-        num_blocks=backbone.num_layers,
-        width=backbone.hidden_dim,
-        ffn_width=backbone.intermediate_dim,
-        num_heads=backbone.num_heads,
-        embedding_width=backbone.token_embedding.embeddings.shape[-1],
-    )
-
-
-def _check_not_quantized(backbone):
-    """Raises a `UserError` if kernels are integers, which would be misread."""
-    for variable in backbone.weights:
-        if "int" in keras.backend.standardize_dtype(variable.dtype):
-            raise UserError(
-                f"The encoder is quantised: `{variable.path}` has type "
-                f"{variable.dtype}. Adapters read its weights as floats: "
-                "load the encoder anew, without `quantize`."
-            )

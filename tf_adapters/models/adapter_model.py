@@ -16,7 +16,8 @@ from tf_adapters.layers.slot import check_names
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.models import variable_groups
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
-from tf_adapters.models.adapted_encoder import encoder_shape
+from tf_adapters.models.encoder_checks import check_inputs
+from tf_adapters.models.encoder_shape import encoder_shape
 from tf_adapters.models.replicas import replica_number
 
 
@@ -151,7 +152,8 @@ class AdapterModel(keras.Model):
                 f"{len(self.slots) - 1}."
             )
         for block in blocks:
-            self.encoder.empty_slots(block)
+            # Their variables stay the model's; nothing reads them any more.
+            self.encoder.blocks[block].places_in_use = ()
         self.left_out = tuple(sorted({*self.left_out, *blocks}))
         self._forget_graphs()
 
@@ -207,7 +209,7 @@ class AdapterModel(keras.Model):
         return {v.path.removeprefix(f"{slot.name}/"): v for v in slot.weights}
 
     def call(self, inputs, training=None, seed=None):
-        self.encoder.check_inputs(inputs)
+        check_inputs(self.encoder, inputs)
         if training:
             seed = self._draw_seed() if seed is None else seed
             seed = ops.convert_to_tensor(seed)

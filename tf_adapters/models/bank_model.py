@@ -16,6 +16,7 @@ from tf_adapters.methods.bottleneck_slots import PARTS
 from tf_adapters.methods.fusion import PLACEMENTS
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models.encoder_checks import check_inputs
 
 # Parts of a bottleneck and the axis of each along which `units` lie.
 _UNITS_AXIS = {"down_kernel": 1, "down_bias": 0, "up_kernel": 0}
@@ -60,7 +61,7 @@ class BankModel(keras.Model):
         self.built = True
 
     def call(self, inputs, training=None):
-        self.encoder.check_inputs(inputs)
+        check_inputs(self.encoder, inputs)
         if "adapter_ids" not in inputs:
             raise AdapterError(
                 "The inputs lack `adapter_ids`: for each example the place of "

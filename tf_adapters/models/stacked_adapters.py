@@ -14,8 +14,8 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.models import stored_parts
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
-from tf_adapters.models.adapted_encoder import encoder_shape
 from tf_adapters.models.adapter_model import AdapterModel
+from tf_adapters.models.encoder_shape import encoder_shape
 
 
 @dataclasses.dataclass(frozen=True)

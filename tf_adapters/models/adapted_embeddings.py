@@ -1,0 +1,100 @@
+"""What the first block of an encoder reads: embeddings, with slots.
+
+Functions of an `AdaptedEncoder`, whose attributes hold the layers.
+"""
+
+import dataclasses
+
+from keras import ops
+
+from tf_adapters.layers.bank import norm_weights
+from tf_adapters.layers.dense import dense
+from tf_adapters.layers.normalization import layer_norm
+from tf_adapters.layers.stateless_seeds import dropout
+
+# KerasHub's layer of words and positions in DistilBERT.
+_TOKENS = "token_and_position_embedding"
+
+
+def embed(encoder, inputs, context, training):
+    """Returns what the first block reads, and the context of that."""
+    if "word_embeddings" in encoder.embedding_slots or encoder.position_offset:
+        x, context = _embed_with_slot(encoder, inputs, context, training)
+    else:
+        names = [tensor.name for tensor in encoder.embeddings.inputs]
+        x = encoder.embeddings({name: inputs[name] for name in names})
+    if encoder.counts_positions:
+        x = _from_first_token(encoder, x, context.padding_mask)
+    gamma, beta = norm_weights(encoder.embedding_norm, context.adapter_ids)
+    x = layer_norm(x, gamma, beta, encoder.epsilon)
+    x = dropout(x, encoder.hidden_dropout, context.seeds)
+    if encoder.projection is not None:
+        x = dense(x, encoder.projection.kernel, encoder.projection.bias)
+    return _in_slot(encoder, "embeddings", x, context, training)
+
+
+def _embed_with_slot(encoder, inputs, context, training):
+    """Adds up the embeddings one by one, with a slot behind the words'."""
+    tokens = encoder.backbone.token_embedding(inputs["token_ids"])
+    x, context = _in_slot(encoder, "word_embeddings", tokens, context, training)
+    names = [layer.name for layer in encoder.backbone.layers]
+    if "position_embedding" in names:
+        positions = encoder.backbone.get_layer("position_embedding")
+    else:
+        joint = "embeddings" if encoder.counts_positions else _TOKENS
+        positions = encoder.backbone.get_layer(joint).position_embedding
+    y = x + positions(x, start_index=encoder.position_offset)
+    if "segment_embedding" in names:
+        slot = encoder.embedding_slots.get("word_embeddings")
+        # What a slot adds is of segment 0.
+        segments = _lengthened(inputs["segment_ids"], slot, 0)
+        y = y + encoder.backbone.get_layer("segment_embedding")(segments)
+    return y, context
+
+
+def _in_slot(encoder, place, x, context, training):
+    """Returns what a slot makes of embeddings, and the context of that."""
+    slot = encoder.embedding_slots.get(place)
+    if slot is None:
+        return x, context
+    x, _ = slot(x, context=context, training=training)
+    mask = _lengthened(context.padding_mask, slot, 1)
+    return x, dataclasses.replace(context, padding_mask=mask)
+
+
+def of_text(encoder, x):
+    """Returns the vectors of the text's own tokens."""
+    for slot in encoder.embedding_slots.values():
+        first, number = slot.first_added_token, slot.num_added_tokens
+        if number:
+            x = ops.concatenate([x[:, :first], x[:, first + number :]], axis=1)
+    return x
+
+
+def _from_first_token(encoder, x, padding_mask):
+    """Counts positions from the first token, where padding is before it.
+
+    So do RoBERTa and XLM-R in Hugging Face's library; KerasHub's embeddings
+    count from the first column. Without such padding nothing changes.
+    """
+    layer = encoder.backbone.get_layer("embeddings").position_embedding
+    table = ops.cast(layer.position_embeddings, x.dtype)
+    is_padding = 1 - ops.cast(padding_mask, "int32")
+    before = ops.sum(ops.cumprod(is_padding, axis=1), axis=1)
+    columns = ops.arange(ops.shape(x)[1])
+    positions = ops.maximum(columns - before[:, None], 0)
+
+    def moved():
+        difference = ops.take(table, positions, axis=0)
+        return x + difference - ops.take(table, columns, axis=0)
+
+    return ops.cond(ops.any(before > 0), moved, lambda: x)
+
+
+def _lengthened(values, slot, value):
+    """Returns `(batch, tokens)` integers with those of a slot's added tokens.
+
+    They are equal, so that it does not matter where they stand.
+    """
+    added = 0 if slot is None else slot.num_added_tokens
+    return ops.pad(values, ((0, 0), (added, 0)), constant_values=value)

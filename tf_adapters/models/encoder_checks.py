@@ -1,0 +1,44 @@
+"""What an `AdaptedEncoder` refuses, in a sentence each."""
+
+import keras
+
+from tf_adapters.common.errors import UserError
+
+
+def check_inputs(encoder, inputs):
+    """Raises a `UserError` unless `inputs` are what a call takes.
+
+    Lengths are compared where they are known: not in a graph of any length.
+    """
+    if not isinstance(inputs, dict):
+        raise UserError(
+            "Expected a dict of tensors, as `tf_adapters.TextPacker` makes "
+            f"it. Received: {type(inputs).__name__}"
+        )
+    names = [tensor.name for tensor in encoder.embeddings.inputs]
+    missing = [name for name in names if name not in inputs]
+    if missing:
+        raise UserError(
+            f"The inputs lack {', '.join(f'`{n}`' for n in missing)}. "
+            f"Expected: {', '.join(names)}, each of shape (batch, tokens). "
+            f"Received: {', '.join(inputs)}"
+        )
+    tokens = inputs["token_ids"].shape[-1]
+    longest = encoder.max_tokens
+    if None not in (tokens, longest) and tokens > longest:
+        raise UserError(
+            f"The texts have {tokens} tokens, padding included, but the "
+            f"encoder has positions for {longest}. Cut them: "
+            f"`tf_adapters.TextPacker(tokenizer, max_length={longest})`."
+        )
+
+
+def check_not_quantized(backbone):
+    """Raises a `UserError` if kernels are integers, which would be misread."""
+    for variable in backbone.weights:
+        if "int" in keras.backend.standardize_dtype(variable.dtype):
+            raise UserError(
+                f"The encoder is quantised: `{variable.path}` has type "
+                f"{variable.dtype}. Adapters read its weights as floats: "
+                "load the encoder anew, without `quantize`."
+            )

@@ -51,7 +51,7 @@ lint: $(VENV)/.installed-dev
 
 # The site, into build/site.
 docs: $(VENV)/.installed-dev
-	$(VENV)/bin/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
 
 # Do the tests find faults? See docs/testing.md.
 mutants: $(VENV)/.installed-dev

@@ -23,6 +23,7 @@ from tf_adapters.config import plugins
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.method import METHODS
 from tf_adapters.studies import local_runner
+from tf_adapters.tasks.output_kinds import KINDS
 
 pytestmark = pytest.mark.integration
 
@@ -50,6 +51,18 @@ def folder(tmp_path_factory):
         (folder / name).write_text("sentence,label\n" + rows)
     (folder / "texts.txt").write_text("the film is good\nit is bad\n")
     return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forgotten():
+    """Takes out again what the plug-ins registered, for other tests."""
+    registries = (METHODS, heads.HEADS, KINDS)
+    before = [dict(registry) for registry in registries]
+    yield
+    for registry, items in zip(registries, before, strict=True):
+        registry.clear()
+        registry.update(items)
+    plugins._LOADED.clear()
 
 
 @pytest.fixture(scope="module")

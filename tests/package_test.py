@@ -124,8 +124,9 @@ def _pins():
     for name in ("requirements.txt", "requirements-dev.txt"):
         for line in (ROOT / name).read_text().splitlines():
             if line and not line.startswith(("#", "-r")):
-                package, version = line.split("==")
-                pins[package.lower().replace("_", "-")] = version
+                version = line.partition("==")[2]
+                name = Requirement(line).name
+                pins[name.lower().replace("_", "-")] = version
     return pins
 
 

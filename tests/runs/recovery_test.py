@@ -261,7 +261,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
 
 
 def test_a_worker_lost_outside_of_the_steps_is_a_stop(tmp_path, monkeypatch):
-    def lose(config, task):
+    def lose(config, task, **options):
         raise tf.errors.UnavailableError(None, None, "Socket closed\nMore")
 
     monkeypatch.setattr(experiment, "Experiment", lose)

@@ -140,8 +140,10 @@ def _texts(config, task, rows, folder):
 
 def _tokens(config, task, rows, folder):
     """Returns the same for a head that reads tokens, or choices."""
-    _, tokenizer = load.load_encoder(config.encoder)
-    packer = packing.TextPacker(tokenizer, config.data.max_length)
+    encoder, tokenizer = load.load_encoder(config.encoder)
+    packer = packing.TextPacker(
+        tokenizer, config.data.max_length, encoder.takes_segments
+    )
     head = heads.for_task(task, config.data.doc_stride)
     outputs = head.make_layer().num_outputs if task.head != "choice" else 1
     flags = [f"--head={task.head}", f"--outputs={outputs}"]

@@ -1,9 +1,11 @@
-"""AdapterFusion beside the `adapters` library: time and peak memory.
+"""AdapterFusion beside the `adapters` library, or LoRA beside PEFT.
 
     python benchmarks/fusion_speed.py --peer_python=.venv-peer/bin/python
+    python benchmarks/fusion_speed.py --lora_ranks=8,64
 
-Encoders of random weights, 32 texts of 128 tokens, bottlenecks of a sixteenth
-of the width, float32. For each number of adapters both sides run in a process
+Time and peak memory of a step, with encoders of random weights and 32 texts of
+128 tokens: bottlenecks of a sixteenth of the width, or products of the given
+ranks on query and value; float32. For each number both sides run in a process
 of their own and take turns; a ratio is theirs over ours in seconds, its spread
 is over the turns. Memory is each process's peak while training.
 """
@@ -53,16 +55,20 @@ def main():
     parser.add_argument("--peer_python", default=".venv-peer/bin/python")
     parser.add_argument("--shapes", default="minilm,bert_base")
     parser.add_argument("--adapters", default="1,2,4,8,16")
+    parser.add_argument("--lora_ranks", help="Measures LoRA, not fusion.")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--steps", type=int, default=2)
     arguments = parser.parse_args()
+    option, numbers = "adapters", arguments.adapters
+    if arguments.lora_ranks:
+        option, numbers = "lora_rank", arguments.lora_ranks
     print(
-        "| encoder | N | | ours, s | theirs, s | ratio | middle half "
+        f"| encoder | {option} | | ours, s | theirs, s | ratio | middle half "
         "| ours, GB | theirs, GB |\n|---|---|---|---|---|---|---|---|---|"
     )
     for shape in arguments.shapes.split(","):
-        for number in map(int, arguments.adapters.split(",")):
-            options = [f"--shape={shape}", f"--adapters={number}"]
+        for number in map(int, numbers.split(",")):
+            options = [f"--shape={shape}", f"--{option}={number}"]
             report(shape, number, *measure(options, arguments))
 
 

@@ -3,8 +3,8 @@
     python benchmarks/fusion_worker.py --shape=minilm --adapters=8
     python benchmarks/fusion_worker.py --shape=minilm --lora_rank=8
 
-`fusion_speed.py` and `lora_speed.py` drive it through JSON lines; those in
-`peers` answer the same commands.
+`fusion_speed.py` drives it through JSON lines; those in `peers` answer the same
+commands.
 """
 
 import argparse
@@ -107,7 +107,7 @@ def main():
     batch = pipeline.Batch(np.arange(BATCH_SIZE, dtype="int32"), TOKENS)
     plan = [batch] * 5_000
     train_steps = trainer.train_loops(examples, [[batch] for batch in plan])
-    eval_batches = trainer.eval_batches(examples, plan)
+    eval_step, eval_batches = trainer.evaluation(examples, plan)
     print(json.dumps({"ready": True}), file=output, flush=True)
     for line in sys.stdin:
         command = json.loads(line)
@@ -117,7 +117,7 @@ def main():
         else:
             # A part of them: evaluation works ahead.
             some = itertools.islice(eval_batches, command["steps"])
-            results = trainer.eval_steps(some)
+            results = trainer.eval_steps(eval_step, some)
         for result in results:
             np.asarray(result[0])  # Waits for the device.
         answer = {

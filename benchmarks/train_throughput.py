@@ -62,7 +62,7 @@ class Ours:
         self.train_steps = run.trainer.train_loops(
             self.examples, [[batch] for batch in plan]
         )
-        self.eval_batches = run.trainer.eval_batches(self.examples, plan)
+        self.evaluation = run.trainer.evaluation(self.examples, plan)
         self.plans = {what: iter(plan) for what in ("train", "infer")}
 
     def _plan(self):
@@ -80,8 +80,9 @@ class Ours:
         else:
             # A part of them: evaluation works ahead, and must not do so while
             # another side is being measured.
-            some = itertools.islice(self.eval_batches, steps)
-            results = self.trainer.eval_steps(some)
+            step, batches = self.evaluation
+            some = itertools.islice(batches, steps)
+            results = self.trainer.eval_steps(step, some)
         for result in results:
             np.asarray(result[0])  # Waits for the device.
         seconds = time.perf_counter() - started

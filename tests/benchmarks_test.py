@@ -45,6 +45,6 @@ def test_the_fusion_that_is_timed_trains_and_answers(monkeypatch):
     examples = worker.make_examples()
     ((losses, _),) = trainer.train_loops(examples, [[batch]])
     assert np.isfinite(losses).all()
-    batches = trainer.eval_batches(examples, [batch])
+    step, batches = trainer.evaluation(examples, [batch])
     some = itertools.islice(batches, 1)
-    assert len(list(trainer.eval_steps(some))) == 1
+    assert len(list(trainer.eval_steps(step, some))) == 1

@@ -37,6 +37,10 @@ def test_train_py_task_mnli_method_fusion(tmp_path):
         for split, count in (("train", 48), ("dev", 16)):
             path = tmp_path / "data" / task / f"{split}.jsonl"
             commands.write_rows(path, _rows(names, count, seed=count))
+    # Both of MNLI's validation sets, under the names of the official download.
+    folder = tmp_path / "data" / "mnli"
+    rows = _rows(labels["mnli"], 12, seed=1)
+    commands.write_rows(folder / "dev_mismatched.jsonl", rows)
     command = [
         *(sys.executable, str(whole_runs.ROOT / "train.py")),
         *("--task=mnli", "--method=fusion"),
@@ -51,5 +55,7 @@ def test_train_py_task_mnli_method_fusion(tmp_path):
     run = tmp_path / "runs" / "mnli_fusion_0"
     result = json.loads((run / "result.json").read_text())
     assert 0 <= result["validation"]["accuracy"] <= 1
+    assert 0 <= result["validation_mismatched"]["accuracy"] <= 1
+    assert "validation_mismatched: accuracy" in done.stdout
     config = json.loads((run / "adapter/adapter_config.json").read_text())
     assert [member["name"] for member in config["members"]] == ["mnli", "rte"]

@@ -21,7 +21,7 @@ from tf_adapters.config import fields as config_lib
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.encoders import downloads
-from tf_adapters.encoders import huggingface_masked_lm
+from tf_adapters.encoders import masked_lm_heads
 from tf_adapters.training.trainer import Trainer
 
 pytestmark = pytest.mark.integration
@@ -45,7 +45,7 @@ def _log_softmax(logits):
 @pytest.mark.parametrize("name", NAMES)
 def test_likelihoods_are_those_of_pytorch(name):
     model, _ = _model(_PATH / name)
-    assert huggingface_masked_lm.load_masked_lm_head(model, _PATH / name)
+    assert masked_lm_heads.load_masked_lm_head(model, _PATH / name)
     arrays = load_file(_PATH / f"{name}.expected.safetensors")
     logits = arrays.pop("logits").astype("float64")
     positions = np.array([[1, 3, 10], [6, 2, 0], [1, 0, 0]], "int32")
@@ -74,7 +74,7 @@ def test_likelihoods_are_those_of_pytorch(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_likeliest_tokens_are_those_of_pytorch(name):
     model, _ = _model(_PATH / name)
-    assert huggingface_masked_lm.load_masked_lm_head(model, _PATH / name)
+    assert masked_lm_heads.load_masked_lm_head(model, _PATH / name)
     arrays = load_file(_PATH / f"{name}.expected.safetensors")
     logits = arrays.pop("logits").astype("float64")
     positions = np.array([[1, 3, 10], [2, 6, IGNORED], [1] + [IGNORED] * 2])
@@ -160,7 +160,7 @@ def _by_hand(model, original, text, max_length):
 )
 def test_masks_of_texts_are_predicted(name, batching):
     model, tokenizer = _model(_PATH / name)
-    assert huggingface_masked_lm.load_masked_lm_head(model, _PATH / name)
+    assert masked_lm_heads.load_masked_lm_head(model, _PATH / name)
     original = {
         "bert": transformers.BertTokenizer,
         "roberta": transformers.RobertaTokenizer,
@@ -214,8 +214,8 @@ def test_a_pair_of_which_both_texts_are_cut(name):
 def test_a_checkpoint_without_the_head_says_so():
     folder = huggingface_folders.folder("bert")
     model, _ = _model(folder)
-    assert not huggingface_masked_lm.load_masked_lm_head(model, folder)
-    assert not huggingface_masked_lm.load_masked_lm_head(model, "minilm")
+    assert not masked_lm_heads.load_masked_lm_head(model, folder)
+    assert not masked_lm_heads.load_masked_lm_head(model, "minilm")
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -228,10 +228,10 @@ def test_an_output_matrix_of_its_own_is_refused(tied, tmp_path):
     tensors["cls.predictions.decoder.weight"] = matrix
     save_file(tensors, tmp_path / "model.safetensors")
     if tied:
-        assert huggingface_masked_lm.load_masked_lm_head(model, tmp_path)
+        assert masked_lm_heads.load_masked_lm_head(model, tmp_path)
         return
     with pytest.raises(ValueError, match="an output matrix of their own"):
-        huggingface_masked_lm.load_masked_lm_head(model, tmp_path)
+        masked_lm_heads.load_masked_lm_head(model, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_the_head_of_a_downloaded_checkpoint(monkeypatch):
         downloads, "huggingface_folder", lambda name: _PATH / name[5:]
     )
     model, _ = _model(_PATH / "bert")
-    assert huggingface_masked_lm.load_masked_lm_head(model, "hf://bert")
+    assert masked_lm_heads.load_masked_lm_head(model, "hf://bert")
 
 
 def test_loss_and_metrics_are_over_hidden_tokens():

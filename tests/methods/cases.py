@@ -196,6 +196,21 @@ CASES = {
         methods.Union((methods.Pfeiffer(units=4), methods.Invertible())),
         L * _bottleneck(4) + _COUPLING,
     ),
+    "mam": (
+        methods.Union(
+            (
+                methods.PrefixTuning(3, hidden_units=4),
+                methods.BottleneckForms(
+                    parallel=True,
+                    pretrained_norm="after",
+                    scaling=4.0,
+                    initialization="zero_up",
+                    units=4,
+                ),
+            )
+        ),
+        3 * D + (D + 1) * 4 + (4 + 1) * 2 * L * D + L * _bottleneck(4),
+    ),
     "unipelt": (
         methods.Union(
             (
@@ -211,7 +226,7 @@ CASES = {
 # What stands in the text, or in its attention, changes the encoder from the
 # first step on.
 FAR_FROM_THE_ENCODER = (
-    *("prefix_tuning", "prefix_tuning_peft", "unipelt"),
+    *("prefix_tuning", "prefix_tuning_peft", "mam", "unipelt"),
     *("prompt_tuning", "prompt_tuning_peft"),
 )
 

@@ -16,6 +16,7 @@ from tf_adapters.data.batches import pipeline
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.training import distribution
+from tf_adapters.training.loop import Loop
 from tf_adapters.training.trainer import Trainer
 
 pytestmark = pytest.mark.integration
@@ -61,7 +62,9 @@ def _outcome(batching, strategy="one_device"):
         model = adapt(tiny.encoder(), methods.Houlsby(units=4), head)
     trainer, records = Trainer(model, strategy, config, ("accuracy",)), []
     examples = _examples()
-    outcome = trainer.fit(examples, examples, records.append, lambda _: None)
+    outcome = Loop(
+        trainer, examples, examples, records.append, lambda _: None
+    ).run()
     assert outcome["examples"] == 2 * COUNT
     assert 0 < outcome["padding_share"] < 1
     losses = [record["loss"] for record in records if "loss" in record]

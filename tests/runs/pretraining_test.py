@@ -67,6 +67,42 @@ def test_the_whole_chain(tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_only_adapters_train(tmp_path, capsys):
+    """Norms and the head for masked tokens stay as the checkpoint has them."""
+    settings = {
+        "method": {"name": "houlsby", "units": 8},
+        "pretrain": {
+            **{"steps": 4, "batch_size": 16, "learning_rate": 1e-2},
+            "adapters_only": True,
+        },
+    }
+    assert _run(tmp_path, **settings) == 0
+    assert "only the adapters train" in capsys.readouterr().out
+    found = _tensors(tmp_path / "pretrain")
+    start = load_file(FOLDER / "model.safetensors")
+    head = start["cls.predictions.transform.dense.weight"]
+    np.testing.assert_array_equal(found["head/kernel"], head.T)
+    norms = [value for name, value in start.items() if "LayerNorm" in name]
+    stored = [n for n in found if n.endswith(("gamma", "beta"))]
+    assert len(stored) > 4
+    for name in stored:
+        assert any(map(np.array_equal, [found[name]] * len(norms), norms))
+    moved = [np.ptp(v) > 1e-3 for n, v in found.items() if "up_bias" in n]
+    assert moved and all(moved)
+
+
+@pytest.mark.slow
+def test_only_adapters_cannot_train_without_a_head(tmp_path, capsys):
+    """Beside a method that adds nothing; each ends with one sentence."""
+    encoder = str(whole_runs.SETTINGS["encoder"])
+    override = "pretrain.adapters_only=true"
+    assert _run(tmp_path, override, encoder=encoder) == 1
+    assert f"encoder `{encoder}` has none" in capsys.readouterr().err
+    assert _run(tmp_path, override, method="layer_norm") == 1
+    assert "this method adds nothing" in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_a_command_with_overwrite_pretrains_once(tmp_path, monkeypatch):
     assert _run(tmp_path) == 0
     with monkeypatch.context() as patch:

@@ -16,6 +16,7 @@ from safetensors.numpy import load_file
 from safetensors.numpy import save_file
 import tensorflow as tf
 
+from tests.runs import forked_run
 from tests.runs import whole_runs
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import Stopped
@@ -325,17 +326,16 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
 def _killed_after_a_step(folder, kind, seconds):
     """Goes on with a run and kills it then; returns its exit status."""
     before = whole_runs.steps_done(folder)
-    process = subprocess.Popen(
-        whole_runs.command(folder), start_new_session=True
-    )
+    process = forked_run.start(whole_runs.command(folder))
     deadline = time.monotonic() + 120
-    while whole_runs.steps_done(folder) == before and process.poll() is None:
+    while whole_runs.steps_done(folder) == before and process.is_alive():
         assert time.monotonic() < deadline
         time.sleep(0.01)
     time.sleep(seconds)
-    if process.poll() is None:
+    if process.is_alive():
         os.killpg(process.pid, kind)
-    return process.wait()
+    process.join()
+    return process.exitcode
 
 
 @pytest.mark.slow

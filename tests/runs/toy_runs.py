@@ -10,6 +10,7 @@ from tf_adapters import methods
 from tf_adapters.config import resolve
 from tf_adapters.data.batches import pipeline
 from tf_adapters.training import distribution
+from tf_adapters.training.loop import Loop
 from tf_adapters.training.trainer import Trainer
 
 HEAD = heads.Classification(("no", "yes"), dropout_rate=0.0)
@@ -54,12 +55,13 @@ def trainer(config, strategy="one_device", dropout=0.0, method=None, head=HEAD):
 
 def fit(trainer, train=None, validation=None):
     records, saved = [], []
-    outcome = trainer.fit(
+    outcome = Loop(
+        trainer,
         train or examples(),
         validation or examples(seed=1),
         records.append,
         saved.append,
-    )
+    ).run()
     return outcome, records, saved
 
 

@@ -25,13 +25,17 @@ SETTINGS = {
         "validate_every_steps": 5,
         "early_stopping_patience": 20,
         "learning_rate": 3e-4,
+        "snapshot_steps": 20,
     },
 }
 _CHECKED = ("validation", "best_step", "mean_metric", "steps", "examples")
 
 
 def left(folder):
-    """Returns what must be equal: weights, log, events' steps, result."""
+    """Returns what must be equal: weights, log, events' steps, result.
+
+    The weights are those of the adapter, and under `20/` of the snapshot.
+    """
     records = [
         json.loads(line)
         for line in (folder / "metrics.jsonl").read_text().splitlines()
@@ -43,8 +47,10 @@ def left(folder):
         for value in event.summary.value
     ]
     result = json.loads((folder / "result.json").read_text())
+    weights = load_file(folder / "adapter" / "adapter.safetensors")
+    snapshot = load_file(folder / "snapshots/20/adapter.safetensors")
     return (
-        load_file(folder / "adapter" / "adapter.safetensors"),
+        {**weights, **{f"20/{name}": v for name, v in snapshot.items()}},
         [{**record, "time": None} for record in records],
         events,
         {key: result[key] for key in (*_CHECKED, "test", "padding_share")},
@@ -86,9 +92,9 @@ def stop_at(monkeypatch, step):
     """Lets SIGTERM come while a step is at work."""
     after_loop = recovery.Recovery.after_loop
 
-    def with_signal(self, loop, checks):
-        if loop.step == step:
+    def with_signal(self, progress, trainer, checks):
+        if progress.step == step:
             signal.raise_signal(signal.SIGTERM)
-        after_loop(self, loop, checks)
+        after_loop(self, progress, trainer, checks)
 
     monkeypatch.setattr(recovery.Recovery, "after_loop", with_signal)

@@ -45,6 +45,7 @@ class _Trainer:
     """
 
     metric_names = ("accuracy",)
+    names = ("adapter/a", "head/b")
     optimizer = types.SimpleNamespace(learning_rate=0.1)
 
     def __init__(self, config, metrics=(1.0,), losses=None, norms=None):
@@ -56,7 +57,6 @@ class _Trainer:
         self.last_phase = 0
         self.phases = []
         self.model = types.SimpleNamespace(
-            trained_variables=lambda: {"adapter/a": None, "head/b": None},
             last_phase_step=lambda total_steps: self.last_phase,
             start_last_phase=lambda: self.phases.append(self.step),
         )
@@ -116,7 +116,7 @@ def run(monkeypatch):
         monkeypatch.setattr(
             loop, "time", types.SimpleNamespace(perf_counter=lambda: fake.now)
         )
-        run.records, run.saved = [], []
+        run.records, run.saved, run.snapshots = [], [], []
         train = types.SimpleNamespace(lengths=LENGTHS, sequence_lengths=LENGTHS)
         return loop.Loop(
             fake,
@@ -124,6 +124,9 @@ def run(monkeypatch):
             None,
             run.records.append,
             lambda _: run.saved.append(fake.variables[0].value),
+            save_snapshot=lambda step: run.snapshots.append(
+                (step, fake.variables[0].value)
+            ),
         ).run()
 
     return run
@@ -205,6 +208,19 @@ def test_the_last_weights_are_kept_where_they_are_asked_for(run):
     assert summary["best_step"] == summary["steps"] == 9
     assert summary["validation"] == {"accuracy": 0.7}
     assert run.saved == [3, 6, 9] and fake.variables[0].value == 9
+
+
+def test_snapshots_are_of_the_weights_of_their_step(run):
+    """Whatever the device does in one call, and before anything bad is kept."""
+    settings = {"epochs": 3, "steps_per_loop": 5, "snapshot_steps": 2}
+    fake = _Trainer(_config(**settings))
+    run(fake)
+    assert run.snapshots == [(2, 2), (4, 4), (6, 6), (8, 8)]
+    with pytest.raises(loop.NonFiniteError):
+        run(_Trainer(_config(**settings), norms={4: [1.0, np.nan]}))
+    assert run.snapshots == [(2, 2)]
+    run(_Trainer(_config()))
+    assert not run.snapshots
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -21,6 +21,7 @@ from tf_adapters.models.variable_groups import count_weights
 from tf_adapters.models.variable_groups import trained_table
 from tf_adapters.training import distribution
 from tf_adapters.training import graphs
+from tf_adapters.training.loop import Loop
 from tf_adapters.training.multitask_trainer import MultiTaskTrainer
 from tf_adapters.training.multitask_trainer import of_task
 from tf_adapters.training.trainer import Trainer
@@ -163,7 +164,9 @@ def test_a_frozen_encoder_stays_as_it_was(without_graphs):
     mixture, trainer = _mixture(), _trainer(_config(epochs=1), method)
     encoder = trainer.model.encoder.backbone.weights
     before, start = tiny.values(encoder), _values(trainer)
-    trainer.fit(mixture, mixture, lambda record: None, lambda values: None)
+    Loop(
+        trainer, mixture, mixture, lambda record: None, lambda values: None
+    ).run()
     for old, new in zip(before, tiny.values(encoder), strict=True):
         np.testing.assert_array_equal(new, old)
     assert _changed(start, _values(trainer)) == set(start)
@@ -176,7 +179,9 @@ def test_tasks_of_two_kinds_learn_together(without_graphs):
     mixture, trainer = _mixture(96), _trainer(config)
     records, saved = [], []
     start = trainer.evaluate(mixture)
-    outcome = trainer.fit(mixture, mixture, records.append, saved.append)
+    outcome = Loop(
+        trainer, mixture, mixture, records.append, saved.append
+    ).run()
     best = outcome["validation"]
     first = (best["words/accuracy"], best["sizes/pearson"])
     assert best["mean"] == pytest.approx(np.mean(first))
@@ -198,7 +203,7 @@ def test_gradient_norms_are_named_for_all_tasks(without_graphs):
     config = _config(epochs=1, log_gradient_norms=True)
     mixture, trainer = _mixture(), _trainer(config)
     records = []
-    trainer.fit(mixture, mixture, records.append, lambda values: None)
+    Loop(trainer, mixture, mixture, records.append, lambda values: None).run()
     (norms,) = [r["gradient_norms"] for r in records if "validation" in r]
     assert set(norms) == set(trainer.model.trained_variables())
 

@@ -15,6 +15,7 @@ from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.data.batches import pipeline
 from tf_adapters.models import saving
 from tf_adapters.training import workers
+from tf_adapters.training.loop import Loop
 
 pytestmark = pytest.mark.integration
 
@@ -215,12 +216,13 @@ def test_pruned_differences_are_what_is_kept(strategy):
         report = method.report(trainer.model)
         differ.append(report["weights_that_differ"])
 
-    trainer.fit(
+    Loop(
+        trainer,
         toy_runs.examples(),
         toy_runs.examples(seed=1),
         lambda record: None,
         save,
-    )
+    ).run()
     report = method.report(trainer.model)
     assert report["weights_that_differ"] == int(0.02 * 3600)
     assert set(differ) == {int(0.02 * 3600)}
@@ -289,7 +291,7 @@ def test_after_a_bad_gradient_the_folder_holds_the_best_adapter(
 
     message = "gradient of step 3 is not finite.*`.*` has norm nan.*more"
     with pytest.raises(NonFiniteError, match=message):
-        trainer.fit(train, examples, lambda record: None, save)
+        Loop(trainer, train, examples, lambda record: None, save).run()
     loaded = saving.load_adapter(folder, tiny.encoder(num_blocks=1))
     saved = tiny.values(loaded.trained_variables().values())
     assert best and all(map(np.array_equal, saved, best))

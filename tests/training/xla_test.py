@@ -67,6 +67,19 @@ def test_every_method_and_every_head(name, kind):
     _check(name, head, make(), _draws(name))
 
 
+# Forms of those methods whose step has other operations.
+FORMS = (
+    *("ia3_peft", "prefix_tuning_peft", "prompt_tuning", "compacter_plus_plus"),
+    *("parallel", "mam", "invertible", "language_adapter"),
+)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form(name):
+    head, make = single_steps.HEADS["classification"]
+    _check(name, head, make())
+
+
 def test_a_batch_in_parts():
     head, make = single_steps.HEADS["classification"]
     _check("houlsby", head, make(), accumulation_steps=3)

@@ -19,8 +19,9 @@ def print_tasks(result, config, model_dir):
 
 def print_run(result, config, model_dir):
     """Prints the result of a run of one task."""
-    shown = ("validation", "test")
-    print_evaluation({k: result[k] for k in shown if k in result}, config)
+    print_evaluation(
+        {k: result[k] for k in splits.EVALUATED if k in result}, config
+    )
     for key, value in result.get("method_report", {}).items():
         print(f"{key}: {value:.4g}")
     folder = model_dir / "adapter"
@@ -32,6 +33,18 @@ def print_run(result, config, model_dir):
     _speed(result)
     if "transfer" in result:
         print_evaluation({"transfer": result["transfer"]}, config)
+
+
+def print_search(result, config, model_dir):
+    """Prints the result of the baseline without an encoder."""
+    shown = {k: result[k] for k in splits.EVALUATED if k in result}
+    print_evaluation(shown, config)
+    settings = ", ".join(f"{k} {v}" for k, v in result["settings"].items())
+    print(
+        f"best of {result['trials']} networks, with "
+        f"{result['trained_weights']:,} weights: {settings}"
+    )
+    print(f"network: {remote_folder.address(model_dir / 'model.keras')}")
 
 
 def _speed(result):

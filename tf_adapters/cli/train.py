@@ -30,6 +30,9 @@ def train_command(config, model_dir, options):
     fingerprint = sampling.fingerprints(rows)
     if _is_finished(declared, model_dir, options, fingerprint):
         return
+    if _has_no_encoder(config):
+        _search(declared, task, rows, model_dir, options)
+        return
     # Imported when the data is known to be there: it takes seconds.
     from tf_adapters.runs import earlier_runs
     from tf_adapters.runs import experiment
@@ -83,9 +86,32 @@ def _is_finished(config, model_dir, options, fingerprint):
     )
     if "tasks" in result:
         summary.print_tasks(result, config, model_dir)
+    elif "best_trial" in result:
+        summary.print_search(result, config, model_dir)
     else:
         summary.print_run(result, config, model_dir)
     return True
+
+
+def _has_no_encoder(config):
+    from tf_adapters import methods
+
+    return isinstance(config.method, methods.NoBert)
+
+
+def _search(config, task, rows, model_dir, options):
+    """Trains the baseline without an encoder."""
+    from tf_adapters.baselines import no_bert_search
+
+    result = no_bert_search.run_search(
+        config,
+        task,
+        rows,
+        model_dir,
+        test=options.mode == "train_and_eval",
+        overwrite=options.overwrite,
+    )
+    summary.print_search(result, config, model_dir)
 
 
 def _trains_members(config):

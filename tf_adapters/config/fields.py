@@ -93,6 +93,10 @@ class TrainConfig:
         keep: Which weights a run ends with: the `"best"` on validation, or the
             `"last"` (Han et al. 2021, figures 1, 4 and 9); then nothing stops
             early.
+        snapshot_steps: Steps between snapshots, or `None` for none: adapter
+            folders of the weights as they are then, `snapshots/<step>` in the
+            run folder, which `init_adapter` takes (Han et al. 2021, figures 1
+            and 9, tune after so many steps of pretraining).
         evaluate_loss: Whether evaluations have the `loss` among their metrics
             (He et al. 2021, figures 5 and 10).
         precision: Keras policy of the encoder: `"float32"` or
@@ -122,6 +126,7 @@ class TrainConfig:
     early_stopping_patience: int | None = None
     select_by: str | None = None
     keep: typing.Literal["best", "last"] = "best"
+    snapshot_steps: int | None = None
     evaluate_loss: bool = False
     precision: typing.Literal["float32", "mixed_bfloat16"] = "float32"
     encoder_dropout: bool = True
@@ -142,12 +147,16 @@ class PretrainConfig:
             al. 2021, section 3.1, for adapters.
         batch_size: Texts in a step.
         whole_words: Whether whole words are hidden, not single tokens.
+        adapters_only: Whether nothing trains but what the method adds to the
+            encoder: neither norms nor the checkpoint's own head for masked
+            tokens, which it must have (He et al. 2021, section 3.1).
     """
 
     steps: int = 0
     learning_rate: float = 1e-4
     batch_size: int = 32
     whole_words: bool = False
+    adapters_only: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,6 +171,21 @@ class MembersConfig:
 
     tasks: tuple[str, ...] = ()
     settings: typing.Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchConfig:
+    """The search of method `no_bert` for a network without an encoder.
+
+    Attributes:
+        trials: Networks to try; the best on validation counts.
+        space: From a setting of the network to a list to choose from, or to
+            `low`, `high` and perhaps `log` of a range; those of the preset
+            `no_bert`.
+    """
+
+    trials: int = 0
+    space: typing.Any = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,6 +207,7 @@ class Config:
         train: `TrainConfig`.
         members: `MembersConfig`; only fusion reads it.
         pretrain: `PretrainConfig`.
+        search: `SearchConfig`; only `no_bert` reads it.
         init_adapter: Folder of a run or of an adapter of the same method and
             encoder, whose weights but for its head are the initial ones.
     """
@@ -200,4 +225,5 @@ class Config:
     train: TrainConfig = TrainConfig()
     members: MembersConfig = MembersConfig()
     pretrain: PretrainConfig = PretrainConfig()
+    search: SearchConfig = SearchConfig()
     init_adapter: str | None = None

@@ -42,6 +42,12 @@ class Encoder:
                 self, "attention_output_dropout", self.hidden_dropout
             )
 
+    @property
+    def takes_segments(self):
+        """Whether the backbone takes segment ids."""
+        inputs = self.backbone.inputs
+        return any(tensor.name == "segment_ids" for tensor in inputs)
+
 
 def encoder_fingerprint(encoder):
     """Returns a hash of everything that decides an encoder's outputs.

@@ -104,7 +104,6 @@ class HuggingFaceTokenizer:
             mask_token_id: Integers.
         separator_ids: List of what stands between two texts.
         second_segment: Segment number of the second text, 0 or 1.
-        takes_segments: Whether the encoder takes segment ids.
 
     Args:
         folder: Path of a folder with `tokenizer.json`.
@@ -125,7 +124,6 @@ class HuggingFaceTokenizer:
         self.start_token_id, *inside, self.end_token_id = pair["input_ids"]
         self.separator_ids = inside[length:-length]
         self.second_segment = max(pair["token_type_ids"])
-        self.takes_segments = self.second_segment > 0
         self.pad_token_id = self._tokenizer.pad_token_id
         self.unk_token_id = self._tokenizer.unk_token_id
         self.mask_token_id = self._tokenizer.mask_token_id
@@ -168,12 +166,6 @@ class HuggingFaceTokenizer:
             A tokenizer built from `tokenizer.json`, or `None` where that is
             neither BERT's WordPiece nor RoBERTa's byte-level BPE.
         """
-        tokenizer = self._build()
-        if tokenizer is not None:
-            tokenizer.takes_segments = self.takes_segments
-        return tokenizer
-
-    def _build(self):
         content = huggingface.read_json(self._folder / "tokenizer.json")
         model, before = content["model"], content.get("pre_tokenizer") or {}
         cleaning = content.get("normalizer") or {}

@@ -100,10 +100,7 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
     encoder = Encoder(name=str(name), backbone=backbone, **fields)
     if not with_tokenizer:
         return encoder, None
-    tokenizer = load_tokenizer(source)
-    inputs = {tensor.name for tensor in backbone.inputs}
-    tokenizer.takes_segments = "segment_ids" in inputs
-    return encoder, tokenizer
+    return encoder, load_tokenizer(source)
 
 
 def find_encoder(name):

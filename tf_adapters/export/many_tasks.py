@@ -49,7 +49,7 @@ def export_runs(folders, output):
     precision = _common(configs, "train.precision", lambda c: c.train.precision)
     encoder, tokenizer = load_encoder(configs[0].encoder, precision)
     bank = bank_lib.load_bank(folders, encoder)
-    packer = TextPacker(tokenizer, max_length)
+    packer = TextPacker(tokenizer, max_length, encoder.takes_segments)
     path = export_bank(bank, packer, tasks, Path(output) / "tasks")
     serving.write_models_config(Path(output))
     return path

@@ -96,7 +96,7 @@ class AdaptedBlock(keras.layers.Layer):
         self._in_use = frozenset(places)
 
     def call(self, x, context, first_token_only=False, training=None):
-        """Returns the block's output and the probes of its slots.
+        """Returns the block's output and the probes of its slots and norm.
 
         Args:
             x: `(batch, tokens, width)`.
@@ -113,6 +113,7 @@ class AdaptedBlock(keras.layers.Layer):
             attended, self.attention_output_dropout, context.seeds
         )
         x = self._add_and_norm("attention", attended, context, training, probes)
+        probes["attention_norm"] = {"output": x}
         context = dataclasses.replace(context, residual=x)
         intermediate = self._project(
             "ffn_up", x, context, training, self._activation

@@ -57,7 +57,8 @@ class AdaptedEncoder(keras.layers.Layer):
         a method puts something before it; `pooled_output` `(batch, width)`,
         made of that, where the backbone has a pooler; on request
         `hidden_states`, a list of `num_blocks + 1` tensors, and `probes`, a
-        list of one dict for each block, from a place to what its slot reports.
+        list of one dict for each block, from a place to what its slot reports,
+        and from `attention_norm` to the `output` of the first norm.
     """
 
     def __init__(

@@ -21,7 +21,8 @@ def check_inputs(encoder, inputs):
         raise UserError(
             f"The inputs lack {', '.join(f'`{n}`' for n in missing)}. "
             f"Expected: {', '.join(names)}, each of shape (batch, tokens). "
-            f"Received: {', '.join(inputs)}"
+            f"Received: {', '.join(inputs)}. `tf_adapters.TextPacker("
+            "tokenizer, max_length, encoder.takes_segments)` makes them all."
         )
     tokens = inputs["token_ids"].shape[-1]
     longest = encoder.max_tokens

@@ -20,12 +20,14 @@ from tf_adapters.models.variable_groups import count_weights
 from tf_adapters.models.variable_groups import trained_table
 from tf_adapters.runs import compatibility
 from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import pretraining_task
 from tf_adapters.runs import run_folder_of_workers
 from tf_adapters.runs.provenance import provenance
 from tf_adapters.runs.recovery import Recovery
 from tf_adapters.runs.run_folder import frozen_weights
 from tf_adapters.training import distribution
 from tf_adapters.training import workers
+from tf_adapters.training.loop import Loop
 from tf_adapters.training.trainer import Trainer
 
 
@@ -55,7 +57,9 @@ class Experiment:
             self.tokenizer, self.packer = sibling.tokenizer, sibling.packer
         with self.strategy.scope():
             self.model = self._make_model(adapter, train_rows)
-        self.trainer = Trainer(self.model, self.strategy, config, task.metrics)
+        self.trainer = Trainer(
+            self.model, self.strategy, config, task.metrics, self._trained()
+        )
 
     def _load_encoder(self):
         with self.strategy.scope():
@@ -63,7 +67,11 @@ class Experiment:
                 self.config.encoder, dtype=self.config.train.precision
             )
         compatibility.check_length(self.config, self.encoder)
-        self.packer = TextPacker(self.tokenizer, self.config.data.max_length)
+        self.packer = TextPacker(
+            self.tokenizer,
+            self.config.data.max_length,
+            self.encoder.takes_segments,
+        )
 
     def _make_model(self, adapter, train_rows):
         options = {"use_encoder_dropout": self.config.train.encoder_dropout}
@@ -86,6 +94,15 @@ class Experiment:
         if self.config.init_adapter:
             saving.start_from(model, self.config.init_adapter)
         return model
+
+    def _trained(self):
+        """Returns what trains, by name: all that is declared, but for TAPT."""
+        trained = self.model.trained_variables()
+        if not pretraining_task.trains_adapters_only(self.config, self.task):
+            return trained
+        groups = {n: some for n, _, some in self.model.variable_groups()}
+        adapters = {id(variable) for variable in groups.get("adapters", ())}
+        return {n: v for n, v in trained.items() if id(v) in adapters}
 
     def _make_head(self, train_rows):
         settings = head_settings(self.config, self.task)
@@ -159,7 +176,8 @@ def train_experiment(
         task: `Task`, see `splits.get_task`.
         rows: Dict from split to rows, see `splits.load_rows`.
         model_dir: Folder of the run.
-        test: Whether to evaluate on the test split too, where it is labelled.
+        test: Whether to evaluate on the test split too, where it is labelled,
+            and on the task's further validation splits.
         overwrite: Whether to remove a run that lies in `model_dir` first.
         prepare: Function of the model, called before it trains, or `None`
             (default). With it, the result has `before`: the metrics on
@@ -170,66 +188,97 @@ def train_experiment(
         Stopped: If the process was told to stop, or another worker is gone.
     """
     with workers.losses_as_stops(distribution.strategy_for_config(config)):
-        return _train(
-            config, task, rows, model_dir, test, overwrite, prepare, declared
+        started = time.perf_counter()
+        # First, so that missing data are missed before the training.
+        languages = (
+            zero_shot_transfer.load_languages(task, config.data) if test else {}
         )
+        fingerprint = sampling.fingerprints(rows)
+        # What is wrong with a run is to show before it removes an earlier one.
+        experiment = Experiment(config, task, train_rows=rows["train"])
+        run = run_folder_of_workers.open_run(
+            experiment.strategy,
+            model_dir,
+            config,
+            fingerprint,
+            overwrite,
+            declared,
+            frozen_weights(experiment.model),
+        )
+        print_weights(experiment.model, run)
+        examples = experiment.examples_by_split(rows)
+        print_sizes(examples)
+        before = _prepare(experiment, prepare, examples["validation"])
+        outcome = _fit(experiment, run, examples)
+        result = {
+            **_result(experiment, outcome, fingerprint),
+            **before,
+            **_of_pretraining(config.init_adapter),
+        }
+        if test:
+            result |= evaluate_held_out(experiment.trainer, examples)
+        if languages:
+            result["transfer"] = experiment.transfer(languages)
+        result["seconds"] = round(time.perf_counter() - started, 1)
+        run.save_result(result)
+        # Before that, no worker may read what the chief writes, nor end.
+        workers.wait_for_all(experiment.strategy)
+        return experiment, result
 
 
-def _train(config, task, rows, model_dir, test, overwrite, prepare, declared):
-    started = time.perf_counter()
-    # First, so that missing data are missed before the training.
-    languages = (
-        zero_shot_transfer.load_languages(task, config.data) if test else {}
-    )
-    data_fingerprint = sampling.fingerprints(rows)
-    # What is wrong with a run is to show before it removes an earlier one.
-    experiment = Experiment(config, task, train_rows=rows["train"])
-    run = run_folder_of_workers.open_run(
-        experiment.strategy,
-        model_dir,
-        config,
-        data_fingerprint,
-        overwrite,
-        declared,
-        frozen_weights(experiment.model),
-    )
-    table = trained_table(experiment.model)
-    run.save_text("trained_weights.txt", table)
-    print(table, flush=True)
-    examples = experiment.examples_by_split(rows)
-    print_sizes(examples)
-    details = {"task": task.name, "max_length": config.data.max_length}
+def _prepare(experiment, prepare, validation):
+    """Returns the metrics before the training, if that has to be prepared."""
+    if prepare is None:
+        return {}
+    prepare(experiment.model)
+    return {"before": experiment.trainer.evaluate(validation)}
+
+
+def _fit(experiment, run, examples):
+    """Trains; returns the summary of `Loop.run`."""
+    config = experiment.config
+    details = {
+        "task": experiment.task.name,
+        "max_length": config.data.max_length,
+    }
 
     def save_best(values):
         run.save_adapter(experiment.model, {**details, "validation": values})
 
-    before = {}
-    if prepare is not None:
-        prepare(experiment.model)
-        values = experiment.trainer.evaluate(examples["validation"])
-        before = {"before": values}
     recovery = Recovery(
         run, config.train.checkpoint_seconds, experiment.strategy
     )
     with recovery.listening():
-        outcome = experiment.trainer.fit(
+        return Loop(
+            experiment.trainer,
             examples["train"],
             examples["validation"],
             run.log,
             save_best,
             recovery,
-        )
-    result = _result(config, experiment, outcome, data_fingerprint) | before
-    result |= _of_pretraining(config.init_adapter)
-    if test and "test" in examples:
-        result["test"] = experiment.trainer.evaluate(examples["test"])
-    if languages:
-        result["transfer"] = experiment.transfer(languages)
-    result["seconds"] = round(time.perf_counter() - started, 1)
-    run.save_result(result)
-    # Before that, no worker may read what the chief writes, nor end.
-    workers.wait_for_all(experiment.strategy)
-    return experiment, result
+            lambda step: run.save_snapshot(experiment.model, step, details),
+        ).run()
+
+
+def evaluate_held_out(trainer, examples):
+    """Returns the metrics of the splits that chose nothing, by split.
+
+    Args:
+        trainer: `Trainer`.
+        examples: Dict from split to `Examples`.
+    """
+    return {
+        split: trainer.evaluate(examples[split])
+        for split in examples
+        if split not in ("train", "validation")
+    }
+
+
+def print_weights(model, run):
+    """Prints which weights train; the run folder has the table too."""
+    table = trained_table(model)
+    run.save_text("trained_weights.txt", table)
+    print(table, flush=True)
 
 
 def print_sizes(examples):
@@ -243,12 +292,12 @@ def print_sizes(examples):
         )
 
 
-def _result(config, experiment, outcome, data_fingerprint):
+def _result(experiment, outcome, data_fingerprint):
     model = experiment.model
     report = model.method.report(model)
     seconds = outcome.pop("seconds")
     return {
-        **facts(config, model),
+        **facts(experiment.config, model),
         **outcome,
         **({"method_report": report} if report else {}),
         "training_seconds": seconds,

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from tf_adapters import methods
+from tf_adapters.common.errors import ConfigError
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import splits
 from tf_adapters.data.rows import zero_shot_transfer
@@ -17,6 +19,12 @@ def load_finished_run(config, task, model_dir):
         task: The task of its configuration; that of a pretraining is another.
         model_dir: The run's folder.
     """
+    if isinstance(config.method, methods.NoBert):
+        raise ConfigError(
+            f"{model_dir} holds a baseline without an encoder. Its metrics are "
+            "in result.json, and `keras.saving.load_model` loads its "
+            "model.keras; nothing else is done with it here."
+        )
     task = pretraining_task.task_of_run(task, model_dir)
     return Experiment(config, task, Path(model_dir) / "adapter")
 
@@ -34,7 +42,7 @@ def evaluate_run(config, model_dir):
         return {"transfer": experiment.transfer(languages)}
     return {
         split: experiment.trainer.evaluate(experiment.examples(rows[split]))
-        for split in ("validation", "test")
+        for split in splits.EVALUATED
         if split in rows
     }
 

@@ -4,12 +4,13 @@ import dataclasses
 from pathlib import Path
 import time
 
+from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import task as config_task
 from tf_adapters.data.batches.task_mixture import Mixture
 from tf_adapters.data.rows import sampling
+from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.models.multitask_model import MultiTaskModel
 from tf_adapters.models.variable_groups import count_weights
-from tf_adapters.models.variable_groups import trained_table
 from tf_adapters.runs import experiment as experiment_lib
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import run_folder_of_workers
@@ -17,11 +18,12 @@ from tf_adapters.runs.recovery import Recovery
 from tf_adapters.runs.run_folder import frozen_weights
 from tf_adapters.training import distribution
 from tf_adapters.training import workers
+from tf_adapters.training.loop import Loop
 from tf_adapters.training.multitask_trainer import MultiTaskTrainer
 from tf_adapters.training.multitask_trainer import of_task
 
 
-def train_multitask(config, tasks, rows, model_dir, **options):
+def train_multitask(config, tasks, rows, model_dir, test=True, overwrite=False):
     """Trains, writes the run folders, and returns the result of the whole.
 
     Args:
@@ -31,62 +33,89 @@ def train_multitask(config, tasks, rows, model_dir, **options):
         model_dir: Folder of the run. Each task gets a run folder in it, named
             after the task, that reads like that of a run of its own; a trained
             encoder is written once, to `encoder`.
-        **options: `test` and `overwrite`, see `experiment.train`.
+        test: Whether to evaluate on the test splits too, where labelled.
+        overwrite: Whether to remove a run that lies in `model_dir` first.
 
     Raises:
+        ConfigError: If the configuration asks for snapshots.
         Stopped: If the process was told to stop, or another worker is gone.
     """
+    if config.train.snapshot_steps:
+        raise ConfigError(
+            "`train.snapshot_steps` is for runs of one task. Leave it out, or "
+            "take `train.keep` and `train.max_steps`."
+        )
     with workers.losses_as_stops(distribution.strategy_for_config(config)):
-        return _train(config, tasks, rows, model_dir, **options)
+        started = time.perf_counter()
+        experiments = _make_experiments(config, tasks, rows)
+        model = MultiTaskModel(
+            {name: e.model for name, e in experiments.items()}
+        )
+        fingerprints = {
+            name: sampling.fingerprints(rows[name]) for name in tasks
+        }
+        strategy = next(iter(experiments.values())).strategy
+        folders = _Folders(
+            strategy, model_dir, config, model, fingerprints, overwrite
+        )
+        examples = {
+            name: e.examples_by_split(rows[name])
+            for name, e in experiments.items()
+        }
+        experiment_lib.print_sizes(
+            {
+                f"{name} {split}": some
+                for name, splits in examples.items()
+                for split, some in splits.items()
+            }
+        )
+        outcome = _fit(experiments, model, folders, examples)
+        results = _results(experiments, model, folders, outcome)
+        for name, splits in examples.items() if test else ():
+            trainer = experiments[name].trainer
+            results[name] |= experiment_lib.evaluate_held_out(trainer, splits)
+        seconds = time.perf_counter() - started
+        return folders.save_results(outcome, results, seconds)
 
 
-def _train(config, tasks, rows, model_dir, test=True, overwrite=False):
-    started = time.perf_counter()
-    experiments = _make_experiments(config, tasks, rows)
-    model = MultiTaskModel({name: e.model for name, e in experiments.items()})
-    fingerprints = {name: sampling.fingerprints(rows[name]) for name in tasks}
-    strategy = next(iter(experiments.values())).strategy
-    folders = _Folders(
-        strategy, model_dir, config, model, fingerprints, overwrite
-    )
-    examples = {
-        f"{name} {split}": of_split
-        for name, experiment in experiments.items()
-        for split, of_split in experiment.examples_by_split(rows[name]).items()
-    }
-    experiment_lib.print_sizes(examples)
-    train_set, validation_set = (
-        Mixture({name: examples[f"{name} {split}"] for name in tasks})
+def _fit(experiments, model, folders, examples):
+    """Trains; returns the summary of `Loop.run`."""
+    config = folders.config
+    trainers = {name: e.trainer for name, e in experiments.items()}
+    train, validation = (
+        Mixture({name: splits[split] for name, splits in examples.items()})
         for split in ("train", "validation")
     )
-    trainers = {name: e.trainer for name, e in experiments.items()}
     recovery = Recovery(
         folders.whole, config.train.checkpoint_seconds, folders.strategy
     )
     with recovery.listening():
-        outcome = MultiTaskTrainer(model, trainers, config).fit(
-            train_set, validation_set, folders.log, folders.save_best, recovery
-        )
-    results = {
+        return Loop(
+            MultiTaskTrainer(model, trainers, config),
+            train,
+            validation,
+            folders.log,
+            folders.save_best,
+            recovery,
+        ).run()
+
+
+def _results(experiments, model, folders, outcome):
+    """Returns each task's result, before its test."""
+    return {
         name: {
             **experiment_lib.facts(own, experiments[name].model),
             "trained_weights": count_weights(
                 model.own_variables(name).values()
             ),
-            "trained_with": list(tasks),
+            "trained_with": list(experiments),
             "validation": of_task(outcome["validation"], name),
             "best_step": outcome["best_step"],
             "steps": outcome["steps"],
-            "data_fingerprint": fingerprints[name],
+            "data_fingerprint": folders.fingerprints[name],
         }
         for name, own in folders.configs.items()
     }
-    for name, trainer in trainers.items() if test else ():
-        if "test" in rows[name]:
-            metrics = trainer.evaluate(examples[f"{name} test"])
-            results[name]["test"] = metrics
-    seconds = time.perf_counter() - started
-    return folders.save_results(outcome, results, seconds)
 
 
 def _make_experiments(config, tasks, rows):
@@ -117,6 +146,7 @@ class _Folders:
         self.strategy = strategy
         self.model = model
         self.config = config
+        self.fingerprints = fingerprints
         self.whole = run_folder_of_workers.open_run(
             strategy,
             model_dir,
@@ -148,9 +178,7 @@ class _Folders:
         }
         for record in self.whole.restored:
             self._log_to_tasks(record)
-        table = trained_table(model)
-        self.whole.save_text("trained_weights.txt", table)
-        print(table, flush=True)
+        experiment_lib.print_weights(model, self.whole)
 
     def log(self, record):
         """Logs to the whole; to each task its own validations."""
@@ -203,7 +231,7 @@ class _Folders:
             "tasks": {
                 name: {
                     split: result[split]
-                    for split in ("validation", "test")
+                    for split in EVALUATED
                     if split in result
                 }
                 for name, result in results.items()

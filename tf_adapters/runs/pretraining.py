@@ -12,7 +12,7 @@ import math
 from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.data.rows import sampling
-from tf_adapters.encoders import huggingface_masked_lm
+from tf_adapters.encoders import masked_lm_heads
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import experiment
 from tf_adapters.runs import pretraining_task
@@ -49,7 +49,7 @@ def train_pretraining(config, task, rows, folder, overwrite=False):
             folder,
             test=False,
             overwrite=overwrite,
-            prepare=lambda model: _prepare(model, config.encoder),
+            prepare=lambda model: _prepare(model, config),
         )
     before, after = result["before"], result["validation"]
     print(
@@ -96,14 +96,34 @@ def _nothing_to_carry_over():
     )
 
 
-def _prepare(model, encoder):
+def _prepare(model, config):
     own_head = {variable.path for variable in model.head_layer.weights}
     if own_head.issuperset(model.trained_variables()):
         raise _nothing_to_carry_over()
-    if huggingface_masked_lm.load_masked_lm_head(model, encoder):
+    has_head = masked_lm_heads.load_masked_lm_head(model, config.encoder)
+    if config.pretrain.adapters_only:
+        _check_adapters_only(model, config.encoder, has_head)
+        return
+    if has_head:
         print("The checkpoint's own head for masked tokens goes on training.")
         return
     print(
         "The checkpoint has no head for masked tokens: a new one trains with "
         "the rest, from nothing."
     )
+
+
+def _check_adapters_only(model, encoder, has_head):
+    """Says what `pretrain.adapters_only` trains, or what it lacks."""
+    if not has_head:
+        raise ConfigError(
+            "`pretrain.adapters_only` leaves the head for masked tokens as the "
+            f"checkpoint has it, and encoder `{encoder}` has none. Leave the "
+            "setting out, or give a checkpoint that was saved with its head."
+        )
+    if not any(group == "adapters" for group, *_ in model.variable_groups()):
+        raise ConfigError(
+            "`pretrain.adapters_only` trains what the method adds to the "
+            "encoder, and this method adds nothing. Leave the setting out."
+        )
+    print("Of these, only the adapters train while tokens are predicted.")

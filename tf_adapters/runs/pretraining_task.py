@@ -16,6 +16,18 @@ def pretraining_task_of(task):
     )
 
 
+def trains_adapters_only(config, task):
+    """Returns whether a run trains nothing but what its method adds.
+
+    Args:
+        config: `Config`.
+        task: `Task` of the run.
+    """
+    settings = config.pretrain
+    is_pretraining = settings.steps > 0 and task.head == _HEAD
+    return is_pretraining and settings.adapters_only
+
+
 def task_of_run(task, model_dir):
     """Returns the task that the adapter in a run folder answers.
 

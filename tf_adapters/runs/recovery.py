@@ -6,7 +6,6 @@ import threading
 import time
 
 from tf_adapters.common.errors import Stopped
-from tf_adapters.training import progress
 from tf_adapters.training import workers
 
 
@@ -31,11 +30,12 @@ class Recovery:
         """Where an earlier process was, or `None`."""
         return self.run.checkpoint
 
-    def after_loop(self, loop, checks):
+    def after_loop(self, progress, trainer, checks):
         """Writes a checkpoint if it is time.
 
         Args:
-            loop: `Loop`.
+            progress: `Progress`.
+            trainer: See `TrainerProtocol`.
             checks: Whether the host looks at the losses now.
 
         Raises:
@@ -45,14 +45,15 @@ class Recovery:
         stops = self._stops(checks)
         if not due and not stops:
             return
-        tensors = progress.tensors(loop)
-        state = {**progress.state(loop), "stopped": stops}
-        self.run.save_checkpoint(loop.step, tensors, state)
+        tensors, state = progress.write(trainer)
+        self.run.save_checkpoint(
+            progress.step, tensors, {**state, "stopped": stops}
+        )
         self.last = time.monotonic()
         if stops:
             raise Stopped(
                 f"Stopped by {self.signal or 'another worker'} after step "
-                f"{loop.step}. The same command goes on from there."
+                f"{progress.step}. The same command goes on from there."
             )
 
     def _stops(self, checks):
@@ -64,15 +65,7 @@ class Recovery:
 
     @contextlib.contextmanager
     def listening(self):
-        """Takes SIGTERM as the wish to stop after the step at hand.
-
-        The end of another worker is one, too.
-        """
-        with workers.losses_as_stops(self.strategy), self._hearing_signals():
-            yield
-
-    @contextlib.contextmanager
-    def _hearing_signals(self):
+        """Takes SIGTERM as the wish to stop after the step at hand."""
         if threading.current_thread() is not threading.main_thread():
             yield  # Only the main thread hears of signals.
             return

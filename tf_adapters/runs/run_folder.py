@@ -1,9 +1,10 @@
 """The run folder: the one place that a run writes to."""
 
-import fcntl
 import json
 from pathlib import Path
 import shutil
+
+import filelock
 
 from tf_adapters.common.adapter_folder import CONFIG_FILE
 from tf_adapters.common.errors import ConfigError
@@ -19,6 +20,7 @@ from tf_adapters.runs import run_log
 _ADAPTERS = ("adapter", "encoder")
 # Its lock is held by the process that trains in the folder.
 LOCK = ".lock"
+SNAPSHOTS = "snapshots"
 
 
 class RunFolder:
@@ -131,7 +133,7 @@ class RunFolder:
         """Refuses a folder with what a run would remove and no run wrote."""
         if (self.folder / "config.yaml").exists():
             return
-        for name in (*_ADAPTERS, earlier_runs.CHECKPOINTS):
+        for name in (*_ADAPTERS, SNAPSHOTS, earlier_runs.CHECKPOINTS):
             if (self.folder / name).exists():
                 raise ConfigError(
                     f"{self.folder} holds `{name}` but no config.yaml, so it "
@@ -187,7 +189,7 @@ class RunFolder:
         """Removes what an earlier run left, so that two never mix."""
         for name in ("result.json", "error.txt"):
             (self.folder / name).unlink(missing_ok=True)
-        for name in (*_ADAPTERS, earlier_runs.CHECKPOINTS):
+        for name in (*_ADAPTERS, SNAPSHOTS, earlier_runs.CHECKPOINTS):
             shutil.rmtree(self.folder / name, ignore_errors=True)
         # Last: without checkpoints and this one there is no run.
         (self.folder / "metrics.jsonl").unlink(missing_ok=True)
@@ -229,6 +231,12 @@ class RunFolder:
         remote_folder.push(self.folder)
         return size
 
+    def save_snapshot(self, model, step, details):
+        """Saves the weights as they are after a step, beside the best."""
+        folder = self.folder / SNAPSHOTS / str(step)
+        saving.save_adapter(model, folder, {**details, "step": step})
+        remote_folder.push(self.folder)
+
     def save_checkpoint(self, step, tensors, state):
         """Writes what a run needs to go on from here."""
         state = {
@@ -251,7 +259,11 @@ class RunFolder:
         replace_text(self.folder / "result.json", text)
         shutil.rmtree(self._checkpoints, ignore_errors=True)
         remote_folder.push(self.folder)
-        self._lock.close()
+        self.close()
+
+    def close(self):
+        """Lets another process have the folder."""
+        self._lock.release()
 
 
 def frozen_weights(model):
@@ -270,13 +282,14 @@ def frozen_weights(model):
 
 
 def _lock(folder):
-    """Returns an open file that is this process's while it lives."""
-    file = (folder / LOCK).open("w")
+    """Returns a lock that is this process's while it lives."""
+    # Whichever thread trains and whichever ends.
+    lock = filelock.FileLock(folder / LOCK, timeout=0, thread_local=False)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
+        lock.acquire()
+    except filelock.Timeout as error:
         raise ConfigError(
             f"Another process is training in {folder}. Wait for it, stop it, "
             "or give another --model_dir."
         ) from error
-    return file
+    return lock

@@ -83,6 +83,9 @@ class Follower:
     def save_adapter(self, model, details):
         """Leaves it to the chief."""
 
+    def save_snapshot(self, model, step, details):
+        """Leaves it to the chief."""
+
     def save_checkpoint(self, step, tensors, state):
         """Leaves it to the chief."""
 

@@ -57,5 +57,6 @@ def _numbers(record, prefix=""):
     for name, value in record.items():
         if isinstance(value, dict):
             yield from _numbers(value, f"{prefix}{name}/")
-        elif name not in ("step", "time"):
+        # Choices of a search are words.
+        elif name not in ("step", "time") and not isinstance(value, str):
             yield f"{prefix}{name}", value

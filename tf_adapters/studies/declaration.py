@@ -25,6 +25,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.config import resolve
 from tf_adapters.config.presets import OFFICIAL_CONFIGS
+from tf_adapters.data.rows.splits import EVALUATED
 
 # Settings of other runs, and a method within another: one value here.
 _LEAVES = ("members.settings", "method.adapter")
@@ -42,7 +43,8 @@ class Report:
         metric: Name of a metric; `None` for the first one of each task;
             `mean_metric`, the mean over validations; `loss`; `transfer/all`,
             `transfer/target`, `transfer/distant` or `transfer/<language>`.
-        split: `"validation"` or `"test"`. Selection is on validation always.
+        split: `"validation"`, `"validation_mismatched"` (MNLI) or `"test"`.
+            Selection is on validation always.
     """
 
     rows: str | list | None = None
@@ -215,9 +217,9 @@ def refuse_both(first, first_name, second, second_name):
 
 def _report(study):
     report = study.report
-    if report.split not in ("validation", "test"):
+    if report.split not in EVALUATED:
         raise ConfigError(
-            "`report.split` must be validation or test. Received: "
+            f"`report.split` must be one of {', '.join(EVALUATED)}. Received: "
             f"{report.split}"
         )
     axes = list(dict.fromkeys(key for grid in study.grids for key in grid))

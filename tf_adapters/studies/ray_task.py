@@ -9,7 +9,6 @@ Imports no TensorFlow, which workers would hold in memory for nothing.
 """
 
 import ctypes
-import fcntl
 import os
 import shlex
 import signal
@@ -17,6 +16,8 @@ import socket
 import subprocess
 import sys
 import time
+
+import filelock
 
 # What the command ends with when it was told to stop: after a checkpoint, while
 # it trained a fusion's members, and before it listened.
@@ -58,15 +59,11 @@ def train_on_node(flags, environment, python_path, folder, lock):
 
 def _becomes_free(path):
     """Waits until no process has a lock; returns whether that came."""
-    deadline = time.monotonic() + _SECONDS_TO_STOP
-    with path.open("a") as file:
-        while time.monotonic() < deadline:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-            except BlockingIOError:
-                time.sleep(0.5)
-    return False
+    try:
+        with filelock.FileLock(path, timeout=_SECONDS_TO_STOP):
+            return True
+    except filelock.Timeout:
+        return False
 
 
 def _call(command, environment, log):

@@ -12,9 +12,9 @@ import json
 from pathlib import Path
 import statistics
 
+from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.studies import markdown as markdown_lib
 
-_SPLITS = ("validation", "test")
 # Parts of a result whose numbers are averaged over seeds.
 _REPORTED = ("method_report", "pretraining")
 _NUMBERS = ("trained_weights", "head_weights", "encoder_weights", "seconds")
@@ -109,12 +109,12 @@ def run_rows(run, result, error=""):
 def _finished_row(run, task, metric, result):
     row = {"state": "finished"}
     transfer = _transfer(result)
-    for split in _SPLITS:
+    for split in EVALUATED:
         row[split] = _value_of(metric, split, result, transfer)
     for key in _NUMBERS:
         row[key] = result.get(key)
     row |= _provenance(result)
-    for split in _SPLITS:
+    for split in EVALUATED:
         for name, value in result.get(split, {}).items():
             row[f"{split}/{name}"] = value
     reported = {part: result.get(part, {}) for part in _REPORTED}

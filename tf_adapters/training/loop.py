@@ -1,5 +1,6 @@
 """One training run: steps, checks, validations, and the best weights kept."""
 
+import itertools
 import time
 
 import numpy as np
@@ -7,26 +8,40 @@ import tqdm
 
 from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.data.batches import pipeline
-from tf_adapters.training import progress
+from tf_adapters.training.progress import Progress
+from tf_adapters.training.progress import assign_values
+from tf_adapters.training.progress import read_values
 
 # Losses and gradients are looked at this often: reading waits for the device.
 _STEPS_BETWEEN_CHECKS = 20
 
 
 class Loop:
-    """The state of one call of `Trainer.fit`, see there.
+    """Trains, and leaves the best weights in the model.
 
     Args:
-        trainer: `Trainer`, or what trains several of them.
+        trainer: See `TrainerProtocol`.
         train: What the trainer takes: `Examples` or `Mixture`.
         validation: The same.
-        log: Function of a dict.
-        save_best: Function of a dict of metrics.
-        recovery: `Recovery`, or `None` for a run that cannot be gone on with.
+        log: Function of a dict, called at every check and validation.
+        save_best: Function of a dict of metrics, called when the weights of a
+            validation are the ones to keep: those whose first metric is better
+            than ever, or with `train.keep` of "last" all.
+        recovery: `Recovery`, which writes checkpoints and knows the one to go
+            on from, or `None` (default).
+        save_snapshot: Function of the number of steps done, called every
+            `train.snapshot_steps`, or `None` (default).
     """
 
     def __init__(
-        self, trainer, train, validation, log, save_best, recovery=None
+        self,
+        trainer,
+        train,
+        validation,
+        log,
+        save_best,
+        recovery=None,
+        save_snapshot=None,
     ):
         self.trainer = trainer
         self.settings = trainer.config.train
@@ -35,30 +50,38 @@ class Loop:
         self.log = log
         self.save_best = save_best
         self.recovery = recovery
+        self.save_snapshot = save_snapshot
+        self.progress = Progress()
         self.plans = _first_steps(
             (trainer.plan(train, e) for e in range(self.settings.epochs)),
             self.settings.max_steps,
         )
-        self.total_steps = sum(len(plan) for plan in self.plans)
-        self.last_phase = trainer.model.last_phase_step(self.total_steps)
-        self.step = 0
-        self.examples = 0
-        self.done = []
-        self.seconds = 0.0
-        # The first step of a process builds the graph.
-        self.building_seconds = 0.0
-        self.building_examples = 0
+        self.batches = list(itertools.chain.from_iterable(self.plans))
+        sizes = [len(batch.indices) for batch in self.batches]
+        # By the number of steps done: how many examples were in them.
+        self.examples_after = [0, *itertools.accumulate(sizes)]
+        self.last_phase = trainer.model.last_phase_step(len(self.batches))
         self.is_built = False
-        self.pending = []
-        self.history = []
-        self.best = None
-        self.best_weights = None
 
     def run(self):
-        """Trains, leaves the best weights in the model, returns a summary."""
-        self.trainer.prepare_training(self.total_steps)
+        """Trains.
+
+        Returns:
+            Dict with `validation` (metrics of the weights that are kept),
+            `best_step`, `mean_metric` over validations, `steps`, `examples`,
+            `seconds` spent in training steps, `examples_per_second` from the
+            second step on (the first one, which builds the graph, counts only
+            where there is no other), and `padding_share` of the batches that
+            were run.
+
+        Raises:
+            NonFiniteError: If a loss or a gradient is not finite; names the
+                step and the variable. No weights were saved since.
+            Stopped: If the process was told to stop.
+        """
+        self.trainer.prepare_training(len(self.batches))
         with tqdm.tqdm(
-            total=sum(len(b.indices) for plan in self.plans for b in plan),
+            total=self.examples_after[-1],
             unit="ex",
             desc="building the graph",
             dynamic_ncols=True,
@@ -66,50 +89,35 @@ class Loop:
             self._recover()
             first_step = 0
             for epoch, plan in enumerate(self.plans):
-                rest = plan[max(0, self.step - first_step) :]
+                rest = plan[max(0, self.progress.step - first_step) :]
                 if rest and not self._stops_early():
                     self._run_epoch(epoch, rest)
                 first_step += len(plan)
-        progress.assign_values(self.trainer.variables, self.best_weights)
+        assign_values(self.trainer.variables, self.progress.best_weights)
         return self._summary()
 
     def _recover(self):
         """Goes to where the run was stopped, if it was."""
         if self.recovery is None or self.recovery.checkpoint is None:
             return
-        progress.restore(self, self.recovery.checkpoint)
-        self.bar.update(self.examples)
-        if self.best is not None:
+        self.progress = Progress.read(self.recovery.checkpoint, self.trainer)
+        self.bar.update(self._examples)
+        if self.progress.best is not None:
             # A later one may lie there, of steps that are now done again.
-            now = progress.values(self.trainer.variables)
-            progress.assign_values(self.trainer.variables, self.best_weights)
-            self.save_best(self.best["validation"])
-            progress.assign_values(self.trainer.variables, now)
+            now = read_values(self.trainer.variables)
+            assign_values(self.trainer.variables, self.progress.best_weights)
+            self.save_best(self._best["validation"])
+            assign_values(self.trainer.variables, now)
 
-    def _summary(self):
-        name = self.trainer.metric_names[0]
-        padding = pipeline.padding_fraction(
-            self.done, self.train.sequence_lengths
-        )
-        return {
-            "validation": self.best["validation"],
-            "best_step": self.best["step"],
-            "mean_metric": float(
-                np.mean([entry["validation"][name] for entry in self.history])
-            ),
-            "steps": self.step,
-            "examples": self.examples,
-            "seconds": round(self.seconds, 3),
-            "examples_per_second": round(self._examples_per_second(), 2),
-            "padding_share": round(padding, 4),
-        }
+    @property
+    def _examples(self):
+        """How many examples were in the steps so far."""
+        return self.examples_after[self.progress.step]
 
-    def _examples_per_second(self):
-        """Returns the speed without the steps that build the graph."""
-        examples = self.examples - self.building_examples
-        if not examples:
-            return self.examples / self.seconds
-        return examples / (self.seconds - self.building_seconds)
+    @property
+    def _best(self):
+        """The record of the validation whose weights are kept."""
+        return self.progress.history[self.progress.best]
 
     def _run_epoch(self, epoch, plan):
         started = time.perf_counter()
@@ -117,19 +125,24 @@ class Loop:
         results = self.trainer.train_loops(self.train, loops)
         for loop, (losses, norms) in zip(loops, results, strict=True):
             checks = self._count(loop, losses, norms)
-            if self.step == self.last_phase:
+            if self.progress.step == self.last_phase:
                 self.trainer.model.start_last_phase()
-            validates = self._validates(self.step, loop[-1] is plan[-1])
-            if validates or checks:
+            validates = self._validates(
+                self.progress.step, loop[-1] is plan[-1]
+            )
+            snapshots = self._is_snapshot(self.progress.step)
+            if validates or checks or snapshots:
                 self._check(epoch)
             if not self.is_built:
                 np.asarray(norms)  # Waits for the device.
                 self._count_building(loop, time.perf_counter() - started)
-            self.seconds += time.perf_counter() - started
+            self.progress.seconds += time.perf_counter() - started
             if validates:
                 self._validate(epoch, norms[-1])
+            if snapshots:
+                self.save_snapshot(self.progress.step)
             if self.recovery is not None:
-                self.recovery.after_loop(self, checks)
+                self.recovery.after_loop(self.progress, self.trainer, checks)
             if self._stops_early():
                 return
             started = time.perf_counter()
@@ -140,13 +153,13 @@ class Loop:
         Whatever the host does between steps ends one.
         """
         loop = []
-        for step, batch in enumerate(plan, self.step + 1):
+        for step, batch in enumerate(plan, self.progress.step + 1):
             if loop and self._kind(batch) != self._kind(loop[0]):
                 yield loop
                 loop = []
             loop.append(batch)
             ends = self._validates(step, batch is plan[-1])
-            ends |= step == self.last_phase
+            ends |= step == self.last_phase or self._is_snapshot(step)
             if ends or len(loop) == self.settings.steps_per_loop:
                 yield loop
                 loop = []
@@ -158,44 +171,46 @@ class Loop:
         every = self.settings.validate_every_steps
         return is_last or bool(every and step % every == 0)
 
+    def _is_snapshot(self, step):
+        every = self.settings.snapshot_steps
+        return bool(self.save_snapshot and every and step % every == 0)
+
     def _count(self, loop, losses, norms):
         """Counts a loop's steps; returns whether it is time to look at them."""
-        before = self.step
-        self.step += len(loop)
-        examples = sum(len(batch.indices) for batch in loop)
-        self.examples += examples
-        self.done += loop
-        self.pending.append((losses, norms))
-        self.bar.update(examples)
-        passed = self.step // _STEPS_BETWEEN_CHECKS
+        before, examples = self.progress.step, self._examples
+        self.progress.step += len(loop)
+        self.progress.pending.append((losses, norms))
+        self.bar.update(self._examples - examples)
+        passed = self.progress.step // _STEPS_BETWEEN_CHECKS
         return before == 0 or passed > before // _STEPS_BETWEEN_CHECKS
 
     def _count_building(self, loop, seconds):
         self.is_built = True
-        self.building_seconds += seconds
-        self.building_examples += sum(len(batch.indices) for batch in loop)
+        self.progress.building_seconds += seconds
+        self.progress.building_examples += sum(len(b.indices) for b in loop)
 
     def _check(self, epoch):
         """Reads what the steps since the last check gave; stops at a bad one.
 
-        It comes before each validation, so that no bad weights are saved.
+        It comes before each validation and each snapshot, so that no bad
+        weights are saved.
         """
         losses, norms = (
             np.concatenate([np.asarray(value) for value in values])
-            for values in zip(*self.pending, strict=True)
+            for values in zip(*self.progress.pending, strict=True)
         )
-        first = self.step - len(losses) + 1
+        first = self.progress.step - len(losses) + 1
         for step, (loss, norm) in enumerate(zip(losses, norms, strict=True)):
             self._check_finite(first + step, epoch, float(loss), norm)
-        self.pending = []
+        self.progress.pending = []
         mean = float(np.mean(losses, dtype="float64"))
         self.log(
             {
-                "step": self.step,
+                "step": self.progress.step,
                 "epoch": epoch,
                 "loss": round(mean, 6),
                 "learning_rate": float(self.trainer.optimizer.learning_rate),
-                "examples": self.examples,
+                "examples": self._examples,
             }
         )
         self.bar.set_description(f"epoch {epoch + 1}, loss {mean:.3f}")
@@ -218,7 +233,7 @@ class Loop:
             )
 
     def _bad_norms(self, norms):
-        names = list(self.trainer.model.trained_variables())
+        names = self.trainer.names
         (bad,) = np.nonzero(~np.isfinite(norms))
         named = [f"`{names[i]}` has norm {norms[i]}" for i in bad[:3]]
         more = f", and {len(bad) - 3} more" if len(bad) > 3 else ""
@@ -226,38 +241,72 @@ class Loop:
 
     def _validate(self, epoch, norms):
         values = self.trainer.evaluate(self.validation)
-        entry = {"step": self.step, "epoch": epoch, "validation": values}
+        entry = {
+            "step": self.progress.step,
+            "epoch": epoch,
+            "validation": values,
+        }
         if self.settings.log_gradient_norms:
-            names = self.trainer.model.trained_variables()
             entry["gradient_norms"] = dict(
-                zip(names, map(float, np.asarray(norms)), strict=True)
+                zip(
+                    self.trainer.names,
+                    map(float, np.asarray(norms)),
+                    strict=True,
+                )
             )
         self.log(entry)
-        self.history.append(entry)
+        self.progress.history.append(entry)
         name = self.trainer.metric_names[0]
         self.bar.set_postfix({name: f"{values[name]:.3f}"})
-        if self.step < self.last_phase:
-            return
-        is_best = (
-            self.best is None or values[name] > self.best["validation"][name]
-        )
-        if is_best or self.settings.keep == "last":
-            self.best = entry
-            self.best_weights = progress.values(self.trainer.variables)
+        if self._is_to_keep(values[name]):
+            self.progress.best = len(self.progress.history) - 1
+            self.progress.best_weights = read_values(self.trainer.variables)
             self.save_best(values)
+
+    def _is_to_keep(self, value):
+        """Returns whether the weights of a validation just done are kept."""
+        if self.progress.step < self.last_phase:
+            return False
+        if self.progress.best is None or self.settings.keep == "last":
+            return True
+        return value > self._best["validation"][self.trainer.metric_names[0]]
 
     def _stops_early(self):
         patience = self.settings.early_stopping_patience
-        if patience is None or self.best is None:
+        if patience is None or self.progress.best is None:
             return False
         if self.settings.keep == "last":
             return False
-        since_best = len(self.history) - 1 - self.history.index(self.best)
+        since_best = len(self.progress.history) - 1 - self.progress.best
         return since_best >= patience
+
+    def _summary(self):
+        name = self.trainer.metric_names[0]
+        done = self.batches[: self.progress.step]
+        padding = pipeline.padding_fraction(done, self.train.sequence_lengths)
+        metrics = [e["validation"][name] for e in self.progress.history]
+        return {
+            "validation": self._best["validation"],
+            "best_step": self._best["step"],
+            "mean_metric": float(np.mean(metrics)),
+            "steps": self.progress.step,
+            "examples": self._examples,
+            "seconds": round(self.progress.seconds, 3),
+            "examples_per_second": round(self._examples_per_second(), 2),
+            "padding_share": round(padding, 4),
+        }
+
+    def _examples_per_second(self):
+        """Returns the speed without the steps that build the graph."""
+        examples = self._examples - self.progress.building_examples
+        if not examples:
+            return self._examples / self.progress.seconds
+        seconds = self.progress.seconds - self.progress.building_seconds
+        return examples / seconds
 
 
 def _first_steps(plans, max_steps):
-    """Returns the epochs' batches, no more than `most` in all, if given."""
+    """Returns each epoch's batches, `max_steps` in all at most, if given."""
     kept, left = [], max_steps
     for plan in plans:
         plan = plan[:left]

@@ -6,7 +6,6 @@ import numpy as np
 import tensorflow as tf
 
 from tf_adapters.data.batches import task_mixture
-from tf_adapters.training.loop import Loop
 from tf_adapters.training.optimizers import make_optimizer
 
 
@@ -31,29 +30,14 @@ class MultiTaskTrainer:
         self.model = model
         self.trainers = trainers
         self.config = config
-        self.variables = list(model.trained_variables().values())
+        trained = model.trained_variables()
+        self.names, self.variables = list(trained), list(trained.values())
         self.optimizer = None
         indices = {id(v): i for i, v in enumerate(self.variables)}
         self._places = {
             task: tf.constant([[indices[id(v)]] for v in trainer.variables])
             for task, trainer in trainers.items()
         }
-
-    def fit(self, train, validation, log, save_best, recovery=None):
-        """Trains and leaves the best weights in the models.
-
-        Args:
-            train: `Mixture`.
-            validation: `Mixture`.
-            log: See `Trainer.fit`.
-            save_best: See `Trainer.fit`.
-            recovery: See `Trainer.fit`.
-
-        Returns:
-            As `Trainer.fit`, with the metrics of `evaluate`.
-        """
-        loop = Loop(self, train, validation, log, save_best, recovery)
-        return loop.run()
 
     def plan(self, examples, epoch):
         """Returns the batches of one epoch, see `mixture.plan_training`."""

@@ -1,79 +1,97 @@
 """What a run has done so far, into a checkpoint and out of it again."""
 
+import dataclasses
 import itertools
 
 import numpy as np
 
 
-def tensors(loop):
-    """Returns a loop's arrays by name.
+@dataclasses.dataclass
+class Progress:
+    """What a run has done so far.
 
-    Args:
-        loop: `Loop`.
-
-    Returns:
-        Dict with the trained weights, the optimiser's variables (what it counts
-        among them, and with that the learning rate and the seeds of dropout),
-        the best weights, and what steps since the last check gave.
+    Attributes:
+        step: Steps done.
+        history: Records of the validations, oldest first.
+        best: Index in `history` of the validation whose weights are kept, or
+            `None` before the first one that counts.
+        best_weights: Those weights, one array for each of the trainer's
+            variables.
+        pending: Losses and gradient norms of the steps that nobody has looked
+            at yet: pairs of arrays, one pair for each call of the device.
+        seconds: Time spent in steps.
+        building_seconds: The part of it that went into each process's first
+            steps, which build the graph.
+        building_examples: Examples in those steps.
     """
-    arrays = {
-        "weights": values(loop.trainer.variables),
-        "optimizer": values(loop.trainer.optimizer.variables),
-        "best": loop.best_weights or [],
-        "losses": [np.asarray(losses) for losses, _ in loop.pending],
-        "norms": [np.asarray(norms) for _, norms in loop.pending],
-    }
-    return {
-        f"{part}/{number}": array
-        for part, some in arrays.items()
-        for number, array in enumerate(some)
-    }
+
+    step: int = 0
+    history: list = dataclasses.field(default_factory=list)
+    best: int | None = None
+    best_weights: list = dataclasses.field(default_factory=list)
+    pending: list = dataclasses.field(default_factory=list)
+    seconds: float = 0.0
+    building_seconds: float = 0.0
+    building_examples: int = 0
+
+    def write(self, trainer):
+        """Returns what a checkpoint holds: arrays by name, and plain values.
+
+        Among the arrays are the trained weights and the optimiser's variables
+        (and with its count of steps the learning rate and dropout's seeds).
+        """
+        arrays = {
+            "weights": read_values(trainer.variables),
+            "optimizer": read_values(trainer.optimizer.variables),
+            "best": self.best_weights,
+            "losses": [np.asarray(losses) for losses, _ in self.pending],
+            "norms": [np.asarray(norms) for _, norms in self.pending],
+        }
+        tensors = {
+            f"{part}/{number}": array
+            for part, some in arrays.items()
+            for number, array in enumerate(some)
+        }
+        return tensors, {name: getattr(self, name) for name in _PLAIN}
+
+    @classmethod
+    def read(cls, checkpoint, trainer):
+        """Takes a trainer, its optimiser made, to where a checkpoint was.
+
+        Args:
+            checkpoint: `Checkpoint`.
+            trainer: See `TrainerProtocol`.
+
+        Returns:
+            `Progress` until then.
+        """
+        weights, optimizer, best, losses, norms = (
+            _part(checkpoint.tensors, name)
+            for name in ("weights", "optimizer", "best", "losses", "norms")
+        )
+        assign_values(trainer.variables, weights)
+        assign_values(trainer.optimizer.variables, optimizer)
+        return cls(
+            step=checkpoint.step,
+            best_weights=best,
+            pending=list(zip(losses, norms, strict=True)),
+            **{name: checkpoint.state[name] for name in _PLAIN},
+        )
 
 
-def values(variables):
+_PLAIN = ("history", "best", "seconds", "building_seconds", "building_examples")
+
+
+def _part(tensors, name):
+    """Returns the arrays `name/0`, `name/1` and so on."""
+    names = (f"{name}/{number}" for number in itertools.count())
+    found = itertools.takewhile(tensors.__contains__, names)
+    return [tensors[key] for key in found]
+
+
+def read_values(variables):
     """Returns variables as arrays; scalars too, which NumPy has as numbers."""
     return [np.asarray(variable.numpy()) for variable in variables]
-
-
-def state(loop):
-    """Returns the rest of what a loop has done, as plain values."""
-    best = None if loop.best is None else loop.history.index(loop.best)
-    return {
-        "history": loop.history,
-        "best": best,
-        "seconds": loop.seconds,
-        "building_seconds": loop.building_seconds,
-        "building_examples": loop.building_examples,
-    }
-
-
-def restore(loop, checkpoint):
-    """Takes a loop, whose optimiser is made, to where a checkpoint was written.
-
-    Args:
-        loop: `Loop`.
-        checkpoint: `Checkpoint`.
-    """
-
-    def part(name):
-        found = itertools.takewhile(
-            checkpoint.tensors.__contains__,
-            (f"{name}/{number}" for number in itertools.count()),
-        )
-        return [checkpoint.tensors[key] for key in found]
-
-    assign_values(loop.trainer.variables, part("weights"))
-    assign_values(loop.trainer.optimizer.variables, part("optimizer"))
-    loop.step = checkpoint.step
-    batches = itertools.chain.from_iterable(loop.plans)
-    loop.done = list(itertools.islice(batches, loop.step))
-    loop.examples = sum(len(batch.indices) for batch in loop.done)
-    loop.pending = list(zip(part("losses"), part("norms"), strict=True))
-    for name in ("history", "seconds", "building_seconds", "building_examples"):
-        setattr(loop, name, checkpoint.state[name])
-    if checkpoint.state["best"] is not None:
-        loop.best = loop.history[checkpoint.state["best"]]
-        loop.best_weights = part("best")
 
 
 def assign_values(variables, arrays):

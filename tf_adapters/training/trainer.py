@@ -11,7 +11,6 @@ from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.training import accumulation
 from tf_adapters.training import graphs
 from tf_adapters.training import workers
-from tf_adapters.training.loop import Loop
 from tf_adapters.training.mean_loss import mean_loss
 from tf_adapters.training.optimizers import make_optimizer
 
@@ -28,45 +27,21 @@ class Trainer:
         strategy: `tf.distribute.Strategy`.
         config: `Config`.
         metric_names: Names in `heads.metrics`; the first one selects.
+        trained: Dict from name to variable of what is trained; `None` (default)
+            for all that the model declares.
     """
 
-    def __init__(self, model, strategy, config, metric_names):
+    def __init__(self, model, strategy, config, metric_names, trained=None):
         self.model = model
         self.strategy = strategy
         self.config = config
         self.metric_names = metric_names
-        self.variables = list(model.trained_variables().values())
+        trained = model.trained_variables() if trained is None else trained
+        self.names, self.variables = list(trained), list(trained.values())
         self.optimizer = None
-        self._train_loop = self._eval_step = None
+        self._train_loop = None
         self._iterators = graphs.Iterators()
         self._eval_steps = {}
-
-    def fit(self, train, validation, log, save_best, recovery=None):
-        """Trains and leaves the best weights in the model.
-
-        Args:
-            train: `Examples`.
-            validation: `Examples`.
-            log: Function of a dict, called at every check and validation.
-            save_best: Function of a dict of metrics, called when the first
-                metric is better than ever.
-            recovery: `Recovery`, which writes checkpoints and knows the one to
-                go on from, or `None` (default).
-
-        Returns:
-            Dict with `validation` (metrics of the best weights), `best_step`,
-            `mean_metric` over validations, `steps`, `examples`, `seconds` spent
-            in training steps, `examples_per_second` from the second step on
-            (the first one, which builds the graph, counts only where there is
-            no other), and `padding_share` of the batches that were run.
-
-        Raises:
-            NonFiniteError: If a loss or a gradient is not finite; names the
-                step and the variable. No weights were saved since.
-            Stopped: If the process was told to stop.
-        """
-        loop = Loop(self, train, validation, log, save_best, recovery)
-        return loop.run()
 
     def evaluate(self, examples):
         """Returns the metrics of all of `examples`."""
@@ -86,9 +61,9 @@ class Trainer:
         """
         rows = [None] * len(examples)
         for plan in self._evaluation_plans(examples.lengths):
-            batches = self.eval_batches(examples, plan)
-            steps = itertools.islice(batches, len(plan))
-            for outputs, indices in self.eval_steps(steps):
+            step, batches = self.evaluation(examples, plan)
+            batches = itertools.islice(batches, len(plan))
+            for outputs, indices in self.eval_steps(step, batches):
                 found = zip(
                     self._gathered(indices),
                     self._gathered(outputs),
@@ -109,10 +84,16 @@ class Trainer:
         groups = itertools.groupby(plan, lambda batch: self.kind(None, batch))
         return [list(batches) for _, batches in groups]
 
-    def eval_batches(self, examples, batches):
-        """Returns an iterator of the features of each batch, without targets.
+    def evaluation(self, examples, batches):
+        """Returns the eval step of some batches, and their features.
 
-        It begins again after the last one.
+        Args:
+            examples: `Examples`. Their targets are left out.
+            batches: List of `Batch`, whose shapes agree.
+
+        Returns:
+            The step, traced, and an iterator of the features of each batch,
+            which begins again after the last one.
         """
         unlabelled = dataclasses.replace(examples, targets=None)
         batches = self._distribute(unlabelled, batches)
@@ -123,20 +104,20 @@ class Trainer:
             self._eval_steps[shapes] = graphs.one_trace(
                 self._eval_on_replicas, batches
             )
-        self._eval_step = self._eval_steps[shapes]
-        return self._iterators.over(batches)
+        return self._eval_steps[shapes], self._iterators.over(batches)
 
-    def eval_steps(self, batches):
+    def eval_steps(self, step, batches):
         """Yields outputs and places of the examples of each batch, in order.
 
         On one device two batches are computed at a time: the small operations
         of one leave cores idle that the other one uses.
 
         Args:
-            batches: Some of what `eval_batches` returns.
+            step: See `evaluation`.
+            batches: Some of the features that it returns.
         """
         at_once = 2 if self.strategy.num_replicas_in_sync == 1 else 1
-        yield from graphs.map_in_order(self._eval_step, batches, at_once)
+        yield from graphs.map_in_order(step, batches, at_once)
 
     def _gathered(self, value):
         """Returns the rows of this process's replicas."""

@@ -14,6 +14,7 @@ from tf_adapters.config import resolve
 from tf_adapters.data.batches import pipeline
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.training import distribution
+from tf_adapters.training.loop import Loop
 from tf_adapters.training.trainer import Trainer
 
 pytestmark = pytest.mark.integration
@@ -159,9 +160,9 @@ def _trainer(batching, strategy, **data):
 def _outcome(batching, strategy="one_device"):
     """Returns losses of a short training, and outputs after it."""
     trainer, records = _trainer(batching, strategy), []
-    outcome = trainer.fit(
-        _examples(), _examples(), records.append, lambda values: None
-    )
+    outcome = Loop(
+        trainer, _examples(), _examples(), records.append, lambda values: None
+    ).run()
     assert outcome["examples"] == 21
     losses = [record["loss"] for record in records if "loss" in record]
     assert len(losses) == 2  # The first, and the mean of the others.

@@ -155,8 +155,8 @@ def test_bert_with_the_vocabulary_of_xlm_r_has_zero_segments():
     folder = huggingface_folders.folder("xlm_roberta")
     tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(folder)
     assert packing.special_tokens_of(tokenizer).second_segment is None
-    tokenizer.takes_segments = True
-    assert packing.special_tokens_of(tokenizer).second_segment == 0
+    special = packing.special_tokens_of(tokenizer, takes_segments=True)
+    assert special.second_segment == 0
 
 
 @pytest.mark.parametrize(

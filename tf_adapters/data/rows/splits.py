@@ -12,6 +12,10 @@ from tf_adapters.data.rows import load
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import split_checks
 
+# What a run may be evaluated on, by their names in its result. The further one
+# is MNLI's.
+EVALUATED = ("validation", "validation_mismatched", "test")
+
 
 def declared_task(config, check_files=False):
     """Returns the task of a configuration as it is declared; reads no data.
@@ -58,10 +62,12 @@ def get_task(config):
 def load_rows(config, task):
     """Returns the rows of each split as a dict; `test` only if labelled.
 
+    MNLI's `validation_mismatched` is among them where the data have it.
+
     Warns of texts that are in training and in another split, and of classes
     that are not in training.
     """
-    rows = _load_rows(config, task)
+    rows = _load_rows(config, task) | _load_others(config, task)
     split_checks.warn_of_overlap(rows, task)
     return rows
 
@@ -76,11 +82,7 @@ def _load_rows(config, task):
             train, validation, data.low_resource, config.seed
         )
         return dict(zip(("train", "validation", "test"), splits, strict=True))
-    if data.max_validation_examples:
-        # Runs of several seeds are compared on the same examples.
-        validation = sampling.subsample(
-            validation, data.max_validation_examples, seed=0
-        )
+    validation = _some(validation, data)
     if data.train_fraction:
         number = max(1, round(data.train_fraction * len(train)))
         train = sampling.subsample(train, number, config.seed)
@@ -93,3 +95,21 @@ def _load_rows(config, task):
         if load.is_labelled(task, test):
             rows["test"] = test
     return rows
+
+
+def _load_others(config, task):
+    others = set(task.splits) & set(EVALUATED) - {"validation", "test"}
+    data_dir = config.data.data_dir
+    return {
+        split: _some(load.load_split(task, split, data_dir), config.data)
+        for split in sorted(others)
+        if load.has_split(task, split, data_dir)
+    }
+
+
+def _some(rows, data):
+    """Returns validation rows, or as many as a configuration asks for."""
+    if not data.max_validation_examples:
+        return rows
+    # Runs of several seeds are compared on the same examples.
+    return sampling.subsample(rows, data.max_validation_examples, seed=0)

@@ -30,15 +30,19 @@ class TextPacker:
     Args:
         tokenizer: Tokenizer from `load_encoder`.
         max_length: Longest number of tokens, special tokens included.
+        takes_segments: Whether the encoder takes segment ids,
+            `encoder.takes_segments`. `None` (default): as the tokenizer's own
+            model does. Some pair a BERT with the vocabulary of XLM-R, which
+            has none (multilingual-e5).
 
     Raises:
         UserError: If `max_length` leaves no room for text.
     """
 
-    def __init__(self, tokenizer, max_length):
+    def __init__(self, tokenizer, max_length, takes_segments=None):
         self.tokenizer = tokenizer
         self.max_length = max_length
-        self.special_tokens = special_tokens_of(tokenizer)
+        self.special_tokens = special_tokens_of(tokenizer, takes_segments)
         self._mask = None
         num_special = 2 + len(self.special_tokens.separators)
         if max_length < num_special + 2:

@@ -32,7 +32,7 @@ class SpecialTokens:
         return self.second_segment is not None
 
 
-def special_tokens_of(tokenizer):
+def special_tokens_of(tokenizer, takes_segments=None):
     """Returns the `SpecialTokens` of a tokenizer from `load_encoder`.
 
     BERT, ELECTRA and DistilBERT: `[CLS] a [SEP] b [SEP]`. RoBERTa and XLM-R:
@@ -58,11 +58,8 @@ def special_tokens_of(tokenizer):
             "Expected a tokenizer of BERT, RoBERTa, XLM-R, DistilBERT or "
             f"ELECTRA. Received: {type(tokenizer).__name__}"
         )
-    # `load_encoder` notes what the backbone takes; some pair a BERT with
-    # XLM-R's vocabulary.
-    takes_segments = getattr(
-        tokenizer, "takes_segments", second_segment is not None
-    )
+    if takes_segments is None:
+        takes_segments = bool(second_segment)
     return SpecialTokens(
         start=tokenizer.start_token_id,
         separators=separators,

@@ -1,10 +1,11 @@
-"""The head for masked tokens of a Hugging Face checkpoint."""
+"""The head for masked tokens of a checkpoint, Hugging Face's or a preset."""
 
 import pathlib
 
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.encoders import keras_hub_masked_lm
 from tf_adapters.encoders import load as load_lib
 from tf_adapters.encoders.huggingface_weights import HuggingFaceCheckpoint
 
@@ -56,22 +57,27 @@ def load_masked_lm_head(model, name):
         name: What `load_encoder` was given.
 
     Returns:
-        Whether the checkpoint is a Hugging Face folder with such a head.
+        Whether the checkpoint has such a head.
 
     Raises:
         UserError: If a tensor has another shape than the head needs, or its
             output matrix is not the encoder's token embedding.
     """
-    folder = pathlib.Path(load_lib.find_encoder(str(name)))
-    if not (folder / "config.json").is_file():
-        return False
-    if not list(folder.glob("model.safetensors*")):
-        return False
-    checkpoint = HuggingFaceCheckpoint(folder, "")
+    source = load_lib.find_encoder(str(name))
+    if not list(pathlib.Path(source).glob("model.safetensors*")):
+        arrays = keras_hub_masked_lm.read_preset_head(source)
+        for name, array in (arrays or {}).items():
+            _assign(model.head_layer, name, array, f"The preset `{source}`")
+        return arrays is not None
+    checkpoint = HuggingFaceCheckpoint(source, "")
     for form in _FORMS:
         if set(form.values()) <= checkpoint.names:
             _check_tied(model.encoder_info, checkpoint)
-            _assign(model.head_layer, form, checkpoint)
+            for name, stored in form.items():
+                array = checkpoint.read(stored)
+                array = array.T if name == "kernel" else array
+                where = f"Tensor `{stored}` in `{checkpoint.folder}`"
+                _assign(model.head_layer, name, array, where)
             return True
     return False
 
@@ -89,15 +95,11 @@ def _check_tied(encoder, checkpoint):
             )
 
 
-def _assign(layer, form, checkpoint):
-    for name, stored in form.items():
-        variable = getattr(layer, name)
-        tensor = checkpoint.read(stored)
-        tensor = tensor.T if name == "kernel" else tensor
-        if tensor.shape != tuple(variable.shape):
-            raise UserError(
-                f"Tensor `{stored}` in `{checkpoint.folder}` has shape "
-                f"{tensor.shape}; the encoder's tokens need "
-                f"{tuple(variable.shape)}."
-            )
-        variable.assign(np.ascontiguousarray(tensor))
+def _assign(layer, name, array, where):
+    variable = getattr(layer, name)
+    if array.shape != tuple(variable.shape):
+        raise UserError(
+            f"{where} has shape {array.shape} for the head's `{name}`; the "
+            f"encoder's tokens need {tuple(variable.shape)}."
+        )
+    variable.assign(np.ascontiguousarray(array))

@@ -21,7 +21,7 @@ FLOORS = [
     {"heads", "training"},
     {"models"},
     {"runs"},
-    {"analysis", "export"},
+    {"analysis", "baselines", "export"},
     {"studies"},
     {"cli"},
 ]

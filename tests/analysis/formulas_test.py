@@ -8,6 +8,8 @@ from tf_adapters.analysis import curves
 from tf_adapters.analysis import gates
 from tf_adapters.analysis import gradient_norms
 from tf_adapters.analysis import loss_landscape
+from tf_adapters.analysis import shift_directions
+from tf_adapters.analysis import shift_words
 from tf_adapters.analysis import similarity
 from tf_adapters.analysis import span_ablation
 from tf_adapters.analysis import stability
@@ -182,3 +184,23 @@ def test_curves_are_means_over_runs():
     first = values["full", 2]
     assert (first.mean, first.min, first.max, first.count) == (2, 1, 3, 2)
     assert values["full", 4].mean == 0.5 and values["houlsby", 2].mean == 7
+
+
+def test_the_plane_of_shifts_is_that_of_numpys_singular_vectors():
+    before, after = GENERATOR.normal(size=(2, 9, 5))
+    found = np.concatenate(shift_directions.plane(before, after))
+    joined = np.concatenate([before, after])
+    centred = joined - joined.mean(axis=0)
+    *_, axes = np.linalg.svd(centred, full_matrices=False)
+    expected = centred @ axes[:2].T
+    # Either direction of a component is one.
+    signs = np.sign(np.sum(found * expected, axis=0))
+    np.testing.assert_allclose(found, signs * expected, atol=1e-9)
+
+
+def test_shifts_of_words_are_means_over_places_and_blocks():
+    alphas = np.array([[1.0, -2.0, 3.0], [0.0, 4.0, -5.0]])
+    found = shift_words.mean_shifts([7, 8, 7], alphas, lengths=[2.0, 10.0])
+    # Word 7: places 0 and 2; a block's weight times the length of its vector.
+    first = np.mean([(1 * 2 + 0 * 10) / 2, (3 * 2 + 5 * 10) / 2])
+    assert found == {7: (first, 2), 8: ((2 * 2 + 4 * 10) / 2, 1)}

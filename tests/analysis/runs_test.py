@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from tests import commands
+from tests.analysis import made_up_wordnet
 from tf_adapters.analysis.analysis import ANALYSES
 from tf_adapters.cli import analyse
 from tf_adapters.config import resolve
@@ -64,6 +65,19 @@ def test_similarity(houlsby):
     assert ((table.similarity < 0.9999) & (table.similarity > -1)).all()
 
 
+def test_attack(houlsby, tmp_path):
+    """Before it, the texts' accuracy is that of the run."""
+    folder = made_up_wordnet.write_wordnet(tmp_path)
+    flags = [f"--wordnet={folder}", "--texts=1000"]
+    table = _analyse("attack", houlsby, *flags)
+    result = json.loads((houlsby / "result.json").read_text())
+    assert table.accuracy[0] == pytest.approx(
+        result["validation"]["accuracy"], abs=1e-4
+    )
+    assert table.texts[0] > 50 and table.queries_per_text[0] > 10
+    assert table.accuracy_under_attack[0] <= table.accuracy[0]
+
+
 def test_curves(houlsby):
     table = _analyse("curves", houlsby)
     log = (houlsby / "metrics.jsonl").read_text().splitlines()
@@ -89,6 +103,23 @@ def test_loss_landscape(houlsby):
     assert train.loss[0] == pytest.approx(0.7, abs=0.15)
     assert train.loss[1] < train.loss[0] and train.distance[1] == 0
     assert train.distance[2] == -train.distance[0] > 0
+
+
+def test_shift_directions(adapter_bias):
+    table = _analyse("shift_directions", adapter_bias, "--texts=3")
+    assert table.text.nunique() == 3 and set(table.label) == {
+        "negative",
+        "positive",
+    }
+    # Each token twice.
+    assert (table.groupby(["text", "position"]).size() == 2).all()
+
+
+def test_shift_words(adapter_bias):
+    table = _analyse("shift_words", adapter_bias, "--tokens=10", "--least=2")
+    assert len(table) == 10 and (table["count"] >= 2).all()
+    assert table["shift"].is_monotonic_decreasing
+    assert not table.token.str.startswith("[").any()
 
 
 def test_token_shift(adapter_bias):

@@ -7,6 +7,7 @@ from tf_adapters.analysis import pictures
 from tf_adapters.analysis import trained_run
 from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
+from tf_adapters.analysis.encoder_passes import encoder_passes
 from tf_adapters.common.errors import UserError
 
 COLUMNS = ("run", "method", "block", "similarity", "tokens")
@@ -142,28 +143,18 @@ def _of_run(run, number):
 
 def _vectors(model, experiment, examples, places):
     """Returns each block's vectors of some tokens, a list of `(n, d)`."""
-    import tensorflow as tf
-
-    from tf_adapters.data.batches import pipeline
-
-    @tf.function(reduce_retracing=True)
-    def states(features):
-        return model.encode(features, return_hidden_states=True)[
-            "hidden_states"
-        ][1:]
-
     wanted = {}
     for place, (text, position) in enumerate(places):
         wanted.setdefault(text, []).append((place, position))
-    plan = pipeline.plan_evaluation(
-        examples.lengths, experiment.config.train.eval_batch_size
-    )
-    names = ("token_ids", "padding_mask", "segment_ids")
     found = None
-    for features in pipeline.dataset(examples, plan):
-        texts = features["indices"].numpy()
-        inputs = {k: v for k, v in features.items() if k in names}
-        hidden = [state.numpy() for state in states(inputs)]
+    for texts, _, states in encoder_passes(
+        model,
+        experiment.config,
+        examples,
+        lambda outputs: outputs["hidden_states"][1:],
+        return_hidden_states=True,
+    ):
+        hidden = [state.numpy() for state in states]
         if found is None:
             shape = (len(places), hidden[0].shape[-1])
             found = [np.zeros(shape, "float32") for _ in hidden]

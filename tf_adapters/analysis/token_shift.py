@@ -7,6 +7,7 @@ from tf_adapters.analysis import pictures
 from tf_adapters.analysis import trained_run
 from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
+from tf_adapters.analysis.encoder_passes import encoder_passes
 from tf_adapters.common.errors import UserError
 
 COLUMNS = ("run", "task", "block", "alpha", "shift")
@@ -68,36 +69,36 @@ class TokenShift(Analysis):
 
 def _of_run(run):
     """Returns each block's mean `|alpha|` and the length of its vector."""
-    import tensorflow as tf
-
-    from tf_adapters.data.batches import pipeline
-    from tf_adapters.methods.adapter_bias import Shift
-    from tf_adapters.models.adapter_model import as_sequences
-
     experiment = run.experiment()
-    model = experiment.model
+    lengths = vector_lengths(run, experiment.model)
+    examples = experiment.examples(run.rows["validation"], labelled=False)
+    total, tokens = 0.0, 0.0
+    for _, inputs, alphas in encoder_passes(
+        experiment.model, run.config, examples, read_alphas, return_probes=True
+    ):
+        alphas = [alpha.numpy() for alpha in alphas]
+        sums, count = means(alphas, inputs["padding_mask"].numpy())
+        total, tokens = total + sums, tokens + count
+    return total / tokens, lengths
+
+
+def read_alphas(outputs):
+    """Returns each block's weights `(batch, tokens, 1)` of its shift."""
+    return [probe["after_ffn"]["alpha"] for probe in outputs["probes"]]
+
+
+def vector_lengths(run, model):
+    """Returns the length of the vector of each block's shift.
+
+    Raises:
+        UserError: If the model is no AdapterBias with weights of its tokens.
+    """
+    from tf_adapters.methods.adapter_bias import Shift
+
     slots = [of_block.get("after_ffn") for of_block in model.slots]
     if not all(isinstance(s, Shift) and s.alpha is not None for s in slots):
         raise UserError(
             f"{run.folder} has no shift with a weight in every block. "
             "--method=adapter_bias trains one."
         )
-    examples = experiment.examples(run.rows["validation"], labelled=False)
-    plan = pipeline.plan_evaluation(
-        examples.lengths, experiment.config.train.eval_batch_size
-    )
-
-    @tf.function(reduce_retracing=True)
-    def alphas(inputs):
-        probes = model.encode(inputs, return_probes=True)["probes"]
-        return [probe["after_ffn"]["alpha"] for probe in probes]
-
-    names = ("token_ids", "padding_mask", "segment_ids")
-    total, tokens = 0.0, 0.0
-    for features in pipeline.dataset(examples, plan):
-        inputs = as_sequences({k: v for k, v in features.items() if k in names})
-        found = [alpha.numpy() for alpha in alphas(inputs)]
-        sums, count = means(found, inputs["padding_mask"].numpy())
-        total, tokens = total + sums, tokens + count
-    lengths = [np.linalg.norm(slot.vector.call().numpy()) for slot in slots]
-    return total / tokens, lengths
+    return [np.linalg.norm(slot.vector.call().numpy()) for slot in slots]

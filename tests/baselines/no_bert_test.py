@@ -1,0 +1,148 @@
+"""The baseline without an encoder: its networks, and the search for one."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from tests import commands
+import tf_adapters
+from tf_adapters import tasks
+from tf_adapters.baselines import no_bert_model
+from tf_adapters.baselines import no_bert_search
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import Stopped
+from tf_adapters.common.errors import UserError
+from tf_adapters.config import resolve
+
+GENERATOR = np.random.default_rng(0)
+TABLE = GENERATOR.normal(size=(20, 6)).astype("float32")
+NETWORK = {
+    **{"embeddings": "trained", "embedding_width": 4, "pooling": "mean"},
+    **{"convolution_layers": 2, "filters": 3, "kernel_size": 3},
+    **{"dense_layers": 1, "units": 5, "dropout": 0.5, "l2": 0.01},
+    **{"optimizer": "adam", "learning_rate": 0.01},
+}
+# One value each, so that a run is short.
+SPACE = {
+    **{name: [value] for name, value in NETWORK.items()},
+    **{"convolution_layers": [0], "embedding_width": [16], "dropout": [0.0]},
+    "l2": [0.0],
+    "learning_rate": {"low": 1e-3, "high": 1e-1, "log": True},
+}
+SETTINGS = {
+    "task": "demo_sentiment",
+    "method": "no_bert",
+    "encoder": commands.ENCODER,
+    "data": {"max_train_examples": 64, "max_length": 24},
+    "train": {"epochs": 1},
+    "search": {"trials": 3, "space": SPACE},
+}
+
+
+def _network(**changes):
+    return no_bert_model.make_network({**NETWORK, **changes}, TABLE, 1, 2)
+
+
+@pytest.mark.parametrize("pooling", no_bert_model.POOLINGS)
+@pytest.mark.parametrize("layers", [0, 2])
+def test_padding_changes_nothing(pooling, layers):
+    network = _network(pooling=pooling, convolution_layers=layers)
+    for weight in network.weights:
+        weight.assign(GENERATOR.normal(size=weight.shape))
+    ids = GENERATOR.integers(2, 20, (3, 5))
+    padded = np.pad(ids, [(0, 0), (0, 4)], constant_values=1)
+    np.testing.assert_allclose(network(padded), network(ids), atol=1e-5)
+    other = np.where(np.arange(5) == 2, 19, ids)
+    assert np.abs(network(other) - network(ids)).max() > 1e-3
+
+
+def test_embeddings_of_the_encoder():
+    """Both start from them; one trains them, both train the rest."""
+    for embeddings, trains in (
+        ("encoder_frozen", False),
+        ("encoder_tuned", True),
+    ):
+        network = _network(embeddings=embeddings)
+        (table,) = [w for w in network.weights if w.shape == TABLE.shape]
+        np.testing.assert_array_equal(table, TABLE)
+        found = [w is table for w in network.trainable_weights]
+        assert any(found) == trains and len(found) > 4
+    widths = {w.shape for w in _network().weights}
+    assert (20, 4) in widths and TABLE.shape not in widths
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder of a search that was stopped after two of three networks."""
+    folder = tmp_path_factory.mktemp("no_bert") / "run"
+    train = no_bert_search._train
+    values = []
+
+    def stop(*arguments):
+        if len(values) == 2:
+            raise Stopped("now")
+        values.append(train(*arguments))
+        return values[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(no_bert_search, "_train", stop)
+        assert commands.run(folder, SETTINGS) == 75
+    assert not (folder / "result.json").exists()
+    assert commands.run(folder, SETTINGS) == 0
+    return folder, values
+
+
+def test_a_stopped_search_goes_on(finished):
+    folder, values = finished
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    trials = [json.loads(line) for line in lines]
+    # The third one's process ended before it did: another took its place.
+    assert [trial["step"] for trial in trials] == [0, 1, 3]
+    assert [trial["metric"] for trial in trials[:2]] == values
+    assert len({trial["learning_rate"] for trial in trials}) == 3
+    result = json.loads((folder / "result.json").read_text())
+    best = max(trial["metric"] for trial in trials)
+    assert result["validation"]["accuracy"] == pytest.approx(best)
+    assert "test" in result
+    network = keras.saving.load_model(folder / "model.keras", compile=False)
+    count = sum(np.prod(w.shape) for w in network.trainable_weights)
+    assert result["trained_weights"] == count
+
+
+def test_the_same_command_prints_the_result(finished, capsys):
+    folder, _ = finished
+    assert commands.run(folder, SETTINGS) == 0
+    out = capsys.readouterr().out
+    assert "this run, finished" in out and "best of 3 networks" in out
+
+
+def test_what_else_is_asked_of_it(finished, capsys):
+    folder, _ = finished
+    assert commands.run(folder, mode="eval") == 1
+    assert "a baseline without an encoder" in capsys.readouterr().err
+    encoder, _ = tf_adapters.load_encoder(commands.ENCODER)
+    with pytest.raises(UserError, match="nothing to adapt"):
+        tf_adapters.adapt(encoder, tf_adapters.methods.NoBert())
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        ({"search": {"space": {"depth": [1]}}}, "beside them: depth"),
+        ({"search": {"space": {"pooling": ["sum"]}}}, "mean, max"),
+        ({"search": {"trials": 0}}, "at least 1"),
+        ({"pretrain": {"steps": 3}}, "begins at nothing"),
+    ],
+)
+def test_mistakes(layer, message, tmp_path, capsys):
+    settings = resolve.merge(SETTINGS, layer)
+    assert commands.run(tmp_path / "run", settings) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_task_of_another_kind(tmp_path):
+    config = resolve.resolve_config(SETTINGS)
+    with pytest.raises(ConfigError, match="is of tagging"):
+        no_bert_search.run_search(config, tasks.get("ud_pos"), {}, tmp_path)

@@ -1,0 +1,229 @@
+"""Probability-weighted word saliency: a search for words that deceive a model.
+
+Ren et al. 2019 (ACL, P19-1103). Words are replaced by synonyms in the order of
+how much they matter (their saliency) times how much their best synonym lowers
+the probability of the model's answer, until the answer changes. Two programs
+have it, with rules of their own, and their success rates are different numbers
+(`SEARCHES`).
+
+A search is a generator: it yields texts and is sent their probabilities, so
+that one call of the model serves many searches (`run_searches`). Nothing is
+drawn at random.
+"""
+
+import dataclasses
+import re
+
+import numpy as np
+import scipy.special
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How the search for one text ended.
+
+    Attributes:
+        text: The text that was left at last, words with blanks between.
+        succeeded: Whether its class is another than the first.
+        was_correct: Whether the text as given had its true class.
+        was_attacked: Whether it was searched at all.
+        queries: Texts that the model was asked for.
+        words: Number of words.
+        changed: Number of words that differ from the original.
+    """
+
+    text: str
+    succeeded: bool
+    was_correct: bool
+    was_attacked: bool
+    queries: int
+    words: int
+    changed: int
+
+
+class _Text:
+    """A text that is changed word by word, and what was asked about it."""
+
+    def __init__(self, words):
+        self.original = words
+        self.words = list(words)
+        self.queries = 0
+
+    def with_word(self, place, word):
+        """Returns the text with another word in one place."""
+        words = [*self.words[:place], word, *self.words[place + 1 :]]
+        return " ".join(words)
+
+    def ask(self, texts):
+        """Yields texts; returns their probabilities."""
+        self.queries += len(texts)
+        return (yield texts) if texts else np.zeros((0, 2))
+
+    def outcome(self, succeeded, was_correct, was_attacked=True):
+        """Returns the `Outcome` of the words as they are now."""
+        pairs = zip(self.original, self.words, strict=True)
+        return Outcome(
+            " ".join(self.words),
+            bool(succeeded),
+            bool(was_correct),
+            was_attacked,
+            self.queries,
+            len(self.words),
+            sum(old != new for old, new in pairs),
+        )
+
+
+def search_openattack(row_text, words, label, candidates):
+    """Searches by the rules of OpenAttack 2.1.1.
+
+    Every text is attacked, away from the class that the model gives it,
+    whichever is true. Each word's best synonym is chosen in the original text;
+    saliencies are compared over all words; a word of those that carry no
+    meaning keeps its place in that comparison and is not replaced.
+
+    Args:
+        row_text: The text as given.
+        words: Its words in lower case.
+        label: True class.
+        candidates: For each word a list of synonyms.
+
+    Yields:
+        Lists of texts, for which it is sent probabilities `(texts, classes)`.
+
+    Returns:
+        `Outcome`.
+    """
+    text = _Text(words)
+    (given,) = yield from text.ask([row_text])
+    target = int(np.argmax(given))
+    saliency = yield from _saliency(text, target, range(len(words)), "<UNK>")
+    best = []
+    for place, synonyms in enumerate(candidates):
+        best.append((yield from _best(text, place, synonyms, target)))
+    gains = np.array([gain for _, gain in best])
+    scores = scipy.special.softmax(saliency) * gains
+    for place in np.argsort(-scores, kind="stable"):
+        if words[place] in ENGLISH_STOP_WORDS:
+            continue
+        text.words[place] = best[place][0]
+        (now,) = yield from text.ask([" ".join(text.words)])
+        if np.argmax(now) != target:
+            return text.outcome(True, target == label)
+    return text.outcome(False, target == label)
+
+
+def _best(text, place, synonyms, target):
+    """Returns the synonym with the least probability of a class, and its gain.
+
+    Without synonyms the word itself, which gains nothing.
+    """
+    if not synonyms:
+        return text.words[place], 0.0
+    asked = [text.words[place], *synonyms]
+    before, *after = yield from text.ask(
+        [text.with_word(place, word) for word in asked]
+    )
+    least = int(np.argmin([row[target] for row in after]))
+    return synonyms[least], before[target] - after[least][target]
+
+
+def _saliency(text, target, places, unknown):
+    """Returns how much the unknown token in each place lowers a probability."""
+    asked = [text.with_word(place, unknown) for place in places]
+    whole, *without = yield from text.ask([" ".join(text.words), *asked])
+    return np.array([whole[target] - row[target] for row in without])
+
+
+def search_textattack(row_text, words, label, candidates):
+    """Searches by the rules of TextAttack.
+
+    A text whose class is wrong as it is, is not attacked. Words without meaning
+    take no part. A word is replaced by what lowers the probability most in the
+    text as it is by then, and only where it does lower it.
+
+    Args, yields and returns: see `search_openattack`.
+    """
+    text = _Text(words)
+    (given,) = yield from text.ask([row_text])
+    if np.argmax(given) != label:
+        return text.outcome(False, False, was_attacked=False)
+    places = [i for i, w in enumerate(words) if w not in ENGLISH_STOP_WORDS]
+    saliency = yield from _saliency(text, label, places, "[UNK]")
+    gains = []
+    for place in places:
+        tried = yield from _tries(text, place, candidates[place])
+        gains.append(1 - min((row[label] for row in tried), default=1.0))
+    scores = scipy.special.softmax(saliency) * gains if places else []
+    present = given[label]
+    order = np.argsort(-np.array(scores), kind="stable")
+    for place in (places[i] for i in order):
+        tried = yield from _tries(text, place, candidates[place])
+        if not len(tried):
+            continue
+        least = int(np.argmin(tried[:, label]))
+        if tried[least, label] >= present:
+            continue
+        text.words[place] = candidates[place][least]
+        present = tried[least, label]
+        if np.argmax(tried[least]) != label:
+            return text.outcome(True, True)
+    return text.outcome(False, True)
+
+
+def _tries(text, place, synonyms):
+    """Returns the probabilities with each synonym in one place."""
+    asked = [text.with_word(place, word) for word in synonyms]
+    return np.asarray((yield from text.ask(asked)))
+
+
+SEARCHES = {"openattack": search_openattack, "textattack": search_textattack}
+
+
+def run_searches(searches, score):
+    """Runs searches side by side.
+
+    Args:
+        searches: List of generators, see above.
+        score: Function from a list of texts to probabilities
+            `(texts, classes)`, called with what all of them ask for next.
+
+    Returns:
+        List of `Outcome`.
+    """
+    outcomes, asked = [None] * len(searches), {}
+    for place, search in enumerate(searches):
+        asked[place] = next(search)
+    while asked:
+        texts = [text for some in asked.values() for text in some]
+        answers = iter(score(texts))
+        for place, texts in list(asked.items()):
+            answer = [next(answers) for _ in texts]
+            try:
+                asked[place] = searches[place].send(np.array(answer))
+            except StopIteration as end:
+                outcomes[place] = end.value
+                del asked[place]
+    return outcomes
+
+
+def split_words(text):
+    """Returns words and runs of punctuation, in lower case."""
+    return re.findall(r"\w+|[^\w\s]+", text.lower())
+
+
+_NEVER_REPLACED = ("be", "is", "are", "am")
+
+
+def first_words(lemmas, word):
+    """Returns candidates as OpenAttack has them: of phrases the first word."""
+    if word in _NEVER_REPLACED:
+        return []
+    found = (lemma.split("_")[0].lower() for lemma in lemmas)
+    return [new for new in dict.fromkeys(found) if new != word]
+
+
+def single_words(lemmas, word):
+    """Returns candidates as TextAttack has them: no phrases."""
+    found = (lemma for lemma in lemmas if "_" not in lemma)
+    return [new for new in dict.fromkeys(found) if new != word]

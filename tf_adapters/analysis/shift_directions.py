@@ -1,0 +1,117 @@
+"""Where the last block moves tokens, seen in a plane."""
+
+import numpy as np
+import pandas as pd
+import sklearn.decomposition
+
+from tf_adapters.analysis import pictures
+from tf_adapters.analysis import trained_run
+from tf_adapters.analysis.analysis import Analysis
+from tf_adapters.analysis.analysis import register
+from tf_adapters.analysis.encoder_passes import encoder_passes
+from tf_adapters.common.errors import UserError
+
+COLUMNS = ("run", "method", "text", "position", "label", "state", "x", "y")
+
+
+def plane(before, after):
+    """Returns vectors in the plane of their two principal components.
+
+    Args:
+        before: Array `(n, d)`.
+        after: Array `(n, d)`.
+
+    Returns:
+        Two arrays `(n, 2)`; the plane is that of all `2 n` vectors together.
+    """
+    found = sklearn.decomposition.PCA(2, random_state=0).fit_transform(
+        np.concatenate([before, after])
+    )
+    return np.split(found, 2)
+
+
+@register("shift_directions")
+class ShiftDirections(Analysis):
+    """Tokens before and after the last block's feed-forward network.
+
+    Of a few texts of the validation set, each token's vector behind the last
+    block's first norm and behind its second one, in the plane of their two
+    principal components (AdapterBias, section 4.7.1, figure 5, with BitFit
+    beside it). Pale is before, full colour after; a colour for each class.
+    """
+
+    reads = "model_dirs"
+
+    def add_flags(self, parser):
+        parser.add_argument(
+            "--texts", type=int, default=5, help="the first so many; 5"
+        )
+
+    def table(self, options):
+        rows = []
+        for folder in options.folders:
+            run = trained_run.load_run(folder)
+            rows += _of_run(run, run.rows["validation"][: options.texts])
+        return pd.DataFrame(rows, columns=COLUMNS)
+
+    def draw(self, table):
+        runs = list(dict.fromkeys(table.run))
+        figure, axes = pictures.make_figure(columns=len(runs))
+        labels = sorted(dict.fromkeys(table.label))
+        for axis, run in zip(axes.flat, runs, strict=True):
+            here = table[table.run == run]
+            for label, style in zip(labels, pictures.styles(), strict=False):
+                for state, alpha in (("before", 0.25), ("after", 1.0)):
+                    some = here[(here.label == label) & (here.state == state)]
+                    axis.scatter(
+                        some.x,
+                        some.y,
+                        s=14,
+                        alpha=alpha,
+                        label=f"{label}, {state}",
+                        **style,
+                    )
+            title = f"{here.method.iloc[0]}, {here.text.nunique()} texts"
+            names = ("first component", "second component")
+            pictures.describe(axis, *names, title)
+        return figure
+
+
+def _of_run(run, rows):
+    experiment = run.experiment()
+    if run.task.head != "classification":
+        raise UserError(
+            f"{run.folder} is a run of task `{run.task.name}`, whose texts "
+            "have no classes to tell apart."
+        )
+    examples = experiment.examples(rows, labelled=False)
+    found = {"before": [], "after": []}
+    tokens = []
+    for texts, inputs, states in encoder_passes(
+        experiment.model,
+        run.config,
+        examples,
+        _before_and_after,
+        return_probes=True,
+    ):
+        mask = inputs["padding_mask"].numpy().astype(bool)
+        for name, state in zip(found, states, strict=True):
+            found[name].append(state.numpy()[mask])
+        tokens += [
+            (int(texts[row]), int(place)) for row, place in np.argwhere(mask)
+        ]
+    before, after = plane(*(np.concatenate(some) for some in found.values()))
+    return [
+        (
+            *(str(run.folder), run.label, text, position),
+            run.task.labels[rows[text]["label"]],
+            *(state, *point),
+        )
+        for state, points in (("before", before), ("after", after))
+        for (text, position), point in zip(tokens, points, strict=True)
+    ]
+
+
+def _before_and_after(outputs):
+    before = outputs["probes"][-1]["attention_norm"]["output"]
+    return before, outputs["sequence_output"]

@@ -1,0 +1,133 @@
+"""Synonyms from WordNet's own files (wndb(5WN)).
+
+A folder with `index.*`, `data.*` and `*.exc`, as Debian's package
+`wordnet-base` and Princeton's archives have them. Nothing is downloaded.
+"""
+
+import functools
+from pathlib import Path
+
+from tf_adapters.common.errors import UserError
+
+# Where Debian's package puts them.
+DEFAULT_FOLDER = "/usr/share/wordnet"
+# Letters of the parts of speech, as WordNet has them, and names of their files.
+PARTS_OF_SPEECH = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
+# What an inflected form may end in, and what a base form has there instead.
+_ENDINGS = {
+    "n": "s: ses:s ves:f xes:x zes:z ches:ch shes:sh men:man ies:y",
+    "v": "s: ies:y es:e es: ed:e ed: ing:e ing:",
+    "a": "er: est: er:e est:e",
+    "r": "",
+}
+
+
+class WordNet:
+    """Sets of synonyms.
+
+    Args:
+        folder: Path of a folder in WordNet's format.
+
+    Raises:
+        UserError: If the folder lacks a file.
+    """
+
+    def __init__(self, folder=DEFAULT_FOLDER):
+        self.folder = Path(folder)
+        read = {"index": _read_index, "data": Path.read_bytes}
+        self._index, self._data = (
+            {
+                letter: self._read(f"{kind}.{name}", function)
+                for letter, name in PARTS_OF_SPEECH.items()
+            }
+            for kind, function in read.items()
+        )
+        self._exceptions = {
+            letter: self._read(f"{name}.exc", _read_exceptions)
+            for letter, name in PARTS_OF_SPEECH.items()
+        }
+
+    def _read(self, name, function):
+        try:
+            return function(self.folder / name)
+        except OSError as error:
+            raise UserError(
+                f"{self.folder} has no file `{name}` of WordNet. Install it "
+                "(on Debian and Ubuntu: `apt-get install wordnet-base`), or "
+                "give --wordnet=<folder>."
+            ) from error
+
+    def base_forms(self, word, part_of_speech):
+        """Returns the forms of a word that WordNet knows, itself among them.
+
+        Args:
+            word: In lower case.
+            part_of_speech: A letter of `PARTS_OF_SPEECH`.
+        """
+        exceptions = self._exceptions[part_of_speech].get(word)
+        if exceptions is not None:
+            return self._known([word, *exceptions], part_of_speech)
+        forms = [word]
+        shorter = _without_endings(forms, part_of_speech)
+        found = self._known(forms + shorter, part_of_speech)
+        while not found and shorter:
+            shorter = _without_endings(shorter, part_of_speech)
+            found = self._known(shorter, part_of_speech)
+        return found
+
+    def _known(self, forms, part_of_speech):
+        index = self._index[part_of_speech]
+        return [form for form in dict.fromkeys(forms) if form in index]
+
+    def synsets(self, word, part_of_speech):
+        """Returns lists of synonyms, those of the most frequent sense first."""
+        return [
+            self._lemmas(part_of_speech, offset)
+            for form in self.base_forms(word.lower(), part_of_speech)
+            for offset in self._index[part_of_speech][form]
+        ]
+
+    def lemmas(self, word, parts_of_speech):
+        """Returns all synonyms in all synsets, in order and with doubles."""
+        return [
+            lemma
+            for letter in parts_of_speech
+            for lemmas in self.synsets(word, letter)
+            for lemma in lemmas
+        ]
+
+    @functools.lru_cache(maxsize=100_000)  # noqa: B019 (one lives as long)
+    def _lemmas(self, part_of_speech, offset):
+        data = self._data[part_of_speech]
+        fields = data[offset : data.index(b"\n", offset)].decode().split(" ")
+        # Offset, file, type, a hexadecimal count, then word and number in turn.
+        words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
+        # Adjectives may say where they stand: `galore(ip)`.
+        return [word.partition("(")[0] for word in words]
+
+
+def _without_endings(forms, part_of_speech):
+    rules = [rule.split(":") for rule in _ENDINGS[part_of_speech].split()]
+    return [
+        form.removesuffix(old) + new
+        for form in forms
+        for old, new in rules
+        if form.endswith(old)
+    ]
+
+
+def _read_index(path):
+    """Returns a dict from lemma to the offsets of its synsets."""
+    index = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("  "):
+            continue  # The licence.
+        lemma, _, synsets, *_rest = fields = line.split()
+        index[lemma] = [int(offset) for offset in fields[-int(synsets) :]]
+    return index
+
+
+def _read_exceptions(path):
+    """Returns a dict from an inflected form to its base forms."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {form: bases for form, *bases in map(str.split, lines)}

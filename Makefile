@@ -34,7 +34,7 @@ demo: $(VENV)/.installed
 PYTEST := $(RUN) -m pytest -n 2 --dist=loadfile --no-loadscope-reorder
 
 # Before you send a change; what continuous integration runs.
-test: $(VENV)/.installed-dev
+test: $(VENV)/.installed-dev lint
 	$(PYTEST) -m "not slow"
 
 # While you work.

@@ -164,7 +164,7 @@ def test_a_saved_configuration_has_the_identity_of_its_run(tmp_path):
             {"report": {"row": "task"}},
             "Unknown setting `report.row`. Did you mean `report.rows`",
         ),
-        ({"report": {"split": "dev"}}, "must be validation or test"),
+        ({"report": {"split": "dev"}}, "must be one of validation, valid"),
         ({"report": {"rows": []}}, "mix runs of different `method`"),
         ({"report": {"metric": "f1"}}, "must be one of task `sst2`: accuracy"),
         ({"where": [{"when": {"method": "full"}, "set": {}}]}, "No run of"),

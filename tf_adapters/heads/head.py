@@ -5,11 +5,12 @@ import typing
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.registry import Registry
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.tasks import output_kinds
 
 # Name to class; `register` fills it.
-HEADS = {}
+HEADS = Registry("head", "@tf_adapters.heads.register")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,15 +103,7 @@ def register(name, kind=None):
     """
 
     def decorate(cls):
-        if not (isinstance(cls, type) and issubclass(cls, Head)):
-            raise UserError(f"A head inherits from `Head`. Received: {cls}")
-        known = HEADS.setdefault(name, cls)
-        if known.__qualname__ != cls.__qualname__:
-            raise UserError(
-                f"There is a head `{name}` already, {known.__name__}. Give "
-                f"{cls.__name__} another name."
-            )
-        HEADS[name] = cls
+        HEADS.add(name, cls, Head)
         if kind is not None:
             output_kinds.KINDS[name] = kind
         if name not in output_kinds.KINDS:
@@ -144,13 +137,7 @@ def for_task(task, encoder=None, **settings):
 
 def name_of(head):
     """Returns the name that a head's class is registered by."""
-    names = [name for name, cls in HEADS.items() if cls is type(head)]
-    if not names:
-        raise UserError(
-            f"{type(head).__name__} has no name, so that no folder could store "
-            'it. Put `@tf_adapters.heads.register("...")` above it.'
-        )
-    return names[0]
+    return HEADS.name_of(head)
 
 
 def to_config(head):

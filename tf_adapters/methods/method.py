@@ -4,10 +4,11 @@ import dataclasses
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.registry import Registry
 from tf_adapters.common.suggestions import check_known
 
 # Name to class; `register` fills it.
-METHODS = {}
+METHODS = Registry("method", "@tf_adapters.methods.register")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,22 +166,13 @@ def register(name):
     """
 
     def decorate(cls):
-        if not (isinstance(cls, type) and issubclass(cls, Method)):
-            raise UserError(f"A method inherits from `Method`. Received: {cls}")
-        for field in dataclasses.fields(cls):
+        for field in getattr(cls, "__dataclass_fields__", {}).values():
             if field.default is dataclasses.MISSING:
                 raise UserError(
                     f"{cls.__name__}: the setting `{field.name}` needs a "
                     "default, which is what `--method` alone gives."
                 )
-        known = METHODS.setdefault(name, cls)
-        # A file that is imported twice, as a module and as a plug-in.
-        if known.__qualname__ != cls.__qualname__:
-            raise UserError(
-                f"There is a method `{name}` already, {known.__name__}. "
-                f"Give {cls.__name__} another name."
-            )
-        METHODS[name] = cls
+        METHODS.add(name, cls, Method)
         return cls
 
     return decorate
@@ -188,13 +180,7 @@ def register(name):
 
 def name_of(method):
     """Returns the name that a method's class is registered by."""
-    names = [name for name, cls in METHODS.items() if cls is type(method)]
-    if not names:
-        raise UserError(
-            f"{type(method).__name__} has no name, so that no folder could "
-            'store it. Put `@tf_adapters.methods.register("...")` above it.'
-        )
-    return names[0]
+    return METHODS.name_of(method)
 
 
 def to_config(method):

@@ -18,6 +18,7 @@ from tf_adapters.models import variable_groups
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_checks import check_inputs
 from tf_adapters.models.encoder_shape import encoder_shape
+from tf_adapters.models.part_checks import check_parts
 from tf_adapters.models.replicas import replica_number
 
 
@@ -69,8 +70,7 @@ class AdapterModel(keras.Model):
         **kwargs,
     ):
         super().__init__(autocast=False, **kwargs)
-        _check_parts(encoder, method, head)
-        _check_pooler(head, encoder)
+        check_parts(encoder, method, head)
         self.fingerprint = encoder_fingerprint(encoder)
         self.encoder_info = encoder
         self.method = method
@@ -461,34 +461,6 @@ def adapt(encoder, method=None, head=None, **options):
     return AdapterModel(encoder, method, head, **options)
 
 
-def _check_parts(encoder, method, head):
-    """Raises an error that says what to give instead of what was given."""
-    if isinstance(encoder, tuple | list):
-        raise UserError(
-            "`load_encoder` returns an encoder and its tokenizer. Give the "
-            "encoder alone: `encoder, tokenizer = load_encoder(...)`."
-        )
-    if not isinstance(encoder, Encoder):
-        raise UserError(
-            "Expected as `encoder` what `tf_adapters.load_encoder` returns "
-            f"first. Received: {encoder!r}"
-        )
-    if not isinstance(method, methods.Method):
-        names = ", ".join(cls.__name__ for cls in methods.METHODS.values())
-        raise UserError(
-            "Expected as `method` one of `tf_adapters.methods`, for example "
-            f"`tf_adapters.methods.Houlsby(units=64)`. Received: {method!r}. "
-            f"The methods are {names}."
-        )
-    if not isinstance(head, (type(None), heads.Head)):
-        names = ", ".join(cls.__name__ for cls in heads.HEADS.values())
-        raise UserError(
-            "Expected as `head` one of `tf_adapters.heads`, for example "
-            '`tf_adapters.heads.Classification(labels=("no", "yes"))`, or '
-            f"None. Received: {head!r}. The heads are {names}."
-        )
-
-
 def as_sequences(inputs):
     """Returns inputs `(batch, choices, tokens)` as one sequence a choice."""
     if len(inputs["token_ids"].shape) < 3:
@@ -497,12 +469,3 @@ def as_sequences(inputs):
         name: ops.reshape(value, (-1, ops.shape(value)[-1]))
         for name, value in inputs.items()
     }
-
-
-def _check_pooler(head, encoder):
-    reads = None if head is None else head.reads
-    if reads == "pooled_output" and not encoder.has_pooler:
-        raise UserError(
-            f"The head reads `pooled_output`, but encoder `{encoder.name}` has "
-            "no pooler. Use reads='first_token'."
-        )

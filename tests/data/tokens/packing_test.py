@@ -145,8 +145,8 @@ def test_xlm_r_doubles_the_separator():
 
 def test_distilbert_has_no_segments():
     folder = huggingface_folders.folder("distilbert_bare")
-    _, tokenizer = load.load_encoder(folder)
-    special = packing.special_tokens_of(tokenizer)
+    encoder, tokenizer = load.load_encoder(folder)
+    special = packing.special_tokens_of(tokenizer, encoder.takes_segments)
     assert (special.separators, special.second_segment) == ((3,), None)
 
 

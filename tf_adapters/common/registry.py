@@ -1,0 +1,57 @@
+"""Classes by the names that settings and folders know them by."""
+
+from tf_adapters.common.errors import UserError
+
+
+class Registry(dict):
+    """From a name to a class.
+
+    Args:
+        kind: What the classes are, for messages: "method", say.
+        decorator: How one is registered, for messages.
+    """
+
+    def __init__(self, kind, decorator):
+        super().__init__()
+        self.kind = kind
+        self.decorator = decorator
+
+    def add(self, name, cls, base):
+        """Makes a class known by a name.
+
+        Args:
+            name: What settings and folders say.
+            cls: The class.
+            base: What it must inherit from.
+
+        Raises:
+            UserError: If it inherits from something else, or the name is
+                taken.
+        """
+        if not (isinstance(cls, type) and issubclass(cls, base)):
+            raise UserError(
+                f"A {self.kind} inherits from `{base.__name__}`. "
+                f"Received: {cls}"
+            )
+        known = self.setdefault(name, cls)
+        # A file that is imported twice, as a module and as a plug-in.
+        if known.__qualname__ != cls.__qualname__:
+            raise UserError(
+                f"There is a {self.kind} `{name}` already, {known.__name__}. "
+                f"Give {cls.__name__} another name."
+            )
+        self[name] = cls
+
+    def name_of(self, value):
+        """Returns the name of an object's class.
+
+        Raises:
+            UserError: If the class has none.
+        """
+        names = [name for name, cls in self.items() if cls is type(value)]
+        if not names:
+            raise UserError(
+                f"{type(value).__name__} has no name, so that no folder could "
+                f'store it. Put `{self.decorator}("...")` above it.'
+            )
+        return names[0]

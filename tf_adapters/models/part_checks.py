@@ -1,0 +1,50 @@
+"""What an `AdapterModel` refuses to be made of, in a sentence each."""
+
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.common.errors import UserError
+from tf_adapters.encoders.encoder import Encoder
+
+
+def check_parts(encoder, method, head):
+    """Raises a `UserError` that says what to give instead of what was given.
+
+    Args:
+        encoder: What should be an `Encoder`.
+        method: What should be a method.
+        head: What should be a head or `None`.
+    """
+    if isinstance(encoder, tuple | list):
+        raise UserError(
+            "`load_encoder` returns an encoder and its tokenizer. Give the "
+            "encoder alone: `encoder, tokenizer = load_encoder(...)`."
+        )
+    if not isinstance(encoder, Encoder):
+        raise UserError(
+            "Expected as `encoder` what `tf_adapters.load_encoder` returns "
+            f"first. Received: {encoder!r}"
+        )
+    if not isinstance(method, methods.Method):
+        names = ", ".join(cls.__name__ for cls in methods.METHODS.values())
+        raise UserError(
+            "Expected as `method` one of `tf_adapters.methods`, for example "
+            f"`tf_adapters.methods.Houlsby(units=64)`. Received: {method!r}. "
+            f"The methods are {names}."
+        )
+    if not isinstance(head, (type(None), heads.Head)):
+        names = ", ".join(cls.__name__ for cls in heads.HEADS.values())
+        raise UserError(
+            "Expected as `head` one of `tf_adapters.heads`, for example "
+            '`tf_adapters.heads.Classification(labels=("no", "yes"))`, or '
+            f"None. Received: {head!r}. The heads are {names}."
+        )
+    _check_pooler(encoder, head)
+
+
+def _check_pooler(encoder, head):
+    reads = None if head is None else head.reads
+    if reads == "pooled_output" and not encoder.has_pooler:
+        raise UserError(
+            f"The head reads `pooled_output`, but encoder `{encoder.name}` has "
+            "no pooler. Use reads='first_token'."
+        )

@@ -18,7 +18,7 @@ FLOORS = [
     {"layers"},
     {"encoders", "methods", "tasks"},
     {"config", "data"},
-    {"heads", "training"},
+    {"heads", "interop", "training"},
     {"models"},
     {"runs"},
     {"analysis", "baselines", "export"},

@@ -30,6 +30,8 @@ def run(model_dir, settings=None, **options):
         "overwrite": False,
         "study_processes": 1,
         "executor": "local",
+        "format": "saved_model",
+        "with_head": True,
     }
     layer = resolve.merge({"data": {}, "train": {}}, settings or {})
     return cli_main.run_command(

@@ -253,7 +253,7 @@ def test_a_member_of_another_encoder_is_refused(folders, tmp_path):
     other = _member(
         tmp_path / "other", methods.Pfeiffer(units=4), encoder_seed=1
     )
-    with pytest.raises(saving.AdapterError, match="share one encoder"):
+    with pytest.raises(saving.AdapterError, match="Load that encoder"):
         _fused([*folders, other])
 
 

@@ -70,7 +70,9 @@ def test_a_kill_while_the_old_one_is_removed_leaves_a_whole_one(
         patch.setattr(adapter_folder.shutil, "rmtree", die_in_the_middle)
         with pytest.raises(_Killed):
             saving.save_adapter(model, folder, {"task": "new"})
-    assert saving.read_adapter_config(folder)["details"] == {"task": "new"}
+    assert adapter_folder.read_adapter_config(folder)["details"] == {
+        "task": "new"
+    }
     saving.load_adapter(folder, tiny.encoder())
     saving.save_adapter(model, folder)
     assert [p.name for p in folder.parent.iterdir()] == ["adapter"]

@@ -4,6 +4,7 @@
     tf-adapters --mode=predict --model_dir=runs/demo --input=texts.txt
     tf-adapters --mode=export --model_dir=runs/demo
     tf-adapters analyse --help
+    tf-adapters adapters runs
 
 `python train.py` and `python -m tf_adapters` are the same. Settings come from
 the method's file in official_configs/methods, then --config_file, then
@@ -97,6 +98,19 @@ _OUTPUT = flags.DEFINE_string(
     None,
     "predict: file to write, .conllu or .conll for tags, .json for answers by "
     "question, else JSONL. Default: JSONL to standard output.",
+)
+_FORMAT = flags.DEFINE_enum(
+    "format",
+    "saved_model",
+    ["saved_model", "adapterhub", "peft"],
+    "export: what to write: a SavedModel, into <model_dir>/export, or the "
+    "adapter as the `adapters` library or PEFT loads it, into "
+    "<model_dir>/<format>/<task>.",
+)
+_WITH_HEAD = flags.DEFINE_boolean(
+    "with_head",
+    True,
+    "export, with --format=adapterhub or peft: whether the head goes along.",
 )
 _INIT_ADAPTER = flags.DEFINE_string(
     "init_adapter",
@@ -218,6 +232,10 @@ def run():
         from tf_adapters.cli import analyse
 
         sys.exit(analyse.run(sys.argv[2:]))
+    if sys.argv[1:2] and sys.argv[1] in ("adapters", "pull", "push"):
+        from tf_adapters.cli import hub
+
+        sys.exit(hub.run(sys.argv[1:]))
     # absl's --help shows text and flags of the program that was started.
     sys.modules["__main__"].__doc__ = __doc__
     for flag in flags.FLAGS.get_flags_for_module(__name__):

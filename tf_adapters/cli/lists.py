@@ -6,7 +6,8 @@ from tf_adapters import tasks
 from tf_adapters.config import presets
 
 
-def _table(header, rows):
+def table(header, rows):
+    """Returns a text table with columns as wide as they need."""
     rows = [header, *rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
     return "\n".join(
@@ -19,7 +20,7 @@ def _table(header, rows):
 
 def list_tasks():
     """Returns a table of all tasks."""
-    return _table(
+    return table(
         ("task", "kind", "classes", "metrics", "TensorFlow Datasets"),
         [
             (
@@ -42,14 +43,14 @@ def list_methods():
         comment = path.read_text(encoding="utf-8").split("\nmethod:")[0]
         comment = " ".join(line.lstrip("# ") for line in comment.split("\n"))
         rows.append((name, textwrap.shorten(comment, 110, placeholder=" ...")))
-    return _table(("--method", "what it is"), rows)
+    return table(("--method", "what it is"), rows)
 
 
 def list_encoders():
     """Returns a table of encoder names."""
     from tf_adapters.encoders import load
 
-    return _table(("--encoder", "what it is"), list(load.ENCODERS.items()))
+    return table(("--encoder", "what it is"), list(load.ENCODERS.items()))
 
 
 TABLES = {

@@ -27,7 +27,8 @@ def run_command(flag_layer, options):
     Args:
         flag_layer: Nested dict of the settings that flags give.
         options: Object with `mode`, `model_dir`, `config_file`,
-            `params_override`, `adapters`, `input`, `output`, `overwrite`,
+            `params_override`, `adapters`, `format`, `input`, `output`,
+            `overwrite`,
             `glue_submission`, `list`, `plugin`, `study_processes`, and what
             `study.run` reads.
 
@@ -124,7 +125,11 @@ def _with_encoder_of_adapters(config, layers):
     if is_named or not folders or not isinstance(folders, list | tuple):
         return config
     from tf_adapters.common import adapter_folder
+    from tf_adapters.interop import formats
 
+    if formats.format_of(str(folders[0])):
+        # Other libraries name no encoder that could be found here.
+        return config
     adapter = adapter_folder.read_adapter_config(
         adapter_folder.find_adapter_folder(str(folders[0]))
     )
@@ -187,6 +192,15 @@ def _predict(config, model_dir, options):
 
 
 def _export(config, model_dir, options):
+    if options.format != "saved_model":
+        from tf_adapters.export import foreign
+
+        folder = foreign.export_adapter(
+            config, model_dir, options.format, options.with_head
+        )
+        remote_folder.push(model_dir)
+        print(f"Adapter for {options.format}: {remote_folder.address(folder)}")
+        return
     from tf_adapters.export import saved_model
 
     folder = saved_model.export_run(config, model_dir)

@@ -39,6 +39,7 @@ def export_runs(folders, output):
     from tf_adapters.encoders.load import load_encoder
     from tf_adapters.models import bank_model as bank_lib
 
+    _check_runs(folders)
     configs = [resolve.load_config(Path(f) / "config.yaml") for f in folders]
     tasks = [splits.declared_task(config) for config in configs]
     _check_tasks(tasks)
@@ -53,6 +54,16 @@ def export_runs(folders, output):
     path = export_bank(bank, packer, tasks, Path(output) / "tasks")
     serving.write_models_config(Path(output))
     return path
+
+
+def _check_runs(folders):
+    for folder in folders:
+        if not (Path(folder) / "config.yaml").is_file():
+            raise AdapterError(
+                f"{folder} is no run folder: it has no config.yaml, which "
+                "says the task and the encoder. For adapters without a run "
+                "use `tf_adapters.load_bank` and `export_bank` in Python."
+            )
 
 
 def _check_encoders(folders):

@@ -96,8 +96,7 @@ def load_bank(adapters, encoder):
             than classification and regression, or does not fit the others in
             placement, activation or left-out blocks.
     """
-    fingerprint = encoder_fingerprint(encoder)
-    members = stacked_adapters.read_members(adapters, fingerprint)
+    members = stacked_adapters.read_members(adapters, encoder)
     for member in members:
         if member.head is None:
             raise AdapterError(

@@ -6,7 +6,6 @@ import numpy as np
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
-from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.methods import Fusion
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
@@ -38,9 +37,8 @@ def fuse(encoder, method=None, head=None, adapters=None, **options):
             f"{method!r}. `tf_adapters.adapt` makes the model of one adapter; "
             "`fuse` combines several that are trained."
         )
-    fingerprint = encoder_fingerprint(encoder)
     adapters = method.adapters if adapters is None else adapters
-    members = stacked_adapters.read_members(adapters, fingerprint)
+    members = stacked_adapters.read_members(adapters, encoder)
     for member in members:
         stacked_adapters.check_stacks(member)
         _check_encoder(member, encoder)

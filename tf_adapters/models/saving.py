@@ -19,38 +19,63 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common.adapter_folder import CONFIG_FILE
 from tf_adapters.common.adapter_folder import FORMAT_VERSION
 from tf_adapters.common.adapter_folder import WEIGHTS_FILE
-from tf_adapters.common.adapter_folder import read_adapter_config
 from tf_adapters.common.adapter_folder import read_tensors
 from tf_adapters.common.errors import AdapterError
-from tf_adapters.encoders.encoder import encoder_fingerprint
+from tf_adapters.interop import foreign_folder
 from tf_adapters.models import fusion_model
 from tf_adapters.models import stacked_adapters
+from tf_adapters.models import stored_adapter
 from tf_adapters.models import stored_parts
 from tf_adapters.models.adapter_model import AdapterModel
 
 
-def save_adapter(model, folder, details=None):
-    """Writes what `model` trained to `folder`, replacing one that is there.
+def save_adapter(
+    model, folder, details=None, format="tf_adapters", with_head=True
+):
+    """Writes what `model` trained to `folder`.
 
     Args:
         model: `AdapterModel`.
-        folder: Path.
+        folder: Path. An adapter of this library's format that is there is
+            replaced; the other formats need a folder that does not exist.
         details: Dict of plain values for the card and the configuration: task,
             metrics, maximum length.
+        format: `"tf_adapters"` (default); `"adapterhub"`, which the `adapters`
+            library loads (bottlenecks and their fusion, LoRA, (IA)^3, prefix
+            and prompt tuning, and unions of these); or `"peft"` (LoRA, (IA)^3,
+            prefix and prompt tuning, layer norms).
+        with_head: Whether the head is saved too. Defaults to `True`.
 
     Returns:
-        Size of the weights' file in bytes.
+        Size of the weights' file in bytes, or `None` of another format.
 
     Raises:
-        AdapterError: If `folder` holds something else than an adapter, or the
-            model is a fusion from a .keras file.
+        AdapterError: If `folder` holds something else than an adapter, the
+            model is a fusion from a .keras file, or the format has no room for
+            what trained; the sentence names the setting that avoids it.
     """
     tensors = {
         name: variable.numpy()
         for name, variable in model.trained_variables().items()
     }
     tensors = model.method.pack(tensors)
-    return write_adapter(folder, describe_adapter(model, details), tensors)
+    config = describe_adapter(model, details)
+    if not with_head:
+        config, tensors = _without_head(config, tensors)
+    if format == "tf_adapters":
+        return write_adapter(folder, config, tensors)
+    members = [
+        (
+            member.name,
+            {**config, "method": methods.to_config(member.method)},
+            member.tensors,
+        )
+        for member in model.members
+    ]
+    foreign_folder.write_folder(
+        folder, format, config, tensors, members, model.encoder_info
+    )
+    return None
 
 
 def write_adapter(folder, config, tensors):
@@ -128,40 +153,43 @@ def describe_adapter(model, details=None):
     }
 
 
-def load_adapter(folder, encoder, adapters=None, **options):
+def load_adapter(folder, encoder, adapters=None, with_head=True, **options):
     """Returns the `AdapterModel` that `save_adapter` saved.
 
+    Folders of AdapterHub's `adapters` and of PEFT are read too; what they hold
+    is in the guide.
+
     Args:
-        folder: Path of an adapter folder, or of the run that wrote one.
+        folder: Path of an adapter folder, or of the run that wrote one, or
+            `hf://owner/name@revision` on the Hugging Face Hub.
         encoder: The `Encoder` it was trained on, freshly loaded.
         adapters: Folders of a fusion's members, in its order, where they have
             moved. Default: where they were when it was trained.
+        with_head: Whether the adapter's head is loaded too. Defaults to `True`.
         **options: See `AdapterModel`.
 
     Raises:
         AdapterError: If the folder is damaged, a weight is missing, unexpected
             or misshaped, or the encoder or a fusion's member is another one.
     """
-    folder = adapter_folder.find_adapter_folder(folder)
-    config = read_adapter_config(folder)
-    fingerprint = encoder_fingerprint(encoder)
-    if fingerprint != config["encoder"]["fingerprint"]:
-        raise AdapterError(
-            f"The adapter in {folder} was trained on encoder "
-            f"`{config['encoder']['name']}` with fingerprint "
-            f"{config['encoder']['fingerprint'][:12]}, but `{encoder.name}` as "
-            f"given has {fingerprint[:12]}. Load that encoder, and a fresh "
-            "one: training or loading an adapter changes an encoder's norms."
-        )
+    config, tensors, path = stored_adapter.read_stored(folder, encoder)
+    if not with_head:
+        config, tensors = _without_head(config, tensors)
     method, head = stored_parts.read_parts(config, folder)
-    model = AdapterModel(encoder, method, head, **options)
+    # Making the model may change what the fingerprint is of.
     members = stacked_adapters.members_from_config(
-        config.get("members", []), adapters, fingerprint
+        config.get("members", []), adapters, encoder
     )
+    model = AdapterModel(encoder, method, head, **options)
     fusion_model.load_into(model, members)
-    load_adapter_weights(model, folder)
+    _assign(model, model.trained_variables(), tensors, path)
     model.leave_out(config.get("left_out", ()))
     return model
+
+
+def _without_head(config, tensors):
+    tensors = {k: v for k, v in tensors.items() if not k.startswith("head/")}
+    return {**config, "head": None}, tensors
 
 
 def load_adapter_weights(model, folder):
@@ -196,14 +224,9 @@ def start_from(model, folder):
         AdapterError: If it is of another encoder, of another method, or
             damaged. Then no weight was assigned.
     """
-    folder = adapter_folder.find_adapter_folder(folder)
-    config = read_adapter_config(folder)
-    if config["encoder"]["fingerprint"] != model.fingerprint:
-        raise AdapterError(
-            f"The adapter in {folder} was trained on another encoder, "
-            f"`{config['encoder']['name']}`, and cannot be where one on "
-            f"`{model.encoder_info.name}` starts from."
-        )
+    config, tensors, path = stored_adapter.read_stored(
+        folder, model.encoder_info, model.fingerprint
+    )
     method, _ = stored_parts.read_parts(config, folder)
     if method != model.method:
         raise AdapterError(
@@ -211,7 +234,6 @@ def start_from(model, folder):
             f"{model.method}. To go on from an adapter takes the same method "
             "with the same settings."
         )
-    path = Path(folder) / WEIGHTS_FILE
     own_head = {variable.path for variable in model.head_layer.weights}
     variables = model.trained_variables()
     _assign(
@@ -219,7 +241,7 @@ def start_from(model, folder):
         {k: v for k, v in variables.items() if k not in own_head},
         {
             name: tensor
-            for name, tensor in read_tensors(path).items()
+            for name, tensor in tensors.items()
             if not name.startswith("head/")
         },
         path,

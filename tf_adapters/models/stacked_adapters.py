@@ -11,7 +11,9 @@ import numpy as np
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.methods import bottleneck_slots
+from tf_adapters.models import stored_adapter
 from tf_adapters.models import stored_parts
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import AdapterModel
@@ -48,20 +50,21 @@ class Member:
         return self.folder or f"The model `{self.name}`"
 
 
-def read_members(adapters, fingerprint):
+def read_members(adapters, encoder):
     """Returns the `Member`s of adapters, each with a name of its own.
 
     Args:
         adapters: Paths of adapter folders, or of runs that hold one, and
             `AdapterModel`s, named by their own names.
-        fingerprint: Fingerprint of their encoder.
+        encoder: Their `Encoder`, freshly loaded.
 
     Raises:
         AdapterError: If one is given twice, is of another encoder, or a folder
             holds no adapter.
     """
+    fingerprint = encoder_fingerprint(encoder)
     members = [
-        read_member(adapter, fingerprint)
+        read_member(adapter, encoder, fingerprint)
         if isinstance(adapter, str | Path)
         else member_of_model(adapter, fingerprint)
         for adapter in adapters
@@ -94,31 +97,24 @@ def _shortest_ends(paths):
     return []
 
 
-def read_member(folder, fingerprint):
+def read_member(folder, encoder, fingerprint):
     """Returns the `Member` in an adapter folder, or in a run's `adapter`.
 
     Raises:
         AdapterError: If the folder holds no adapter, or one of another encoder.
     """
-    folder = adapter_folder.find_adapter_folder(Path(folder).absolute())
-    config = adapter_folder.read_adapter_config(folder)
-    if config["encoder"]["fingerprint"] != fingerprint:
-        raise AdapterError(
-            f"{folder} was trained on encoder `{config['encoder']['name']}` "
-            f"({config['encoder']['fingerprint'][:12]}), not on this one "
-            f"({fingerprint[:12]}). They share one "
-            "encoder."
-        )
+    folder = stored_adapter.find_stored(folder).absolute()
+    config, tensors, path = stored_adapter.read_stored(
+        folder, encoder, fingerprint
+    )
     method, head = stored_parts.read_parts(config, folder)
-    weights = folder / adapter_folder.WEIGHTS_FILE
-    tensors = adapter_folder.read_tensors(weights)
     return Member(
         name=_run_folder(folder).name,
         folder=folder,
         method=method,
         head=head,
         tensors=tensors,
-        fingerprint=hashlib.sha256(weights.read_bytes()).hexdigest(),
+        fingerprint=hashlib.sha256(path.read_bytes()).hexdigest(),
         left_out=tuple(config.get("left_out", ())),
     )
 
@@ -179,13 +175,13 @@ def members_to_config(members):
     ]
 
 
-def members_from_config(config, folders, fingerprint):
+def members_from_config(config, folders, encoder):
     """Returns the members that `to_config` recorded.
 
     Args:
         config: What `to_config` returned.
         folders: Where the members are now, or `None`.
-        fingerprint: Fingerprint of their encoder.
+        encoder: Their `Encoder`, freshly loaded.
 
     Raises:
         AdapterError: If one is missing or has other weights than recorded.
@@ -196,7 +192,7 @@ def members_from_config(config, folders, fingerprint):
         # A run's configuration may say where they were.
         folders = [
             folder
-            if adapter_folder.find_adapter_folder(folder).is_dir()
+            if stored_adapter.find_stored(folder).is_dir()
             else entry["folder"]
             for folder, entry in zip(folders, config, strict=True)
         ]
@@ -205,16 +201,18 @@ def members_from_config(config, folders, fingerprint):
         raise AdapterError(
             f"Trained over {names}. Received: {len(folders)} folders."
         )
-    members = []
+    if not config:
+        return ()
+    members, fingerprint = [], encoder_fingerprint(encoder)
     for entry, folder in zip(config, folders, strict=True):
-        if not adapter_folder.find_adapter_folder(folder).is_dir():
+        if not stored_adapter.find_stored(folder).is_dir():
             raise AdapterError(
                 f"The fusion's adapter `{entry['name']}` is no longer in "
                 f"{folder}. Say where all of them are now, in the order "
                 f"{', '.join(e['name'] for e in config)}: "
                 "--adapters=runs/a,runs/b"
             )
-        member = read_member(folder, fingerprint)
+        member = read_member(folder, encoder, fingerprint)
         if member.fingerprint != entry["fingerprint"]:
             raise AdapterError(
                 f"{member.folder} has other weights than the adapter "

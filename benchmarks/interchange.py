@@ -1,0 +1,158 @@
+"""Writes adapters in other libraries' formats, with what they answer here.
+
+    python benchmarks/interchange.py --output=/tmp/interchange \
+        --encoders=<Hugging Face folder>,...
+    .venv-peer/bin/python benchmarks/peers/interchange.py /tmp/interchange
+
+The second command, in the environment of `benchmarks/peers`, loads them there
+and prints what is missing, unexpected and different.
+"""
+
+import itertools
+import json
+from pathlib import Path
+
+from absl import app
+from absl import flags
+import keras
+import numpy as np
+from safetensors.numpy import save_file
+
+import tf_adapters
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.common.errors import UserError
+
+_OUTPUT = flags.DEFINE_string("output", None, "New folder.", required=True)
+_ENCODERS = flags.DEFINE_list(
+    "encoders", None, "Hugging Face folders of encoders.", required=True
+)
+_LABELS = ("no", "yes", "perhaps")
+_FROZEN = {"train_layer_norms": False}
+# By name: the method, and the formats that can hold it.
+_METHODS = {
+    "houlsby": (methods.Houlsby(units=6, **_FROZEN), ["adapterhub"]),
+    "pfeiffer": (methods.Pfeiffer(units=5, leave_out=(0,)), ["adapterhub"]),
+    "forms": (
+        methods.BottleneckForms(
+            units=4, new_norm="both", learned_scaling="channel"
+        ),
+        ["adapterhub"],
+    ),
+    "compacter": (
+        methods.Compacter(units=8, reduction_factor=None),
+        ["adapterhub"],
+    ),
+    "invertible": (
+        methods.Union((methods.Pfeiffer(units=4), methods.Invertible())),
+        ["adapterhub"],
+    ),
+    "mam": (
+        methods.Union(
+            (
+                methods.PrefixTuning(prefix_length=3, hidden_units=6),
+                methods.BottleneckForms(
+                    units=4, parallel=True, pretrained_norm="after"
+                ),
+            )
+        ),
+        ["adapterhub"],
+    ),
+    "lora": (methods.LoRA(rank=3, alpha=5), ["adapterhub", "peft"]),
+    "lora_ffn": (
+        methods.LoRA(rank=2, projections=("key", "ffn_down"), leave_out=(1,)),
+        ["adapterhub", "peft"],
+    ),
+    "lora_all": (
+        methods.LoRA(
+            rank=2, projections=("query", "output", "ffn_up", "ffn_down")
+        ),
+        ["peft"],
+    ),
+    "ia3": (methods.IA3(), ["adapterhub"]),
+    "ia3_peft": (methods.IA3(form="peft"), ["peft"]),
+    "prefix": (
+        methods.PrefixTuning(prefix_length=3, hidden_units=0),
+        ["adapterhub"],
+    ),
+    "prefix_peft": (
+        methods.PrefixTuning(prefix_length=3, hidden_units=6, form="peft"),
+        ["peft"],
+    ),
+    "prompt": (methods.PromptTuning(prompt_length=3), ["adapterhub"]),
+    "prompt_peft": (
+        methods.PromptTuning(prompt_length=3, form="peft"),
+        ["peft"],
+    ),
+    "layer_norm": (methods.LayerNorm(), ["peft"]),
+}
+_HEADS = {
+    "none": None,
+    "pooled": heads.Classification(_LABELS, reads="pooled_output"),
+    "hidden": heads.Classification(_LABELS, hidden_layer="tanh"),
+    "relu": heads.Classification(_LABELS, hidden_layer="relu"),
+    "regression": heads.Regression(hidden_layer="tanh"),
+    "words": heads.Tagging(_LABELS),
+    "span": heads.Span(),
+}
+
+
+def _inputs(encoder):
+    """Returns three texts of random tokens, without segments."""
+    generator = np.random.default_rng(0)
+    ids = generator.integers(5, 60, (3, 10)).astype("int32")
+    mask = np.ones_like(ids)
+    mask[1, 7:] = mask[2, 4:] = 0
+    pad = 1 if "oberta" in type(encoder.backbone).__name__ else 0
+    inputs = {"token_ids": np.where(mask == 1, ids, pad), "padding_mask": mask}
+    if encoder.takes_segments:
+        inputs["segment_ids"] = np.zeros_like(ids)
+    return inputs
+
+
+def _write(case, source, method, head, form):
+    """Writes one case; returns why not, or `None`."""
+    encoder, _ = tf_adapters.load_encoder(source, with_tokenizer=False)
+    keras.utils.set_random_seed(len(case))
+    try:
+        model = tf_adapters.adapt(encoder, method, head)
+        generator = np.random.default_rng(len(case))
+        for variable in model.trained_variables().values():
+            noise = 0.3 * generator.standard_normal(variable.shape)
+            variable.assign_add(noise.astype("float32"))
+        folder = Path(_OUTPUT.value) / case
+        tf_adapters.save_adapter(model, folder / "task", format=form)
+    except UserError as error:
+        return str(error)
+    inputs = _inputs(encoder)
+    output = model(inputs)
+    if head is None:
+        output = output["sequence_output"]
+    tensors = {name: np.asarray(value) for name, value in inputs.items()}
+    tensors["output"] = output.numpy()
+    save_file(tensors, folder / "expected.safetensors")
+    facts = {"encoder": source, "format": form, "head": head is not None}
+    (folder / "about.json").write_text(json.dumps(facts))
+    return None
+
+
+def main(_):
+    written = 0
+    for source, name, head in itertools.product(
+        _ENCODERS.value, _METHODS, _HEADS
+    ):
+        method, forms = _METHODS[name]
+        # Every method with no head, and every head with two methods.
+        if head != "none" and name not in ("pfeiffer", "lora"):
+            continue
+        for form in forms:
+            case = f"{Path(source).name}_{name}_{head}_{form}"
+            refusal = _write(case, source, method, _HEADS[head], form)
+            written += refusal is None
+            if refusal:
+                print(f"{case}: {refusal}")
+    print(f"{written} folders in {_OUTPUT.value}")
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,94 @@
+"""Adapter folders are listed, and travel to and from the Hub."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.interop import folders
+from tests.interop import hub_double
+
+pytestmark = pytest.mark.integration
+LORA = folders.FIXTURES / "peft" / "bert_lora"
+
+
+def _command(*arguments, cwd, **environment):
+    """Runs `tf-adapters`, its Hub at an address where nobody is."""
+    nobody = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(cwd / "hf")}
+    return subprocess.run(
+        [sys.executable, "-m", "tf_adapters", *map(str, arguments)],
+        env={**os.environ, **nobody, **environment},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _files(folder):
+    return {p.name: p.read_bytes() for p in folder.iterdir()}
+
+
+def test_an_adapter_comes_from_the_hub_and_stays_in_its_cache(tmp_path):
+    repositories = {"me/lora": {**_files(LORA), "script.py": b"boom"}}
+    with hub_double.serve(repositories) as server:
+        there = {"HF_ENDPOINT": server.address}
+        done = _command("adapters", "hf://me/lora@v1", cwd=tmp_path, **there)
+        assert done.returncode == 0, done.stderr
+        assert "SEQ_CLS" in done.stdout and "LORA" in done.stdout
+        assert "/api/models/me/lora/revision/v1" in server.asked
+        assert not any("script.py" in path for path in server.asked)
+        done = _command("pull", "hf://me/lora", "here", cwd=tmp_path, **there)
+        assert done.returncode == 0, done.stderr
+        content = _files(LORA)
+        assert {
+            name: (tmp_path / "here" / name).read_bytes() for name in content
+        } == content
+    done = _command("adapters", "hf://me/lora@v1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_adapter_goes_to_the_hub(tmp_path):
+    shutil.copytree(LORA, tmp_path / "lora")
+    (tmp_path / "lora" / "notes.txt").write_text("private")
+    repositories = {}
+    with hub_double.serve(repositories) as server:
+        there = {"HF_ENDPOINT": server.address}
+        push = ("push", "lora", "hf://me/new")
+        done = _command(*push, cwd=tmp_path, **there)
+        assert done.returncode == 1
+        assert "log in" in done.stderr and len(done.stderr.splitlines()) == 1
+        done = _command(*push, cwd=tmp_path, **there, HF_TOKEN="hf_token")
+        assert done.returncode == 0, done.stderr
+        assert f"/me/new/commit/{hub_double.COMMIT}" in done.stdout
+    assert repositories["me/new"] == _files(LORA)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("pull", "hf://me/lora", "here"), "does not answer"),
+        (("pull", "me/lora", "here"), "Expected hf://owner/name"),
+        (("push", "nowhere", "hf://me/lora"), "no adapter folder"),
+        (("adapters", "nowhere"), "no folder"),
+        (("adapters", "."), "No adapter lies"),
+    ],
+)
+def test_mistakes_end_in_one_sentence(arguments, sentence, tmp_path):
+    done = _command(*arguments, cwd=tmp_path)
+    assert done.returncode == 1
+    assert sentence in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_what_lies_in_a_folder_is_listed(tmp_path):
+    done = _command("adapters", folders.FIXTURES, cwd=tmp_path)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 1 + len(
+        list(folders.FIXTURES.rglob("adapter_config.json"))
+    )
+    line = next(line for line in lines if "adapterhub/bert_lora " in line)
+    assert line.split() == [
+        "adapterhub/bert_lora", "task", "lora", "8", "-", "bert", "adapterhub",
+    ]  # fmt: skip

@@ -1,0 +1,99 @@
+"""Damaged folders of other libraries are read or refused, 1,000 of them."""
+
+import json
+import random
+import shutil
+
+import pytest
+
+from tests.interop import folders
+from tests.interop.torch_files import write_torch_file
+from tf_adapters.common.errors import UserError
+from tf_adapters.interop import foreign_folder
+from tf_adapters.interop import formats
+from tf_adapters.models import stored_parts
+
+pytestmark = pytest.mark.integration
+SOURCES = [c for c in folders.CASES if "/bert" in c]
+_VALUES = [None, True, -1, 0, 3.5, 1e300, "", "a.b", "../x", [], [[]], {}]
+_VALUES += [["a", 1], {"a": {"b": []}}, "9" * 400, float("nan"), [None] * 3]
+
+
+def _nodes(value):
+    """Yields every container and key in a parsed JSON file."""
+    items = []
+    if isinstance(value, dict):
+        items = list(value.items())
+    elif isinstance(value, list):
+        items = list(enumerate(value))
+    for key, inner in items:
+        yield value, key
+        yield from _nodes(inner)
+
+
+def _damage_json(path, chance):
+    config = json.loads(path.read_text())
+    place, key = chance.choice(list(_nodes(config)))
+    if chance.random() < 0.2:
+        del place[key]
+    else:
+        place[key] = chance.choice(_VALUES)
+    path.write_text(json.dumps(config))
+
+
+def _damage_bytes(path, chance):
+    content = bytearray(path.read_bytes())
+    if chance.random() < 0.3:
+        del content[chance.randrange(len(content)) :]
+    # The names, shapes and places stand at the beginning.
+    for _ in range(chance.randrange(4)):
+        if content:
+            content[chance.randrange(min(len(content), 600))] = chance.choice(
+                [chance.randrange(256), 0, 255, ord("9"), ord('"')]
+            )
+    path.write_bytes(content)
+
+
+def _as_torch(path):
+    from safetensors.numpy import load_file
+
+    stem = path.stem if path.stem == "adapter_model" else f"pytorch_{path.stem}"
+    write_torch_file(path.with_name(f"{stem}.bin"), load_file(path))
+    path.unlink()
+
+
+def _damage(folder, chance):
+    if chance.random() < 0.3:
+        for path in folder.rglob("*.safetensors"):
+            _as_torch(path)
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    path = chance.choice(files)
+    if chance.random() < 0.05:
+        path.unlink()
+    elif path.suffix == ".json" and chance.random() < 0.8:
+        _damage_json(path, chance)
+    else:
+        _damage_bytes(path, chance)
+
+
+def test_a_damaged_folder_is_read_or_refused(tmp_path):
+    encoder, refused = folders.encoder("x/bert"), 0
+    for number in range(1000):
+        chance = random.Random(number)
+        folder = tmp_path / "task"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(folders.FIXTURES / chance.choice(SOURCES), folder)
+        _damage(folder, chance)
+        if formats.format_of(folder) is None:
+            refused += 1
+            continue
+        try:
+            config, _, _ = foreign_folder.read_folder(folder, encoder, "f")
+            stored_parts.read_parts(config, folder)
+        except UserError as error:
+            assert len(str(error)) < 3000
+            refused += 1
+        except Exception as error:
+            raise AssertionError(f"folder {number}") from error
+    # Many a byte and key says nothing that matters.
+    assert refused > 300

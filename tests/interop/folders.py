@@ -1,0 +1,58 @@
+"""The folders of other libraries among the fixtures, and what they answer."""
+
+from pathlib import Path
+
+from tf_adapters.encoders.load import load_encoder
+
+ROOT = Path(__file__).parents[1] / "fixtures"
+FIXTURES = ROOT / "interop"
+CASES = sorted(
+    f"{path.parent.name}/{path.stem}"
+    for path in FIXTURES.glob("*/*.safetensors")
+)
+_ENCODERS = {
+    "bert": ROOT / "adapters" / "encoders" / "bert",
+    "roberta": ROOT / "adapters" / "encoders" / "roberta",
+    "xlm_roberta": ROOT / "huggingface" / "xlm_roberta",
+    "distilbert": ROOT / "huggingface" / "distilbert_bare",
+}
+
+
+def encoder(case):
+    """Returns the fresh `Encoder` that a case's adapter is for."""
+    name = case.partition("/")[2]
+    kind = next(k for k in _ENCODERS if name.startswith(k))
+    return load_encoder(_ENCODERS[kind], with_tokenizer=False)[0]
+
+
+def answer(model, expected):
+    """Returns what a model and its own library answer where there is text.
+
+    Args:
+        model: `AdapterModel`.
+        expected: Dict of a case's inputs and output.
+    """
+    inputs = {
+        name.removeprefix("input/"): value
+        for name, value in expected.items()
+        if name.startswith("input/")
+    }
+    mask, wanted = inputs["padding_mask"], expected["output"]
+    takes = model.encoder_info.takes_segments
+    if takes and "segment_ids" not in inputs:
+        inputs["segment_ids"] = 0 * mask
+    if not takes:
+        inputs.pop("segment_ids", None)
+    output = model(inputs)
+    if model.head is None:
+        output = output["sequence_output"]
+    output = output.numpy()
+    # What a prompt of AdapterHub adds stands in its output, too.
+    wanted = (
+        wanted[:, wanted.shape[1] - output.shape[1] :]
+        if (wanted.ndim == 3)
+        else wanted
+    )
+    if output.ndim == 3:
+        output, wanted = output * mask[..., None], wanted * mask[..., None]
+    return output.reshape(-1), wanted.reshape(-1)

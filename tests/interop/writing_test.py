@@ -1,0 +1,165 @@
+"""What is written is what the other libraries write, to the last bit."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from tests.interop import folders
+import tf_adapters
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.common.errors import AdapterError
+
+# Folders whose form ours is not: a head of a plain class, which goes back as
+# the library's own; a LoRA of several ranks; a key that PEFT repeats.
+_OTHERS = ("static", "patterns", "pooler", "one_block")
+WRITTEN = [c for c in folders.CASES if not c.endswith(_OTHERS)]
+# Keys that say who wrote a file, of what, and how training began.
+_IGNORED = {"model_name", "version", "base_model_name_or_path", "peft_version"}
+_IGNORED |= {"dropout_prob", "init_weights", "auto_mapping", "task_type"}
+_IGNORED |= {"inv_adapter_reduction_factor", "bottleneck_size"}
+
+
+def _config(path):
+    """Returns what a JSON file says, without what is empty or ignored."""
+
+    def cleaned(value):
+        if isinstance(value, list):
+            return sorted((cleaned(v) for v in value), key=str)
+        if not isinstance(value, dict):
+            return value
+        return {
+            k: cleaned(v)
+            for k, v in value.items()
+            if k not in _IGNORED and v not in (None, {}, False)
+        }
+
+    return cleaned(json.loads(path.read_text()))
+
+
+def _tensors(path):
+    """Returns tensors by names without PEFT's choice of the model's class."""
+    return {
+        name.replace("base_model.model.bert.", "base_model.model.")
+        .replace("base_model.model.roberta.", "base_model.model.")
+        .replace("base_model.model.distilbert.", "base_model.model."): value
+        for name, value in load_file(path).items()
+    }
+
+
+@pytest.mark.parametrize("case", WRITTEN)
+def test_a_folder_that_was_read_is_written_as_it_was(case, tmp_path):
+    library, _, name = case.partition("/")
+    source = folders.FIXTURES / case
+    model = tf_adapters.load_adapter(source, folders.encoder(case))
+    written = tmp_path / "task"
+    tf_adapters.save_adapter(model, written, format=library)
+    files = [p for p in source.rglob("*") if p.is_file()]
+    for path in files:
+        ours = written / path.relative_to(source)
+        if path.suffix == ".json":
+            there = _config(path)
+            # Fields of kinds that ours never is.
+            for key in ("megatron_core", "qalora_group_size"):
+                there.pop(key, None)
+            assert _config(ours) == there, path.name
+        else:
+            there, here = _tensors(path), _tensors(ours)
+            assert sorted(here) == sorted(there)
+            for key, value in there.items():
+                if not key.endswith("key.bias"):
+                    np.testing.assert_array_equal(here[key], value, key)
+    assert len(files) + 1 == sum(p.is_file() for p in written.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in folders.CASES if c.endswith(_OTHERS)]
+)
+def test_other_forms_answer_alike_after_a_way_out_and_in(case, tmp_path):
+    library = case.partition("/")[0]
+    model = tf_adapters.load_adapter(
+        folders.FIXTURES / case, folders.encoder(case)
+    )
+    tf_adapters.save_adapter(model, tmp_path / "task", format=library)
+    again = tf_adapters.load_adapter(tmp_path / "task", folders.encoder(case))
+    expected = load_file(f"{folders.FIXTURES / case}.safetensors")
+    output, wanted = folders.answer(again, expected)
+    np.testing.assert_allclose(output, wanted, rtol=0, atol=1e-5)
+
+
+def test_a_lora_moves_through_all_formats_bit_for_bit(tmp_path):
+    case = "adapterhub/bert_lora"
+    model = tf_adapters.load_adapter(
+        folders.FIXTURES / case, folders.encoder(case), with_head=False
+    )
+    first = {k: v.numpy() for k, v in model.trained_variables().items()}
+    for number, form in enumerate(("tf_adapters", "peft", "adapterhub")):
+        folder = tmp_path / f"{number}"
+        tf_adapters.save_adapter(model, folder, format=form)
+        model = tf_adapters.load_adapter(folder, folders.encoder(case))
+    last = {k: v.numpy() for k, v in model.trained_variables().items()}
+    assert sorted(first) == sorted(last)
+    for name, value in first.items():
+        np.testing.assert_array_equal(last[name], value, name)
+    assert model.method.alpha == 6
+
+
+CLASSES = ("no", "yes")
+REFUSALS = {
+    "trained norms": (
+        methods.Houlsby(units=2),
+        None,
+        "adapterhub",
+        "method.train_layer_norms=false",
+    ),
+    "a bottleneck in PEFT": (
+        methods.Pfeiffer(units=2),
+        None,
+        "peft",
+        "format=adapterhub",
+    ),
+    "AdapterBias": (methods.AdapterBias(), None, "adapterhub", "adapter_bias"),
+    "attention's output": (
+        methods.LoRA(projections=("output",)),
+        None,
+        "adapterhub",
+        "format=peft",
+    ),
+    "another (IA)^3": (methods.IA3(), None, "peft", "method.form=peft"),
+    "another prompt": (
+        methods.PromptTuning(form="peft"),
+        None,
+        "adapterhub",
+        "method.form=adapterhub",
+    ),
+    "another head": (
+        methods.LoRA(),
+        heads.Classification(CLASSES),
+        "peft",
+        "head.reads=pooled_output",
+    ),
+    "an unknown format": (methods.LoRA(), None, "onnx", "adapterhub, peft"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_a_format_cannot_hold_is_refused_and_leaves_nothing(
+    case, tmp_path
+):
+    method, head, form, advice = REFUSALS[case]
+    model = tf_adapters.adapt(folders.encoder("x/bert"), method, head)
+    with pytest.raises(AdapterError, match="(?s)" + advice.replace("(", r"\(")):
+        tf_adapters.save_adapter(model, tmp_path / "task", format=form)
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_width_survives_the_librarys_division():
+    # `int(width // factor)` of a factor in floating point loses a unit.
+    from tf_adapters.interop.adapterhub_config import write_method
+
+    for width in (312, 384, 768):
+        for units in range(1, width):
+            config = write_method(methods.Pfeiffer(units=units), width)
+            assert int(width // config["reduction_factor"]) == units

@@ -1,0 +1,93 @@
+"""`tf-adapters adapters|pull|push`: adapter folders here and on the Hub.
+
+tf-adapters adapters runs
+tf-adapters pull hf://owner/name@revision my_adapter
+tf-adapters push runs/sst2/adapter hf://owner/name
+"""
+
+import argparse
+from pathlib import Path
+import sys
+
+from tf_adapters.cli import errors as cli_errors
+from tf_adapters.cli.lists import table
+from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop import hub
+from tf_adapters.interop import listing
+
+_HEADER = ("folder", "task", "method", "kB", "metrics", "encoder", "format")
+
+
+def run(arguments):
+    """Runs one of the commands; returns the exit status.
+
+    Args:
+        arguments: List of strings, the first of them the command.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        print(options.function(options))
+    except Exception as error:
+        sentence = cli_errors.error_sentence(error)
+        if sentence is None:
+            error.add_note(cli_errors.FAULT)
+            raise
+        print(f"Error: {sentence}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="tf-adapters")
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser(
+        "adapters", help="Lists the adapters in a folder or on the Hub."
+    )
+    one.add_argument("folder", help="Folder, or hf://owner/name[@revision].")
+    one.set_defaults(function=_list)
+    one = commands.add_parser("pull", help="Downloads an adapter.")
+    one.add_argument("address", help="hf://owner/name[@revision]")
+    one.add_argument("folder", help="Where to put it.")
+    one.set_defaults(function=_pull)
+    one = commands.add_parser("push", help="Uploads an adapter folder.")
+    one.add_argument("folder", help="Adapter folder, or the run that wrote it.")
+    one.add_argument("address", help="hf://owner/name[@branch]")
+    one.add_argument(
+        "--private", action="store_true", help="Make a private repository."
+    )
+    one.set_defaults(function=_push)
+    return parser
+
+
+def _list(options):
+    folder = options.folder
+    if hub.is_address(folder):
+        folder = hub.pull(folder)
+    if not Path(folder).is_dir():
+        raise AdapterError(f"There is no folder {folder}.")
+    found = listing.list_adapters(folder)
+    if not found:
+        raise AdapterError(f"No adapter lies in `{folder}`.")
+    rows = [
+        (
+            str(one.folder.relative_to(folder)),
+            one.task,
+            one.method,
+            f"{one.size / 1000:,.0f}",
+            one.metrics,
+            one.encoder,
+            one.format,
+        )
+        for one in found
+    ]
+    return table(_HEADER, rows)
+
+
+def _pull(options):
+    return hub.pull(options.address, options.folder)
+
+
+def _push(options):
+    folder = adapter_folder.find_adapter_folder(options.folder)
+    return hub.push(folder, options.address, options.private)

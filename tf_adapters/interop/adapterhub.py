@@ -1,0 +1,234 @@
+"""Adapters of AdapterHub's `adapters`, read and written."""
+
+import json
+from pathlib import Path
+import re
+
+import safetensors.numpy
+
+from tf_adapters import methods
+from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop import adapterhub_config
+from tf_adapters.interop import adapterhub_heads
+from tf_adapters.interop import tensor_names
+from tf_adapters.interop.adapterhub_names import tensor_names as adapter_names
+from tf_adapters.interop.architectures import check_model_type
+from tf_adapters.interop.formats import read_json
+from tf_adapters.interop.torch_file import read_torch_file
+
+HEAD_FILE = "head_config.json"
+# Version of the library whose folders ours are like.
+VERSION = "adapters.1.3.0"
+# What versions before 1.0 call the modules.
+_OLD_NAMES = {
+    "attention_text_task_adapters": "adapters",
+    "attention_text_lang_adapters": "adapters",
+    "layer_text_task_adapters": "adapters",
+    "layer_text_lang_adapters": "adapters",
+    "invertible_lang_adapters": "invertible_adapters",
+}
+
+
+def weights_file(folder, stem):
+    """Returns the path of tensors, as safetensors or as PyTorch's file."""
+    safe = Path(folder) / f"{stem}.safetensors"
+    return safe if safe.exists() else Path(folder) / f"pytorch_{stem}.bin"
+
+
+def read_weights(path):
+    """Returns a dict from name to array, of either kind of file."""
+    if path.suffix == ".bin":
+        return read_torch_file(path)
+    return adapter_folder.read_tensors(path)
+
+
+def read_adapter(folder, shape, architecture):
+    """Returns what an adapter's folder holds.
+
+    Args:
+        folder: Path with `adapter_config.json` and tensors, and those of a
+            head perhaps.
+        shape: `EncoderShape` of the encoder.
+        architecture: Its `Architecture`.
+
+    Returns:
+        The method; our configuration of the head, or `None`; and a dict from
+        our names to float32 arrays.
+
+    Raises:
+        AdapterError: If a file is damaged, a tensor is missing or unexpected,
+            the encoder is another one, or ours has no such method or head.
+    """
+    folder = Path(folder)
+    config = read_json(folder / adapter_folder.CONFIG_FILE)
+    _check_encoder(config, shape, architecture, folder)
+    method = adapterhub_config.read_method(
+        config["config"], shape.width, _version(config)
+    )
+    path = weights_file(folder, "adapter")
+    tensors = normalised(read_weights(path), architecture)
+    if config.get("type") == "text_task":
+        method = _without_missing_coupling(method, tensors)
+    _check_blocks(tensors, shape, architecture, path)
+    names = adapter_names(method, shape, architecture, config["name"])
+    ours = tensor_names.to_ours(names, tensors, path)
+    head, of_head = None, {}
+    if (folder / HEAD_FILE).exists():
+        head, of_head = read_head(folder, shape, architecture)
+    return method, head, {**ours, **of_head}
+
+
+def _check_encoder(config, shape, architecture, source):
+    check_model_type(config.get("model_type"), architecture, source)
+    if config.get("hidden_size") != shape.width:
+        raise AdapterError(
+            f"{source} is an adapter for encoders of width "
+            f"{config.get('hidden_size')}; this one has {shape.width}."
+        )
+
+
+def _version(config):
+    """Returns the version of `adapters` that wrote a file, as numbers.
+
+    Those of its predecessor, `adapter-transformers`, come before all; the
+    first of these wrote none.
+    """
+    version = config.get("version")
+    if not version:
+        return ()
+    numbers = tuple(int(n) for n in re.findall(r"\d+", str(version)))
+    return numbers if str(version).startswith("adapters.") else (0, *numbers)
+
+
+def normalised(tensors, architecture):
+    """Returns tensors by the newest names, the encoder's prefix before each."""
+    found = {}
+    for name, tensor in tensors.items():
+        for old, new in _OLD_NAMES.items():
+            name = name.replace(old, new)
+        start = f"{architecture.prefix}."
+        found[name if name.startswith(start) else start + name] = tensor
+    return found
+
+
+def _without_missing_coupling(method, tensors):
+    """Version 1 named a language adapter's coupling in task adapters too."""
+    has_coupling = any("invertible_adapters" in name for name in tensors)
+    if has_coupling or not isinstance(method, methods.Union):
+        return method
+    parts = [p for p in method.parts if not isinstance(p, methods.Invertible)]
+    return parts[0] if len(parts) == 1 else methods.Union(tuple(parts))
+
+
+def _check_blocks(tensors, shape, architecture, source):
+    """Raises an error if an adapter is of a deeper encoder."""
+    pattern = rf"{re.escape(architecture.blocks)}\.(\d+)\."
+    blocks = [re.search(pattern, name) for name in tensors]
+    last = max((int(found[1]) for found in blocks if found), default=0)
+    if last >= shape.num_blocks:
+        raise AdapterError(
+            f"{source} is of an encoder with {last + 1} blocks or more; this "
+            f"one has {shape.num_blocks}."
+        )
+
+
+def read_head(folder, shape, architecture):
+    """Returns our head's configuration and tensors; see `read_adapter`."""
+    config = read_json(folder / HEAD_FILE)
+    _check_encoder(config, shape, architecture, folder / HEAD_FILE)
+    head, names = adapterhub_heads.read_head(config, architecture)
+    path = weights_file(folder, "model_head")
+    tensors = read_weights(path)
+    if config["name"] is not None:
+        # The library writes heads whose names begin alike into one file.
+        start = f"heads.{config['name']}."
+        tensors = {k: v for k, v in tensors.items() if k.startswith(start)}
+    return head, tensor_names.to_ours(names, tensors, path)
+
+
+def write_adapter(folder, name, config, tensors, shape, architecture):
+    """Writes an adapter, and its head, as the library does.
+
+    Args:
+        folder: Path of a folder that exists.
+        name: The adapter's name.
+        config: What our `adapter_config.json` says.
+        tensors: Dict from our names to arrays.
+        shape: `EncoderShape` of the encoder.
+        architecture: Its `Architecture`.
+
+    Raises:
+        AdapterError: If the library has no such method or head.
+    """
+    folder, method = Path(folder), methods.from_config(config["method"])
+    inner = adapterhub_config.write_method(method, shape.width)
+    is_prompt = isinstance(method, methods.PromptTuning)
+    if is_prompt and architecture.model_type == "distilbert":
+        raise AdapterError(
+            "The prompt tuning of `adapters` 1.3.0 does not run on DistilBERT."
+        )
+    facts = facts_of(config, shape, architecture)
+    of_head = {k: v for k, v in tensors.items() if k.startswith("head/")}
+    rest = {k: v for k, v in tensors.items() if k not in of_head}
+    names = adapter_names(method, shape, architecture, name)
+    found = tensor_names.to_theirs(names, rest, refusal)
+    write_json(
+        folder / adapter_folder.CONFIG_FILE,
+        {**facts, "config": inner, "name": name},
+    )
+    safetensors.numpy.save_file(found, folder / "adapter.safetensors")
+    if config["head"] is not None:
+        write_head(folder, name, config, of_head, shape, architecture)
+
+
+def write_head(folder, name, config, tensors, shape, architecture):
+    """Writes a head; see `write_adapter`."""
+    inner, names = adapterhub_heads.write_head(
+        config["head"], architecture, name
+    )
+    facts = facts_of(config, shape, architecture)
+    write_json(folder / HEAD_FILE, {**facts, "config": inner, "name": name})
+    found = tensor_names.to_theirs(names, tensors, refusal)
+    safetensors.numpy.save_file(found, folder / "model_head.safetensors")
+
+
+def check_name(name):
+    """Raises an `AdapterError` if PyTorch's modules cannot be called so."""
+    if not re.fullmatch(r"[^.,/]+", name):
+        raise AdapterError(
+            f"An adapter in AdapterHub's format cannot be called `{name}`: "
+            "dots and commas mean something else there. Give it another name."
+        )
+
+
+def facts_of(config, shape, architecture):
+    """Returns what every configuration of the library says of an encoder."""
+    return {
+        "hidden_size": shape.width,
+        "model_class": f"{architecture.class_name}AdapterModel",
+        "model_name": config["encoder"]["name"],
+        "model_type": architecture.model_type,
+        "version": VERSION,
+    }
+
+
+def refusal(left):
+    """Returns the error about tensors that the library has no place for."""
+    norms = [name for name in left if "layer_norm" in name]
+    advice = (
+        "An adapter in AdapterHub's format leaves the encoder's norms as they "
+        "are: train with method.train_layer_norms=false"
+        if norms
+        else "AdapterHub's format has no room for them"
+    )
+    return AdapterError(
+        f"{len(left)} trained tensors cannot be written, `{left[0]}` for "
+        f"example. {advice}."
+    )
+
+
+def write_json(path, config):
+    """Writes a configuration as the library does."""
+    text = json.dumps(config, indent=2, sort_keys=True)
+    path.write_text(f"{text}\n", encoding="utf-8")

@@ -1,0 +1,225 @@
+"""AdapterFusion with its members as AdapterHub's `adapters` stores it."""
+
+from pathlib import Path
+
+import safetensors.numpy
+
+from tf_adapters import methods
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop import adapterhub
+from tf_adapters.interop import tensor_names
+from tf_adapters.interop.formats import SETUP_FILE
+from tf_adapters.interop.formats import read_json
+
+_FUSION_FILE = "adapter_fusion_config.json"
+
+
+def read_fusion(folder, shape, architecture):
+    """Returns what the folder of a whole set-up, a fusion, holds.
+
+    Args:
+        folder: Path with `adapter_setup.json`.
+        shape: `EncoderShape` of the encoder.
+        architecture: Its `Architecture`.
+
+    Returns:
+        Method, head and tensors as of `read_adapter`, the members' folders in
+        the order of the softmax, and the file of the fusion's tensors.
+    """
+    folder = Path(folder)
+    setup = read_json(folder / SETUP_FILE)
+    members = _members_of(setup, folder)
+    found = [
+        adapterhub.read_adapter(folder / m, shape, architecture)
+        for m in members
+    ]
+    of_fusion = folder / ",".join(members)
+    config = read_json(of_fusion / _FUSION_FILE)
+    if config["adapter_names"] != members:
+        raise AdapterError(
+            f"{of_fusion} is a fusion of {config['adapter_names']}, and "
+            f"{SETUP_FILE} names {members}."
+        )
+    method = _fusion_method(config["config"], [f[0] for f in found], members)
+    path = adapterhub.weights_file(of_fusion, "model_adapter_fusion")
+    tensors = _fusion_tensors(
+        method,
+        adapterhub.read_weights(path),
+        shape,
+        architecture,
+        config["name"],
+        path,
+    )
+    head, of_head = _head_of_setup(setup, folder, shape, architecture)
+    folders = [folder / member for member in members]
+    return method, head, {**tensors, **of_head}, folders, path
+
+
+def _members_of(setup, folder):
+    tree = setup["adapter_setup"]
+    leaves = [child.get("children") for child in tree["children"]]
+    is_flat = all(child.get("type") == "single" for child in tree["children"])
+    if tree["type"] != "Fuse" or not is_flat:
+        raise AdapterError(
+            f"{folder} is a composition `{tree['type']}`; tf_adapters reads "
+            "`Fuse` of single adapters. Load its adapters one by one from the "
+            "folders within."
+        )
+    return [leaf[0] for leaf in leaves]
+
+
+def _fusion_method(config, members, names):
+    expected = {
+        "query": True,
+        "key": True,
+        "query_before_ln": False,
+        "residual_before": False,
+        "temperature": False,
+        "value_before_softmax": True,
+    }
+    for key, value in expected.items():
+        if config.get(key, value) != value:
+            raise AdapterError(
+                f"tf_adapters has no fusion with `{key}: {config[key]!r}`."
+            )
+    for name, member in zip(names, members, strict=True):
+        if member.stacks_as is None:
+            raise AdapterError(
+                f"The fusion's member `{name}` is a "
+                f"`{methods.name_of(member)}`; those of tf_adapters are "
+                "Houlsby's or Pfeiffer's adapters."
+            )
+    common = {(m.stacks_as, m.activation, m.leave_out) for m in members}
+    if len(common) > 1:
+        raise AdapterError(
+            "The fusion's members differ in placement, activation or left-out "
+            f"blocks: {sorted(map(str, common))}."
+        )
+    placement, activation, leave_out = common.pop()
+    return methods.Fusion(
+        adapters=tuple(names),
+        placement=placement,
+        units=max(m.units for m in members),
+        activation=activation,
+        value="dynamic" if config["value"] else "static",
+        value_pull=0.01 if config["regularization"] else 0.0,
+        leave_out=leave_out,
+    )
+
+
+def _fusion_names(method, shape, architecture, name):
+    """Returns the fusion's `TensorName`s, and the names of biases of keys.
+
+    Such a bias adds the same to the scores of all members, and the softmax
+    takes it out again: ours has none.
+    """
+    places = ("after_attention", "after_ffn")
+    places = places if method.placement == "houlsby" else places[1:]
+    names, biases = [], []
+    for block, kept in enumerate(method.kept_blocks(shape)):
+        for place in places if kept else ():
+            slot = architecture.slots[place].removesuffix("adapters")
+            module = architecture.module(block, f"{slot}adapter_fusion_layer")
+            theirs = f"{architecture.prefix}.{module}.{name}"
+            ours = f"block_{block}_{place}/fusion/"
+            query = tensor_names.linear(f"{ours}query_", f"{theirs}.query")
+            key, _ = tensor_names.linear(f"{ours}key_", f"{theirs}.key")
+            names += [*query, key]
+            biases.append(f"{theirs}.key.bias")
+            if method.value == "dynamic":
+                value = tensor_names.linear(f"{ours}value_", f"{theirs}.value")
+                names.append(value[0])
+    return names, biases
+
+
+def _fusion_tensors(method, tensors, shape, architecture, name, path):
+    names, biases = _fusion_names(method, shape, architecture, name)
+    tensors = adapterhub.normalised(tensors, architecture)
+    # The library writes fusions whose names begin alike into one file.
+    tensors = {
+        key: value
+        for key, value in tensors.items()
+        if f".adapter_fusion_layer.{name}." in key and key not in biases
+    }
+    return tensor_names.to_ours(names, tensors, path)
+
+
+def _head_of_setup(setup, folder, shape, architecture):
+    name = setup.get("head_setup")
+    if (
+        not isinstance(name, str)
+        or not (folder / name / adapterhub.HEAD_FILE).exists()
+    ):
+        return None, {}
+    return adapterhub.read_head(folder / name, shape, architecture)
+
+
+def write_fusion(folder, config, tensors, members, shape, architecture):
+    """Writes a fusion with its members as a whole set-up.
+
+    Args:
+        folder: Path of a folder that exists.
+        config: What our `adapter_config.json` says.
+        tensors: Dict from our names to arrays.
+        members: List of triples: a member's name, its configuration and its
+            tensors.
+        shape: `EncoderShape` of the encoder.
+        architecture: Its `Architecture`.
+    """
+    folder, method = Path(folder), methods.from_config(config["method"])
+    names = [name for name, _, _ in members]
+    for name, of_member, its_tensors in members:
+        adapterhub.check_name(name)
+        (folder / name).mkdir()
+        adapterhub.write_adapter(
+            folder / name,
+            name,
+            {**of_member, "head": None},
+            {k: v for k, v in its_tensors.items() if k[:5] != "head/"},
+            shape,
+            architecture,
+        )
+    together = ",".join(names)
+    (folder / together).mkdir()
+    found_names, biases = _fusion_names(method, shape, architecture, together)
+    of_head = {k: v for k, v in tensors.items() if k.startswith("head/")}
+    rest = {k: v for k, v in tensors.items() if k not in of_head}
+    found = tensor_names.to_theirs(found_names, rest, adapterhub.refusal)
+    zeros = next(v for k, v in found.items() if k.endswith(".query.bias")) * 0
+    found |= {bias: zeros for bias in biases}
+    is_dynamic = method.value == "dynamic"
+    adapterhub.write_json(
+        folder / together / _FUSION_FILE,
+        {
+            **adapterhub.facts_of(config, shape, architecture),
+            "adapter_names": names,
+            "config": {
+                "dropout_prob": None,
+                "key": True,
+                "query": True,
+                "query_before_ln": False,
+                "regularization": bool(method.value_pull) and is_dynamic,
+                "residual_before": False,
+                "temperature": False,
+                "value": is_dynamic,
+                "value_before_softmax": True,
+                "value_initialized": is_dynamic,
+            },
+            "name": together,
+        },
+    )
+    path = folder / together / "model_adapter_fusion.safetensors"
+    safetensors.numpy.save_file(found, path)
+    head = None
+    if config["head"] is not None:
+        head = names[0]
+        adapterhub.write_head(
+            folder / head, head, config, of_head, shape, architecture
+        )
+    leaves = [{"children": [name], "type": "single"} for name in names]
+    setup = {
+        "adapter_setup": {"children": leaves, "type": "Fuse"},
+        "head_setup": head,
+        "version": adapterhub.VERSION,
+    }
+    adapterhub.write_json(folder / SETUP_FILE, setup)

@@ -1,0 +1,131 @@
+"""AdapterHub's `head_config.json` as our head, and back."""
+
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop import heads
+from tf_adapters.interop.heads import HeadForm
+
+_KINDS = {
+    "classification": "text",
+    "multilabel_classification": "text",
+    "tagging": "words",
+    "question_answering": "span",
+    "multiple_choice": "choice",
+}
+
+
+def read_head(config, architecture):
+    """Returns our head's configuration, and its `TensorName`s.
+
+    Args:
+        config: Parsed `head_config.json`.
+        architecture: `Architecture`.
+
+    Raises:
+        AdapterError: If ours has no such head.
+    """
+    if config["config"] is None:
+        return _read_static(config, architecture)
+    inner = config["config"]
+    kind = _KINDS.get(inner["head_type"])
+    if kind is None:
+        raise AdapterError(
+            f"tf_adapters has no head `{inner['head_type']}` of AdapterHub. "
+            "Load the adapter without: with_head=False."
+        )
+    form = _flex_form(kind, inner)
+    labels = []
+    if kind != "choice":
+        labels = heads.names_of_labels(inner["label2id"], inner["num_labels"])
+    is_multilabel = inner["head_type"].startswith("multilabel")
+    ours = form.to_config(labels, is_multilabel)
+    return ours, form.tensor_names(f"heads.{config['name']}.")
+
+
+def _flex_form(kind, inner):
+    if inner.get("bias", True) is not True:
+        raise AdapterError(
+            "tf_adapters has no head without a bias. Load the adapter without "
+            "head: with_head=False."
+        )
+    reads = "pooled_output" if inner.get("use_pooler") else "first_token"
+    if inner["layers"] == 1:
+        return HeadForm(kind, reads, modules=("1",))
+    hidden = str(inner["activation_function"]).lower()
+    known = hidden in heads.HIDDEN_LAYERS and kind == "text"
+    if inner["layers"] != 2 or not known:
+        raise AdapterError(
+            f"tf_adapters has no head `{inner['head_type']}` of "
+            f"{inner['layers']} layers with activation `{hidden}`. Load the "
+            "adapter without: with_head=False."
+        )
+    return HeadForm(kind, reads, hidden, ("4", "1"))
+
+
+def _read_static(config, architecture):
+    name = config["model_class"]
+    kinds = {
+        f"{architecture.class_name}{end}": kind
+        for kind, end in heads.CLASSES.items()
+    }
+    if name not in kinds:
+        raise AdapterError(
+            f"tf_adapters does not know the head of the class `{name}`. Load "
+            "the adapter without: with_head=False."
+        )
+    form = heads.huggingface_form(kinds[name], architecture)
+    labels = heads.names_of_labels(config["label2id"], config["num_labels"])
+    return form.to_config(labels), form.tensor_names()
+
+
+def write_head(config, architecture, name):
+    """Returns what stands under `config` in `head_config.json`, and names.
+
+    Args:
+        config: Our head's configuration.
+        architecture: `Architecture`.
+        name: The head's name.
+
+    Raises:
+        AdapterError: If AdapterHub has no such head.
+    """
+    form = heads.form_of(config)
+    if form.reads == "pooled_output" and architecture.prefix == "distilbert":
+        raise AdapterError("DistilBERT has no pooler that a head could read.")
+    has_hidden = form.hidden_layer != "none"
+    modules = ("4", "1") if has_hidden else ("1",)
+    form = HeadForm(form.kind, form.reads, form.hidden_layer, modules)
+    inner = {"dropout_prob": config.get("dropout_rate"), **_inner(config, form)}
+    return inner, form.tensor_names(f"heads.{name}.")
+
+
+def _inner(config, form):
+    layers = 2 if form.hidden_layer != "none" else 1
+    activation = form.hidden_layer if layers == 2 else None
+    labels = config.get("labels") or ["LABEL_0"]
+    common = {"layers": layers, "activation_function": activation}
+    if form.kind == "span":
+        labels = ["LABEL_0", "LABEL_1"]
+    common["label2id"] = {label: i for i, label in enumerate(labels)}
+    if form.kind == "choice":
+        common["label2id"] = {"LABEL_0": 0, "LABEL_1": 1}
+    pooler = {"use_pooler": form.reads == "pooled_output"}
+    if form.kind == "choice":
+        kind = {"head_type": "multiple_choice", "num_choices": 2}
+        return {**common, **kind, **pooler}
+    number = {"num_labels": len(labels)}
+    types = {"words": "tagging", "span": "question_answering"}
+    if form.kind in types:
+        # The library's default, which its one layer has no use for.
+        common["activation_function"] = "tanh"
+        return {**common, **number, "head_type": types[form.kind]}
+    is_multilabel = config["name"] == "multilabel"
+    head_type = "classification"
+    if is_multilabel:
+        head_type = f"multilabel_{head_type}"
+    return {
+        **common,
+        **number,
+        **pooler,
+        "bias": True,
+        "head_type": head_type,
+    }

@@ -1,0 +1,126 @@
+"""Where the modules of an encoder are, by Hugging Face's names."""
+
+import dataclasses
+
+import keras_hub
+
+from tf_adapters.common.errors import AdapterError
+
+_PROJECTIONS = {
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "output": "attention.output.dense",
+    "ffn_up": "intermediate.dense",
+    "ffn_down": "output.dense",
+}
+_DISTILBERT_PROJECTIONS = {
+    "query": "attention.q_lin",
+    "key": "attention.k_lin",
+    "value": "attention.v_lin",
+    "output": "attention.out_lin",
+    "ffn_up": "ffn.lin1",
+    "ffn_down": "ffn.lin2",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Architecture:
+    """A family of encoders.
+
+    Attributes:
+        model_type: Hugging Face's `model_type`.
+        prefix: The encoder's name within a model with a head.
+        class_name: What its classes' names begin with.
+        blocks: Name of the list of blocks.
+        projections: Dict from our name of a projection to its module's within
+            a block.
+        slots: Dict from our place to the module of AdapterHub's adapters.
+        prefix_tuning: AdapterHub's module of prefixes within a block, and the
+            name of the one prefix.
+        norms: Dict from KerasHub's name of a block's norm to its module.
+    """
+
+    model_type: str
+    prefix: str
+    class_name: str
+    blocks: str = "encoder.layer"
+    projections: dict = dataclasses.field(default_factory=lambda: _PROJECTIONS)
+    slots: dict = dataclasses.field(
+        default_factory=lambda: {
+            "after_attention": "attention.output.adapters",
+            "after_ffn": "output.adapters",
+        }
+    )
+    prefix_tuning: tuple = ("attention.self.prefix_tuning", "self_prefix")
+    norms: dict = dataclasses.field(
+        default_factory=lambda: {
+            "self_attention_layer_norm": "attention.output.LayerNorm",
+            "feedforward_layer_norm": "output.LayerNorm",
+        }
+    )
+
+    def module(self, block, name):
+        """Returns the full name of a module of a block, without prefix."""
+        return f"{self.blocks}.{block}.{name}"
+
+    def peft_module(self, projection):
+        """Returns the end of a projection's name that tells it from others."""
+        name = self.projections[projection]
+        last = name.rpartition(".")[2]
+        return name if last == "dense" else last
+
+
+_BERT = Architecture("bert", "bert", "Bert")
+_ARCHITECTURES = {
+    keras_hub.models.BertBackbone: _BERT,
+    keras_hub.models.RobertaBackbone: Architecture(
+        "roberta", "roberta", "Roberta"
+    ),
+    keras_hub.models.XLMRobertaBackbone: Architecture(
+        "xlm-roberta", "roberta", "XLMRoberta"
+    ),
+    keras_hub.models.ElectraBackbone: Architecture(
+        "electra", "electra", "Electra"
+    ),
+    keras_hub.models.DistilBertBackbone: Architecture(
+        "distilbert",
+        "distilbert",
+        "DistilBert",
+        blocks="transformer.layer",
+        projections=_DISTILBERT_PROJECTIONS,
+        slots={
+            "after_attention": "attention_adapters.adapters",
+            "after_ffn": "output_adapters.adapters",
+        },
+        prefix_tuning=("attention.prefix_tuning", "self"),
+        norms={
+            "self_attention_layer_norm": "sa_layer_norm",
+            "feedforward_layer_norm": "output_layer_norm",
+        },
+    ),
+}
+
+
+def of_encoder(encoder):
+    """Returns the `Architecture` of an `Encoder`.
+
+    Raises:
+        AdapterError: If the two libraries have no such encoder.
+    """
+    found = _ARCHITECTURES.get(type(encoder.backbone))
+    if found is None:
+        raise AdapterError(
+            f"An encoder of the class {type(encoder.backbone).__name__} has no "
+            "counterpart in AdapterHub and PEFT."
+        )
+    return found
+
+
+def check_model_type(found, architecture, source):
+    """Raises an `AdapterError` if a folder is for another kind of encoder."""
+    if found != architecture.model_type:
+        raise AdapterError(
+            f"{source} is an adapter for encoders of model_type `{found}`; "
+            f"this one is a `{architecture.model_type}`."
+        )

@@ -1,0 +1,213 @@
+"""A folder of another library as ours: what it says, and what it holds."""
+
+import hashlib
+from pathlib import Path
+import tempfile
+
+from tf_adapters import methods
+from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_known
+from tf_adapters.interop import adapterhub
+from tf_adapters.interop import adapterhub_fusion
+from tf_adapters.interop import architectures
+from tf_adapters.interop import peft
+from tf_adapters.interop.formats import FORMATS
+from tf_adapters.interop.formats import SETUP_FILE
+from tf_adapters.interop.formats import format_of
+from tf_adapters.interop.sizes import check_sizes
+from tf_adapters.methods.method import EncoderShape
+
+# What readers run into in a file that is not as the libraries write it.
+_DAMAGED = (
+    ArithmeticError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+def read_folder(folder, encoder, fingerprint):
+    """Returns a folder of another library as one of ours.
+
+    Args:
+        folder: Path of which `format_of` knows the format.
+        encoder: `Encoder`.
+        fingerprint: The encoder's; the other libraries store none.
+
+    Returns:
+        What `adapter_config.json` of ours would say, a dict from our names to
+        float32 arrays, and the file that these come from.
+
+    Raises:
+        AdapterError: If the folder is damaged or of another encoder, or ours
+            has no such method or head. Nothing that it holds was run.
+    """
+    folder = Path(folder).absolute()
+    arguments = _shape(encoder), architectures.of_encoder(encoder)
+    members, path = [], _weights_path(folder)
+    try:
+        if (folder / SETUP_FILE).is_file():
+            found = adapterhub_fusion.read_fusion(folder, *arguments)
+            method, head, tensors, folders, path = found
+            members = [_member(f) for f in folders]
+        else:
+            library = peft if format_of(folder) == "peft" else adapterhub
+            method, head, tensors = library.read_adapter(folder, *arguments)
+        check_sizes(
+            methods.from_config(methods.to_config(method)),
+            tensors,
+            arguments[0].width,
+            folder,
+        )
+    except UserError as error:
+        if isinstance(error, AdapterError):
+            raise
+        raise AdapterError(f"{folder}: {error}") from error
+    except _DAMAGED as e:
+        raise AdapterError(
+            f"{folder} is damaged, or of a version that tf_adapters does not "
+            f"know: {e!r}."
+        ) from e
+    config = {
+        "format_version": adapter_folder.FORMAT_VERSION,
+        "encoder": {"name": encoder.name, "fingerprint": fingerprint},
+        "method": methods.to_config(method),
+        "head": head,
+        "members": members,
+        "left_out": [],
+        "details": {},
+    }
+    return config, tensors, path
+
+
+def _shape(encoder):
+    backbone = encoder.backbone
+    return EncoderShape(
+        num_blocks=backbone.num_layers,
+        width=backbone.hidden_dim,
+        ffn_width=backbone.intermediate_dim,
+        num_heads=backbone.num_heads,
+        embedding_width=backbone.token_embedding.embeddings.shape[-1],
+    )
+
+
+def _weights_path(folder):
+    if format_of(folder) == "peft":
+        safe = folder / "adapter_model.safetensors"
+        return safe if safe.exists() else folder / "adapter_model.bin"
+    return adapterhub.weights_file(folder, "adapter")
+
+
+def _member(folder):
+    content = _weights_path(folder).read_bytes()
+    return {
+        "name": folder.name,
+        "folder": str(folder),
+        "fingerprint": hashlib.sha256(content).hexdigest(),
+    }
+
+
+def write_folder(folder, form, config, tensors, members, encoder):
+    """Writes an adapter of ours in another library's format.
+
+    Args:
+        folder: Path that does not exist yet.
+        form: One of `FORMATS`.
+        config: What our `adapter_config.json` says.
+        tensors: Dict from our names to arrays.
+        members: Of a fusion, a list of triples: a member's name, its
+            configuration and its tensors.
+        encoder: `Encoder`.
+
+    Raises:
+        AdapterError: If the format has no room for it, or the folder exists.
+            Then nothing is left behind.
+    """
+    check_known("format", form, FORMATS, AdapterError)
+    folder = Path(folder)
+    if folder.exists():
+        raise AdapterError(f"{folder} exists. Give a folder that does not.")
+    config, tensors = _without_left_out(config, tensors)
+    arguments = _shape(encoder), architectures.of_encoder(encoder)
+    existing = next(path for path in folder.parents if path.exists())
+    with tempfile.TemporaryDirectory(dir=existing) as scratch:
+        partial = Path(scratch) / folder.name
+        partial.mkdir()
+        if form == "peft":
+            peft.write_adapter(partial, config, tensors, *arguments)
+        elif members:
+            adapterhub_fusion.write_fusion(
+                partial, config, tensors, members, *arguments
+            )
+        else:
+            name = folder.name
+            adapterhub.check_name(name)
+            adapterhub.write_adapter(partial, name, config, tensors, *arguments)
+        card = _card(form, config, folder.name)
+        (partial / "README.md").write_text(card, encoding="utf-8")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        partial.rename(folder)
+
+
+def _without_left_out(config, tensors):
+    """Returns an adapter as if it never had been in blocks it is left out of.
+
+    Raises:
+        AdapterError: If the method has no such setting.
+    """
+    left_out = config.get("left_out")
+    if not left_out:
+        return config, tensors
+    method = config["method"]
+    if "leave_out" not in method or method["name"] == "prefix_tuning":
+        raise AdapterError(
+            f"An adapter `{method['name']}` that is left out of blocks has no "
+            "place in another library's format."
+        )
+    blocks = sorted({*method["leave_out"], *left_out})
+    starts = tuple(f"block_{block}_" for block in blocks)
+    kept = {k: v for k, v in tensors.items() if not k.startswith(starts)}
+    config = {**config, "method": {**method, "leave_out": blocks}}
+    return config, kept
+
+
+def _card(form, config, name):
+    encoder = config["encoder"]["name"]
+    if form == "peft":
+        head = """---
+library_name: peft
+---
+"""
+        code = """from peft import PeftModel
+
+model = PeftModel.from_pretrained(model, "path/of/this/folder")"""
+        about = "`model` is the encoder, with the head's class if it has one."
+    else:
+        head = """---
+tags:
+- adapter-transformers
+---
+"""
+        options = "use_safetensors=True, set_active=True"
+        is_fusion = bool(config.get("members"))
+        load = "load_adapter_setup" if is_fusion else "load_adapter"
+        code = f"""import adapters
+
+model = adapters.AutoAdapterModel.from_pretrained("{encoder}")
+model.{load}("path/of/this/folder", {options})"""
+        about = "Without `use_safetensors=True` the library looks for .bin."
+    return f"""{head}# {name}: an adapter for `{encoder}`
+
+Trained with tf_adapters.
+
+```python
+{code}
+```
+
+{about}
+"""

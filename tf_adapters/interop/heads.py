@@ -1,0 +1,143 @@
+"""Heads of Hugging Face's and AdapterHub's model classes as ours, and back.
+
+A head of ours is here what `adapter_config.json` says of it, a dict.
+"""
+
+import dataclasses
+
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop.tensor_names import linear
+
+HIDDEN_LAYERS = ("tanh", "relu", "gelu")
+
+
+@dataclasses.dataclass(frozen=True)
+class HeadForm:
+    """A head without its classes.
+
+    Attributes:
+        kind: `"text"`, `"words"`, `"span"` or `"choice"`: one answer for each
+            text, for each token, for a beginning and an end, for each choice.
+        reads: `"first_token"` or `"pooled_output"`; of texts and choices.
+        hidden_layer: See `TextHead`.
+        modules: Names of the output's module and of the hidden layer's.
+    """
+
+    kind: str
+    reads: str = "first_token"
+    hidden_layer: str = "none"
+    modules: tuple[str, ...] = ("classifier",)
+
+    def tensor_names(self, prefix=""):
+        """Returns the head's `TensorName`s.
+
+        Args:
+            prefix: What the modules' names begin with.
+        """
+        output = "head/score/" if self.kind == "choice" else "head/"
+        names = linear(output, f"{prefix}{self.modules[0]}")
+        if self.hidden_layer != "none":
+            names += linear("head/hidden_", f"{prefix}{self.modules[1]}")
+        return names
+
+    def to_config(self, labels, is_multilabel=False):
+        """Returns our head's configuration.
+
+        Args:
+            labels: Class names; one for regression.
+            is_multilabel: Whether a text has any number of classes.
+        """
+        if self.kind == "span":
+            return {"name": "span"}
+        if self.kind == "words":
+            return {"name": "tagging", "labels": list(labels)}
+        config = {"reads": self.reads}
+        if self.kind == "choice":
+            return {"name": "choice", **config}
+        config["hidden_layer"] = self.hidden_layer
+        if len(labels) == 1:
+            return {"name": "regression", **config}
+        name = "multilabel" if is_multilabel else "classification"
+        return {"name": name, "labels": list(labels), **config}
+
+
+_KINDS = {
+    "classification": "text",
+    "multilabel": "text",
+    "regression": "text",
+    "tagging": "words",
+    "span": "span",
+    "choice": "choice",
+}
+# What Hugging Face's classes are called, behind the architecture's name.
+CLASSES = {
+    "text": "ForSequenceClassification",
+    "words": "ForTokenClassification",
+    "span": "ForQuestionAnswering",
+    "choice": "ForMultipleChoice",
+}
+
+
+def form_of(config):
+    """Returns the `HeadForm` of our head's configuration, without modules.
+
+    Raises:
+        AdapterError: If the other libraries have no such head.
+    """
+    kind = _KINDS.get(config["name"])
+    if kind is None:
+        raise AdapterError(
+            f"A head `{config['name']}` has no counterpart in AdapterHub and "
+            "PEFT. Save the adapter without it: --with_head=false."
+        )
+    reads = config.get("reads", "first_token")
+    return HeadForm(kind, reads, config.get("hidden_layer", "none"), ())
+
+
+def huggingface_form(kind, architecture):
+    """Returns the `HeadForm` of one of Hugging Face's own classes.
+
+    Args:
+        kind: See `HeadForm`.
+        architecture: `Architecture`.
+
+    Raises:
+        AdapterError: If ours has no such head.
+    """
+    if kind == "words":
+        return HeadForm(kind)
+    if kind == "span":
+        return HeadForm(kind, modules=("qa_outputs",))
+    is_linear = architecture.model_type == "bert" or (
+        kind == "choice" and architecture.prefix == "roberta"
+    )
+    if is_linear:
+        return HeadForm(kind, "pooled_output")
+    if kind == "choice":
+        raise AdapterError(
+            f"The multiple-choice head of {architecture.class_name} has a "
+            "hidden layer, and that of tf_adapters has none. Load it without: "
+            "with_head=False."
+        )
+    two = ("classifier.out_proj", "classifier.dense")
+    return {
+        "roberta": HeadForm(kind, hidden_layer="tanh", modules=two),
+        "electra": HeadForm(kind, hidden_layer="gelu", modules=two),
+        "distilbert": HeadForm(
+            kind, hidden_layer="relu", modules=("classifier", "pre_classifier")
+        ),
+    }[architecture.prefix]
+
+
+def names_of_labels(label2id, number):
+    """Returns class names in the order of their ids.
+
+    Raises:
+        AdapterError: If the ids are not 0, 1, ... to the number of classes.
+    """
+    if not label2id:
+        return [f"LABEL_{i}" for i in range(number)]
+    names = sorted(label2id, key=label2id.get)
+    if sorted(label2id.values()) != list(range(number)):
+        raise AdapterError(f"A head of {number} classes names them {label2id}.")
+    return names

@@ -1,0 +1,115 @@
+"""What adapters lie in a folder: names, methods, sizes, metrics."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+from tf_adapters.common import adapter_folder
+from tf_adapters.interop import formats
+
+_SUFFIXES = (".safetensors", ".bin")
+
+
+@dataclasses.dataclass(frozen=True)
+class Listed:
+    """One adapter, as its configuration describes it.
+
+    Attributes:
+        folder: Its path.
+        format: `"tf_adapters"`, `"adapterhub"` or `"peft"`.
+        task: Name of the task, or "-".
+        method: Name of the method, as the format has it.
+        size: Bytes of its tensors.
+        metrics: Text, "-" where none are stored.
+        encoder: Name of the encoder, or its type.
+    """
+
+    folder: Path
+    format: str
+    task: str
+    method: str
+    size: int
+    metrics: str
+    encoder: str
+
+
+def list_adapters(folder):
+    """Returns a `Listed` for each adapter in a folder, however deep.
+
+    Args:
+        folder: Path.
+
+    Raises:
+        AdapterError: If a configuration is damaged.
+    """
+    configs = sorted(Path(folder).rglob(adapter_folder.CONFIG_FILE))
+    # A folder that is being written, or replaced, begins with a dot.
+    return [
+        _describe(path.parent)
+        for path in configs
+        if not any(
+            part.startswith(".") for part in path.relative_to(folder).parts
+        )
+    ]
+
+
+def _describe(folder):
+    form = formats.format_of(folder)
+    config = (
+        json.loads((folder / adapter_folder.CONFIG_FILE).read_text())
+        if form
+        else adapter_folder.read_adapter_config(folder)
+    )
+    size = sum(
+        path.stat().st_size
+        for path in folder.iterdir()
+        if path.suffix in _SUFFIXES
+    )
+    describe = {None: _ours, "adapterhub": _adapterhub, "peft": _peft}[form]
+    return Listed(
+        folder=folder,
+        format=form or "tf_adapters",
+        size=size,
+        **describe(config),
+    )
+
+
+def _ours(config):
+    details = config["details"]
+    metrics = details.get("metrics") or details.get("validation") or {}
+    return {
+        "task": details.get("task", "-"),
+        "method": config["method"]["name"],
+        "metrics": _text(metrics),
+        "encoder": config["encoder"]["name"],
+    }
+
+
+def _text(metrics):
+    found = [
+        f"{name} {value:.4g}"
+        for name, value in metrics.items()
+        if isinstance(value, int | float)
+    ]
+    return ", ".join(found) or "-"
+
+
+def _adapterhub(config):
+    inner = config["config"] or {}
+    method = inner.get("architecture") or "bottleneck"
+    encoder = config.get("model_name") or config.get("model_type")
+    return {
+        "task": config.get("name") or "-",
+        "method": method,
+        "metrics": "-",
+        "encoder": encoder or "-",
+    }
+
+
+def _peft(config):
+    return {
+        "task": config.get("task_type") or "-",
+        "method": config["peft_type"],
+        "metrics": "-",
+        "encoder": config.get("base_model_name_or_path") or "-",
+    }

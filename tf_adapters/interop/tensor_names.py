@@ -1,0 +1,132 @@
+"""Tensors by our names and by another library's."""
+
+import dataclasses
+import typing
+
+import numpy as np
+
+from tf_adapters.common.errors import AdapterError
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorName:
+    """One tensor's names, and how the other library lays it out.
+
+    Attributes:
+        ours: As in our adapter folders.
+        theirs: The other library's; several where it stores copies.
+        layout: What ours, `(inputs, outputs)`, is there: the `"same"`;
+            `"transposed"`, as PyTorch's linear layers have it; a vector as a
+            `"column"` or a `"row"`; or a matrix `"flat"`.
+        rows: Rows of ours, of a flat one.
+    """
+
+    ours: str
+    theirs: tuple[str, ...]
+    layout: typing.Literal["same", "transposed", "column", "row", "flat"] = (
+        "same"
+    )
+    rows: int = 0
+
+    def to_ours(self, tensor):
+        """Returns another library's tensor as ours, or `None` if it is none."""
+        if self.layout == "transposed":
+            return tensor.T if tensor.ndim == 2 else None
+        if self.layout == "flat":
+            is_matrix = tensor.ndim == 1 and tensor.size % self.rows == 0
+            return tensor.reshape(self.rows, -1) if is_matrix else None
+        if self.layout == "same":
+            return tensor
+        axis = 1 if self.layout == "column" else 0
+        is_vector = tensor.ndim == 2 and tensor.shape[axis] == 1
+        return tensor.reshape(-1) if is_vector else None
+
+    def to_theirs(self, tensor):
+        """Returns our tensor as the other library's."""
+        return {
+            "same": lambda: tensor,
+            "transposed": lambda: tensor.T,
+            "flat": lambda: tensor.reshape(-1),
+            "column": lambda: tensor.reshape(-1, 1),
+            "row": lambda: tensor.reshape(1, -1),
+        }[self.layout]()
+
+
+def linear(ours, theirs, kernel="kernel", bias="bias"):
+    """Returns the names of a linear layer's kernel and bias.
+
+    Args:
+        ours: What our names begin with, before `kernel` and `bias`.
+        theirs: The module's name in PyTorch.
+        kernel: How our name of the kernel ends.
+        bias: How our name of the bias ends.
+    """
+    return [
+        TensorName(f"{ours}{kernel}", (f"{theirs}.weight",), "transposed"),
+        TensorName(f"{ours}{bias}", (f"{theirs}.bias",)),
+    ]
+
+
+def to_ours(names, tensors, source):
+    """Returns a dict from our names to float32 arrays.
+
+    Args:
+        names: List of `TensorName`.
+        tensors: Dict from another library's names to arrays.
+        source: Path, for errors.
+
+    Raises:
+        AdapterError: If a tensor is missing, unexpected, misshaped, or differs
+            from its copy.
+    """
+    missing = [n.theirs[0] for n in names if not set(n.theirs) & set(tensors)]
+    unexpected = set(tensors) - {name for n in names for name in n.theirs}
+    if missing or unexpected:
+        raise AdapterError(
+            f"{source} does not hold what its configuration says. Missing: "
+            f"{_some(missing)}. Unexpected: {_some(sorted(unexpected))}."
+        )
+    return {name.ours: _read(name, tensors, source) for name in names}
+
+
+def _read(name, tensors, source):
+    copies = [tensors[theirs] for theirs in name.theirs if theirs in tensors]
+    for copy in copies[1:]:
+        if not np.array_equal(copies[0], copy, equal_nan=True):
+            raise AdapterError(
+                f"{source}: the copies of `{name.theirs[0]}` differ."
+            )
+    tensor = name.to_ours(np.asarray(copies[0]))
+    if tensor is None:
+        raise AdapterError(
+            f"{source}: `{name.theirs[0]}` has shape {copies[0].shape}, which "
+            "is not that of such a weight."
+        )
+    return np.ascontiguousarray(tensor, "float32")
+
+
+def to_theirs(names, tensors, refusal):
+    """Returns a dict from another library's names to arrays.
+
+    Args:
+        names: List of `TensorName`.
+        tensors: Dict from our names to arrays.
+        refusal: Function of the sorted names that have no counterpart, which
+            returns the error to raise.
+    """
+    left = sorted(set(tensors) - {name.ours for name in names})
+    if left:
+        raise refusal(left)
+    return {
+        theirs: np.ascontiguousarray(name.to_theirs(tensors[name.ours]))
+        for name in names
+        for theirs in name.theirs
+    }
+
+
+def _some(names):
+    if not names:
+        return "none"
+    rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    # A damaged file may give any length to a name.
+    return ", ".join(name[:120] for name in names[:5]) + rest

@@ -1,0 +1,57 @@
+"""A stored adapter, of this library's format or another's."""
+
+from pathlib import Path
+
+from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.encoders.encoder import encoder_fingerprint
+from tf_adapters.interop import foreign_folder
+from tf_adapters.interop import formats
+from tf_adapters.interop import hub
+
+
+def find_stored(folder):
+    """Returns the path of a folder that holds an adapter of any format.
+
+    Args:
+        folder: Path of an adapter folder, or of the run that wrote one, or
+            `hf://owner/name@revision`, which is downloaded if need be.
+    """
+    if hub.is_address(folder):
+        folder = hub.pull(folder)
+    if formats.format_of(folder):
+        return Path(folder)
+    return adapter_folder.find_adapter_folder(folder)
+
+
+def read_stored(folder, encoder, fingerprint=None):
+    """Returns what a folder of any known format says and holds.
+
+    Args:
+        folder: See `find_stored`.
+        encoder: The `Encoder` that it was trained on, freshly loaded.
+        fingerprint: That encoder's, if it is known.
+
+    Returns:
+        What `adapter_config.json` of ours says, a dict from name to array as
+        stored, and the path of the file that these come from.
+
+    Raises:
+        AdapterError: If the folder is damaged or of another encoder.
+    """
+    folder = find_stored(folder).absolute()
+    fingerprint = fingerprint or encoder_fingerprint(encoder)
+    if formats.format_of(folder):
+        return foreign_folder.read_folder(folder, encoder, fingerprint)
+    config = adapter_folder.read_adapter_config(folder)
+    found = config["encoder"]
+    if found["fingerprint"] != fingerprint:
+        raise AdapterError(
+            f"The adapter in {folder} was trained on encoder "
+            f"`{found['name']}` with fingerprint {found['fingerprint'][:12]}, "
+            f"but `{encoder.name}` as given has {fingerprint[:12]}. Load that "
+            "encoder, and a fresh one: training or loading an adapter changes "
+            "an encoder's norms."
+        )
+    path = folder / adapter_folder.WEIGHTS_FILE
+    return config, adapter_folder.read_tensors(path), path

@@ -335,7 +335,7 @@ def test_tables_name_everything():
 def test_an_export_of_several_adapters_needs_them(tmp_path, capsys):
     runs = [str(tmp_path / "a"), str(tmp_path / "b")]
     assert _run(tmp_path, mode="export", adapters=runs) == 1
-    assert "Cannot read" in capsys.readouterr().err
+    assert "is no run folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

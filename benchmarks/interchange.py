@@ -8,12 +8,11 @@ The second command, in the environment of `benchmarks/peers`, loads them there
 and prints what is missing, unexpected and different.
 """
 
+import argparse
 import itertools
 import json
 from pathlib import Path
 
-from absl import app
-from absl import flags
 import keras
 import numpy as np
 from safetensors.numpy import save_file
@@ -23,10 +22,6 @@ from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
 
-_OUTPUT = flags.DEFINE_string("output", None, "New folder.", required=True)
-_ENCODERS = flags.DEFINE_list(
-    "encoders", None, "Hugging Face folders of encoders.", required=True
-)
 _LABELS = ("no", "yes", "perhaps")
 _FROZEN = {"train_layer_norms": False}
 # By name: the method, and the formats that can hold it.
@@ -110,7 +105,7 @@ def _inputs(encoder):
     return inputs
 
 
-def _write(case, source, method, head, form):
+def _write(output, case, source, method, head, form):
     """Writes one case; returns why not, or `None`."""
     encoder, _ = tf_adapters.load_encoder(source, with_tokenizer=False)
     keras.utils.set_random_seed(len(case))
@@ -120,7 +115,7 @@ def _write(case, source, method, head, form):
         for variable in model.trained_variables().values():
             noise = 0.3 * generator.standard_normal(variable.shape)
             variable.assign_add(noise.astype("float32"))
-        folder = Path(_OUTPUT.value) / case
+        folder = Path(output) / case
         tf_adapters.save_adapter(model, folder / "task", format=form)
     except UserError as error:
         return str(error)
@@ -136,23 +131,33 @@ def _write(case, source, method, head, form):
     return None
 
 
-def main(_):
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--output", required=True, help="New folder.")
+    parser.add_argument(
+        "--encoders", required=True, help="Hugging Face folders of encoders."
+    )
+    arguments = parser.parse_args()
+    encoders = arguments.encoders.split(",")
     written = 0
-    for source, name, head in itertools.product(
-        _ENCODERS.value, _METHODS, _HEADS
-    ):
+    for source, name, head in itertools.product(encoders, _METHODS, _HEADS):
         method, forms = _METHODS[name]
         # Every method with no head, and every head with two methods.
         if head != "none" and name not in ("pfeiffer", "lora"):
             continue
         for form in forms:
             case = f"{Path(source).name}_{name}_{head}_{form}"
-            refusal = _write(case, source, method, _HEADS[head], form)
+            refusal = _write(
+                arguments.output, case, source, method, _HEADS[head], form
+            )
             written += refusal is None
             if refusal:
                 print(f"{case}: {refusal}")
-    print(f"{written} folders in {_OUTPUT.value}")
+    print(f"{written} folders in {arguments.output}")
 
 
 if __name__ == "__main__":
-    app.run(main)
+    main()

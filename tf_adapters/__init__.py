@@ -14,15 +14,21 @@ onednn.switch_on()
 _MODULES = ("heads", "layers", "methods", "tasks")
 _MEMBERS = {
     "AdapterModel": "tf_adapters.models.adapter_model",
+    "Average": "tf_adapters.methods.composition",
+    "BatchSplit": "tf_adapters.methods.composition",
+    "Parallel": "tf_adapters.methods.composition",
+    "Stack": "tf_adapters.methods.composition",
     "UserError": "tf_adapters.common.errors",
     "TextPacker": "tf_adapters.data.tokens.packing",
     "adapt": "tf_adapters.models.adapter_model",
+    "compose": "tf_adapters.models.composed_model",
     "export_model": "tf_adapters.export.saved_model",
     "fuse": "tf_adapters.models.fusion_model",
     "load_adapter": "tf_adapters.models.saving",
     "load_bank": "tf_adapters.models.bank_model",
     "load_encoder": "tf_adapters.encoders.load",
     "save_adapter": "tf_adapters.models.saving",
+    "swap_adapters": "tf_adapters.models.composed_model",
     "trained_table": "tf_adapters.models.variable_groups",
 }
 

@@ -29,6 +29,9 @@ from tf_adapters.layers.bank import BankBottleneck
 from tf_adapters.layers.bank import BankHead
 from tf_adapters.layers.bank import BankNorm
 from tf_adapters.layers.bottleneck import Bottleneck
+from tf_adapters.layers.composed_slots import AverageOfProjections
+from tf_adapters.layers.composed_slots import AverageSlot
+from tf_adapters.layers.composed_slots import StackSlot
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.diff_pruning import SparseDiff
@@ -220,6 +223,28 @@ CASES = [
     ),
     (FusionSlot("residual", 3, 2, "relu", "dynamic", 2), SLOT, _slot, None),
     (Coupling(2), SLOT, _slot, None),
+    (
+        StackSlot([Coupling(2, name="one"), Coupling(2, name="two")]),
+        SLOT,
+        _slot,
+        None,
+    ),
+    (
+        AverageSlot(
+            [Coupling(2, name="one"), Coupling(2, name="two")], [0.5, 0.2], 0.3
+        ),
+        SLOT,
+        _slot,
+        None,
+    ),
+    (
+        AverageOfProjections(
+            [LoRAUpdate(WIDTH, FFN, 2, 4.0, name="one")], [0.5], 0.5
+        ),
+        SLOT,
+        _projection,
+        None,
+    ),
     (KroneckerFactors(2), SLOT, _value, FLOAT32),
     (
         CompacterSlot(KroneckerFactors(2, name="k"), "residual", 4, "relu"),

@@ -6,6 +6,13 @@ class UserError(ValueError):
 
     The command prints it alone. Every other error is a fault of this library,
     or of one below it, and keeps its traceback.
+
+    Example:
+        >>> try:
+        ...     tf_adapters.adapt("minilm")
+        ... except tf_adapters.UserError as error:
+        ...     print("load_encoder" in str(error))
+        True
     """
 
     # Autograph makes an error that is raised in a graph's Python anew, and so

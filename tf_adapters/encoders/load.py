@@ -82,6 +82,13 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
     Raises:
         UserError: If there is no such encoder, if it cannot be downloaded,
             or if its files are incomplete or do not fit together.
+
+    Example:
+        >>> encoder, tokenizer = tf_adapters.load_encoder("minilm")
+        >>> packer = tf_adapters.TextPacker(tokenizer, max_length=32)
+        >>> model = tf_adapters.adapt(encoder, methods.HeadOnly(), head)
+        >>> tuple(model(packer(["a fine film"])).shape)
+        (1, 2)
     """
     source = find_encoder(str(name))
     trained = fine_tuned.find_fine_tuned(source)

@@ -77,6 +77,13 @@ def export_model(model, packer, folder, text_fields=("text",)):
 
     Raises:
         UserError: If the model has no head.
+
+    Example:
+        >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
+        >>> path = tf_adapters.export_model(model, packer, "models/films")
+        >>> serve = tf.saved_model.load(str(path)).signatures["serving_default"]
+        >>> tuple(serve(tf.constant(["a fine film"]))["probabilities"].shape)
+        (1, 2)
     """
     if model.head is None:
         raise UserError(

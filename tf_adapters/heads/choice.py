@@ -35,6 +35,13 @@ class Choice(Head):
             after (Sakaguchi et al. 2020, arXiv:1907.10641, section 4.1).
         reads: `"first_token"` (default) or `"pooled_output"`.
         dropout_rate: Dropout before the linear unit. Defaults to 0.1.
+
+    Example:
+        >>> head = heads.Choice()
+        >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
+        >>> choices = {k: np.stack([v] * 4, 1) for k, v in features.items()}
+        >>> tuple(model(choices).shape)  # Two questions of four choices.
+        (2, 4)
     """
 
     blank: str = ""

@@ -39,6 +39,13 @@ class TextHead(Head):
         hidden_layer: `"none"` (default), or the activation of a dense layer, as
             wide as the encoder, before the linear one.
         hidden_dropout_rate: Dropout before that layer. Defaults to 0.
+
+    Example:
+        >>> roberta_like = heads.Classification(
+        ...     ("no", "yes"), hidden_layer="tanh", hidden_dropout_rate=0.1
+        ... )
+        >>> roberta_like.is_linear
+        False
     """
 
     labels: tuple[str, ...] = ()
@@ -93,6 +100,11 @@ class Classification(TextHead):
             by: nothing (default); a number for each class; or `("balanced",)`,
             `n / (k n_c)` with `n_c` of the `n` training rows in class `c` of
             `k`, as scikit-learn has it.
+
+    Example:
+        >>> head = heads.Classification(("no", "yes"), class_weights=(1.0, 5.0))
+        >>> head.decode(np.array([[0.0, 2.0]]))[0]["label"]
+        'yes'
     """
 
     class_weights: typing.Any = ()

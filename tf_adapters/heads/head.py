@@ -21,6 +21,10 @@ class Head:
     What of it is data, its rows' fields, labels, metrics and files, stands in
     `tf_adapters.tasks.output_kinds`. `outputs` below has an array for each
     example, `source` is what `encode` gave.
+
+    Example:
+        >>> heads.from_config(heads.to_config(head)) == head
+        True
     """
 
     # What it reads of the encoder: "first_token", "pooled_output" or

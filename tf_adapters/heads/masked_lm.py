@@ -35,6 +35,12 @@ class MaskedLM(Head):
         whole_words: Whether whole words are hidden (Google's later BERT).
         seed: Integer. Decides which tokens are hidden.
         num_best: Number of tokens that are predicted for each mask of a text.
+
+    Example:
+        >>> masked = heads.MaskedLM.for_encoder(encoder)
+        >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), masked)
+        >>> masked.vocabulary_size == tokenizer.vocabulary_size()
+        True
     """
 
     vocabulary_size: int

@@ -28,6 +28,12 @@ class Regression(Head):
         dropout_rate: Dropout before the linear layer. Defaults to 0.1.
         hidden_layer: See `TextHead`.
         hidden_dropout_rate: See `TextHead`.
+
+    Example:
+        >>> head = heads.Regression()
+        >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
+        >>> tuple(model(features).shape)
+        (2, 1)
     """
 
     reads: str = "first_token"

@@ -27,11 +27,16 @@ class Span(Head):
     Attributes:
         stride: Tokens between the beginnings of two windows, at most. Fewer
             where windows would overlap by less than `max_answer_tokens`.
-        max_question_tokens: What of a question is beyond is cut.
+        max_question_tokens: Longest question; what is longer is cut.
         max_answer_tokens: Longest answer.
         num_best: Best beginnings, ends and answers that are looked at.
         dropout_rate: Dropout before the linear layer. The code has none;
             defaults to 0.
+
+    Example:
+        >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), heads.Span())
+        >>> model(features).shape[-1]  # Logits of each token: first, last.
+        2
     """
 
     stride: int = 128

@@ -29,6 +29,12 @@ class Tagging(Head):
     Attributes:
         labels: Class names in the order of their ids; at least two.
         dropout_rate: Dropout before the linear layer. Defaults to 0.1.
+
+    Example:
+        >>> tags = heads.Tagging(labels=("NOUN", "VERB", "OTHER"))
+        >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), tags)
+        >>> model(features).shape[-1]  # For each token.
+        3
     """
 
     labels: tuple[str, ...] = ()

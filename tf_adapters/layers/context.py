@@ -26,6 +26,11 @@ class Context:
         norm: Function that applies the layer norm of the sublayer.
         sublayer_output: `(batch, tokens, width)`. Behind the norm: what was
             added to `residual` before it.
+
+    Example:
+        >>> from tf_adapters.layers.context import Context
+        >>> Context(padding_mask=features["padding_mask"]).norm is None
+        True
     """
 
     padding_mask: Any

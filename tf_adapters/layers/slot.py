@@ -53,6 +53,15 @@ class Slot(keras.layers.Layer):
 
     Layers that hold weights are named by the method, with the block's number in
     the name of the slot: the names are those in adapter folders.
+
+    Example:
+        >>> from tf_adapters.layers.slot import Slot
+        >>> class Halve(Slot):
+        ...     def call(self, x, context, training=None):
+        ...         return 0.5 * x, {}
+        >>> output, probes = Halve()(np.ones((2, 7, 16)), context=None)
+        >>> float(output[0, 0, 0])
+        0.5
     """
 
     num_added_tokens = 0

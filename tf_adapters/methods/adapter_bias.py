@@ -45,6 +45,12 @@ class AdapterBias(Method):
         gate_stretch_high: See `HardConcreteGates`.
         gate_learning_rate_multiplier: See `HardConcreteGates`.
         leave_out: Indices of blocks without the shift.
+
+    Example:
+        >>> gated = methods.AdapterBias(l0_lambda=1e-3)
+        >>> model = tf_adapters.adapt(encoder, gated, head)
+        >>> gated.report(model)["gates_exactly_zero"]
+        0.0
     """
 
     alpha_input: typing.Literal["intermediate", "residual"] = "intermediate"

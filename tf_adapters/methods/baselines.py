@@ -20,6 +20,11 @@ class Full(Method):
     Attributes:
         mixout: Rate of mixout, which then takes the place of every dropout; 0.9
             in He et al. 2021, table 7. See `tf_adapters.layers.mixout`.
+
+    Example:
+        >>> model = tf_adapters.adapt(encoder, methods.Full(mixout=0.9), head)
+        >>> len(model.trainable_weights) > len(model.non_trainable_weights)
+        True
     """
 
     mixout: float = 0.0
@@ -40,7 +45,13 @@ class Full(Method):
 @register("head_only")
 @dataclasses.dataclass(frozen=True)
 class HeadOnly(Method):
-    """Trains the head alone ("Head" in Pfeiffer et al. 2021, table 1)."""
+    """Trains the head alone ("Head" in Pfeiffer et al. 2021, table 1).
+
+    Example:
+        >>> model = tf_adapters.adapt(encoder, methods.HeadOnly(), head)
+        >>> [variable.path for variable in model.trainable_weights]
+        ['head/kernel', 'head/bias']
+    """
 
 
 @register("top_layers")
@@ -51,6 +62,11 @@ class TopLayers(Method):
     Attributes:
         k: Number of blocks, counted from the top. As many as the encoder has
             is full fine-tuning, embeddings too, as in the paper.
+
+    Example:
+        >>> model = tf_adapters.adapt(encoder, methods.TopLayers(k=1), head)
+        >>> model.method.k
+        1
     """
 
     k: int = 1
@@ -75,7 +91,13 @@ class TopLayers(Method):
 @register("layer_norm")
 @dataclasses.dataclass(frozen=True)
 class LayerNorm(Method):
-    """Trains all layer norms (Houlsby et al. 2019, section 3.4)."""
+    """Trains all layer norms (Houlsby et al. 2019, section 3.4).
+
+    Example:
+        >>> model = tf_adapters.adapt(encoder, methods.LayerNorm(), head)
+        >>> sorted({variable.name for variable in model.trainable_weights})
+        ['beta', 'bias', 'gamma', 'kernel']
+    """
 
     def trainable_encoder_variables(self, encoder):
         return encoder.norm_variables()
@@ -84,7 +106,13 @@ class LayerNorm(Method):
 @register("bitfit")
 @dataclasses.dataclass(frozen=True)
 class BitFit(Method):
-    """Trains every bias, the norms' offsets too (arXiv:2106.10199)."""
+    """Trains every bias, the norms' offsets too (arXiv:2106.10199).
+
+    Example:
+        >>> model = tf_adapters.adapt(encoder, methods.BitFit())
+        >>> sorted({variable.name for variable in model.trainable_weights})
+        ['beta', 'bias']
+    """
 
     def trainable_encoder_variables(self, encoder):
         return [

@@ -67,6 +67,13 @@ class BottleneckForms(Method):
         use_gating: Whether a gate for each text multiplies `delta` (UniPELT).
         dropout: Rate of dropout on `delta`.
         leave_out: Indices of blocks without adapters.
+
+    Example:
+        >>> parallel = methods.BottleneckForms(
+        ...     parallel=True, pretrained_norm="after", scaling=4.0
+        ... )
+        >>> tuple(tf_adapters.adapt(encoder, parallel, head)(features).shape)
+        (2, 2)
     """
 
     position: typing.Literal["top", "bottom", "both"] = "top"

@@ -42,6 +42,11 @@ class Compacter(Method):
         order: `n`, 4 in the paper and the library; it divides `d` and `m`.
         rank: 1 in the paper and the library.
         leave_out: Indices of blocks without adapters.
+
+    Example:
+        >>> plus_plus = methods.Compacter("pfeiffer", reduction_factor=3)
+        >>> tuple(tf_adapters.adapt(encoder, plus_plus, head)(features).shape)
+        (2, 2)
     """
 
     placement: typing.Literal["houlsby", "pfeiffer"] = "houlsby"

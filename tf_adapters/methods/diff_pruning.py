@@ -42,6 +42,11 @@ class DiffPruning(Method):
             that are left then train at so many times the rate of the first
             phase, with a warm-up and decay of their own (5 in the authors'
             code: 1e-5, then 5e-5).
+
+    Example:
+        >>> method = methods.DiffPruning(share=0.001)
+        >>> tuple(tf_adapters.adapt(encoder, method, head)(features).shape)
+        (2, 2)
     """
 
     share: float = 0.005

@@ -47,6 +47,15 @@ class Fusion(Method):
             the same in all blocks; `None` (default) for all. All take part in
             evaluation (section 8.2).
         leave_out: Indices of blocks without members and fusion.
+
+    Example:
+        >>> method = methods.Pfeiffer()
+        >>> one = tf_adapters.adapt(encoder, method, head, name="one")
+        >>> two = tf_adapters.adapt(encoder, method, head, name="two")
+        >>> static = methods.Fusion(value="static", value_pull=0.0)
+        >>> model = tf_adapters.fuse(encoder, static, head, adapters=[one, two])
+        >>> model.method.adapters
+        ('one', 'two')
     """
 
     adapters: tuple[str, ...] = ()

@@ -27,6 +27,11 @@ class Houlsby(Method):
         train_layer_norms: Whether all layer norms train, the embedding's too.
         leave_out: Indices of blocks without adapters.
         mixout: Rate of mixout, see `Full`.
+
+    Example:
+        >>> method = methods.Houlsby(units=8, train_layer_norms=False)
+        >>> tuple(tf_adapters.adapt(encoder, method, head)(features).shape)
+        (2, 2)
     """
 
     units: int = 64

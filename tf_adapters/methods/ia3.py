@@ -43,6 +43,11 @@ class IA3(Method):
             `"peft"`: behind its activation, and attention's output too. They
             are different functions.
         leave_out: Indices of blocks without vectors.
+
+    Example:
+        >>> as_in_peft = methods.IA3(form="peft")
+        >>> tuple(tf_adapters.adapt(encoder, as_in_peft, head)(features).shape)
+        (2, 2)
     """
 
     form: typing.Literal["adapterhub", "peft"] = "adapterhub"

@@ -27,6 +27,11 @@ class Invertible(Method):
         reduction_factor: Half the width over that of the bottlenecks; 2 in the
             `adapters` library.
         activation: ReLU in the library.
+
+    Example:
+        >>> language = methods.Union((methods.Invertible(), methods.Pfeiffer()))
+        >>> tuple(tf_adapters.adapt(encoder, language, head)(features).shape)
+        (2, 2)
     """
 
     reduction_factor: float = 2.0

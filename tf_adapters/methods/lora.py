@@ -33,6 +33,12 @@ class LoRA(Method):
         use_gating: Whether a gate for each text takes the place of
             `alpha / rank` (UniPELT). Such a product cannot be merged.
         leave_out: Indices of blocks without a product.
+
+    Example:
+        >>> method = methods.LoRA(rank=8, alpha=16)
+        >>> model = tf_adapters.adapt(encoder, method, head)
+        >>> model.merge()  # It costs nothing now.
+        >>> model.unmerge()
     """
 
     rank: int = 8

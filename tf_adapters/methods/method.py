@@ -53,6 +53,16 @@ class Method:
     A method is a frozen dataclass of its hyper-parameters that overrides what
     it needs of the following; what it does not override adds nothing. Each
     field has a default.
+
+    Example:
+        >>> @methods.register("top_norm")
+        ... @dataclasses.dataclass(frozen=True)
+        ... class TopNorm(methods.Method):
+        ...     def trainable_encoder_variables(self, encoder):
+        ...         return encoder.norm_variables()[-2:]
+        >>> model = tf_adapters.adapt(encoder, TopNorm())
+        >>> [variable.name for variable in model.trainable_weights]
+        ['gamma', 'beta']
     """
 
     # Blocks without slots, trained adapters and tasks of a method that has

@@ -27,6 +27,11 @@ class Pfeiffer(Method):
         init_stddev: 0.02 in the `adapters` library, as in BERT.
         leave_out: Indices of blocks without adapters.
         mixout: Rate of mixout, see `Full`.
+
+    Example:
+        >>> method = methods.Pfeiffer(reduction_factor=16, leave_out=(0,))
+        >>> tuple(tf_adapters.adapt(encoder, method, head)(features).shape)
+        (2, 2)
     """
 
     units: int = 64

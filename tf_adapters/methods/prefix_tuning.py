@@ -41,6 +41,11 @@ class PrefixTuning(Method):
             `"peft"`: they move on by the prefix's length, as in PEFT, which
             gives the prefix to BERT as earlier keys and values.
         leave_out: Indices of blocks without a prefix.
+
+    Example:
+        >>> flat = methods.PrefixTuning(prefix_length=5, hidden_units=0)
+        >>> tuple(tf_adapters.adapt(encoder, flat, head)(features).shape)
+        (2, 2)
     """
 
     prefix_length: int = 30

@@ -33,6 +33,11 @@ class ProjectedAttention(Method):
         attention_dropout: Dropout rate of the attention weights; 0.1, BERT's.
         init_stddev: Of the normal that all kernels start from; 0.02, BERT's.
         leave_out: Indices of blocks without it.
+
+    Example:
+        >>> method = methods.ProjectedAttention(units=12, num_heads=2)
+        >>> tuple(tf_adapters.adapt(encoder, method, head)(features).shape)
+        (2, 2)
     """
 
     units: int = 204

@@ -36,6 +36,11 @@ class PromptTuning(Method):
             first token, which AdapterHub's form alone has.
         init_range: The vectors start uniform in `+-init_range`; 0.5 in the
             paper (section 3.2) and in the library.
+
+    Example:
+        >>> method = methods.PromptTuning(prompt_length=5)
+        >>> tuple(tf_adapters.adapt(encoder, method, head)(features).shape)
+        (2, 2)
     """
 
     prompt_length: int = 10

@@ -21,6 +21,18 @@ class Union(Method):
             prefix tuning and a parallel bottleneck; UniPELT (Mao et al. 2022,
             arXiv:2110.07577) prefix tuning, a bottleneck and LoRA, each with
             a gate. The presets `mam` and `unipelt` have their numbers.
+
+    Example:
+        >>> mam = methods.Union(
+        ...     (
+        ...         methods.PrefixTuning(prefix_length=5),
+        ...         methods.BottleneckForms(
+        ...             parallel=True, pretrained_norm="after", scaling=4.0
+        ...         ),
+        ...     )
+        ... )
+        >>> tuple(tf_adapters.adapt(encoder, mam, head)(features).shape)
+        (2, 2)
     """
 
     parts: typing.Any = ()

@@ -14,6 +14,7 @@ from tf_adapters.layers.reparameterization import Reparameterization
 from tf_adapters.layers.reparameterization import stored_name
 from tf_adapters.layers.slot import check_names
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
+from tf_adapters.methods import composition
 from tf_adapters.models import variable_groups
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_checks import check_inputs
@@ -44,6 +45,8 @@ class AdapterModel(keras.Model):
             in the papers. Defaults to `True`.
         seed: Integer, 0 by default. Seed of the dropout under Keras's `fit`.
             Each replica of a `tf.distribute` strategy draws masks of its own.
+        below: Composition of the methods of frozen adapters that the method
+            stands on, or `None` (default); `compose` gives them their weights.
 
     Call arguments:
         inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,
@@ -58,6 +61,14 @@ class AdapterModel(keras.Model):
         The head's output, float32: `(batch, classes)` logits, `(batch, 1)`
         numbers, `(batch, choices)` scores or what else its layer returns.
         Without a head the dict of `AdaptedEncoder`.
+
+    Example:
+        >>> model = tf_adapters.AdapterModel(encoder, methods.Houlsby(), head)
+        >>> loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        >>> model.compile("adam", loss)
+        >>> history = model.fit(features, np.array([1, 0]), verbose=0)
+        >>> model.predict(features, verbose=0).shape
+        (2, 2)
     """
 
     def __init__(
@@ -67,6 +78,7 @@ class AdapterModel(keras.Model):
         head=None,
         use_encoder_dropout=True,
         seed=0,
+        below=None,
         **kwargs,
     ):
         super().__init__(autocast=False, **kwargs)
@@ -79,14 +91,18 @@ class AdapterModel(keras.Model):
         self.seed = seed
         # Blocks that `leave_out` took the method's slots out of.
         self.left_out = ()
-        # The trained adapters in the slots of a fusion; see `members`.
+        # The trained adapters of a fusion or a composition; see `Member`.
         self.members = ()
+        # Of the frozen adapters of a composition, in its order.
+        self.below = below
+        self.slots_below = ()
         shape = encoder_shape(encoder)
+        slots, embedding_slots = self._make_slots(shape)
         self.encoder = AdaptedEncoder(
             encoder,
-            method.make_slots(shape),
+            slots,
             use_encoder_dropout,
-            embedding_slots=method.make_embedding_slots(shape),
+            embedding_slots=embedding_slots,
             position_offset=method.position_offset,
             name="encoder",
         )
@@ -107,6 +123,15 @@ class AdapterModel(keras.Model):
         self._trained_of_encoder = _ids(self.declared_encoder_variables())
         self._freeze_all_but_declared()
         self.built = True
+
+    def _make_slots(self, shape):
+        slots = self.method.make_slots(shape)
+        embedding_slots = self.method.make_embedding_slots(shape)
+        if self.below is not None:
+            slots, embedding_slots, self.slots_below = composition.put_below(
+                self.below, slots, embedding_slots, shape
+            )
+        return slots, embedding_slots
 
     @property
     def slots(self):
@@ -410,6 +435,7 @@ class AdapterModel(keras.Model):
             "head": None if self.head is None else heads.to_config(self.head),
             "use_encoder_dropout": self.use_encoder_dropout,
             "seed": self.seed,
+            "below": self.below and composition.tree_to_config(self.below),
             "left_out": self.left_out,
             "fingerprint": self.fingerprint,
         }
@@ -420,6 +446,7 @@ class AdapterModel(keras.Model):
         fields = dict(config.pop("encoder"))
         backbone = keras.saving.deserialize_keras_object(fields["backbone"])
         head = config.pop("head")
+        below = config.pop("below", None)
         fingerprint = config.pop("fingerprint")
         # Files of version 0.1.0 know no blocks that were left out.
         left_out = config.pop("left_out", ())
@@ -427,6 +454,7 @@ class AdapterModel(keras.Model):
             encoder=Encoder(**{**fields, "backbone": backbone}),
             method=methods.from_config(config.pop("method")),
             head=None if head is None else heads.from_config(head),
+            below=below and composition.tree_from_config(below),
             **config,
         )
         # The weights come later; until then the encoder is a random one.
@@ -452,6 +480,11 @@ def adapt(encoder, method=None, head=None, **options):
     Raises:
         UserError: If an argument is no such thing, or if the method is a
             fusion, whose adapters `fuse` reads.
+
+    Example:
+        >>> model = tf_adapters.adapt(encoder, methods.Houlsby(units=64), head)
+        >>> tuple(model(features).shape)
+        (2, 2)
     """
     if isinstance(method, methods.Method) and method.adapters:
         raise UserError(

@@ -95,6 +95,15 @@ def load_bank(adapters, encoder):
             encoder's kernels or biases, has no head or one of another kind
             than classification and regression, or does not fit the others in
             placement, activation or left-out blocks.
+
+    Example:
+        >>> method = methods.Pfeiffer()
+        >>> one = tf_adapters.adapt(encoder, method, head, name="one")
+        >>> two = tf_adapters.adapt(encoder, method, head, name="two")
+        >>> bank = tf_adapters.load_bank([one, two], encoder)
+        >>> outputs = bank({**features, "adapter_ids": np.array([0, 1])})
+        >>> outputs.shape[0]  # Row 0 by adapter `one`, row 1 by `two`.
+        2
     """
     members = stacked_adapters.read_members(adapters, encoder)
     for member in members:

@@ -29,6 +29,14 @@ def fuse(encoder, method=None, head=None, adapters=None, **options):
     Raises:
         AdapterError: If a member is missing, damaged, of another encoder, or
             does not fit the others, or if `method` is no fusion.
+
+    Example:
+        >>> method = methods.Pfeiffer()
+        >>> one = tf_adapters.adapt(encoder, method, head, name="one")
+        >>> two = tf_adapters.adapt(encoder, method, head, name="two")
+        >>> model = tf_adapters.fuse(encoder, head=head, adapters=[one, two])
+        >>> tuple(model(features).shape)
+        (2, 2)
     """
     method = Fusion() if method is None else method
     if not isinstance(method, Fusion):

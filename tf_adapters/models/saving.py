@@ -22,6 +22,8 @@ from tf_adapters.common.adapter_folder import WEIGHTS_FILE
 from tf_adapters.common.adapter_folder import read_tensors
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import foreign_folder
+from tf_adapters.methods import composition
+from tf_adapters.models import composed_model
 from tf_adapters.models import fusion_model
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models import stored_adapter
@@ -53,6 +55,13 @@ def save_adapter(
         AdapterError: If `folder` holds something else than an adapter, the
             model is a fusion from a .keras file, or the format has no room for
             what trained; the sentence names the setting that avoids it.
+
+    Example:
+        >>> model = tf_adapters.adapt(encoder, methods.LoRA(rank=4), head)
+        >>> size = tf_adapters.save_adapter(model, "films", {"task": "films"})
+        >>> tf_adapters.save_adapter(
+        ...     model, "films_for_peft", format="peft", with_head=False
+        ... )
     """
     tensors = {
         name: variable.numpy()
@@ -71,7 +80,9 @@ def save_adapter(
             member.tensors,
         )
         for member in model.members
+        if model.method.adapters
     ]
+    config = {**config, "members": [m for m in config["members"] if members]}
     foreign_folder.write_folder(
         folder, format, config, tensors, members, model.encoder_info
     )
@@ -129,9 +140,10 @@ def describe_adapter(model, details=None):
     Raises:
         AdapterError: If it is a fusion that does not know its members.
     """
-    if len(model.method.adapters) != len(model.members):
+    leaves = composition.leaves(model.below) if model.below else ()
+    if len(model.method.adapters) + len(leaves) != len(model.members):
         raise AdapterError(
-            "This fusion does not know the folders of its members: a .keras "
+            "This model does not know the folders of its members: a .keras "
             "file has their weights only. Save the model that `fuse` or "
             "`load_adapter` returned."
         )
@@ -148,12 +160,15 @@ def describe_adapter(model, details=None):
         "head": None if model.head is None else heads.to_config(model.head),
         "plugins": stored_parts.plugins_of(model.method, model.head),
         "members": stacked_adapters.members_to_config(model.members),
+        "below": model.below and composition.tree_to_config(model.below),
         "left_out": list(model.left_out),
         "details": details or {},
     }
 
 
-def load_adapter(folder, encoder, adapters=None, with_head=True, **options):
+def load_adapter(
+    folder, encoder, adapters=None, with_head=True, below=None, **options
+):
     """Returns the `AdapterModel` that `save_adapter` saved.
 
     Folders of AdapterHub's `adapters` and of PEFT are read too; what they hold
@@ -166,11 +181,20 @@ def load_adapter(folder, encoder, adapters=None, with_head=True, **options):
         adapters: Folders of a fusion's members, in its order, where they have
             moved. Default: where they were when it was trained.
         with_head: Whether the adapter's head is loaded too. Defaults to `True`.
+        below: The adapter, or composition, that it stands on; see `compose`.
+            Default: what it was trained on.
         **options: See `AdapterModel`.
 
     Raises:
         AdapterError: If the folder is damaged, a weight is missing, unexpected
             or misshaped, or the encoder or a fusion's member is another one.
+
+    Example:
+        >>> model = tf_adapters.adapt(encoder, methods.LoRA(rank=4), head)
+        >>> size = tf_adapters.save_adapter(model, "films")
+        >>> encoder, _ = tf_adapters.load_encoder("minilm")  # A fresh one.
+        >>> tf_adapters.load_adapter("films", encoder).method.rank
+        4
     """
     config, tensors, path = stored_adapter.read_stored(folder, encoder)
     if not with_head:
@@ -180,8 +204,13 @@ def load_adapter(folder, encoder, adapters=None, with_head=True, **options):
     members = stacked_adapters.members_from_config(
         config.get("members", []), adapters, encoder
     )
-    model = AdapterModel(encoder, method, head, **options)
-    fusion_model.load_into(model, members)
+    below = composed_model.restore(config, members, below, encoder, folder)
+    methods_below = composed_model.methods_of(below)
+    model = AdapterModel(encoder, method, head, below=methods_below, **options)
+    if below is None:
+        fusion_model.load_into(model, members)
+    else:
+        composed_model.load_below(model, below)
     _assign(model, model.trained_variables(), tensors, path)
     model.leave_out(config.get("left_out", ()))
     return model

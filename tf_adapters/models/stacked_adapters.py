@@ -50,19 +50,20 @@ class Member:
         return self.folder or f"The model `{self.name}`"
 
 
-def read_members(adapters, encoder):
+def read_members(adapters, encoder, fingerprint=None):
     """Returns the `Member`s of adapters, each with a name of its own.
 
     Args:
         adapters: Paths of adapter folders, or of runs that hold one, and
             `AdapterModel`s, named by their own names.
         encoder: Their `Encoder`, freshly loaded.
+        fingerprint: The encoder's, if it is known.
 
     Raises:
         AdapterError: If one is given twice, is of another encoder, or a folder
             holds no adapter.
     """
-    fingerprint = encoder_fingerprint(encoder)
+    fingerprint = fingerprint or encoder_fingerprint(encoder)
     members = [
         read_member(adapter, encoder, fingerprint)
         if isinstance(adapter, str | Path)
@@ -207,7 +208,7 @@ def members_from_config(config, folders, encoder):
     for entry, folder in zip(config, folders, strict=True):
         if not stored_adapter.find_stored(folder).is_dir():
             raise AdapterError(
-                f"The fusion's adapter `{entry['name']}` is no longer in "
+                f"The adapter `{entry['name']}` is no longer in "
                 f"{folder}. Say where all of them are now, in the order "
                 f"{', '.join(e['name'] for e in config)}: "
                 "--adapters=runs/a,runs/b"

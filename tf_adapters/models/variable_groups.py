@@ -81,6 +81,11 @@ def trained_table(model):
 
     Args:
         model: `AdapterModel` or `MultiTaskModel`.
+
+    Example:
+        >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(units=4), head)
+        >>> tf_adapters.trained_table(model).splitlines()[0].split()
+        ['part', 'variables', 'weights', 'of', 'encoder']
     """
     encoder_weights = count_weights(model.encoder.backbone.weights)
     variable_groups = model.variable_groups()

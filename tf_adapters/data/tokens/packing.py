@@ -37,6 +37,14 @@ class TextPacker:
 
     Raises:
         UserError: If `max_length` leaves no room for text.
+
+    Example:
+        >>> packer = tf_adapters.TextPacker(tokenizer, max_length=32)
+        >>> pairs = packer(["a fine film", "who?"], ["by whom?", "she"])
+        >>> sorted(pairs)
+        ['padding_mask', 'segment_ids', 'token_ids']
+        >>> int(pairs["segment_ids"][1][-1])  # Padding.
+        0
     """
 
     def __init__(self, tokenizer, max_length, takes_segments=None):

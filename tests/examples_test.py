@@ -1,0 +1,61 @@
+"""The examples in the public docstrings, those of docs/api.md, run."""
+
+import doctest
+import importlib
+import inspect
+from pathlib import Path
+import re
+
+import pytest
+
+from tests.fixtures import huggingface_folders
+import tf_adapters
+from tf_adapters.encoders import load
+from tf_adapters.methods.method import METHODS
+
+pytestmark = pytest.mark.integration
+
+PAGE = (Path(__file__).parents[1] / "docs/api.md").read_text(encoding="utf-8")
+BEGINNING = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1]
+
+
+def _documented():
+    """Yields each object that the page documents, by its full name."""
+    for name in re.findall(r"^::: (\S+)$", PAGE, re.MULTILINE):
+        module, _, member = name.rpartition(".")
+        if not member[0].isupper() and name.endswith("baselines"):
+            found = importlib.import_module(name)
+            for one, value in vars(found).items():
+                if inspect.isclass(value) and value.__module__ == name:
+                    yield f"{name}.{one}", value
+        else:
+            yield name, getattr(importlib.import_module(module), member)
+
+
+DOCUMENTED = dict(_documented())
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_example(name, tmp_path, monkeypatch):
+    load_encoder = load.load_encoder
+    folder = huggingface_folders.folder("bert")
+    monkeypatch.setattr(load, "load_encoder", lambda _: load_encoder(folder))
+    monkeypatch.chdir(tmp_path)
+    for registered in ("top_norm",):
+        METHODS.pop(registered, None)
+    beginning = {}
+    exec(BEGINNING, beginning)
+    text = inspect.getdoc(DOCUMENTED[name])
+    test = doctest.DocTestParser().get_doctest(text, beginning, name, None, 0)
+    assert test.examples, f"{name} has no example"
+    said = []
+    doctest.DocTestRunner(verbose=False).run(test, out=said.append)
+    METHODS.pop("top_norm", None)
+    assert not said, "".join(said)
+
+
+def test_all_that_importing_the_package_offers_is_documented():
+    for name in tf_adapters.__all__:
+        if name[0] == "_" or name in tf_adapters._MODULES:
+            continue
+        assert getattr(tf_adapters, name) in DOCUMENTED.values(), name

@@ -1,0 +1,314 @@
+"""Compositions answer as those of the `adapters` library, and train above.
+
+`tests/fixtures/make_composition_fixtures.py` made what is compared.
+"""
+
+import json
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from tests import tiny
+import tf_adapters
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.common.errors import UserError
+from tf_adapters.encoders.load import load_encoder
+
+Average, BatchSplit = tf_adapters.Average, tf_adapters.BatchSplit
+Parallel, Stack = tf_adapters.Parallel, tf_adapters.Stack
+ROOT = Path(__file__).parents[1] / "fixtures"
+FOLDERS = {
+    path.name: str(path)
+    for path in (ROOT / "composition").iterdir()
+    if path.is_dir()
+}
+EXPECTED = load_file(ROOT / "composition/expected.safetensors")
+INPUTS = {
+    name.removeprefix("input/"): value
+    for name, value in EXPECTED.items()
+    if name.startswith("input/")
+}
+CASES = {
+    "stack": (Stack, ("one", "two"), {}),
+    "stack_of_three": (Stack, ("two", "one", "short"), {}),
+    "stack_on_language": (Stack, ("language", "one"), {}),
+    "stack_of_double": (Stack, ("houlsby_one", "houlsby_two"), {}),
+    # The library divides by the number of members once more.
+    "average": (
+        Average,
+        ("one", "two"),
+        {"weights": (0.35, 0.15), "normalize": False},
+    ),
+    "average_of_double": (
+        Average,
+        ("houlsby_one", "houlsby_two"),
+        {"weights": (0.1, 0.4), "normalize": False},
+    ),
+    "batch_split": (BatchSplit, ("one", "two"), {"batch_sizes": (1, 2)}),
+    "parallel": (Parallel, ("one", "two"), {}),
+}
+HEAD = heads.Classification(labels=("no", "yes"))
+
+
+def _encoder():
+    folder = ROOT / "adapters" / "encoders" / "bert"
+    return load_encoder(folder, with_tokenizer=False)[0]
+
+
+def _trained(encoder, method, name, seed, head=None):
+    model = tf_adapters.adapt(encoder, method, head, name=name)
+    tiny.randomize(model.trained_variables().values(), 0.3, seed)
+    return model
+
+
+def _logits(model, inputs=None, encoder=None):
+    inputs = tiny.batch(encoder) if inputs is None else inputs
+    return keras.ops.convert_to_numpy(model(inputs))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_answers_as_the_library(case):
+    kind, names, options = CASES[case]
+    model = tf_adapters.compose(
+        _encoder(), kind(*(FOLDERS[name] for name in names), **options)
+    )
+    output = model(INPUTS)
+    parts = output if isinstance(output, list) else [output]
+    output = np.concatenate([part["sequence_output"] for part in parts])
+    wanted, mask = EXPECTED[case], INPUTS["padding_mask"]
+    mask = np.concatenate([mask] * (len(wanted) // len(mask)))[..., None]
+    np.testing.assert_allclose(output * mask, wanted * mask, atol=1e-5)
+
+
+def test_an_average_is_the_mean_of_what_its_members_put_out():
+    encoder = tiny.encoder(num_blocks=1)
+    members = [
+        _trained(
+            encoder, methods.Houlsby(4, train_layer_norms=False), f"m{i}", i
+        )
+        for i in (1, 2)
+    ]
+    model = tf_adapters.compose(encoder, Average(*members, weights=(3, 1)))
+    slots = [m.slots[0]["after_attention"] for m in (*members, model)]
+    x = np.random.default_rng(0).normal(size=(2, 5, tiny.WIDTH))
+    one, two, mean = (slot(x, context=None)[0] for slot in slots)
+    np.testing.assert_allclose(mean, 0.75 * one + 0.25 * two, atol=1e-6)
+
+
+def test_an_average_of_loras_is_the_lora_of_their_products_mean():
+    encoder = tiny.encoder(num_blocks=1)
+    one, two = (
+        _trained(encoder, methods.LoRA(rank=2), f"lora{i}", i, HEAD)
+        for i in (1, 2)
+    )
+    model = tf_adapters.compose(encoder, Average(one, two))
+    wide = tf_adapters.adapt(encoder, methods.LoRA(rank=4, alpha=4.0), HEAD)
+    weights = {v.path: v for v in wide.trainable_weights}
+    for name, axis in (("down_kernel", 1), ("up_kernel", 0)):
+        for place in ("query", "value"):
+            path = f"block_0_{place}/{name}"
+            parts = [
+                {v.path: v for v in m.trainable_weights}[path]
+                for m in (one, two)
+            ]
+            # A rank of 4 and alpha of 4 have a factor of 1; theirs is 4.
+            factor = 2.0 if name == "down_kernel" else 1.0
+            weights[path].assign(factor * np.concatenate(parts, axis))
+    for name in ("head/kernel", "head/bias"):
+        weights[name].assign(
+            next(v for v in two.trainable_weights if v.path == name)
+        )
+    np.testing.assert_allclose(
+        _logits(model, encoder=encoder),
+        _logits(wide, encoder=encoder),
+        atol=1e-5,
+    )
+
+
+@pytest.fixture
+def mad_x(tmp_path):
+    """Two languages' folders, and a task's that was trained on the first."""
+    encoder = tiny.encoder()
+    language = methods.Union((methods.Invertible(), methods.Pfeiffer(units=4)))
+    for i, name in enumerate(("en", "de")):
+        model = _trained(encoder, language, name, i)
+        tf_adapters.save_adapter(model, tmp_path / name)
+    model = tf_adapters.compose(
+        encoder, Stack(tmp_path / "en", methods.Pfeiffer(units=3)), HEAD
+    )
+    model.compile(
+        keras.optimizers.Adam(0.05),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    return encoder, model, tmp_path
+
+
+def test_only_the_method_on_top_trains(mad_x):
+    encoder, model, _ = mad_x
+    before = tiny.values(model.weights)
+    names = {id(v): i for i, v in enumerate(model.weights)}
+    model.fit(tiny.batch(encoder), np.array([0, 1, 0]), epochs=2, verbose=0)
+    changed = {
+        i
+        for i, (old, new) in enumerate(
+            zip(before, tiny.values(model.weights), strict=True)
+        )
+        if not np.array_equal(old, new)
+    }
+    assert changed == {names[id(v)] for v in model.trained_variables().values()}
+    # Four of the bottleneck in each block, and the head.
+    assert len(changed) == 10
+
+
+def test_another_language_is_swapped_in(mad_x):
+    encoder, model, folder = mad_x
+    tiny.randomize(model.trained_variables().values(), 0.3, 7)
+    english = _logits(model, encoder=encoder)
+    predicted = model.predict(tiny.batch(encoder), verbose=0)
+    np.testing.assert_allclose(predicted, english, atol=1e-5)
+    tf_adapters.swap_adapters(model, folder / "de")
+    german = model.predict(tiny.batch(encoder), verbose=0)
+    assert np.abs(german - english).max() > 0.01
+    # The same as one that stood on it from the beginning.
+    other = tf_adapters.compose(
+        encoder, Stack(folder / "de", methods.Pfeiffer(units=3)), HEAD
+    )
+    for name, variable in model.trained_variables().items():
+        other.trained_variables()[name].assign(variable)
+    np.testing.assert_allclose(
+        german, _logits(other, encoder=encoder), atol=1e-5
+    )
+
+
+def test_what_trained_is_saved_alone_and_knows_what_it_stood_on(mad_x):
+    encoder, model, folder = mad_x
+    tiny.randomize(model.trained_variables().values(), 0.3, 7)
+    wanted = _logits(model, encoder=encoder)
+    tf_adapters.save_adapter(model, folder / "task")
+    names = load_file(folder / "task/adapter.safetensors")
+    assert set(names) == set(model.trained_variables())
+    loaded = tf_adapters.load_adapter(folder / "task", tiny.encoder())
+    np.testing.assert_array_equal(_logits(loaded, encoder=encoder), wanted)
+    on_german = tf_adapters.load_adapter(
+        folder / "task", tiny.encoder(), below=folder / "de"
+    )
+    tf_adapters.swap_adapters(loaded, folder / "de")
+    np.testing.assert_array_equal(
+        _logits(on_german, encoder=encoder), _logits(loaded, encoder=encoder)
+    )
+
+
+def test_the_folders_may_move_together(mad_x):
+    encoder, model, folder = mad_x
+    tf_adapters.save_adapter(model, folder / "task")
+    wanted = _logits(model, encoder=encoder)
+    moved = folder / "moved"
+    moved.mkdir()
+    for name in ("en", "task"):
+        (folder / name).rename(moved / name)
+    loaded = tf_adapters.load_adapter(moved / "task", tiny.encoder())
+    np.testing.assert_array_equal(_logits(loaded, encoder=encoder), wanted)
+
+
+def test_a_keras_file_round_trip(mad_x):
+    encoder, model, folder = mad_x
+    tiny.randomize(model.trained_variables().values(), 0.3, 7)
+    model.save(folder / "model.keras")
+    loaded = keras.saving.load_model(folder / "model.keras")
+    np.testing.assert_allclose(
+        _logits(loaded, encoder=encoder),
+        _logits(model, encoder=encoder),
+        atol=1e-6,
+    )
+
+
+def test_an_inverse_undoes_all_maps_of_the_embeddings():
+    encoder = tiny.encoder(num_blocks=1)
+    maps = [
+        _trained(encoder, methods.Invertible(), f"map{i}", i) for i in (1, 2)
+    ]
+    model = tf_adapters.compose(encoder, Stack(*maps))
+    slot = model.encoder.embedding_slots["embeddings"]
+    x = np.random.default_rng(0).normal(size=(2, 3, tiny.WIDTH))
+    y, _ = slot(x, context=None)
+    np.testing.assert_allclose(slot.inverse(y), x, atol=1e-5)
+    assert np.abs(np.asarray(y) - x).max() > 0.1
+
+
+def _members(encoder, *kinds):
+    return [
+        tf_adapters.adapt(encoder, method, HEAD, name=f"m{i}")
+        for i, method in enumerate(kinds)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "combine", "message"),
+    [
+        ((methods.LoRA(), methods.LoRA()), Stack, "take an Average"),
+        ((methods.PrefixTuning(),), Stack, "changes the length"),
+        ((methods.PromptTuning(),), Stack, "changes the length"),
+        ((methods.Houlsby(),), Stack, "train_layer_norms=false"),
+        (
+            (methods.Invertible(), methods.Invertible()),
+            Average,
+            "no meaning for maps",
+        ),
+        (
+            (methods.Pfeiffer(), methods.Pfeiffer()),
+            lambda *m: BatchSplit(*m, batch_sizes=(1, 1)),
+            "takes 2",
+        ),
+    ],
+)
+def test_what_has_no_place_is_refused(kinds, combine, message):
+    encoder = tiny.encoder(num_blocks=1)
+    members = _members(encoder, *kinds)
+    with pytest.raises(UserError, match=message):
+        tf_adapters.compose(encoder, combine(*members))(tiny.batch(encoder))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda one: Stack(), "needs members"),
+        (lambda one: Stack(methods.Pfeiffer()), "on top of a Stack"),
+        (lambda one: Average(one, methods.Pfeiffer()), "on top of a Stack"),
+        (lambda one: Stack(methods.Pfeiffer(), one), "Expected as a compos"),
+        (lambda one: Average(one, weights=(1, 2)), "as many weights"),
+        (lambda one: Average(one, weights=(0,)), "sum is 0"),
+        (lambda one: BatchSplit(one, batch_sizes=()), "number of rows"),
+        (lambda one: Stack("nowhere"), "no adapter folder"),
+    ],
+)
+def test_mistakes_are_told(make, message):
+    encoder = tiny.encoder(num_blocks=1)
+    (one,) = _members(encoder, methods.Pfeiffer())
+    with pytest.raises(UserError, match=message):
+        tf_adapters.compose(encoder, make(one))
+
+
+def test_only_the_same_method_is_swapped_in(mad_x):
+    encoder, model, _ = mad_x
+    other = _trained(encoder, methods.Pfeiffer(units=9), "other", 3)
+    with pytest.raises(UserError, match="same methods and settings"):
+        tf_adapters.swap_adapters(model, other)
+    alone = tf_adapters.adapt(encoder, methods.Pfeiffer(), HEAD)
+    with pytest.raises(UserError, match="no adapters below"):
+        tf_adapters.swap_adapters(alone, other)
+
+
+@pytest.mark.parametrize("below", [[3], [], [{}, {}], 7])
+def test_a_damaged_tree_is_told(mad_x, below):
+    _, model, folder = mad_x
+    tf_adapters.save_adapter(model, folder / "task")
+    path = folder / "task/adapter_config.json"
+    config = json.loads(path.read_text())
+    config["below"]["members"] = below
+    path.write_text(json.dumps(config))
+    with pytest.raises(UserError, match="damaged"):
+        tf_adapters.load_adapter(folder / "task", tiny.encoder())

@@ -1,0 +1,106 @@
+"""Several slots in one place: one after the other, or their mean."""
+
+import keras
+
+from tf_adapters.layers.slot import Slot
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class StackSlot(Slot):
+    """Slot that calls others one after the other.
+
+    Args:
+        members: List of `Slot`s of a place that maps `x` to `x'`.
+    """
+
+    def __init__(self, members, **kwargs):
+        super().__init__(**kwargs)
+        self.members = list(members)
+        self.needs_all_tokens = any(slot.needs_all_tokens for slot in members)
+        self.built = all(slot.built for slot in members)
+
+    def build(self, input_shape):
+        for slot in self.members:
+            if not slot.built:
+                slot.build(input_shape)
+
+    def call(self, x, context=None, training=None):
+        probes = {}
+        for slot in self.members:
+            x, found = slot(x, context=context, training=training)
+            probes.update(found)
+        return x, probes
+
+    @property
+    def inverse(self):
+        """Function that undoes a call, or `None`."""
+        functions = [slot.inverse for slot in reversed(self.members)]
+        if None in functions:
+            return None
+
+        def undo(y):
+            for function in functions:
+                y = function(y)
+            return y
+
+        return undo
+
+    def get_config(self):
+        members = [keras.saving.serialize_keras_object(m) for m in self.members]
+        return {**super().get_config(), "members": members}
+
+    @classmethod
+    def from_config(cls, config):
+        build = keras.saving.deserialize_keras_object
+        return cls(
+            **{**config, "members": [build(m) for m in config["members"]]}
+        )
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class AverageSlot(StackSlot):
+    """Slot `own x + sum_i w_i slot_i(x)`.
+
+    Args:
+        members: List of `Slot`s of a place that maps `x` to `x'`.
+        weights: A number for each.
+        own_weight: That of `x` itself, of members that have no slot here.
+    """
+
+    def __init__(self, members, weights, own_weight=0.0, **kwargs):
+        super().__init__(members, **kwargs)
+        self.weights_of_members = list(weights)
+        self.own_weight = own_weight
+
+    def call(self, x, context=None, training=None):
+        total = self.own_weight * x
+        for slot, weight in zip(
+            self.members, self.weights_of_members, strict=True
+        ):
+            output, _ = slot(x, context=context, training=training)
+            total = total + weight * output
+        return total, {}
+
+    inverse = None
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "weights": self.weights_of_members,
+            "own_weight": self.own_weight,
+        }
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class AverageOfProjections(AverageSlot):
+    """`AverageSlot` of a projection, whose slots return its value alone."""
+
+    def call(self, x, project=None, context=None, training=None):
+        total = self.own_weight * project(x) if self.own_weight else 0.0
+        for slot, weight in zip(
+            self.members, self.weights_of_members, strict=True
+        ):
+            total = total + weight * slot(
+                x, project=project, context=context, training=training
+            )
+        return total

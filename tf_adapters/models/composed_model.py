@@ -1,0 +1,276 @@
+"""Models of several trained adapters: Stack, Average, Parallel, BatchSplit."""
+
+from pathlib import Path
+
+import keras
+
+from tf_adapters import methods
+from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import UserError
+from tf_adapters.layers.reparameterization import stored_name
+from tf_adapters.methods import composition as trees
+from tf_adapters.models import stacked_adapters
+from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models.adapter_model import AdapterModel
+
+
+def compose(encoder, composition, head=None, **options):
+    """Returns a model of trained adapters, and of a method that trains on them.
+
+    The members of a composition are folders of adapters, models in memory,
+    other compositions, and, as a stack's last, a method, which trains while
+    those below it are frozen: MAD-X trains a task's adapter so on that of a
+    language, and `swap_adapters` puts another language's in its place.
+
+    Args:
+        encoder: `Encoder` that all members were trained on, freshly loaded.
+        composition: `Stack`, `Average`, `Parallel` or `BatchSplit`.
+        head: See `AdapterModel`. `None` (default) takes that of the last member
+            with its weights, if it has one. `Parallel` and `BatchSplit` take
+            each member's own.
+        **options: See `AdapterModel`.
+
+    Returns:
+        `AdapterModel`; of `Parallel` and `BatchSplit` a `ParallelModel`.
+
+    Raises:
+        UserError: If a member is missing, damaged, of another encoder, trains
+            weights of the encoder itself, or has no place in the composition.
+
+    Example:
+        >>> language = methods.Union((methods.Invertible(), methods.Pfeiffer()))
+        >>> german = tf_adapters.adapt(encoder, language)
+        >>> model = tf_adapters.compose(
+        ...     encoder, tf_adapters.Stack(german, methods.Pfeiffer()), head
+        ... )
+        >>> tuple(model(features).shape)
+        (2, 2)
+    """
+    if isinstance(composition, trees.Parallel | trees.BatchSplit):
+        return ParallelModel(encoder, composition, head, **options)
+    composition, method = _top(composition)
+    below = read_members(composition, encoder)
+    last = trees.leaves(below)[-1]
+    takes_head = method is None and head is None and last.head is not None
+    model = AdapterModel(
+        encoder,
+        methods.HeadOnly() if method is None else method,
+        last.head if takes_head else head,
+        below=methods_of(below),
+        **options,
+    )
+    load_below(model, below)
+    if takes_head:
+        for variable in model.head_layer.weights:
+            variable.assign(last.tensors[variable.path])
+    return model
+
+
+def _top(composition):
+    """Returns a composition without the method that trains, and that method."""
+    members = list(getattr(composition, "members", [composition]))
+    method = None
+    if isinstance(members[-1], methods.Method):
+        if not isinstance(composition, trees.Stack) or len(members) == 1:
+            raise UserError(
+                "A method trains on top of a Stack: Stack(adapter, method). "
+                "`adapt` makes the model of a method alone."
+            )
+        method = members.pop()
+        composition = trees.Stack(*members)
+    for leaf in trees.leaves(composition):
+        if not isinstance(leaf, str | Path | AdapterModel):
+            raise UserError(
+                "Expected as a composition's member the folder of an adapter, "
+                "a model that `adapt` or `load_adapter` returned, or, as the "
+                f"last of a Stack, a method. Received: {leaf!r}"
+            )
+    return composition, method
+
+
+def read_members(composition, encoder, fingerprint=None):
+    """Returns a composition with a `Member` in the place of each leaf.
+
+    Args:
+        composition: Composition of folders and models.
+        encoder: `Encoder`.
+        fingerprint: That of the encoder, if it is known.
+
+    Raises:
+        AdapterError: If one is missing, damaged, of another encoder, or trained
+            what all share.
+    """
+    members = stacked_adapters.read_members(
+        trees.leaves(composition), encoder, fingerprint
+    )
+    for member in members:
+        _check_member(member, encoder)
+    return trees.with_leaves(composition, iter(members))
+
+
+def _check_member(member, encoder):
+    if member.method.adapters:
+        raise AdapterError(
+            f"{member.source} is a fusion, and a composition's members are "
+            "single adapters."
+        )
+    if member.method.trainable_encoder_variables(AdaptedEncoder(encoder)):
+        raise AdapterError(
+            f"{member.source} trained weights of the encoder too, its layer "
+            "norms for example, which the members of a composition share. "
+            "Train a houlsby with method.train_layer_norms=false."
+        )
+
+
+def load_below(model, below):
+    """Assigns the weights of a composition's members to a model's slots.
+
+    Args:
+        model: `AdapterModel` with such a composition `below`.
+        below: Composition of `Member`s.
+
+    Raises:
+        AdapterError: If one has other weights than its configuration says.
+    """
+    members = trees.leaves(below)
+    for member, slots in zip(members, model.slots_below, strict=True):
+        variables = {stored_name(v): v for slot in slots for v in slot.weights}
+        shapes = {name: v.shape for name, v in variables.items()}
+        tensors = {
+            name: tensor
+            for name, tensor in member.method.unpack(
+                member.tensors, shapes
+            ).items()
+            if not name.startswith("head/")
+        }
+        path = member.folder and member.folder / adapter_folder.WEIGHTS_FILE
+        adapter_folder.check_tensors(variables, tensors, path or member.source)
+        for name, variable in variables.items():
+            variable.assign(tensors[name])
+    model.members = tuple(members)
+
+
+def swap_adapters(model, composition):
+    """Puts other adapters of the same methods below what trained.
+
+    Args:
+        model: `AdapterModel` that `compose` made.
+        composition: Folder or model, or a composition of them, shaped as what
+            is below the trained method now. For example another language's
+            adapter (MAD-X).
+
+    Raises:
+        UserError: If there is nothing below, or the methods are others.
+
+    Example:
+        >>> german = tf_adapters.adapt(encoder, methods.Pfeiffer())
+        >>> french = tf_adapters.adapt(encoder, methods.Pfeiffer())
+        >>> model = tf_adapters.compose(
+        ...     encoder, tf_adapters.Stack(german, methods.LoRA()), head
+        ... )
+        >>> tf_adapters.swap_adapters(model, french)
+    """
+    if model.below is None:
+        raise UserError("This model has no adapters below its own.")
+    if not isinstance(composition, trees.Composition):
+        composition = trees.Stack(composition)
+    below = read_members(composition, model.encoder_info, model.fingerprint)
+    wanted = trees.tree_to_config(model.below)
+    found = trees.tree_to_config(methods_of(below))
+    if wanted != found:
+        raise UserError(
+            "Only adapters of the same methods and settings can be swapped. "
+            f"Wanted: {wanted}. Received: {found}"
+        )
+    load_below(model, below)
+
+
+def restore(config, members, composition, encoder, folder):
+    """Returns the composition of `Member`s below a stored adapter, or `None`.
+
+    Args:
+        config: What `adapter_config.json` says, with the tree as `below`.
+        members: The `Member`s that it records, in the tree's order.
+        composition: Composition of folders and models to take in its place, one
+            of them, or `None` for those recorded.
+        encoder: Their `Encoder`, freshly loaded.
+        folder: Of the stored adapter, for errors.
+
+    Raises:
+        AdapterError: If the tree is damaged.
+    """
+    if composition is not None:
+        if not isinstance(composition, trees.Composition):
+            composition = trees.Stack(composition)
+        return read_members(composition, encoder)
+    if not config.get("below"):
+        return None
+    try:
+        tree = trees.tree_from_config(config["below"], dict)
+        if len(trees.leaves(tree)) != len(members):
+            raise ValueError("members")
+        return trees.with_leaves(tree, iter(members))
+    except (KeyError, TypeError, ValueError) as error:
+        raise AdapterError(
+            f"{folder}: its `below` is damaged. Copy it again from where it "
+            "was trained."
+        ) from error
+
+
+def methods_of(below):
+    """Returns the composition of the methods of one of `Member`s, or `None`."""
+    if below is None:
+        return None
+    return trees.with_leaves(below, (m.method for m in trees.leaves(below)))
+
+
+class ParallelModel(keras.Model):
+    """Several adapters that answer each batch, or parts of it, side by side.
+
+    For examples of many tasks in any order see `load_bank`.
+
+    Args:
+        encoder: `Encoder` that all members were trained on.
+        composition: `Parallel` or `BatchSplit`.
+        head: Head of members that have none, or `None` (default).
+        **options: See `AdapterModel`.
+
+    Call arguments:
+        inputs: Dict as for `AdapterModel`.
+
+    Returns:
+        List of the members' outputs: of `Parallel` each for the whole batch,
+        of `BatchSplit` each for its rows.
+    """
+
+    def __init__(self, encoder, composition, head=None, **options):
+        super().__init__(autocast=False, trainable=False)
+        self.composition = composition
+        self.models = [
+            compose(
+                encoder,
+                m if isinstance(m, trees.Composition) else trees.Stack(m),
+                head,
+                **options,
+            )
+            for m in composition.members
+        ]
+        self.built = True
+
+    def call(self, inputs, training=None):
+        sizes = getattr(self.composition, "batch_sizes", None)
+        if sizes is None:
+            return [model(inputs) for model in self.models]
+        rows = inputs["token_ids"].shape[0]
+        if rows is not None and rows != sum(sizes):
+            raise UserError(
+                f"A BatchSplit of {sizes} rows takes {sum(sizes)}. Received: "
+                f"{rows}"
+            )
+        outputs, first = [], 0
+        for model, size in zip(self.models, sizes, strict=True):
+            part = {k: v[first : first + size] for k, v in inputs.items()}
+            outputs.append(model(part))
+            first += size
+        return outputs

@@ -277,6 +277,7 @@ def test_what_has_no_place_is_refused(kinds, combine, message):
     [
         (lambda one: Stack(), "needs members"),
         (lambda one: Stack(methods.Pfeiffer()), "on top of a Stack"),
+        (lambda one: Stack(one, methods.Fusion()), "stands on no other"),
         (lambda one: Average(one, methods.Pfeiffer()), "on top of a Stack"),
         (lambda one: Stack(methods.Pfeiffer(), one), "Expected as a compos"),
         (lambda one: Average(one, weights=(1, 2)), "as many weights"),

@@ -124,7 +124,7 @@ def test_labels_are_where_the_formats_have_them(
     assert task.label_field == label_field
 
 
-@pytest.mark.parametrize("head", ["masked_lm", "[tagging]"])
+@pytest.mark.parametrize("head", ["mlm", "[tagging]"])
 def test_other_heads_are_refused_in_a_sentence(folder, head):
     text = f"name: own\ntext_fields: text\nhead: {head}\n"
     files = "files: {train: a.csv, validation: a.csv}\n"

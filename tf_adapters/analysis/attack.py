@@ -19,6 +19,7 @@ COLUMNS = (
     *("queries_per_text", "words_changed", "rules", "tags"),
 )
 # WordNet's letters of Universal Dependencies' parts of speech.
+_CHANGED = "texts whose class changed, %"
 _LETTERS = {
     **{"NOUN": "n", "PROPN": "n", "VERB": "v", "AUX": "v"},
     **{"ADJ": "a", "ADV": "r"},
@@ -101,11 +102,13 @@ class Attack(Analysis):
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def draw(self, table):
-        figure, ((axes,),) = pictures.make_figure()
         counted = {
             "success_of_all": ("of all", "-"),
             "success_of_correct": ("of those right before", "--"),
         }
+        if table.pretraining_steps.nunique() == 1:
+            return self._draw_bars(table, counted)
+        figure, ((axes,),) = pictures.make_figure()
         groups = table.groupby("method", sort=False)
         for (method, group), style in zip(
             groups, pictures.styles(), strict=False
@@ -119,12 +122,32 @@ class Attack(Analysis):
                     label=f"{method}, {words}",
                     **style,
                 )
+        pictures.describe(axes, f"steps of pretraining {_how(table)}", _CHANGED)
+        return figure
+
+    def _draw_bars(self, table, counted):
+        """Draws a group of bars for each method, where none was pretrained."""
+        means = table.groupby("method", sort=False).mean(numeric_only=True)
+        figure, ((axes,),) = pictures.make_figure(width=3 + 0.9 * len(means))
+        for place, (column, (words, _)) in enumerate(counted.items()):
+            at = [i + (place - 0.5) * 0.4 for i in range(len(means))]
+            axes.bar(
+                at,
+                100 * means[column],
+                0.38,
+                label=words,
+                color=pictures.COLOURS[place],
+            )
+        axes.set_xticks(range(len(means)), means.index)
+        axes.set_ylim(0, 105)
         pictures.describe(
-            axes,
-            f"steps of pretraining ({table.texts[0]} texts, {table.rules[0]})",
-            "texts whose class changed, %",
+            axes, f"method {_how(table)}", _CHANGED, legend_beside=True
         )
         return figure
+
+
+def _how(table):
+    return f"({table.texts.iloc[0]} texts, {table.rules.iloc[0]})"
 
 
 class _Synonyms:

@@ -77,7 +77,7 @@ class Gates(Analysis):
     def draw(self, table):
         runs = list(dict.fromkeys(table.run))
         tasks = table.drop_duplicates("run").set_index("run").task
-        figure, ((axes,),) = pictures.make_figure(width=2.5 + 0.9 * len(runs))
+        figure, ((axes,),) = pictures.make_figure(width=3.7 + 0.9 * len(runs))
         names = list(dict.fromkeys(table.share))
         for place, (name, style) in enumerate(
             zip(names, pictures.styles(), strict=False)
@@ -91,5 +91,5 @@ class Gates(Analysis):
         axes.plot([], [], "k_", label="before training")
         axes.set_xticks(range(len(runs)), [tasks[run] for run in runs])
         axes.set_ylim(0, 105)
-        pictures.describe(axes, "task", "open gates, %")
+        pictures.describe(axes, "task", "open gates, %", legend_beside=True)
         return figure

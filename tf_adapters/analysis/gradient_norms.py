@@ -96,7 +96,11 @@ class GradientNorms(Analysis):
                 )
             axis.set_yscale("log")
             pictures.describe(
-                axis, "step", "L2 norm of the gradient", Path(run).name
+                axis,
+                "step",
+                "L2 norm of the gradient",
+                Path(run).name,
+                legend_beside=True,
             )
         return figure
 

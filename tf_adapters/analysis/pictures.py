@@ -29,7 +29,7 @@ def make_figure(rows=1, columns=1, width=_WIDTH, height=_HEIGHT, **options):
     axes = figure.subplots(rows, columns, squeeze=False, **options)
     for one in axes.flat:
         one.grid(alpha=0.3)
-        one.tick_params(labelsize=8)
+        one.tick_params(which="both", labelsize=8)
     return figure, axes
 
 
@@ -42,11 +42,21 @@ def styles():
         }
 
 
-def describe(axes, x, y, title=""):
-    """Labels both axes, and gives a legend to what has one."""
+def describe(axes, x, y, title="", legend_beside=False):
+    """Labels both axes, and gives a legend to what has one.
+
+    Args:
+        axes: Matplotlib's.
+        x: What lies on the horizontal axis.
+        y: What lies on the vertical one.
+        title: Title, if it has one.
+        legend_beside: Whether the legend stands beside the axes, where lines
+            or bars leave it no room within.
+    """
     axes.set_xlabel(x, size=9)
     axes.set_ylabel(y, size=9)
     if title:
         axes.set_title(title, size=9)
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=8)
+        beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+        axes.legend(fontsize=8, **(beside if legend_beside else {}))

@@ -118,6 +118,12 @@ _INIT_ADAPTER = flags.DEFINE_string(
     "Run folder of an adapter of the same method and encoder, trained on "
     "another task: where the weights begin, but for the head.",
 )
+_STACK_ON = flags.DEFINE_string(
+    "stack_on",
+    None,
+    "Run or adapter folder that stays frozen below what trains, a language's "
+    "for example (MAD-X).",
+)
 _EVAL_LANGUAGES = flags.DEFINE_list(
     "eval_languages",
     None,
@@ -195,7 +201,7 @@ _SHORT_FLAGS = {
 def _flag_layer():
     """Returns the settings that flags give, as nested dicts."""
     layer = {"data": {}, "train": {}}
-    for name in ("task", "method", "encoder", "init_adapter"):
+    for name in ("task", "method", "encoder", "init_adapter", "stack_on"):
         if flags.FLAGS[name].value is not None:
             layer[name] = flags.FLAGS[name].value
     lists = {"adapters": _ADAPTERS.value, "tasks": _TASKS.value}

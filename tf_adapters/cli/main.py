@@ -88,6 +88,7 @@ def _resolve(flag_layer, options):
         layers.append(resolve.load_yaml(options.config_file))
     layers += map(resolve.parse_override, options.params_override)
     layers.append(flag_layer)
+    _check_stack(layers[1:])
     config = resolve.combine(*layers)
     config = resolve.with_absolute_paths(
         _with_encoder_of_adapters(config, layers)
@@ -102,6 +103,13 @@ def _resolve(flag_layer, options):
     else:
         _check_one_task(config, model_dir, options.mode)
     return resolve.build_method(config), model_dir
+
+
+def _check_stack(layers):
+    # That of a run may have moved, which its adapter knows; this one has not.
+    for folder in filter(None, (layer.get("stack_on") for layer in layers)):
+        if "://" not in str(folder) and not Path(str(folder)).is_dir():
+            raise ConfigError(f"--stack_on={folder}: there is no such folder.")
 
 
 def _check_input(options):
@@ -119,7 +127,9 @@ def _with_encoder_of_adapters(config, layers):
 
     That is what `encoder` is where no layer of settings says it.
     """
-    folders = config.method.get("adapters")
+    folders = config.method.get("adapters") or (
+        config.stack_on and [config.stack_on]
+    )
     is_named = any("encoder" in layer for layer in layers)
     # Of another type it is refused when the method is built.
     if is_named or not folders or not isinstance(folders, list | tuple):

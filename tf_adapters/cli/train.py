@@ -58,6 +58,7 @@ def train_command(config, model_dir, options):
         model_dir,
         test=options.mode == "train_and_eval",
         overwrite=options.overwrite,
+        prepare=pretraining.preparation_of(task, config),
         declared=declared,
     )
     summary.print_run(result, config, model_dir)
@@ -175,10 +176,10 @@ def _train_together(config, model_dir, options):
     for name, one in config_task.by_task(config).items():
         tasks[name] = splits.get_task(one)
         rows[name] = splits.load_rows(one, tasks[name])
-    if config.pretrain.steps or config.init_adapter:
+    if config.pretrain.steps or config.init_adapter or config.stack_on:
         raise ConfigError(
             "Tasks that train together start from the encoder as it is: leave "
-            "--pretrain_steps and --init_adapter out."
+            "--pretrain_steps, --init_adapter and --stack_on out."
         )
     if config.data.eval_languages:
         raise ConfigError(

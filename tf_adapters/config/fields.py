@@ -210,6 +210,11 @@ class Config:
         search: `SearchConfig`; only `no_bert` reads it.
         init_adapter: Folder of a run or of an adapter of the same method and
             encoder, whose weights but for its head are the initial ones.
+        stack_on: Folder of a run or of an adapter that stays frozen below what
+            trains: a language's, as in MAD-X (Pfeiffer et al. 2020,
+            arXiv:2005.00052, section 3.3).
+        language_adapters: Dict from a language of `data.eval_languages` to the
+            folder of the adapter that takes the place of `stack_on` there.
     """
 
     task: str
@@ -227,3 +232,5 @@ class Config:
     pretrain: PretrainConfig = PretrainConfig()
     search: SearchConfig = SearchConfig()
     init_adapter: str | None = None
+    stack_on: str | None = None
+    language_adapters: typing.Any = None

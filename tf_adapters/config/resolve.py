@@ -104,6 +104,29 @@ def _check_values(config):
             f"and at most 1. Received: {fraction}"
         )
     _check_one_size(config.data)
+    _check_stack(config)
+
+
+def _check_stack(config):
+    adapters = config.language_adapters
+    if adapters is not None and not (
+        isinstance(adapters, dict)
+        and all(isinstance(v, str) for v in adapters.values())
+    ):
+        raise ConfigError(
+            "`language_adapters` is a mapping from a language to the folder of "
+            f"its adapter. Received: {adapters!r}"
+        )
+    if adapters and not config.stack_on:
+        raise ConfigError(
+            "`language_adapters` take the place of the adapter that the task's "
+            "trained on. Name that with --stack_on=<folder>."
+        )
+    method = config.method if isinstance(config.method, dict) else {}
+    if config.stack_on and method.get("name") == "fusion":
+        raise ConfigError(
+            "A fusion stands on no other adapter here: leave --stack_on out."
+        )
 
 
 def _check_one_size(data):
@@ -172,6 +195,9 @@ def with_absolute_paths(config):
         data=data,
         encoder=encoder,
         init_adapter=_absolute(config.init_adapter),
+        stack_on=_absolute(config.stack_on),
+        language_adapters=config.language_adapters
+        and {k: _absolute(v) for k, v in config.language_adapters.items()},
         method=_with_absolute_adapters(config.method),
     )
 

@@ -78,6 +78,10 @@ def _top(composition):
                 "`adapt` makes the model of a method alone."
             )
         method = members.pop()
+        if isinstance(method, methods.Fusion):
+            raise UserError(
+                "A fusion stands on no other adapters. `fuse` makes its model."
+            )
         composition = trees.Stack(*members)
     for leaf in trees.leaves(composition):
         if not isinstance(leaf, str | Path | AdapterModel):

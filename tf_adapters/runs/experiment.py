@@ -13,8 +13,11 @@ from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.encoders.load import load_encoder
+from tf_adapters.methods.composition import Stack
+from tf_adapters.models import composed_model
 from tf_adapters.models import fusion_model
 from tf_adapters.models import saving
+from tf_adapters.models import stored_adapter
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.models.variable_groups import count_weights
 from tf_adapters.models.variable_groups import trained_table
@@ -77,20 +80,29 @@ class Experiment:
         options = {"use_encoder_dropout": self.config.train.encoder_dropout}
         if adapter is not None:
             members = self.config.method.adapters or None
+            # A run that moved knows by itself where what it stood on is now.
+            below = self.config.stack_on
+            is_there = below and stored_adapter.find_stored(below).is_dir()
             model = saving.load_adapter(
-                adapter, self.encoder, members, **options
+                adapter,
+                self.encoder,
+                members,
+                below=below if is_there else None,
+                **options,
             )
             compatibility.check_labels(model.head, self.task, adapter)
             # What the run's own configuration leaves out has no slots anyway.
             model.leave_out(self.config.method.leave_out)
             return model
         method = self.config.method
-        build = (
-            fusion_model.fuse if isinstance(method, methods.Fusion) else adapt
-        )
-        model = build(
-            self.encoder, method, self._make_head(train_rows), **options
-        )
+        head = self._make_head(train_rows)
+        if self.config.stack_on:
+            stack = Stack(self.config.stack_on, method)
+            model = composed_model.compose(self.encoder, stack, head, **options)
+        elif isinstance(method, methods.Fusion):
+            model = fusion_model.fuse(self.encoder, method, head, **options)
+        else:
+            model = adapt(self.encoder, method, head, **options)
         if self.config.init_adapter:
             saving.start_from(model, self.config.init_adapter)
         return model
@@ -122,11 +134,22 @@ class Experiment:
 
     def transfer(self, languages):
         """Returns the metrics in other languages, see `data.transfer`."""
-        metrics = {
-            language: (split, self.trainer.evaluate(self.examples(rows)))
-            for language, (split, rows) in languages.items()
-        }
+        metrics = {}
+        for language, (split, rows) in languages.items():
+            self._stand_on(language)
+            metrics[language] = (
+                split,
+                self.trainer.evaluate(self.examples(rows)),
+            )
+        self._stand_on(None)
         return zero_shot_transfer.summarise(self.task, metrics)
+
+    def _stand_on(self, language):
+        """Puts a language's adapter, if it has one, below what trained."""
+        adapters = self.config.language_adapters
+        if adapters:
+            own = adapters.get(language, self.config.stack_on)
+            composed_model.swap_adapters(self.model, own)
 
     def predict(self, rows):
         """Returns one dict for each row, see `decode` of the task's head."""

@@ -16,6 +16,7 @@ from tf_adapters.encoders import masked_lm_heads
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import experiment
 from tf_adapters.runs import pretraining_task
+from tf_adapters.tasks.output_kinds import KINDS
 
 
 def train_pretraining(config, task, rows, folder, overwrite=False):
@@ -96,21 +97,37 @@ def _nothing_to_carry_over():
     )
 
 
-def _prepare(model, config):
-    own_head = {variable.path for variable in model.head_layer.weights}
-    if own_head.issuperset(model.trained_variables()):
-        raise _nothing_to_carry_over()
-    has_head = masked_lm_heads.load_masked_lm_head(model, config.encoder)
-    if config.pretrain.adapters_only:
-        _check_adapters_only(model, config.encoder, has_head)
-        return
-    if has_head:
+def preparation_of(task, config):
+    """Returns what is done to the model of a run before it trains, or `None`.
+
+    A run whose task is to predict hidden tokens, a language adapter's for
+    example, begins with the checkpoint's own head for them, if it has one.
+    """
+    if KINDS[task.head].label != "none":
+        return None
+    return lambda model: _load_head(model, config)
+
+
+def _load_head(model, config):
+    if masked_lm_heads.load_masked_lm_head(model, config.encoder):
         print("The checkpoint's own head for masked tokens goes on training.")
-        return
+        return True
     print(
         "The checkpoint has no head for masked tokens: a new one trains with "
         "the rest, from nothing."
     )
+    return False
+
+
+def _prepare(model, config):
+    own_head = {variable.path for variable in model.head_layer.weights}
+    if own_head.issuperset(model.trained_variables()):
+        raise _nothing_to_carry_over()
+    if not config.pretrain.adapters_only:
+        _load_head(model, config)
+        return
+    has_head = masked_lm_heads.load_masked_lm_head(model, config.encoder)
+    _check_adapters_only(model, config.encoder, has_head)
 
 
 def _check_adapters_only(model, encoder, has_head):

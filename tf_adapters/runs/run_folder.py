@@ -175,7 +175,7 @@ class RunFolder:
         sources = [("adapter", config.init_adapter)]
         if config.encoder != "minilm":  # The only one that is never a folder.
             sources.append(("encoder", config.encoder))
-        members = config.method.adapters
+        members = (*config.method.adapters, config.stack_on)
         sources += [("adapter", member) for member in members]
         for kind, path in sources:
             if path and Path(path).resolve() in written:

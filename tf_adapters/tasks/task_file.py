@@ -55,10 +55,8 @@ def load_task_file(path, check_files=True):
     entries = _read_yaml(path)
     _check_keys(path, "key", entries, _KEYS, _REQUIRED)
     head = entries.get("head", "classification")
-    # Only a pretraining asks for hidden tokens, in the texts of a task.
-    known = [name for name in KINDS if KINDS[name].label != "none"]
     what = f"`head` in task file `{path}`,"
-    check_known(what, _string(path, "head", head), known, hint=HINT)
+    check_known(what, _string(path, "head", head), KINDS, hint=HINT)
     kind = KINDS[head]
     labels = _strings(path, "labels", entries.get("labels", []))
     if kind.has_classes and not labels:

@@ -54,6 +54,14 @@ def test_example(name, tmp_path, monkeypatch):
     assert not said, "".join(said)
 
 
+def test_examples_have_the_heading_that_the_site_shows_as_code():
+    # Under "Example:" it would show `>>>` as three quotations.
+    package = Path(tf_adapters.__file__).parent
+    for path in package.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"^ *Example:$", text, re.MULTILINE), path
+
+
 def test_all_that_importing_the_package_offers_is_documented():
     for name in tf_adapters.__all__:
         if name[0] == "_" or name in tf_adapters._MODULES:

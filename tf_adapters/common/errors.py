@@ -7,7 +7,7 @@ class UserError(ValueError):
     The command prints it alone. Every other error is a fault of this library,
     or of one below it, and keeps its traceback.
 
-    Example:
+    Examples:
         >>> try:
         ...     tf_adapters.adapt("minilm")
         ... except tf_adapters.UserError as error:

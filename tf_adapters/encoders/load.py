@@ -58,6 +58,7 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
 
     Args:
         name: One of
+
             - `"minilm"`, installed with the requirements;
             - a KerasHub preset, for example `"bert_base_en_uncased"`;
             - the path of a Hugging Face folder (`config.json`,
@@ -83,7 +84,7 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
         UserError: If there is no such encoder, if it cannot be downloaded,
             or if its files are incomplete or do not fit together.
 
-    Example:
+    Examples:
         >>> encoder, tokenizer = tf_adapters.load_encoder("minilm")
         >>> packer = tf_adapters.TextPacker(tokenizer, max_length=32)
         >>> model = tf_adapters.adapt(encoder, methods.HeadOnly(), head)

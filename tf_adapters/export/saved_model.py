@@ -78,7 +78,7 @@ def export_model(model, packer, folder, text_fields=("text",)):
     Raises:
         UserError: If the model has no head.
 
-    Example:
+    Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
         >>> path = tf_adapters.export_model(model, packer, "models/films")
         >>> serve = tf.saved_model.load(str(path)).signatures["serving_default"]

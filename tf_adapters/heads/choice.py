@@ -36,7 +36,7 @@ class Choice(Head):
         reads: `"first_token"` (default) or `"pooled_output"`.
         dropout_rate: Dropout before the linear unit. Defaults to 0.1.
 
-    Example:
+    Examples:
         >>> head = heads.Choice()
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
         >>> choices = {k: np.stack([v] * 4, 1) for k, v in features.items()}

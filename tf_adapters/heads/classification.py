@@ -40,7 +40,7 @@ class TextHead(Head):
             wide as the encoder, before the linear one.
         hidden_dropout_rate: Dropout before that layer. Defaults to 0.
 
-    Example:
+    Examples:
         >>> roberta_like = heads.Classification(
         ...     ("no", "yes"), hidden_layer="tanh", hidden_dropout_rate=0.1
         ... )
@@ -101,7 +101,7 @@ class Classification(TextHead):
             `n / (k n_c)` with `n_c` of the `n` training rows in class `c` of
             `k`, as scikit-learn has it.
 
-    Example:
+    Examples:
         >>> head = heads.Classification(("no", "yes"), class_weights=(1.0, 5.0))
         >>> head.decode(np.array([[0.0, 2.0]]))[0]["label"]
         'yes'

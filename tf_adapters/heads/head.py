@@ -22,7 +22,7 @@ class Head:
     `tf_adapters.tasks.output_kinds`. `outputs` below has an array for each
     example, `source` is what `encode` gave.
 
-    Example:
+    Examples:
         >>> heads.from_config(heads.to_config(head)) == head
         True
     """

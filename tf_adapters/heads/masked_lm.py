@@ -36,7 +36,7 @@ class MaskedLM(Head):
         seed: Integer. Decides which tokens are hidden.
         num_best: Number of tokens that are predicted for each mask of a text.
 
-    Example:
+    Examples:
         >>> masked = heads.MaskedLM.for_encoder(encoder)
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), masked)
         >>> masked.vocabulary_size == tokenizer.vocabulary_size()

@@ -27,7 +27,7 @@ class MultiLabel(TextHead):
         labels: Class names in the order of their ids; at least two.
         threshold: Least probability of a predicted class. Defaults to 0.5.
 
-    Example:
+    Examples:
         >>> head = heads.MultiLabel(labels=("drama", "comedy", "crime"))
         >>> head.decode(np.array([[2.0, -1.0, 3.0]]))[0]["labels"]
         ['drama', 'crime']

@@ -29,7 +29,7 @@ class Regression(Head):
         hidden_layer: See `TextHead`.
         hidden_dropout_rate: See `TextHead`.
 
-    Example:
+    Examples:
         >>> head = heads.Regression()
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
         >>> tuple(model(features).shape)

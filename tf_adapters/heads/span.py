@@ -33,7 +33,7 @@ class Span(Head):
         dropout_rate: Dropout before the linear layer. The code has none;
             defaults to 0.
 
-    Example:
+    Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), heads.Span())
         >>> model(features).shape[-1]  # Logits of each token: first, last.
         2

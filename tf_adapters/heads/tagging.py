@@ -30,7 +30,7 @@ class Tagging(Head):
         labels: Class names in the order of their ids; at least two.
         dropout_rate: Dropout before the linear layer. Defaults to 0.1.
 
-    Example:
+    Examples:
         >>> tags = heads.Tagging(labels=("NOUN", "VERB", "OTHER"))
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), tags)
         >>> model(features).shape[-1]  # For each token.

@@ -27,7 +27,7 @@ class Context:
         sublayer_output: `(batch, tokens, width)`. Behind the norm: what was
             added to `residual` before it.
 
-    Example:
+    Examples:
         >>> from tf_adapters.layers.context import Context
         >>> Context(padding_mask=features["padding_mask"]).norm is None
         True

@@ -54,7 +54,7 @@ class Slot(keras.layers.Layer):
     Layers that hold weights are named by the method, with the block's number in
     the name of the slot: the names are those in adapter folders.
 
-    Example:
+    Examples:
         >>> from tf_adapters.layers.slot import Slot
         >>> class Halve(Slot):
         ...     def call(self, x, context, training=None):

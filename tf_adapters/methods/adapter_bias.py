@@ -46,7 +46,7 @@ class AdapterBias(Method):
         gate_learning_rate_multiplier: See `HardConcreteGates`.
         leave_out: Indices of blocks without the shift.
 
-    Example:
+    Examples:
         >>> gated = methods.AdapterBias(l0_lambda=1e-3)
         >>> model = tf_adapters.adapt(encoder, gated, head)
         >>> gated.report(model)["gates_exactly_zero"]

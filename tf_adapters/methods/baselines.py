@@ -21,7 +21,7 @@ class Full(Method):
         mixout: Rate of mixout, which then takes the place of every dropout; 0.9
             in He et al. 2021, table 7. See `tf_adapters.layers.mixout`.
 
-    Example:
+    Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Full(mixout=0.9), head)
         >>> len(model.trainable_weights) > len(model.non_trainable_weights)
         True
@@ -47,7 +47,7 @@ class Full(Method):
 class HeadOnly(Method):
     """Trains the head alone ("Head" in Pfeiffer et al. 2021, table 1).
 
-    Example:
+    Examples:
         >>> model = tf_adapters.adapt(encoder, methods.HeadOnly(), head)
         >>> [variable.path for variable in model.trainable_weights]
         ['head/kernel', 'head/bias']
@@ -63,7 +63,7 @@ class TopLayers(Method):
         k: Number of blocks, counted from the top. As many as the encoder has
             is full fine-tuning, embeddings too, as in the paper.
 
-    Example:
+    Examples:
         >>> model = tf_adapters.adapt(encoder, methods.TopLayers(k=1), head)
         >>> model.method.k
         1
@@ -93,7 +93,7 @@ class TopLayers(Method):
 class LayerNorm(Method):
     """Trains all layer norms (Houlsby et al. 2019, section 3.4).
 
-    Example:
+    Examples:
         >>> model = tf_adapters.adapt(encoder, methods.LayerNorm(), head)
         >>> sorted({variable.name for variable in model.trainable_weights})
         ['beta', 'bias', 'gamma', 'kernel']
@@ -108,7 +108,7 @@ class LayerNorm(Method):
 class BitFit(Method):
     """Trains every bias, the norms' offsets too (arXiv:2106.10199).
 
-    Example:
+    Examples:
         >>> model = tf_adapters.adapt(encoder, methods.BitFit())
         >>> sorted({variable.name for variable in model.trainable_weights})
         ['beta', 'bias']

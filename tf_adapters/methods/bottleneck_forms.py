@@ -68,7 +68,7 @@ class BottleneckForms(Method):
         dropout: Rate of dropout on `delta`.
         leave_out: Indices of blocks without adapters.
 
-    Example:
+    Examples:
         >>> parallel = methods.BottleneckForms(
         ...     parallel=True, pretrained_norm="after", scaling=4.0
         ... )

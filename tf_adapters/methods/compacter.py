@@ -43,7 +43,7 @@ class Compacter(Method):
         rank: 1 in the paper and the library.
         leave_out: Indices of blocks without adapters.
 
-    Example:
+    Examples:
         >>> plus_plus = methods.Compacter("pfeiffer", reduction_factor=3)
         >>> tuple(tf_adapters.adapt(encoder, plus_plus, head)(features).shape)
         (2, 2)

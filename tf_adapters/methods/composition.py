@@ -40,7 +40,7 @@ class Stack(Composition):
     arXiv:2005.00052, section 3.3). Where an adapter reads the normed output it
     norms what the one below put out, as in the `adapters` library.
 
-    Example:
+    Examples:
         >>> method = methods.Pfeiffer()
         >>> one = tf_adapters.adapt(encoder, method, name="one")
         >>> two = tf_adapters.adapt(encoder, method, head, name="two")
@@ -62,7 +62,7 @@ class Average(Composition):
         normalize: Whether the weights are divided by their sum. Defaults to
             `True`.
 
-    Example:
+    Examples:
         >>> one = tf_adapters.adapt(encoder, methods.LoRA(), head, name="one")
         >>> two = tf_adapters.adapt(encoder, methods.LoRA(), head, name="two")
         >>> model = tf_adapters.compose(
@@ -95,7 +95,7 @@ class Average(Composition):
 class Parallel(Composition):
     """Each member answers the whole batch.
 
-    Example:
+    Examples:
         >>> method = methods.Pfeiffer()
         >>> one = tf_adapters.adapt(encoder, method, head, name="one")
         >>> two = tf_adapters.adapt(encoder, methods.LoRA(), head, name="two")
@@ -112,7 +112,7 @@ class BatchSplit(Composition):
         *members: See `Composition`.
         batch_sizes: Number of rows of each member.
 
-    Example:
+    Examples:
         >>> method = methods.Pfeiffer()
         >>> one = tf_adapters.adapt(encoder, method, head, name="one")
         >>> two = tf_adapters.adapt(encoder, methods.LoRA(), head, name="two")

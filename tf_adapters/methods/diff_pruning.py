@@ -43,7 +43,7 @@ class DiffPruning(Method):
             phase, with a warm-up and decay of their own (5 in the authors'
             code: 1e-5, then 5e-5).
 
-    Example:
+    Examples:
         >>> method = methods.DiffPruning(share=0.001)
         >>> tuple(tf_adapters.adapt(encoder, method, head)(features).shape)
         (2, 2)

@@ -48,7 +48,7 @@ class Fusion(Method):
             evaluation (section 8.2).
         leave_out: Indices of blocks without members and fusion.
 
-    Example:
+    Examples:
         >>> method = methods.Pfeiffer()
         >>> one = tf_adapters.adapt(encoder, method, head, name="one")
         >>> two = tf_adapters.adapt(encoder, method, head, name="two")

@@ -28,7 +28,7 @@ class Houlsby(Method):
         leave_out: Indices of blocks without adapters.
         mixout: Rate of mixout, see `Full`.
 
-    Example:
+    Examples:
         >>> method = methods.Houlsby(units=8, train_layer_norms=False)
         >>> tuple(tf_adapters.adapt(encoder, method, head)(features).shape)
         (2, 2)

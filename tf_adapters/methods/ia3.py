@@ -44,7 +44,7 @@ class IA3(Method):
             are different functions.
         leave_out: Indices of blocks without vectors.
 
-    Example:
+    Examples:
         >>> as_in_peft = methods.IA3(form="peft")
         >>> tuple(tf_adapters.adapt(encoder, as_in_peft, head)(features).shape)
         (2, 2)

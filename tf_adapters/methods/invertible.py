@@ -28,7 +28,7 @@ class Invertible(Method):
             `adapters` library.
         activation: ReLU in the library.
 
-    Example:
+    Examples:
         >>> language = methods.Union((methods.Invertible(), methods.Pfeiffer()))
         >>> tuple(tf_adapters.adapt(encoder, language, head)(features).shape)
         (2, 2)

@@ -34,7 +34,7 @@ class LoRA(Method):
             `alpha / rank` (UniPELT). Such a product cannot be merged.
         leave_out: Indices of blocks without a product.
 
-    Example:
+    Examples:
         >>> method = methods.LoRA(rank=8, alpha=16)
         >>> model = tf_adapters.adapt(encoder, method, head)
         >>> model.merge()  # It costs nothing now.

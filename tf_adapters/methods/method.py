@@ -54,7 +54,7 @@ class Method:
     it needs of the following; what it does not override adds nothing. Each
     field has a default.
 
-    Example:
+    Examples:
         >>> @methods.register("top_norm")
         ... @dataclasses.dataclass(frozen=True)
         ... class TopNorm(methods.Method):

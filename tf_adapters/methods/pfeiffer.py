@@ -28,7 +28,7 @@ class Pfeiffer(Method):
         leave_out: Indices of blocks without adapters.
         mixout: Rate of mixout, see `Full`.
 
-    Example:
+    Examples:
         >>> method = methods.Pfeiffer(reduction_factor=16, leave_out=(0,))
         >>> tuple(tf_adapters.adapt(encoder, method, head)(features).shape)
         (2, 2)

@@ -42,7 +42,7 @@ class PrefixTuning(Method):
             gives the prefix to BERT as earlier keys and values.
         leave_out: Indices of blocks without a prefix.
 
-    Example:
+    Examples:
         >>> flat = methods.PrefixTuning(prefix_length=5, hidden_units=0)
         >>> tuple(tf_adapters.adapt(encoder, flat, head)(features).shape)
         (2, 2)

@@ -34,7 +34,7 @@ class ProjectedAttention(Method):
         init_stddev: Of the normal that all kernels start from; 0.02, BERT's.
         leave_out: Indices of blocks without it.
 
-    Example:
+    Examples:
         >>> method = methods.ProjectedAttention(units=12, num_heads=2)
         >>> tuple(tf_adapters.adapt(encoder, method, head)(features).shape)
         (2, 2)

@@ -37,7 +37,7 @@ class PromptTuning(Method):
         init_range: The vectors start uniform in `+-init_range`; 0.5 in the
             paper (section 3.2) and in the library.
 
-    Example:
+    Examples:
         >>> method = methods.PromptTuning(prompt_length=5)
         >>> tuple(tf_adapters.adapt(encoder, method, head)(features).shape)
         (2, 2)

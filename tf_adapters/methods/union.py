@@ -22,7 +22,7 @@ class Union(Method):
             arXiv:2110.07577) prefix tuning, a bottleneck and LoRA, each with
             a gate. The presets `mam` and `unipelt` have their numbers.
 
-    Example:
+    Examples:
         >>> mam = methods.Union(
         ...     (
         ...         methods.PrefixTuning(prefix_length=5),

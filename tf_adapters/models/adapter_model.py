@@ -62,7 +62,7 @@ class AdapterModel(keras.Model):
         numbers, `(batch, choices)` scores or what else its layer returns.
         Without a head the dict of `AdaptedEncoder`.
 
-    Example:
+    Examples:
         >>> model = tf_adapters.AdapterModel(encoder, methods.Houlsby(), head)
         >>> loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         >>> model.compile("adam", loss)
@@ -481,7 +481,7 @@ def adapt(encoder, method=None, head=None, **options):
         UserError: If an argument is no such thing, or if the method is a
             fusion, whose adapters `fuse` reads.
 
-    Example:
+    Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Houlsby(units=64), head)
         >>> tuple(model(features).shape)
         (2, 2)

@@ -96,7 +96,7 @@ def load_bank(adapters, encoder):
             than classification and regression, or does not fit the others in
             placement, activation or left-out blocks.
 
-    Example:
+    Examples:
         >>> method = methods.Pfeiffer()
         >>> one = tf_adapters.adapt(encoder, method, head, name="one")
         >>> two = tf_adapters.adapt(encoder, method, head, name="two")

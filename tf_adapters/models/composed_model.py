@@ -38,7 +38,7 @@ def compose(encoder, composition, head=None, **options):
         UserError: If a member is missing, damaged, of another encoder, trains
             weights of the encoder itself, or has no place in the composition.
 
-    Example:
+    Examples:
         >>> language = methods.Union((methods.Invertible(), methods.Pfeiffer()))
         >>> german = tf_adapters.adapt(encoder, language)
         >>> model = tf_adapters.compose(
@@ -167,7 +167,7 @@ def swap_adapters(model, composition):
     Raises:
         UserError: If there is nothing below, or the methods are others.
 
-    Example:
+    Examples:
         >>> german = tf_adapters.adapt(encoder, methods.Pfeiffer())
         >>> french = tf_adapters.adapt(encoder, methods.Pfeiffer())
         >>> model = tf_adapters.compose(

@@ -30,7 +30,7 @@ def fuse(encoder, method=None, head=None, adapters=None, **options):
         AdapterError: If a member is missing, damaged, of another encoder, or
             does not fit the others, or if `method` is no fusion.
 
-    Example:
+    Examples:
         >>> method = methods.Pfeiffer()
         >>> one = tf_adapters.adapt(encoder, method, head, name="one")
         >>> two = tf_adapters.adapt(encoder, method, head, name="two")

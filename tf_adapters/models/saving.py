@@ -56,7 +56,7 @@ def save_adapter(
             model is a fusion from a .keras file, or the format has no room for
             what trained; the sentence names the setting that avoids it.
 
-    Example:
+    Examples:
         >>> model = tf_adapters.adapt(encoder, methods.LoRA(rank=4), head)
         >>> size = tf_adapters.save_adapter(model, "films", {"task": "films"})
         >>> tf_adapters.save_adapter(
@@ -189,7 +189,7 @@ def load_adapter(
         AdapterError: If the folder is damaged, a weight is missing, unexpected
             or misshaped, or the encoder or a fusion's member is another one.
 
-    Example:
+    Examples:
         >>> model = tf_adapters.adapt(encoder, methods.LoRA(rank=4), head)
         >>> size = tf_adapters.save_adapter(model, "films")
         >>> encoder, _ = tf_adapters.load_encoder("minilm")  # A fresh one.

@@ -82,7 +82,7 @@ def trained_table(model):
     Args:
         model: `AdapterModel` or `MultiTaskModel`.
 
-    Example:
+    Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(units=4), head)
         >>> tf_adapters.trained_table(model).splitlines()[0].split()
         ['part', 'variables', 'weights', 'of', 'encoder']

@@ -38,7 +38,7 @@ class TextPacker:
     Raises:
         UserError: If `max_length` leaves no room for text.
 
-    Example:
+    Examples:
         >>> packer = tf_adapters.TextPacker(tokenizer, max_length=32)
         >>> pairs = packer(["a fine film", "who?"], ["by whom?", "she"])
         >>> sorted(pairs)

@@ -12,6 +12,7 @@ from tests import commands
 from tests.runs import whole_runs
 import tf_adapters
 from tf_adapters import tasks
+from tf_adapters.common import adapter_folder
 from tf_adapters.config import resolve
 from tf_adapters.models import saving
 from tf_adapters.runs import experiment
@@ -182,7 +183,8 @@ def test_training_starts_from_the_adapter_but_not_from_its_head(tmp_path):
     assert _run(tmp_path / "run") == 0
     encoder, _ = tf_adapters.load_encoder(str(FOLDER))
     head = tf_adapters.heads.Classification(labels=("a", "b"))
-    config = saving.read_adapter_config(tmp_path / "run/pretrain/adapter")
+    folder = tmp_path / "run/pretrain/adapter"
+    config = adapter_folder.read_adapter_config(folder)
     method = tf_adapters.methods.from_config(config["method"])
     model = tf_adapters.adapt(encoder, method, head)
     fresh = {k: v.numpy() for k, v in model.trained_variables().items()}

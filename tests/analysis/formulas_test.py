@@ -98,13 +98,20 @@ def test_mean_shift_leaves_padding_out():
 def test_boxes_are_numpys_quantiles():
     values = GENERATOR.normal(size=7)
     runs = pd.DataFrame(
-        {"task": "cola", "method": "full", "rate": 1e-5, "validation": values}
+        {
+            "task": "cola",
+            "panel": "",
+            "method": "full",
+            "rate": 1e-5,
+            "validation": values,
+        }
     )
     (row,) = stability.boxes(runs, "rate", "validation").to_dict("records")
     expected = np.quantile(values, stability.QUANTILES)
     found = [row[k] for k in ("min", "q1", "median", "q3", "max")]
     np.testing.assert_allclose(found, expected)
     assert row["runs"] == 7
+    assert row["quartile_range"] == pytest.approx(expected[3] - expected[1])
 
 
 RUNS = pd.DataFrame(
@@ -174,13 +181,13 @@ def test_norms_of_a_part_are_those_of_one_long_vector():
 
 def test_curves_are_means_over_runs():
     rows = [
-        ("a", "full", 2, "loss", 1.0),
-        ("b", "full", 2, "loss", 3.0),
-        ("a", "full", 4, "loss", 0.5),
-        ("c", "houlsby", 2, "loss", 7.0),
+        ("a", "full", 0, 2, "loss", 1.0),
+        ("b", "full", 0, 2, "loss", 3.0),
+        ("a", "full", 0, 4, "loss", 0.5),
+        ("c", "houlsby", 0, 2, "loss", 7.0),
     ]
     found = curves.spread(pd.DataFrame(rows, columns=curves.COLUMNS))
-    values = {(r.group, r.step): r for r in found.itertuples()}
+    values = {(r.method, r.step): r for r in found.itertuples()}
     first = values["full", 2]
     assert (first.mean, first.min, first.max, first.count) == (2, 1, 3, 2)
     assert values["full", 4].mean == 0.5 and values["houlsby", 2].mean == 7

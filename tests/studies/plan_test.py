@@ -63,6 +63,15 @@ def test_where_sets_what_matches_and_the_later_entry_wins(tmp_path):
     }
 
 
+def test_numbers_by_task_are_one_setting(tmp_path):
+    numbers = {"sst2": 20, "cola": 10}
+    base = {"data.train_examples_of": numbers}
+    _, runs = studies.plan(tmp_path, base=base)
+    assert runs[0].config.data.train_examples_of == numbers
+    with pytest.raises(ConfigError, match="is a mapping from a task to its"):
+        studies.plan(tmp_path, base={"data.train_examples_of": {"sst2": 0}})
+
+
 def test_flags_win_over_base_and_where(tmp_path):
     flags = {"train": {"epochs": 3, "batch_size": 4}, "data": {}}
     _, runs = studies.plan(tmp_path, flags=flags)

@@ -100,15 +100,20 @@ def of_experiment(experiment, rows):
 
 
 def _of_runs(folders):
-    """Returns what `table` takes; runs of one task go by their folders."""
+    """Returns the table of several runs, those of a task's seeds under it."""
     runs = [(folder, *load_fusion(folder)) for folder in folders]
-    tasks = [run.task.name for _, run, _ in runs]
-    weights, members = {}, {}
-    for task, (folder, run, experiment) in zip(tasks, runs, strict=True):
-        name = task if tasks.count(task) == 1 else folder
-        weights[name] = of_experiment(experiment, run.rows["validation"])
-        members[name] = _labels(experiment.model.members)
-    return weights, members
+    names = [(run.task.name, run.config.seed) for _, run, _ in runs]
+    tables = []
+    for (task, seed), (folder, run, experiment) in zip(
+        names, runs, strict=True
+    ):
+        name = task if names.count((task, seed)) == 1 else str(folder)
+        weights = of_experiment(experiment, run.rows["validation"])
+        members = _labels(experiment.model.members)
+        rows = table({name: weights}, {name: members})
+        found = pd.DataFrame(rows, columns=COLUMNS)
+        tables.append(found.assign(run=str(folder), seed=seed))
+    return pd.concat(tables, ignore_index=True)
 
 
 def _labels(members):
@@ -128,14 +133,14 @@ class FusionActivations(Analysis):
 
     The softmax weight of each adapter, averaged over all tokens of the
     validation set, for each block and target task (Pfeiffer et al. 2021,
-    section 6, figures 4 and 6). White is a weight of 1, black of 0.
+    section 6, figures 4 and 6), a mean over the seeds of a task. White is a
+    weight of 1, black of 0.
     """
 
     reads = "model_dirs"
 
     def table(self, options):
-        rows = table(*_of_runs(options.folders))
-        return pd.DataFrame(rows, columns=COLUMNS)
+        return _of_runs(options.folders)
 
     def draw(self, table):
         places = list(table.groupby(["block", "slot"]).groups)
@@ -152,7 +157,8 @@ class FusionActivations(Analysis):
         several = table.slot.nunique() > 1
         for axis, (block, slot) in zip(axes.flat, places, strict=False):
             here = table[(table.block == block) & (table.slot == slot)]
-            grid = here.pivot(index="task", columns="adapter", values="weight")
+            means = here.groupby(["task", "adapter"], sort=False).weight
+            grid = means.mean().unstack()
             grid = grid.reindex(index=tasks, columns=adapters)
             image = axis.imshow(
                 grid, cmap="gray", vmin=0, vmax=1, aspect="auto"

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tf_adapters.analysis import pictures
+from tf_adapters.analysis import study_runs
 from tf_adapters.analysis import trained_run
 from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
@@ -124,7 +125,7 @@ def evaluate_runs(study_dir):
     """
     hits, sizes = {}, {}
     for row in _finished(study_dir):
-        task, right, size = _hits(_run_folder(study_dir, row))
+        task, right, size = _hits(study_runs.run_folder(study_dir, row))
         sizes[task] = size
         key = (task, row["method"])
         by_seed = hits.setdefault(key, {})
@@ -156,13 +157,6 @@ def _finished(study_dir):
             "needs both."
         )
     return [row for row in rows if row["state"] == "finished"]
-
-
-def _run_folder(study_dir, row):
-    """Returns the folder of a run, or of one of the tasks of its run."""
-    folder = Path(study_dir) / row["run"]
-    own = folder / row["task"]
-    return own if (own / "config.yaml").exists() else folder
 
 
 def _hits(folder):

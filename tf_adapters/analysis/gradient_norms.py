@@ -10,9 +10,12 @@ import pandas as pd
 from tf_adapters.analysis import pictures
 from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
+from tf_adapters.common.dataclass_config import load_yaml
 from tf_adapters.common.errors import UserError
 
-COLUMNS = ("run", "step", "part", "norm")
+COLUMNS = ("run", "method", "seed", "step", "part", "norm")
+# Of a run's records at the beginning and the end, whose means are compared.
+_SHARE = 0.1
 _BLOCK = re.compile(r"(?:^|/)(?:block|transformer_layer|layer)_(\d+)(?:_|/|$)")
 
 
@@ -56,6 +59,26 @@ def read_log(folder):
     return [json.loads(line) for line in lines]
 
 
+def kept(table):
+    """Returns what is left of each part's norm when training ends.
+
+    The mean over the last tenth of a run's records divided by that over the
+    first tenth, `kept`, in a row for each run and part.
+
+    Args:
+        table: `DataFrame` with `COLUMNS`.
+    """
+    rows = []
+    for facts, line in table.groupby(
+        ["run", "method", "seed", "part"], sort=False
+    ):
+        norms = line.sort_values("step").norm
+        number = max(1, round(_SHARE * len(norms)))
+        ratio = norms.iloc[-number:].mean() / norms.iloc[:number].mean()
+        rows.append((*facts, ratio))
+    return pd.DataFrame(rows, columns=["run", "method", "seed", "part", "kept"])
+
+
 @register("gradient_norms")
 class GradientNorms(Analysis):
     """Norms of the gradient of each block, of pooler and head, by step.
@@ -64,10 +87,19 @@ class GradientNorms(Analysis):
     validation (Han et al. 2021, figure 3). What is frozen has no gradient: with
     adapters a block's norm is that of its adapters. The runs need
     `--params_override=train.log_gradient_norms=true`, and
-    `train.validate_every_steps` for more than one point an epoch.
+    `train.validate_every_steps` for more than one point an epoch. `--summary`
+    has, for each part, the mean norm in the last tenth of training divided by
+    that in the first: near 0 where gradients vanish.
     """
 
     reads = "model_dirs"
+
+    def add_flags(self, parser):
+        parser.add_argument(
+            "--summary",
+            action="store_true",
+            help="what is left of the norms at the end",
+        )
 
     def table(self, options):
         rows = []
@@ -78,12 +110,17 @@ class GradientNorms(Analysis):
                     f"{folder} logged no norms of gradients. Train with "
                     "--params_override=train.log_gradient_norms=true."
                 )
+            settings = load_yaml(Path(folder) / "config.yaml")
+            facts = str(folder), settings["method"]["name"], settings["seed"]
             for record in records:
                 for part, norm in by_part(record["gradient_norms"]).items():
-                    rows.append((str(folder), record["step"], part, norm))
-        return pd.DataFrame(rows, columns=COLUMNS)
+                    rows.append((*facts, record["step"], part, norm))
+        table = pd.DataFrame(rows, columns=COLUMNS)
+        return kept(table) if options.summary else table
 
     def draw(self, table):
+        if "kept" in table:
+            return _draw_kept(table)
         runs = list(dict.fromkeys(table.run))
         figure, axes = pictures.make_figure(columns=len(runs), sharey=True)
         for axis, run in zip(axes.flat, runs, strict=True):
@@ -99,10 +136,39 @@ class GradientNorms(Analysis):
                 axis,
                 "step",
                 "L2 norm of the gradient",
-                Path(run).name,
+                f"{here.method.iloc[0]}, seed {here.seed.iloc[0]}",
                 legend_beside=True,
             )
         return figure
+
+
+def _draw_kept(table):
+    parts = sorted(table.part.unique(), key=_order)
+    methods = list(dict.fromkeys(table.method))
+    figure, ((axes,),) = pictures.make_figure(width=2 + 0.7 * len(parts))
+    for place, (method, style) in enumerate(
+        zip(methods, pictures.styles(), strict=False)
+    ):
+        here = table[table.method == method]
+        groups = here.groupby("part").kept.agg(["mean", "sem"]).reindex(parts)
+        axes.bar(
+            [
+                i + (place + 0.5) * 0.8 / len(methods) - 0.4
+                for i in range(len(parts))
+            ],
+            groups["mean"],
+            0.8 / len(methods),
+            yerr=groups["sem"].fillna(0),
+            capsize=2,
+            color=style["color"],
+            label=method,
+        )
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.set_xticks(range(len(parts)), parts, rotation=45)
+    pictures.describe(
+        axes, "part of the model", "norm at the end / at the beginning"
+    )
+    return figure
 
 
 def _order(part):

@@ -1,7 +1,5 @@
 """The loss on the line through the weights before and after tuning."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 
@@ -11,7 +9,8 @@ from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
 from tf_adapters.common.errors import UserError
 
-COLUMNS = ("run", "method", "split", "alpha", "distance", "loss")
+COLUMNS = ("run", "task", "method", "seed", "split", "alpha", "distance")
+COLUMNS += ("loss", "width", "width_in_distance")
 # Training examples that the loss is a mean over, at most.
 _TRAIN_EXAMPLES = 1000
 # A loss of so much more than at the end of training is the valley's edge.
@@ -75,11 +74,11 @@ class LossLandscape(Analysis):
 
     `L(t0 + a (t1 - t0))` for `a` from -2 to 2, with `t0` what the run began
     with, head and adapters too, and `t1` what it ended with; only what trained
-    moves (He et al. 2021, section 4.2, figure 6). The paper does not say whose
+    moves (He et al. 2021, section 5, figure 6). The paper does not say whose
     loss: here that of 1,000 training examples at most, and of the validation
     set. Since methods move weights by very different lengths, a second panel
-    has the distance from `t1` in place of `a`. The widths that are printed are
-    those of the part around `a = 1` in which the loss is at most 0.1 higher.
+    has the distance from `t1` in place of `a`. The widths, in the rows of `a =
+    1`, are those of the part around it in which the loss is at most 0.1 higher.
     """
 
     reads = "model_dirs"
@@ -101,36 +100,45 @@ class LossLandscape(Analysis):
                     f"{folder}, {split}: |t1 - t0| = {moved:.4g}, width "
                     f"{wide:.3g}, or {wide * moved:.3g} in distance"
                 )
+                facts = run.task.name, run.label, run.config.seed, split
                 for alpha, value in zip(steps, values, strict=True):
-                    distance = (alpha - 1) * moved
-                    name = str(folder), run.label, split
-                    rows.append((*name, alpha, distance, value))
+                    widths = (wide, wide * moved) if alpha == 1 else (None,) * 2
+                    numbers = alpha, (alpha - 1) * moved, value
+                    rows.append((str(folder), *facts, *numbers, *widths))
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def draw(self, table):
-        figure, axes = pictures.make_figure(columns=2, sharey=True)
-        styles = dict(zip(table.run.unique(), pictures.styles(), strict=False))
-        for (run, split), here in table.groupby(["run", "split"], sort=False):
-            several = table.method.nunique() < table.run.nunique()
-            name = Path(run).name if several else here.method.iloc[0]
-            for axis, x in zip(axes.flat, ("alpha", "distance"), strict=True):
-                axis.plot(
-                    here[x],
-                    here.loss,
-                    label=f"{name}, {split}",
-                    linestyle="-" if split == "train" else "--",
-                    markersize=3,
-                    **styles[run],
-                )
-        for axis in axes.flat:
-            axis.set_yscale("log")
-        axes.flat[0].axvline(0, color="gray", linewidth=0.8)
-        axes.flat[0].axvline(1, color="gray", linewidth=0.8)
-        pictures.describe(
-            axes.flat[0], "alpha: 0 before tuning, 1 after", "loss"
-        )
-        pictures.describe(axes.flat[1], "distance from the tuned weights", "")
+        tasks = list(dict.fromkeys(table.task))
+        figure, axes = pictures.make_figure(len(tasks), 2, sharey="row")
+        for line, task in zip(axes, tasks, strict=True):
+            _draw_task(line, table[table.task == task], task)
         return figure
+
+
+def _draw_task(axes, here, task):
+    """Draws the lines of a task's runs over alpha, and over distance."""
+    names = dict(zip(here.method.unique(), pictures.styles(), strict=False))
+    labelled = set()
+    for (_, method, split), line in here.groupby(
+        ["run", "method", "split"], sort=False
+    ):
+        label = f"{method}, {split}"
+        for axis, x in zip(axes, ("alpha", "distance"), strict=True):
+            axis.plot(
+                line[x],
+                line.loss,
+                label=None if label in labelled else label,
+                linestyle="-" if split == "train" else "--",
+                markersize=3,
+                **names[method],
+            )
+        labelled.add(label)
+    for axis in axes:
+        axis.set_yscale("log")
+    for place in (0, 1):
+        axes[0].axvline(place, color="gray", linewidth=0.8)
+    pictures.describe(axes[0], "alpha: 0 before tuning, 1 after", "loss", task)
+    pictures.describe(axes[1], "distance from the tuned weights", "", task)
 
 
 def _of_run(run, steps):

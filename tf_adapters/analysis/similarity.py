@@ -9,8 +9,11 @@ from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
 from tf_adapters.analysis.encoder_passes import encoder_passes
 from tf_adapters.common.errors import UserError
+from tf_adapters.data.rows import load
+from tf_adapters.tasks.languages import in_language
 
-COLUMNS = ("run", "method", "block", "similarity", "tokens")
+COLUMNS = ("run", "task", "language", "method", "seed", "block", "similarity")
+COLUMNS += ("tokens",)
 # Rows of the similarity matrices that are held at a time.
 _ROWS = 1000
 
@@ -74,8 +77,11 @@ class Similarity(Analysis):
     Draws tokens of the validation set, the same for all runs of a task, and
     compares the cosine similarities of all pairs in the untuned encoder with
     those in the tuned one: their Pearson correlation, for each block (He et al.
-    2021, section 4.1, figures 2, 7 and 8). Special tokens are left out, and so
-    is the diagonal, of which the paper says nothing.
+    2021, section 2.2, figures 2, 7 and 8). Special tokens are left out, and so
+    is the diagonal, of which the paper says nothing. A panel for each task, a
+    line for each method: the mean over its runs, and as a band from the least
+    to the largest. `--languages` takes the validation sets of those instead, a
+    panel for each.
     """
 
     reads = "model_dirs"
@@ -84,41 +90,69 @@ class Similarity(Analysis):
         parser.add_argument(
             "--tokens", type=int, default=5000, help="how many are drawn; 5000"
         )
+        parser.add_argument("--languages", default="", help="zh,ja for example")
 
     def table(self, options):
+        languages = [name for name in options.languages.split(",") if name]
         rows = []
         for folder in options.folders:
             run = trained_run.load_run(folder)
-            for block, value, count in _of_run(run, options.tokens):
-                rows.append((str(folder), run.label, block, value, count))
+            experiment = run.experiment()
+            for language, texts in _texts(run, languages):
+                facts = run.task.name, language, run.label, run.config.seed
+                found = _of_texts(run, experiment, texts, options.tokens)
+                rows += [(str(folder), *facts, *numbers) for numbers in found]
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def draw(self, table):
-        figure, ((axes,),) = pictures.make_figure()
-        for (run, style), (_, line) in zip(
-            zip(table.run.unique(), pictures.styles(), strict=False),
-            table.groupby("run", sort=False),
-            strict=True,
+        groups = table.groupby(["task", "language"], sort=False)
+        figure, axes = pictures.make_figure(columns=len(groups), sharey=True)
+        for axis, ((task, language), here) in zip(
+            axes.flat, groups, strict=True
         ):
-            several = table.method.nunique() < table.run.nunique()
-            name = run if several else line.method.iloc[0]
-            axes.plot(line.block, line.similarity, label=name, **style)
-        axes.set_ylim(top=1.02)
-        axes.set_xticks(sorted(table.block.unique()))
-        pictures.describe(
-            axes, "block", "similarity to the untuned encoder", "RSA"
-        )
+            _draw_lines(axis, here)
+            axis.set_xticks(sorted(here.block.unique()))
+            title = f"{task}, {language}" if language else task
+            pictures.describe(
+                axis, "block", "similarity to the untuned encoder", title
+            )
         return figure
 
 
-def _of_run(run, number):
+def _draw_lines(axis, here):
+    for (method, line), style in zip(
+        here.groupby("method", sort=False), pictures.styles(), strict=False
+    ):
+        found = line.groupby("block").similarity.agg(["mean", "min", "max"])
+        runs = line.run.nunique()
+        name = f"{method}, mean of {runs} runs" if runs > 1 else method
+        axis.plot(found.index, found["mean"], label=name, **style)
+        axis.fill_between(
+            found.index,
+            found["min"],
+            found["max"],
+            alpha=0.2,
+            color=style["color"],
+        )
+
+
+def _texts(run, languages):
+    """Yields a language, or "", and rows to draw tokens from."""
+    if not languages:
+        yield "", run.rows["validation"]
+    for language in languages:
+        task = in_language(run.task, language)
+        data_dir = run.config.data.data_dir
+        yield language, load.load_split(task, "validation", data_dir)
+
+
+def _of_texts(run, experiment, rows, number):
     """Yields each block's number from 1, its similarity and the tokens."""
     from tf_adapters import methods
     from tf_adapters.encoders.load import load_encoder
     from tf_adapters.models.adapter_model import adapt
 
-    experiment = run.experiment()
-    examples = experiment.examples(run.rows["validation"], labelled=False)
+    examples = experiment.examples(rows, labelled=False)
     if examples.token_ids.ragged_rank > 1:
         raise UserError(
             f"Similarities are those of texts; task `{run.task.name}` has a "

@@ -8,24 +8,27 @@ from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
-COLUMNS = ("task", "box", "method", "runs", "min", "q1", "median", "q3", "max")
+COLUMNS = ("task", "panel", "box", "method", "runs")
+COLUMNS += ("min", "q1", "median", "q3", "max", "quartile_range")
 
 
 def boxes(runs, over, split):
-    """Returns a row of `COLUMNS` for each task, value of `over` and method.
+    """Returns a row of `COLUMNS` for each panel, value of `over` and method.
 
     Args:
-        runs: `DataFrame` with `task`, `method`, `over` and `split`.
+        runs: `DataFrame` with `task`, `panel`, `method`, `over` and `split`.
         over: Column whose values have a box each.
         split: Column of the metric.
     """
     rows = []
-    for (task, box, method), group in runs.groupby(
-        ["task", over, "method"], sort=False
+    for (task, panel, box, method), group in runs.groupby(
+        ["task", "panel", over, "method"], sort=False
     ):
         values = group[split]
         quantiles = values.quantile(QUANTILES)
-        rows.append((task, box, method, len(values), *quantiles))
+        facts = task, panel, box, method, len(values)
+        quartiles = quantiles[0.75] - quantiles[0.25]
+        rows.append((*facts, *quantiles, quartiles))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -35,9 +38,10 @@ class Stability(Analysis):
 
     For each task, method and value of `--over`, for example
     `train.learning_rate` (He et al. 2021, figure 4) or `pretrain.steps` (Han et
-    al. 2021, figures 4, 9 and 10); with `--over=method` the distribution over
-    seeds alone (Han et al., figure 2). A box reaches from the first quartile to
-    the third, its whiskers to the least and the largest value.
+    al. 2021, figures 9 and 10); with `--over=method` the distribution over all
+    runs (Han et al., figures 2 and 4). A box reaches from the first quartile to
+    the third, `quartile_range`, its whiskers to the least and the largest
+    value. `--panels` names settings that have a panel for each of their values.
     """
 
     reads = "study_dir"
@@ -49,22 +53,33 @@ class Stability(Analysis):
         parser.add_argument(
             "--split", choices=("validation", "test"), default="validation"
         )
+        parser.add_argument(
+            "--panels", default="", help="settings, with commas between"
+        )
 
     def table(self, options):
-        columns = ("task", "method", options.over)
+        panels = [name for name in options.panels.split(",") if name]
+        columns = ("task", "method", options.over, *panels)
         runs = study_runs.load_study_runs(options.folders[0], columns)
+        words = runs[panels].astype(str).agg(", ".join, axis=1)
+        runs = runs.assign(panel=words if panels else "")
         if options.over == "method":
-            runs = runs.assign(seeds="all seeds")
-        over = "seeds" if options.over == "method" else options.over
+            runs = runs.assign(all_runs="all runs")
+        over = "all_runs" if options.over == "method" else options.over
         found = boxes(runs, over, options.split)
-        return found.assign(over=options.over, split=options.split)
+        # As words: a number with decimals would be taken for a measured one.
+        setting = [f"{options.over} {box}" for box in found.box]
+        return found.assign(
+            over=options.over, split=options.split, setting=setting
+        )
 
     def draw(self, table):
-        tasks = list(dict.fromkeys(table.task))
-        figure, axes = pictures.make_figure(columns=len(tasks))
+        panels = list(dict.fromkeys(zip(table.task, table.panel, strict=True)))
+        columns = len(panels) if len(panels) < 5 else -(-len(panels) // 2)
+        figure, axes = pictures.make_figure(-(-len(panels) // columns), columns)
         methods = list(dict.fromkeys(table.method))
-        for axis, task in zip(axes.flat, tasks, strict=True):
-            here = table[table.task == task]
+        for axis, (task, panel) in zip(axes.flat, panels, strict=False):
+            here = table[(table.task == task) & (table.panel == panel)]
             names = list(dict.fromkeys(here.box))
             for place, (method, style) in enumerate(
                 zip(methods, pictures.styles(), strict=False)
@@ -80,9 +95,14 @@ class Stability(Analysis):
                 axis.plot([], [], color=style["color"], label=method)
             axis.set_xticks(range(len(names)), map(str, names))
             over, split = table.over[0], table.split[0]
-            seeds = f"{here.runs.min()} to {here.runs.max()} runs a box"
+            least, most = here.runs.min(), here.runs.max()
+            runs = str(least) if least == most else f"{least} to {most}"
+            seeds = f"{runs} runs a box"
             label = seeds if over == "method" else f"{over} ({seeds})"
-            pictures.describe(axis, label, f"{split} metric", task)
+            title = f"{task}, {panel}" if panel else task
+            pictures.describe(axis, label, f"{split} metric", title)
+        for axis in axes.flat[len(panels) :]:
+            axis.set_visible(False)
         return figure
 
 

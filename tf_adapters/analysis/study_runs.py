@@ -35,3 +35,19 @@ def load_study_runs(folder, columns=()):
                 f"it. Columns: {', '.join(runs.columns)}"
             )
     return runs
+
+
+def run_folder(study_dir, row):
+    """Returns the folder of a run, or of one of the tasks of its run.
+
+    Args:
+        study_dir: Folder of a study.
+        row: Row of its `runs.csv`. A run that it took from another study has
+            in `folder` where that lies, as seen from `study_dir`.
+    """
+    own = row.get("folder")
+    folder = Path(study_dir) / (
+        own if isinstance(own, str) and own else row["run"]
+    )
+    of_task = folder / row["task"]
+    return of_task if (of_task / "config.yaml").exists() else folder

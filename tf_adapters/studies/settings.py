@@ -9,8 +9,8 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.config import resolve
 
-# Settings of other runs, and a method within another: one value here.
-_LEAVES = ("members.settings", "method.adapter")
+# Settings of other runs or by task, and a method within another: one value here.
+_LEAVES = ("members.settings", "method.adapter", "data.train_examples_of")
 
 
 def settings_of(nested):

@@ -71,7 +71,7 @@ def test_flags_win_over_base_and_where(tmp_path):
 
 
 def test_small_cuts_the_grid_and_overrides_the_rest(tmp_path):
-    _, runs = studies.plan(tmp_path, small=True)
+    _, runs = studies.plan(tmp_path, "small")
     assert {run.config.task for run in runs} == {"cola"}
     assert {run.config.seed for run in runs} == {0, 1}
     assert {run.config.train.epochs for run in runs} == {1}
@@ -189,7 +189,7 @@ def test_a_flag_must_not_set_a_key_of_the_grid(tmp_path):
 
 def test_small_needs_a_block(tmp_path):
     with pytest.raises(ConfigError, match="--small needs a block"):
-        study_plan.load_study(studies.write(tmp_path, small=None), small=True)
+        study_plan.load_study(studies.write(tmp_path, small=None), "small")
 
 
 def test_an_unknown_study_lists_those_there_are():
@@ -206,7 +206,7 @@ def test_official_studies_have_the_runs_that_their_heads_say(path):
     head = path.read_text().split("\nbase:")[0]
     _, runs = study_plan.load_study(path)
     assert f"# {len(runs)} runs" in head
-    _, small = study_plan.load_study(path, small=True)
+    _, small = study_plan.load_study(path, "small")
     assert len(small) < len(runs)
     if "with --small" in head:
         assert f"{len(small)} with --small" in head

@@ -126,6 +126,7 @@ def _parts(row, config, split):
     kind, _, name = metric.partition("/")
     if kind != "transfer":
         stored = metric not in ("mean_metric", "loss")
+        stored = stored and kind != "method_report"
         return [(split, metric)] if stored else []
     task = splits.declared_task(config_task.by_task(config)[row["task"]])
     found = [

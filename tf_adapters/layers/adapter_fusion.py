@@ -77,7 +77,6 @@ class AdapterFusion(keras.layers.Layer):
         self.value_start = value_start
         self.num_adapters = num_adapters
         self.units = units
-        self.activation = activation
         self.value = value
         self._activation = activations.get_activation(activation)
 
@@ -202,13 +201,3 @@ class AdapterFusion(keras.layers.Layer):
             return ops.zeros(())
         kernel = ops.convert_to_tensor(self.value_kernel, "float32")
         return ops.sum(ops.square(kernel - ops.eye(kernel.shape[0])))
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_adapters": self.num_adapters,
-            "units": self.units,
-            "activation": self.activation,
-            "value": self.value,
-            "value_start": self.value_start,
-        }

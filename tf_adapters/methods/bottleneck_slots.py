@@ -60,13 +60,6 @@ class BottleneckSlot(Slot):
     def call(self, x, context=None, training=None):
         return x + self.delta(read(self.reads, x, context)), {}
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "reads": self.reads,
-            **self.delta.settings(),
-        }
-
 
 def check_settings(method):
     """Raises a `UserError` if a bottleneck's setting cannot be."""

@@ -126,9 +126,6 @@ class KroneckerFactors(keras.layers.Layer):
         shape = (self.order * left.shape[1], self.order * right.shape[2])
         return ops.reshape(product, shape)
 
-    def get_config(self):
-        return {**super().get_config(), "order": self.order}
-
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class CompacterSlot(Slot):

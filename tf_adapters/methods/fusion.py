@@ -172,15 +172,3 @@ class FusionSlot(Slot):
         )
         _, members = keras.ops.top_k(order, self.subset)
         return members
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "reads": self.reads,
-            "num_adapters": self.fusion.num_adapters,
-            "units": self.fusion.units,
-            "activation": self.fusion.activation,
-            "value": self.fusion.value,
-            "value_start": self.fusion.value_start,
-            "subset": self.subset,
-        }

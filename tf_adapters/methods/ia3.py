@@ -102,6 +102,3 @@ class Rescale(Slot):
         if self.side == "input":
             return project(x * vector)
         return project(x) * vector
-
-    def get_config(self):
-        return {**super().get_config(), "width": self.width, "side": self.side}

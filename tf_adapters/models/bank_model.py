@@ -183,15 +183,6 @@ class BankSlot(Slot):
         read = bottleneck_slots.read(self.reads, x, context)
         return x + self.bank(read, context.adapter_ids), {}
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "reads": self.reads,
-            "num_adapters": self.bank.num_adapters,
-            "units": self.bank.units,
-            "activation": self.bank.activation,
-        }
-
 
 def _make_norms(encoder, members):
     """Returns a `BankNorm` for each norm, or `None` if no member trained any.

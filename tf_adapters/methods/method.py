@@ -163,6 +163,22 @@ class Method:
             )
         return [i not in self.leave_out for i in range(shape.num_blocks)]
 
+    def fill_places(self, shape, places, make):
+        """Returns what `make_slots` does, the same places in each kept block.
+
+        Args:
+            shape: `EncoderShape`.
+            places: Names of places, see `tf_adapters.layers.slot`.
+            make: Function that is called as `make(place, name=...)` and returns
+                the slot of that name.
+        """
+        return [
+            {place: make(place, name=f"block_{i}_{place}") for place in places}
+            if kept
+            else {}
+            for i, kept in enumerate(self.kept_blocks(shape))
+        ]
+
 
 def register(name):
     """Returns a decorator that makes a `Method` known by a name.

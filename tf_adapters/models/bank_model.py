@@ -13,7 +13,7 @@ from tf_adapters.layers.bank import BankNorm
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods.bottleneck_slots import PARTS
-from tf_adapters.methods.fusion import PLACEMENTS
+from tf_adapters.methods.bottleneck_slots import PLACEMENTS
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_checks import check_inputs

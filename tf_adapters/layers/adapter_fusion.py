@@ -77,6 +77,7 @@ class AdapterFusion(keras.layers.Layer):
         self.value_start = value_start
         self.num_adapters = num_adapters
         self.units = units
+        self.activation = activation
         self.value = value
         self._activation = activations.get_activation(activation)
 

@@ -73,17 +73,6 @@ def write_description(version_folder, description):
     path.write_text(f"{text}\n", encoding="utf-8")
 
 
-def read_warmup(version_folder):
-    """Returns the `PredictRequest`s that `write_warmup` wrote."""
-    path = Path(version_folder) / EXTRA_FOLDER / WARMUP_FILE
-    return [
-        prediction_log_pb2.PredictionLog.FromString(
-            record.numpy()
-        ).predict_log.request
-        for record in tf.data.TFRecordDataset(str(path))
-    ]
-
-
 def versions(model_folder):
     """Returns the versions in a model's folder, ascending integers.
 

@@ -44,10 +44,11 @@ def local(folder):
 
 def _has_encoder_beside(path):
     """Whether a run trained together with others; see `config.save`."""
-    config = path / "config.yaml"
-    if not config.exists():
-        return False
-    return load_yaml(config).get("encoder") == resolve.ENCODER_BESIDE
+    try:
+        encoder = load_yaml(path / "config.yaml").get("encoder")
+    except ConfigError:
+        return False  # None is there, or a damaged one: its reader will say.
+    return encoder == resolve.ENCODER_BESIDE
 
 
 def address(path):

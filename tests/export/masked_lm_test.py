@@ -7,13 +7,13 @@ import pytest
 import tensorflow as tf
 
 from tests.export import conftest
+from tests.export import warmup
 from tests.methods import cases
 import tf_adapters
 from tf_adapters import tasks
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.export import saved_model
-from tf_adapters.export import serving
 from tf_adapters.runs import pretraining_task
 
 TEXTS = [
@@ -113,7 +113,7 @@ def test_texts_are_answered_as_by_the_live_model(encoder, tmp_path):
 
 def _check_files(exported, folder):
     """Warm-up requests are answered, and the description names what is."""
-    for request in serving.read_warmup(folder):
+    for request in warmup.read_warmup(folder):
         inputs = {
             name: tf.constant(tf.make_ndarray(tensor))
             for name, tensor in request.inputs.items()

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.export import warmup
 from tests.export.conftest import make_model
 import tf_adapters
 from tf_adapters import tasks
 from tf_adapters.export import saved_model
-from tf_adapters.export import serving
 from tf_adapters.export.signature_inputs import input_names
 
 pytestmark = pytest.mark.integration
@@ -126,7 +126,7 @@ def test_token_ids_of_any_length_are_answered_alike(pair_classifier):
 
 
 def test_warmup_requests_are_answered_by_the_exported_model(pair_classifier):
-    requests = serving.read_warmup(pair_classifier.folder)
+    requests = warmup.read_warmup(pair_classifier.folder)
     assert {r.model_spec.signature_name for r in requests} == {
         "serving_default",
         "token_ids",

@@ -6,6 +6,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 from tensorflow_serving.config import model_server_config_pb2
 
+from tests.export import warmup
 from tf_adapters.export import serving
 
 
@@ -25,7 +26,7 @@ def test_warmup_records_are_prediction_logs(tmp_path):
     received = tf.make_ndarray(parsed.inputs["token_ids"])
     assert received.dtype == np.int32
     np.testing.assert_array_equal(received, [[1, 2]])
-    assert serving.read_warmup(tmp_path) == [request, request]
+    assert warmup.read_warmup(tmp_path) == [request, request]
 
 
 def test_models_config_names_every_model_that_has_a_version(tmp_path):

@@ -5,7 +5,6 @@ import importlib
 import inspect
 from pathlib import Path
 import pkgutil
-import sys
 
 from tf_adapters import analysis
 from tf_adapters.analysis.analysis import ANALYSES
@@ -22,19 +21,14 @@ def run(arguments):
     Args:
         arguments: List of strings, what stands behind `analyse`.
     """
-    try:
-        _import_all()
-        options = _parser().parse_args(arguments)
-        for path in _write(ANALYSES[options.name], options):
-            print(path)
-    except Exception as error:
-        sentence = cli_errors.error_sentence(error)
-        if sentence is None:
-            error.add_note(cli_errors.FAULT)
-            raise
-        print(f"Error: {sentence}", file=sys.stderr)
-        return 1
-    return 0
+    return cli_errors.exit_status(_run, arguments)
+
+
+def _run(arguments):
+    _import_all()
+    options = _parser().parse_args(arguments)
+    for path in _write(ANALYSES[options.name], options):
+        print(path)
 
 
 def _import_all():

@@ -1,8 +1,9 @@
-"""Which errors are told to people in a sentence, and in which one."""
+"""Exit statuses; which errors are told in a sentence, and in which one."""
 
 import errno
 import os
 import re
+import sys
 
 from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.common.errors import Stopped
@@ -27,6 +28,36 @@ _IN_A_GRAPH = re.compile(
     r"^ *(?:tf_adapters\.[\w.]+)?(?:User|Config|Data|Adapter)Error: (.+)$",
     re.MULTILINE,
 )
+
+
+def exit_status(command, *arguments):
+    """Runs a command, tells its error, and returns the exit status.
+
+    Args:
+        command: Function that returns its own status, or `None` for 0.
+        *arguments: What it is called with.
+
+    Returns:
+        The command's own status; 1 after a mistake of the user; 75 after
+        SIGTERM, if the same command can go on; 130 after Ctrl-C.
+    """
+    try:
+        return command(*arguments) or 0
+    except BrokenPipeError:
+        # `| head` has read enough. Python would complain again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        sentence = error_sentence(error)
+        if sentence is None:
+            error.add_note(FAULT)
+            raise
+        # What can be gone on with has an exit status of its own.
+        status = getattr(error, "exit_status", 1)
+        print(f"{'Error: ' * (status == 1)}{sentence}", file=sys.stderr)
+        return status
+    except KeyboardInterrupt as error:
+        return getattr(error, "exit_status", 130)
 
 
 def error_sentence(error):

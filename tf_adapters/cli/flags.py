@@ -25,81 +25,64 @@ from absl import logging
 
 from tf_adapters.config import describe
 
-_MODE = flags.DEFINE_enum(
+flags.DEFINE_enum(
     "mode",
     "train_and_eval",
     ["train_and_eval", "train", "eval", "predict", "export"],
     "What to do.",
 )
-_TASK = flags.DEFINE_string("task", None, "Task, see --list=tasks.")
-_TASK_FILE = flags.DEFINE_string(
-    "task_file", None, "YAML file that defines a task of your own."
-)
-_METHOD = flags.DEFINE_string("method", None, "Method, see --list=methods.")
-_PLUGIN = flags.DEFINE_multi_string(
+flags.DEFINE_string("method", None, "Method, see --list=methods.")
+flags.DEFINE_multi_string(
     "plugin",
     [],
     "Python file that registers methods or heads of your own, which is run. "
     "May be repeated. See docs/extending.md.",
 )
-_ADAPTERS = flags.DEFINE_list(
+flags.DEFINE_list(
     "adapters",
     None,
     "Run folders of trained adapters, with commas between: what fusion fuses, "
     "or with --mode=export what one SavedModel serves (to --model_dir, by "
     "default runs/served).",
 )
-_TASKS = flags.DEFINE_list(
+flags.DEFINE_list(
     "tasks",
     None,
     "Tasks that --method=multitask trains together, with commas between.",
 )
-_ENCODER = flags.DEFINE_string(
-    "encoder",
-    None,
-    "Encoder: `minilm` (default), a KerasHub preset, a Hugging Face folder, "
-    "hf://owner/name, or the folder of a run that trained an encoder. See "
-    "--list=encoders.",
-)
-_DATA_DIR = flags.DEFINE_string(
-    "data_dir",
-    None,
-    "Folder with <task>/{train,dev,test}.{jsonl,csv,tsv}, GLUE's own layout, "
-    "or sets prepared by TensorFlow Datasets. Default: TensorFlow Datasets.",
-)
-_MODEL_DIR = flags.DEFINE_string(
+flags.DEFINE_string(
     "model_dir",
     None,
     "Run folder. Default: runs/<task>_<method>_<seed>. With --study: folder of "
     "the study folders. Default: runs.",
 )
-_OVERWRITE = flags.DEFINE_boolean(
+flags.DEFINE_boolean(
     "overwrite",
     False,
     "Train again where --model_dir holds a run already. Without it an "
     "unfinished run of the same settings is gone on with; with it only one "
     "that began so and was told to stop (exit status 75).",
 )
-_CONFIG_FILE = flags.DEFINE_string("config_file", None, "YAML with settings.")
-_PARAMS_OVERRIDE = flags.DEFINE_multi_string(
+flags.DEFINE_string("config_file", None, "YAML with settings.")
+flags.DEFINE_multi_string(
     "params_override",
     [],
     "Settings as key=value,..., for example "
     "method.units=256,train.learning_rate=3e-4. May be repeated.",
 )
-_INPUT = flags.DEFINE_string(
+flags.DEFINE_string(
     "input",
     None,
     "predict: JSONL, CSV, TSV, .conllu, .conll, SQuAD's .json, or .txt with a "
     "text a line.",
 )
-_OUTPUT = flags.DEFINE_string(
+flags.DEFINE_string(
     "output",
     None,
     "predict: file to write, .conllu or .conll for tags, .json for answers by "
     "question, else JSONL. Default: JSONL to standard output.",
 )
-_FORMAT = flags.DEFINE_enum(
+flags.DEFINE_enum(
     "format",
     "saved_model",
     ["saved_model", "adapterhub", "peft"],
@@ -107,51 +90,33 @@ _FORMAT = flags.DEFINE_enum(
     "adapter as the `adapters` library or PEFT loads it, into "
     "<model_dir>/<format>/<task>.",
 )
-_WITH_HEAD = flags.DEFINE_boolean(
+flags.DEFINE_boolean(
     "with_head",
     True,
     "export, with --format=adapterhub or peft: whether the head goes along.",
 )
-_INIT_ADAPTER = flags.DEFINE_string(
-    "init_adapter",
-    None,
-    "Run folder of an adapter of the same method and encoder, trained on "
-    "another task: where the weights begin, but for the head.",
-)
-_STACK_ON = flags.DEFINE_string(
-    "stack_on",
-    None,
-    "Run or adapter folder that stays frozen below what trains, a language's "
-    "for example (MAD-X).",
-)
-_EVAL_LANGUAGES = flags.DEFINE_list(
-    "eval_languages",
-    None,
-    "Short for --params_override=data.eval_languages=[...]: languages to "
-    "evaluate a task of many languages in, or `all`.",
-)
-_GLUE_SUBMISSION = flags.DEFINE_string(
+flags.DEFINE_string(
     "glue_submission",
     None,
     "predict: folder for the files that GLUE's server scores, made from the "
     "test sets of the run's task instead of --input.",
 )
-_LIST = flags.DEFINE_enum(
+flags.DEFINE_enum(
     "list", None, ["tasks", "methods", "encoders"], "Print a table and exit."
 )
-_STUDY = flags.DEFINE_string(
+flags.DEFINE_string(
     "study", None, "Study in official_configs/studies, or a YAML file."
 )
-_REPORT = flags.DEFINE_boolean(
+flags.DEFINE_boolean(
     "report", False, "study: only make its table, from the finished runs."
 )
-_SMALL = flags.DEFINE_boolean(
+flags.DEFINE_boolean(
     "small", False, "study: with the settings of its `small` block."
 )
-_TWO_CORES = flags.DEFINE_boolean(
+flags.DEFINE_boolean(
     "two_cores", False, "study: with the settings of its `two_cores` block."
 )
-_STUDY_PROCESSES = flags.DEFINE_integer(
+flags.DEFINE_integer(
     "study_processes",
     None,
     "How many runs of a study at a time, or of the adapters that a fusion "
@@ -159,7 +124,7 @@ _STUDY_PROCESSES = flags.DEFINE_integer(
     "room for when the study starts.",
     lower_bound=1,
 )
-_EXECUTOR = flags.DEFINE_enum(
+flags.DEFINE_enum(
     "executor",
     "local",
     ["local", "ray"],
@@ -167,19 +132,27 @@ _EXECUTOR = flags.DEFINE_enum(
     "which all must see this source, the data and --model_dir under the same "
     "paths (pip install 'tf_adapters[ray]').",
 )
-_RAY_ADDRESS = flags.DEFINE_string(
+flags.DEFINE_string(
     "ray_address",
     None,
     "ray: address of a Ray that runs, or `auto` on one of its nodes. Default: "
     "start one on this machine.",
 )
-_RAY_CPUS = flags.DEFINE_integer(
+flags.DEFINE_integer(
     "ray_cpus", 1, "ray: CPUs, and threads, of a run.", lower_bound=1
 )
-_RAY_GPUS = flags.DEFINE_float(
+flags.DEFINE_float(
     "ray_gpus", 0.0, "ray: GPUs of a run, 0.5 for two on one.", lower_bound=0.0
 )
+# Settings with a flag of the same meaning, which `describe` knows.
 _SHORT = {
+    "task": ("task", flags.DEFINE_string),
+    "task_file": ("data.task_file", flags.DEFINE_string),
+    "encoder": ("encoder", flags.DEFINE_string),
+    "data_dir": ("data.data_dir", flags.DEFINE_string),
+    "init_adapter": ("init_adapter", flags.DEFINE_string),
+    "stack_on": ("stack_on", flags.DEFINE_string),
+    "eval_languages": ("data.eval_languages", flags.DEFINE_list),
     "learning_rate": ("train.learning_rate", flags.DEFINE_float),
     "epochs": ("train.epochs", flags.DEFINE_integer),
     "batch_size": ("train.batch_size", flags.DEFINE_integer),
@@ -191,37 +164,26 @@ _SHORT = {
     "tpu": ("tpu", flags.DEFINE_string),
     "pretrain_steps": ("pretrain.steps", flags.DEFINE_integer),
 }
-_SHORT_FLAGS = {
-    name: define(
-        name,
-        None,
-        f"{describe.meaning(key)} Short for --params_override={key}=...",
-    )
-    for name, (key, define) in _SHORT.items()
+for _name, (_key, _define) in _SHORT.items():
+    _meaning = f"{describe.meaning(_key)} Short for --params_override={_key}="
+    _define(_name, None, f"{_meaning}...")
+# From each flag that sets something to the setting's name.
+_SETTINGS = {name: key for name, (key, _) in _SHORT.items()} | {
+    "method": "method.name",
+    "adapters": "method.adapters",
+    "tasks": "method.tasks",
 }
 
 
 def _flag_layer():
     """Returns the settings that flags give, as nested dicts."""
     layer = {"data": {}, "train": {}}
-    for name in ("task", "method", "encoder", "init_adapter", "stack_on"):
-        if flags.FLAGS[name].value is not None:
-            layer[name] = flags.FLAGS[name].value
-    lists = {"adapters": _ADAPTERS.value, "tasks": _TASKS.value}
-    given = {key: value for key, value in lists.items() if value is not None}
-    if given:
-        name = layer.get("method")
-        layer["method"] = {**({"name": name} if name else {}), **given}
-    for name in ("data_dir", "task_file"):
-        if flags.FLAGS[name].value is not None:
-            layer["data"][name] = flags.FLAGS[name].value
-    if _EVAL_LANGUAGES.value is not None:
-        layer["data"]["eval_languages"] = _EVAL_LANGUAGES.value
-    for name, (key, _) in _SHORT.items():
-        if _SHORT_FLAGS[name].value is not None:
+    for name, key in _SETTINGS.items():
+        value = flags.FLAGS[name].value
+        if value is not None:
             section, _, field = key.rpartition(".")
             inner = layer.setdefault(section, {}) if section else layer
-            inner[field] = _SHORT_FLAGS[name].value
+            inner[field] = value
     return layer
 
 

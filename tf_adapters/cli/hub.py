@@ -7,7 +7,6 @@ tf-adapters push runs/sst2/adapter hf://owner/name
 
 import argparse
 from pathlib import Path
-import sys
 
 from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli.lists import table
@@ -26,16 +25,7 @@ def run(arguments):
         arguments: List of strings, the first of them the command.
     """
     options = _parser().parse_args(arguments)
-    try:
-        print(options.function(options))
-    except Exception as error:
-        sentence = cli_errors.error_sentence(error)
-        if sentence is None:
-            error.add_note(cli_errors.FAULT)
-            raise
-        print(f"Error: {sentence}", file=sys.stderr)
-        return 1
-    return 0
+    return cli_errors.exit_status(lambda: print(options.function(options)))
 
 
 def _parser():

@@ -2,9 +2,7 @@
 
 import dataclasses
 import json
-import os
 from pathlib import Path
-import sys
 
 from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli import summary
@@ -37,35 +35,24 @@ def run_command(flag_layer, options):
         study; 75 after SIGTERM, if the same command can go on; 130 after
         Ctrl-C.
     """
-    try:
-        plugins.load_plugins(options.plugin)
-        if options.list:
-            from tf_adapters.cli import lists
+    return cli_errors.exit_status(_run, flag_layer, options)
 
-            print(lists.TABLES[options.list](), flush=True)
-        elif options.study:
-            from tf_adapters.studies import study as study_lib
 
-            return study_lib.run(options, flag_layer)
-        elif _is_of_many_tasks(options):
-            _export_bank(flag_layer, options)
-        else:
-            config, model_dir = _resolve(flag_layer, options)
-            _MODES[options.mode](config, model_dir, options)
-    except BrokenPipeError:
-        # `| head` has read enough. Python would complain again at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except Exception as error:
-        sentence = cli_errors.error_sentence(error)
-        if sentence is None:
-            error.add_note(cli_errors.FAULT)
-            raise
-        # What can be gone on with has an exit status of its own.
-        status = getattr(error, "exit_status", 1)
-        print(f"{'Error: ' * (status == 1)}{sentence}", file=sys.stderr)
-        return status
-    except KeyboardInterrupt as error:
-        return getattr(error, "exit_status", 130)
+def _run(flag_layer, options):
+    plugins.load_plugins(options.plugin)
+    if options.list:
+        from tf_adapters.cli import lists
+
+        print(lists.TABLES[options.list](), flush=True)
+    elif options.study:
+        from tf_adapters.studies import study as study_lib
+
+        return study_lib.run(options, flag_layer)
+    elif _is_of_many_tasks(options):
+        _export_bank(flag_layer, options)
+    else:
+        config, model_dir = _resolve(flag_layer, options)
+        _MODES[options.mode](config, model_dir, options)
     return 0
 
 

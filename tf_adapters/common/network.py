@@ -6,7 +6,6 @@ deep inside themselves, so hosts are tried before they are called.
 
 import http.client
 import queue
-import socket
 import ssl
 import threading
 import time
@@ -44,43 +43,18 @@ def answers(*addresses):
 
 
 def _answers(address):
-    proxy = _proxy(address)
-    try:
-        socket.create_connection(_place(proxy or address), _SECONDS).close()
-    except OSError:
-        return False
-    return not proxy or _lets_through(proxy, address)
-
-
-def _proxy(address):
-    """Returns the proxy before an address, or `None`."""
-    parts = urllib.parse.urlsplit(address)
-    proxies = urllib.request.getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if not proxy or urllib.request.proxy_bypass(parts.hostname):
-        return None
-    return proxy if "//" in proxy else f"http://{proxy}"
-
-
-def _place(address):
-    """Returns host and port."""
-    parts = urllib.parse.urlsplit(address)
-    return parts.hostname, parts.port or (
-        443 if parts.scheme == "https" else 80
-    )
-
-
-def _lets_through(proxy, address):
     """Asks for a page: a proxy may answer and yet let nothing through."""
     scheme = urllib.parse.urlsplit(address).scheme
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(scheme) or proxies.get("all")
     opener = urllib.request.build_opener(
-        urllib.request.ProxyHandler({scheme: proxy})
+        urllib.request.ProxyHandler({scheme: proxy} if proxy else {})
     )
     request = urllib.request.Request(address, method="HEAD")
     try:
         opener.open(request, timeout=_SECONDS).close()
     except urllib.error.HTTPError:
-        return True  # The host's own: through the proxy there is a way.
+        return True  # The host's own: there is a way to it.
     except urllib.error.URLError as error:
         # Likewise; which certificates hold is the download's business.
         return isinstance(error.reason, ssl.SSLError)

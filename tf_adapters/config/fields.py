@@ -14,9 +14,10 @@ class DataConfig:
     """What is read, and how it is batched.
 
     Attributes:
-        data_dir: Folder of local files or of prepared TFDS sets; `None` for
-            TFDS's own.
-        task_file: YAML file that defines the task, or `None`.
+        data_dir: Folder with `<task>/{train,dev,test}.{jsonl,csv,tsv}`, GLUE's
+            own layout, or sets prepared by TensorFlow Datasets; `None` for the
+            folder of TensorFlow Datasets.
+        task_file: YAML file that defines a task of your own, or `None`.
         max_length: Longest text in tokens, special tokens counted.
         doc_stride: Tokens between the beginnings of two windows of a text that
             is too long to look for an answer in, at most.
@@ -40,7 +41,7 @@ class DataConfig:
         length_buckets: Shorter lengths that fixed batches may have; a text goes
             into a batch of the smallest that holds it.
         eval_languages: Languages to evaluate a task of many languages in, or
-            `("all",)` for those that the data has; see `tasks.languages`.
+            `all` for those that the data has; see `tasks.languages`.
     """
 
     data_dir: str | None = None
@@ -199,7 +200,9 @@ class Config:
     Attributes:
         task: Name of a task, see `--list=tasks`; where several train together
             all of their names with `+` between.
-        encoder: Name or folder of an encoder, see `load_encoder`.
+        encoder: `minilm`, a KerasHub preset, a Hugging Face folder,
+            `hf://owner/name`, or the folder of a run that trained an encoder;
+            see `--list=encoders`.
         method: A method, see `tf_adapters.methods`.
         seed: Decides samples, initial weights, order and dropout.
         distribution_strategy: `"one_device"`, `"mirrored"`,
@@ -215,8 +218,8 @@ class Config:
         init_adapter: Folder of a run or of an adapter of the same method and
             encoder, whose weights but for its head are the initial ones.
         stack_on: Folder of a run or of an adapter that stays frozen below what
-            trains: a language's, as in MAD-X (Pfeiffer et al. 2020,
-            arXiv:2005.00052, section 3.3).
+            trains, a language's for example. That is MAD-X (Pfeiffer et al.
+            2020, arXiv:2005.00052, section 3.3).
         language_adapters: Dict from a language of `data.eval_languages` to the
             folder of the adapter that takes the place of `stack_on` there.
     """

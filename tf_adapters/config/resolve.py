@@ -231,7 +231,7 @@ def save_config(config, path):
     """Writes a configuration so that `load` gives an equal one."""
     values = to_dict(config)
     if config.encoder == _encoder_beside(path):
-        values["encoder"] = _BESIDE
+        values["encoder"] = ENCODER_BESIDE
     replace_text(path, yaml.safe_dump(values, sort_keys=False))
 
 
@@ -246,7 +246,7 @@ def load_saved(path):
     # Of older runs: where tokens lay and batches were made was no part of them.
     for name in ("cache_dir", "service"):
         values.get("data", {}).pop(name, None)
-    if values.get("encoder") == _BESIDE:
+    if values.get("encoder") == ENCODER_BESIDE:
         values["encoder"] = _encoder_beside(path)
     return values
 
@@ -261,7 +261,7 @@ def load_for_one_machine(path):
 
 # The encoder that tasks trained together lies beside their run folders, and
 # moves with them.
-_BESIDE = "../encoder"
+ENCODER_BESIDE = "../encoder"
 
 
 def _encoder_beside(path):

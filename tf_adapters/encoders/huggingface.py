@@ -33,29 +33,6 @@ ACTIVATIONS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Family:
-    """What one `model_type` calls things.
-
-    Attributes:
-        backbone: KerasHub class.
-        arguments: From the backbone's argument to the key in `config.json`.
-        modules: From the backbone's layer path to the checkpoint's module.
-        prefix: What a model with a head puts before each module's name.
-        options: From our name of an option to its key and the value that
-            transformers uses where the key is absent.
-        position_offset: Whether the position table begins with the rows
-            `0..pad_token_id`, which no token uses.
-    """
-
-    backbone: Callable
-    arguments: dict[str, str]
-    modules: dict[str, str]
-    prefix: str
-    options: dict[str, tuple]
-    position_offset: bool = False
-
-
 _BERT_ARGUMENTS = {
     "vocabulary_size": "vocab_size",
     "num_layers": "num_hidden_layers",
@@ -64,6 +41,42 @@ _BERT_ARGUMENTS = {
     "intermediate_dim": "intermediate_size",
     "max_sequence_length": "max_position_embeddings",
 }
+_BERT_OPTIONS = {
+    "activation": ("hidden_act", "gelu"),
+    "layer_norm_epsilon": ("layer_norm_eps", 1e-12),
+    "hidden_dropout": ("hidden_dropout_prob", 0.1),
+    "attention_dropout": ("attention_probs_dropout_prob", 0.1),
+    "num_segments": ("type_vocab_size", 2),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """What one `model_type` calls things; most call them as BERT does.
+
+    Attributes:
+        backbone: KerasHub class.
+        modules: From the backbone's layer path to the checkpoint's module.
+        prefix: What a model with a head puts before each module's name.
+        arguments: From the backbone's argument to the key in `config.json`.
+        options: From our name of an option to its key and the value that
+            transformers uses where the key is absent.
+        position_offset: Whether the position table begins with the rows
+            `0..pad_token_id`, which no token uses.
+    """
+
+    backbone: Callable
+    modules: dict[str, str]
+    prefix: str
+    arguments: dict[str, str] = dataclasses.field(
+        default_factory=_BERT_ARGUMENTS.copy
+    )
+    options: dict[str, tuple] = dataclasses.field(
+        default_factory=_BERT_OPTIONS.copy
+    )
+    position_offset: bool = False
+
+
 _ELECTRA_ARGUMENTS = {
     **{k: v for k, v in _BERT_ARGUMENTS.items() if k != "vocabulary_size"},
     "vocab_size": "vocab_size",
@@ -77,13 +90,6 @@ _DISTILBERT_ARGUMENTS = {
     "intermediate_dim": "hidden_dim",
     "max_sequence_length": "max_position_embeddings",
 }
-_BERT_OPTIONS = {
-    "activation": ("hidden_act", "gelu"),
-    "layer_norm_epsilon": ("layer_norm_eps", 1e-12),
-    "hidden_dropout": ("hidden_dropout_prob", 0.1),
-    "attention_dropout": ("attention_probs_dropout_prob", 0.1),
-    "num_segments": ("type_vocab_size", 2),
-}
 _DISTILBERT_OPTIONS = {
     "activation": ("activation", "gelu"),
     # Fixed in transformers/models/distilbert/modeling_distilbert.py.
@@ -94,43 +100,32 @@ _DISTILBERT_OPTIONS = {
     "attention_output_dropout": (None, 0.0),
 }
 
+_ROBERTA = Family(
+    keras_hub.models.RobertaBackbone,
+    huggingface_weights.ROBERTA,
+    "roberta.",
+    position_offset=True,
+)
 FAMILIES = {
     "bert": Family(
-        keras_hub.models.BertBackbone,
-        _BERT_ARGUMENTS,
-        huggingface_weights.BERT,
-        "bert.",
-        _BERT_OPTIONS,
+        keras_hub.models.BertBackbone, huggingface_weights.BERT, "bert."
     ),
-    "roberta": Family(
-        keras_hub.models.RobertaBackbone,
-        _BERT_ARGUMENTS,
-        huggingface_weights.ROBERTA,
-        "roberta.",
-        _BERT_OPTIONS,
-        position_offset=True,
-    ),
-    "xlm-roberta": Family(
-        keras_hub.models.XLMRobertaBackbone,
-        _BERT_ARGUMENTS,
-        huggingface_weights.ROBERTA,
-        "roberta.",
-        _BERT_OPTIONS,
-        position_offset=True,
+    "roberta": _ROBERTA,
+    "xlm-roberta": dataclasses.replace(
+        _ROBERTA, backbone=keras_hub.models.XLMRobertaBackbone
     ),
     "distilbert": Family(
         keras_hub.models.DistilBertBackbone,
-        _DISTILBERT_ARGUMENTS,
         huggingface_weights.DISTILBERT,
         "distilbert.",
+        _DISTILBERT_ARGUMENTS,
         _DISTILBERT_OPTIONS,
     ),
     "electra": Family(
         keras_hub.models.ElectraBackbone,
-        _ELECTRA_ARGUMENTS,
         huggingface_weights.ELECTRA,
         "electra.",
-        _BERT_OPTIONS,
+        _ELECTRA_ARGUMENTS,
     ),
 }
 

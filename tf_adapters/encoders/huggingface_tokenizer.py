@@ -137,10 +137,6 @@ class HuggingFaceTokenizer:
         ids = range(len(self._tokenizer))
         return self._tokenizer.convert_ids_to_tokens(list(ids))
 
-    def definition(self):
-        """Returns a text that is equal where all texts' ids are equal."""
-        return self._tokenizer.backend_tokenizer.to_str()
-
     def with_offsets(self, texts):
         """Returns a pair for each text: token ids, and their characters."""
         encoded = self._encode(texts, return_offsets_mapping=True)

@@ -9,36 +9,22 @@ from tf_adapters.encoders import keras_hub_masked_lm
 from tf_adapters.encoders import load as load_lib
 from tf_adapters.encoders.huggingface_weights import HuggingFaceCheckpoint
 
-# From our variable to the tensor's name, for each form of the head.
+# Dense layer, norm and bias of each form of the head.
 _FORMS = (
-    {  # BERT
-        "kernel": "cls.predictions.transform.dense.weight",
-        "bias": "cls.predictions.transform.dense.bias",
-        "gamma": "cls.predictions.transform.LayerNorm.weight",
-        "beta": "cls.predictions.transform.LayerNorm.bias",
-        "output_bias": "cls.predictions.bias",
-    },
-    {  # RoBERTa and XLM-R
-        "kernel": "lm_head.dense.weight",
-        "bias": "lm_head.dense.bias",
-        "gamma": "lm_head.layer_norm.weight",
-        "beta": "lm_head.layer_norm.bias",
-        "output_bias": "lm_head.bias",
-    },
-    {  # DistilBERT
-        "kernel": "vocab_transform.weight",
-        "bias": "vocab_transform.bias",
-        "gamma": "vocab_layer_norm.weight",
-        "beta": "vocab_layer_norm.bias",
-        "output_bias": "vocab_projector.bias",
-    },
-    {  # ELECTRA's generator
-        "kernel": "generator_predictions.dense.weight",
-        "bias": "generator_predictions.dense.bias",
-        "gamma": "generator_predictions.LayerNorm.weight",
-        "beta": "generator_predictions.LayerNorm.bias",
-        "output_bias": "generator_lm_head.bias",
-    },
+    (  # BERT
+        "cls.predictions.transform.dense",
+        "cls.predictions.transform.LayerNorm",
+        "cls.predictions.bias",
+    ),
+    # RoBERTa and XLM-R
+    ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
+    # DistilBERT
+    ("vocab_transform", "vocab_layer_norm", "vocab_projector.bias"),
+    (  # ELECTRA's generator
+        "generator_predictions.dense",
+        "generator_predictions.LayerNorm",
+        "generator_lm_head.bias",
+    ),
 )
 # The last matrix of each form, where a checkpoint stores it.
 _OUTPUTS = (
@@ -71,15 +57,27 @@ def load_masked_lm_head(model, name):
         return arrays is not None
     checkpoint = HuggingFaceCheckpoint(source, "")
     for form in _FORMS:
-        if set(form.values()) <= checkpoint.names:
+        names = _tensor_names(*form)
+        if set(names.values()) <= checkpoint.names:
             _check_tied(model.encoder_info, checkpoint)
-            for name, stored in form.items():
+            for name, stored in names.items():
                 array = checkpoint.read(stored)
                 array = array.T if name == "kernel" else array
                 where = f"Tensor `{stored}` in `{checkpoint.folder}`"
                 _assign(model.head_layer, name, array, where)
             return True
     return False
+
+
+def _tensor_names(layer, norm, output_bias):
+    """Returns a dict from our variable to the tensor's name."""
+    return {
+        "kernel": f"{layer}.weight",
+        "bias": f"{layer}.bias",
+        "gamma": f"{norm}.weight",
+        "beta": f"{norm}.bias",
+        "output_bias": output_bias,
+    }
 
 
 def _check_tied(encoder, checkpoint):

@@ -16,7 +16,6 @@ from tf_adapters.export import signature_inputs
 def text_function(model, packer, text_fields):
     """Returns the traced function from questions and choices to an answer."""
 
-    @tf.function(autograph=False)
     def from_texts(*texts):
         *question, choices = texts
         features = _features(model.head, packer, question, choices)
@@ -24,11 +23,8 @@ def text_function(model, packer, text_fields):
         label = tf.gather(choices, answer["label_id"], batch_dims=1)
         return {"label": label, **answer}
 
-    *names, last = signature_inputs.input_names(text_fields)
-    return from_texts.get_concrete_function(
-        *(tf.TensorSpec([None], tf.string, name) for name in names),
-        tf.TensorSpec([None, None], tf.string, last),
-    )
+    names = signature_inputs.input_names(text_fields)
+    return signature_inputs.text_function(from_texts, names, last_rank=2)
 
 
 def _features(head, packer, question, choices):

@@ -1,10 +1,8 @@
 """The adapter of a run as a folder that other libraries load."""
 
-import dataclasses
 from pathlib import Path
 import shutil
 
-from tf_adapters.data.rows import splits
 from tf_adapters.models import saving
 from tf_adapters.runs import finished_run
 
@@ -25,11 +23,7 @@ def export_adapter(config, model_dir, form, with_head=True):
     Raises:
         AdapterError: If the format has no room for what trained.
     """
-    run = finished_run.load_finished_run(
-        dataclasses.replace(config, distribution_strategy="one_device"),
-        splits.declared_task(config),
-        model_dir,
-    )
+    run = finished_run.load_to_export(config, model_dir)
     folder = Path(model_dir) / form / run.task.name
     shutil.rmtree(folder, ignore_errors=True)
     saving.save_adapter(run.model, folder, format=form, with_head=with_head)

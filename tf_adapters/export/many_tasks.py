@@ -5,7 +5,6 @@ tensors `(batch,)`, and answers each row with the adapter of its task. Rows of
 different tasks may share a batch, so a server may batch whatever comes.
 """
 
-import json
 from pathlib import Path
 
 import tensorflow as tf
@@ -245,8 +244,4 @@ def _describe(folder, bank, packer, tasks):
         "encoder": bank.encoder_info.name,
         "encoder_fingerprint": bank.fingerprint,
     }
-    path = folder / serving.EXTRA_FOLDER / saved_model.DESCRIPTION_FILE
-    path.write_text(
-        json.dumps(description, indent=2, ensure_ascii=False) + "\n",
-        encoding="utf-8",
-    )
+    serving.write_description(folder, description)

@@ -24,7 +24,6 @@ def text_function(model, packer, text_fields):
     size = model.head.vocabulary_size
     texts_of_tokens = vocabulary.token_texts(packer.tokenizer, size)
 
-    @tf.function(autograph=False)
     def from_texts(*texts):
         if len(texts) > 2:  # As in training.
             first = tf.strings.strip(tf.strings.join(texts[:-1], " "))
@@ -34,12 +33,8 @@ def text_function(model, packer, text_fields):
         tokens = tf.gather(tf.constant(texts_of_tokens), tf.maximum(ids, 0))
         return {"tokens": tf.where(ids == IGNORED, "", tokens), **answer}
 
-    return from_texts.get_concrete_function(
-        *(
-            tf.TensorSpec([None], tf.string, name)
-            for name in signature_inputs.input_names(text_fields)
-        )
-    )
+    names = signature_inputs.input_names(text_fields)
+    return signature_inputs.text_function(from_texts, names)
 
 
 def token_function(model, packer):

@@ -5,8 +5,6 @@ they read, once, and the tables of the tokenizer. It loads wherever TensorFlow
 and the operations of tensorflow_text are, TensorFlow Serving among them.
 """
 
-import dataclasses
-import json
 import logging
 from pathlib import Path
 import shutil
@@ -14,14 +12,12 @@ import shutil
 import tensorflow as tf
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.data.rows import splits
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.export import serving
 from tf_adapters.export import signatures
 
 TEXT_SIGNATURE = "serving_default"
 TOKEN_SIGNATURE = "token_ids"
-DESCRIPTION_FILE = "model.json"
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -38,12 +34,7 @@ def export_run(config, model_dir):
     # Imported here: library users export without the training code.
     from tf_adapters.runs import finished_run
 
-    # The class names come from the adapter, so no data is needed.
-    run = finished_run.load_finished_run(
-        dataclasses.replace(config, distribution_strategy="one_device"),
-        splits.declared_task(config),
-        model_dir,
-    )
+    run = finished_run.load_to_export(config, model_dir)
     export_folder = Path(model_dir) / "export"
     folder = export_model(
         run.model,
@@ -221,8 +212,4 @@ def _describe(folder, name, model, packer, functions):
             for name, function in functions.items()
         },
     }
-    path = folder / serving.EXTRA_FOLDER / DESCRIPTION_FILE
-    path.write_text(
-        json.dumps(description, indent=2, ensure_ascii=False) + "\n",
-        encoding="utf-8",
-    )
+    serving.write_description(folder, description)

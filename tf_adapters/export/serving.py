@@ -6,6 +6,7 @@ models names them. Layout and limits: tensorflow/serving,
 tensorflow_serving/g3doc/{saved_model_warmup,serving_config}.md.
 """
 
+import json
 from pathlib import Path
 
 from google.protobuf import text_format
@@ -20,6 +21,7 @@ with needs_extra("export", "Export"):
     from tensorflow_serving.config import model_server_config_pb2
 
 EXTRA_FOLDER = "assets.extra"
+DESCRIPTION_FILE = "model.json"
 WARMUP_FILE = "tf_serving_warmup_requests"
 CONFIG_FILE = "models.config"
 
@@ -64,15 +66,11 @@ def write_warmup(version_folder, requests):
     return path
 
 
-def read_warmup(version_folder):
-    """Returns the `PredictRequest`s that `write_warmup` wrote."""
-    path = Path(version_folder) / EXTRA_FOLDER / WARMUP_FILE
-    return [
-        prediction_log_pb2.PredictionLog.FromString(
-            record.numpy()
-        ).predict_log.request
-        for record in tf.data.TFRecordDataset(str(path))
-    ]
+def write_description(version_folder, description):
+    """Writes what a client needs to know of a model, a dict, as JSON."""
+    path = Path(version_folder) / EXTRA_FOLDER / DESCRIPTION_FILE
+    text = json.dumps(description, indent=2, ensure_ascii=False)
+    path.write_text(f"{text}\n", encoding="utf-8")
 
 
 def versions(model_folder):

@@ -23,6 +23,23 @@ def input_names(text_fields):
     return tuple(f"text_{i}" for i in range(1, len(text_fields) + 1))
 
 
+def text_function(function, names, last_rank=1):
+    """Returns the traced function from texts to an answer.
+
+    Args:
+        function: Function of string tensors `(batch,)` that returns a dict.
+        names: Names of its inputs, in order.
+        last_rank: Number of dimensions of the last input.
+    """
+    ranks = [*[1] * (len(names) - 1), last_rank]
+    return tf.function(function, autograph=False).get_concrete_function(
+        *(
+            tf.TensorSpec([None] * rank, tf.string, name)
+            for name, rank in zip(names, ranks, strict=True)
+        )
+    )
+
+
 def token_function(model, answer, rank=2):
     """Returns the traced function from token ids to an answer.
 

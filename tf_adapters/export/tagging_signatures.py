@@ -19,16 +19,13 @@ from tf_adapters.export import signature_inputs
 def text_function(model, packer, text_fields):
     """Returns the traced function from sentences to their words' tags."""
 
-    @tf.function(autograph=False)
     def from_texts(text):
         words = tf.strings.split(text)
         tokens, firsts = _tokenize(packer, words)
         outputs = model(packer.pack_tokens(tokens), training=False)
         return _of_words(model.head, outputs, words, firsts)
 
-    return from_texts.get_concrete_function(
-        tf.TensorSpec([None], tf.string, "text")
-    )
+    return signature_inputs.text_function(from_texts, ["text"])
 
 
 def _tokenize(packer, words):

@@ -14,16 +14,11 @@ from tf_adapters.export import signature_inputs
 def text_function(model, packer, text_fields):
     """Returns the traced function from texts to an answer."""
 
-    @tf.function(autograph=False)
     def from_texts(*texts):
         return _answer(model.head, model(packer(*texts), training=False))
 
-    return from_texts.get_concrete_function(
-        *(
-            tf.TensorSpec([None], tf.string, name)
-            for name in signature_inputs.input_names(text_fields)
-        )
-    )
+    names = signature_inputs.input_names(text_fields)
+    return signature_inputs.text_function(from_texts, names)
 
 
 def token_function(model, packer):

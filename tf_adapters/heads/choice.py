@@ -214,10 +214,3 @@ class ChoiceHead(keras.layers.Layer):
         scores = ops.reshape(scores, ops.shape(mask)[:2])
         is_there = ops.any(ops.cast(mask, "bool"), axis=-1)
         return ops.where(is_there, scores, ABSENT)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "reads": self.linear.reads,
-            "dropout_rate": self.linear.dropout_rate,
-        }

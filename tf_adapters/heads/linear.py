@@ -59,13 +59,6 @@ class DropoutAndLinear(keras.layers.Layer):
         kernel = ops.convert_to_tensor(self.kernel, "float32")
         return dense(x, kernel, ops.convert_to_tensor(self.bias, "float32"))
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_outputs": self.num_outputs,
-            "dropout_rate": self.dropout_rate,
-        }
-
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class LinearHead(DropoutAndLinear):
@@ -134,14 +127,6 @@ class LinearHead(DropoutAndLinear):
             activation = activations.get_activation(self.hidden_activation)
             x = dense(x, self.hidden_kernel, self.hidden_bias, activation)
         return self.project(x, seeds)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "reads": self.reads,
-            "hidden_activation": self.hidden_activation,
-            "hidden_dropout_rate": self.hidden_dropout_rate,
-        }
 
 
 def check_reads(reads):

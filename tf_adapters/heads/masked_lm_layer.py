@@ -51,7 +51,6 @@ class MaskedLMHead(keras.layers.Layer):
         super().__init__(autocast=False, **kwargs)
         self.vocabulary_size = vocabulary_size
         self.embedding_width = embedding_width
-        self.activation = activation
         self.epsilon = epsilon
         self.num_best = num_best
         self._activation = activations.get_activation(activation)
@@ -103,16 +102,6 @@ class MaskedLMHead(keras.layers.Layer):
         )
         there = positions != IGNORED
         return ops.where(there[..., None, None], values, float(IGNORED))
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "embedding_width": self.embedding_width,
-            "activation": self.activation,
-            "epsilon": self.epsilon,
-            "num_best": self.num_best,
-        }
 
 
 def _of_known(logits, total, ids):

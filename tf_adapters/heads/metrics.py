@@ -16,59 +16,29 @@ from tf_adapters.common.suggestions import check_known
 from tf_adapters.heads import resampling
 
 
-def accuracy(labels, predictions):
-    """Returns the share of predictions that equal the label."""
-    return sklearn_metrics.accuracy_score(labels, predictions)
+def _correlation(function, labels, predictions):
+    if np.ptp(labels) == 0 or np.ptp(predictions) == 0:
+        return 0.0
+    return function(labels, predictions).statistic
 
 
-def f1(labels, predictions):
-    """Returns F1 of class 1 of two classes (MRPC and QQP of GLUE)."""
-    return sklearn_metrics.f1_score(
-        labels, predictions, labels=[0, 1], pos_label=1, zero_division=0
-    )
-
-
-def micro_f1(labels, predictions):
-    """Returns F1 over the counts of all classes (CHEMPROT and RCT of TAE).
-
-    With one label an example it equals accuracy; it has a name of its own
-    because He et al. 2021, table 1, reports it under that name.
-    """
-    return sklearn_metrics.f1_score(
-        labels, predictions, average="micro", zero_division=0
-    )
-
-
-def macro_f1(labels, predictions):
-    """Returns the mean F1 of the classes that occur in either array."""
-    return sklearn_metrics.f1_score(
-        labels, predictions, average="macro", zero_division=0
-    )
-
-
-def matthews(labels, predictions):
-    """Returns Matthews' correlation, 0 where one side is constant (CoLA)."""
-    return sklearn_metrics.matthews_corrcoef(labels, predictions)
-
-
-def pearson(labels, predictions):
-    """Returns Pearson's correlation, 0 where one side is constant."""
-    return _correlation(stats.pearsonr, labels, predictions)
-
-
-def spearman(labels, predictions):
-    """Returns Spearman's rank correlation, 0 where one side is constant."""
-    return _correlation(stats.spearmanr, labels, predictions)
-
-
+_f1 = functools.partial(sklearn_metrics.f1_score, zero_division=0)
 CLASSIFICATION_METRICS = {
-    "accuracy": accuracy,
-    "f1": f1,
-    "micro_f1": micro_f1,
-    "macro_f1": macro_f1,
-    "matthews": matthews,
+    "accuracy": sklearn_metrics.accuracy_score,
+    # Of class 1 of two classes (MRPC and QQP of GLUE).
+    "f1": functools.partial(_f1, labels=[0, 1], pos_label=1),
+    # Over the counts of all classes (CHEMPROT and RCT of TAE). With one label
+    # an example it equals accuracy; He et al. 2021, table 1, reports it so.
+    "micro_f1": functools.partial(_f1, average="micro"),
+    # The mean of the classes that occur in either array.
+    "macro_f1": functools.partial(_f1, average="macro"),
+    # 0 where one side is constant (CoLA).
+    "matthews": sklearn_metrics.matthews_corrcoef,
 }
-REGRESSION_METRICS = {"pearson": pearson, "spearman": spearman}
+REGRESSION_METRICS = {
+    "pearson": functools.partial(_correlation, stats.pearsonr),
+    "spearman": functools.partial(_correlation, stats.spearmanr),
+}
 METRICS = {**CLASSIFICATION_METRICS, **REGRESSION_METRICS}
 _RESAMPLED = {
     "accuracy": resampling.accuracy,
@@ -196,9 +166,3 @@ def _check_arrays(labels, predictions):
                 f"Metrics need finite {name}. Received: {array[bad[0]]} for "
                 f"example {bad[0]}, and {bad.size - 1} more that are not finite"
             )
-
-
-def _correlation(function, labels, predictions):
-    if np.ptp(labels) == 0 or np.ptp(predictions) == 0:
-        return 0.0
-    return function(labels, predictions).statistic

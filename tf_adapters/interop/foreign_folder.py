@@ -17,7 +17,6 @@ from tf_adapters.interop.formats import FORMATS
 from tf_adapters.interop.formats import SETUP_FILE
 from tf_adapters.interop.formats import format_of
 from tf_adapters.interop.sizes import check_sizes
-from tf_adapters.methods.method import EncoderShape
 
 # What readers run into in a file that is not as the libraries write it.
 _DAMAGED = (
@@ -48,7 +47,7 @@ def read_folder(folder, encoder, fingerprint):
             has no such method or head. Nothing that it holds was run.
     """
     folder = Path(folder).absolute()
-    arguments = _shape(encoder), architectures.of_encoder(encoder)
+    arguments = _facts(encoder)
     members, path = [], _weights_path(folder)
     try:
         if (folder / SETUP_FILE).is_file():
@@ -85,15 +84,10 @@ def read_folder(folder, encoder, fingerprint):
     return config, tensors, path
 
 
-def _shape(encoder):
-    backbone = encoder.backbone
-    return EncoderShape(
-        num_blocks=backbone.num_layers,
-        width=backbone.hidden_dim,
-        ffn_width=backbone.intermediate_dim,
-        num_heads=backbone.num_heads,
-        embedding_width=backbone.token_embedding.embeddings.shape[-1],
-    )
+def _facts(encoder):
+    """Returns an encoder's shape and architecture."""
+    shape = methods.EncoderShape.of(encoder.backbone)
+    return shape, architectures.of_encoder(encoder)
 
 
 def _weights_path(folder):
@@ -133,7 +127,7 @@ def write_folder(folder, form, config, tensors, members, encoder):
     if folder.exists():
         raise AdapterError(f"{folder} exists. Give a folder that does not.")
     config, tensors = _without_left_out(config, tensors)
-    arguments = _shape(encoder), architectures.of_encoder(encoder)
+    arguments = _facts(encoder)
     existing = next(path for path in folder.parents if path.exists())
     with tempfile.TemporaryDirectory(dir=existing) as scratch:
         partial = Path(scratch) / folder.name

@@ -1,4 +1,8 @@
-"""The mathematics of the methods, as Keras layers."""
+"""The mathematics of the methods, as Keras layers.
+
+Keras makes a layer's configuration from the arguments of its constructor; only
+layers that hold other layers write `get_config` themselves.
+"""
 
 from tf_adapters.layers.adapter_bias import TokenWeight
 from tf_adapters.layers.adapter_bias import Vector

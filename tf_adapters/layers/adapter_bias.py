@@ -27,9 +27,6 @@ class Vector(keras.layers.Layer):
     def call(self):
         return ops.convert_to_tensor(self.vector)
 
-    def get_config(self):
-        return {**super().get_config(), "width": self.width}
-
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class TokenWeight(keras.layers.Layer):
@@ -52,7 +49,6 @@ class TokenWeight(keras.layers.Layer):
     def __init__(self, input_width, gates=None, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.input_width = input_width
-        self.gates_config = gates
         self.gates = None
         if gates is not None:
             self.gates = HardConcreteGates(
@@ -77,10 +73,3 @@ class TokenWeight(keras.layers.Layer):
             kernel = kernel * gates[:-1, None]
             bias = bias * gates[-1:]
         return dense(inputs, kernel, bias)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "input_width": self.input_width,
-            "gates": self.gates_config,
-        }

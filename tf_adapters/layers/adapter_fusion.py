@@ -202,13 +202,3 @@ class AdapterFusion(keras.layers.Layer):
             return ops.zeros(())
         kernel = ops.convert_to_tensor(self.value_kernel, "float32")
         return ops.sum(ops.square(kernel - ops.eye(kernel.shape[0])))
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_adapters": self.num_adapters,
-            "units": self.units,
-            "activation": self.activation,
-            "value": self.value,
-            "value_start": self.value_start,
-        }

@@ -31,7 +31,6 @@ class BankBottleneck(keras.layers.Layer):
         super().__init__(autocast=False, **{"trainable": False, **kwargs})
         self.num_adapters = num_adapters
         self.units = units
-        self.activation = activation
         self._activation = activations.get_activation(activation)
 
     def build(self, input_shape):
@@ -54,14 +53,6 @@ class BankBottleneck(keras.layers.Layer):
         hidden = self._activation(hidden)
         output = ops.matmul(hidden, of_example(self.up_kernel))
         return output + of_example(self.up_bias)[:, None]
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_adapters": self.num_adapters,
-            "units": self.units,
-            "activation": self.activation,
-        }
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -87,9 +78,6 @@ class BankNorm(keras.layers.Layer):
             ops.take(self.gammas, adapter_ids, axis=0)[:, None],
             ops.take(self.betas, adapter_ids, axis=0)[:, None],
         )
-
-    def get_config(self):
-        return {**super().get_config(), "num_adapters": self.num_adapters}
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -128,13 +116,6 @@ class BankHead(keras.layers.Layer):
         kernel = ops.take(self.kernel, adapter_ids, axis=0)
         product = ops.matmul(inputs[:, None], kernel)[:, 0]
         return product + ops.take(self.bias, adapter_ids, axis=0)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_adapters": self.num_adapters,
-            "num_outputs": self.num_outputs,
-        }
 
 
 def norm_weights(norm, adapter_ids):

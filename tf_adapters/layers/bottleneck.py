@@ -107,15 +107,3 @@ class Bottleneck(keras.layers.Layer):
             inputs, self.down_kernel, self.down_bias, self._activation
         )
         return dense(hidden, self.up_kernel, self.up_bias)
-
-    def settings(self):
-        """Returns the layer's own arguments, by name."""
-        return {
-            "units": self.units,
-            "activation": self.activation,
-            "initialization": self.initialization,
-            "init_stddev": self.init_stddev,
-        }
-
-    def get_config(self):
-        return {**super().get_config(), **self.settings()}

@@ -30,8 +30,6 @@ class SparseDiff(keras.layers.Layer):
     def __init__(self, shape, gates, structured, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.shape = tuple(shape)
-        self.gates_config = gates
-        self.structured = structured
         self.gates = HardConcreteGates(self.shape, name="gates", **gates)
         self.group_gate = None
         if structured:
@@ -78,11 +76,3 @@ class SparseDiff(keras.layers.Layer):
         self.gates.fix(kept)
         if self.group_gate is not None:
             self.group_gate.fix(True)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "shape": self.shape,
-            "gates": self.gates_config,
-            "structured": self.structured,
-        }

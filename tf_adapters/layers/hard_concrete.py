@@ -128,14 +128,3 @@ class HardConcreteGates(keras.layers.Layer):
             -self.stretch_low / self.stretch_high
         )
         return ops.sigmoid(self.log_alpha - shift)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "shape": self.shape,
-            "temperature": self.temperature,
-            "stretch_low": self.stretch_low,
-            "stretch_high": self.stretch_high,
-            "learning_rate_multiplier": self.learning_rate_multiplier,
-            "initial_log_alpha": self.initial_log_alpha,
-        }

@@ -102,14 +102,3 @@ class LoRAUpdate(Slot):
         )
         change = ops.reshape(self.scale * product, kernel.shape)
         return kernel + ops.cast(change, kernel.dtype)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "inputs": self.inputs,
-            "outputs": self.outputs,
-            "rank": self.rank,
-            "alpha": self.alpha,
-            "dropout_rate": self.dropout_rate,
-            "use_gating": self.use_gating,
-        }

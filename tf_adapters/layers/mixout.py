@@ -43,7 +43,6 @@ class Mixout(keras.layers.Layer):
             )
         self.shape = tuple(shape)
         self.rate = rate
-        self.num_input_axes = num_input_axes
         self.gates_shape = (
             *self.shape[:num_input_axes],
             *[1] * (len(self.shape) - num_input_axes),
@@ -66,11 +65,3 @@ class Mixout(keras.layers.Layer):
         initial = ops.cast(self.initial, value.dtype)
         mixed = gates * value + (1 - gates) * initial
         return (mixed - self.rate * initial) / (1 - self.rate)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "shape": self.shape,
-            "rate": self.rate,
-            "num_input_axes": self.num_input_axes,
-        }

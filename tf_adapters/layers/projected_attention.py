@@ -5,11 +5,12 @@ from keras import ops
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers.attention import attention
+from tf_adapters.layers.bottleneck import Bottleneck
 from tf_adapters.layers.dense import dense
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class Projections(keras.layers.Layer):
+class Projections(Bottleneck):
     """Maps token vectors to a small width and back; blocks may share it.
 
     Holds `2dm + d + m` weights for vectors of width `d`.
@@ -21,23 +22,7 @@ class Projections(keras.layers.Layer):
     """
 
     def __init__(self, units, init_stddev=0.02, **kwargs):
-        super().__init__(autocast=False, **kwargs)
-        self.units = units
-        self.init_stddev = init_stddev
-
-    def build(self, input_shape):
-        width = input_shape[-1]
-        normal = keras.initializers.RandomNormal(stddev=self.init_stddev)
-        self.down_kernel = self.add_weight(
-            (width, self.units), normal, name="down_kernel"
-        )
-        self.down_bias = self.add_weight(
-            (self.units,), "zeros", name="down_bias"
-        )
-        self.up_kernel = self.add_weight(
-            (self.units, width), normal.clone(), name="up_kernel"
-        )
-        self.up_bias = self.add_weight((width,), "zeros", name="up_bias")
+        super().__init__(units, "linear", "normal", init_stddev, **kwargs)
 
     def down(self, x):
         """Returns `(..., m)` for `(..., d)`."""
@@ -46,13 +31,6 @@ class Projections(keras.layers.Layer):
     def up(self, x, activation=None):
         """Returns `(..., d)` for `(..., m)`."""
         return dense(x, self.up_kernel, self.up_bias, activation)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "init_stddev": self.init_stddev,
-        }
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -122,12 +100,3 @@ class SmallAttention(keras.layers.Layer):
             self.dropout_rate,
             seeds,
         )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "num_heads": self.num_heads,
-            "dropout_rate": self.dropout_rate,
-            "init_stddev": self.init_stddev,
-        }

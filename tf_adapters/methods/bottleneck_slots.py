@@ -1,4 +1,4 @@
-"""What Houlsby's and Pfeiffer's adapters share: the slot, its width, blocks."""
+"""What Houlsby's and Pfeiffer's adapters share: the slot, its width, places."""
 
 import typing
 
@@ -18,6 +18,12 @@ PARTS = ("down_kernel", "down_bias", "up_kernel", "up_bias")
 # What a bottleneck reads: the sublayer's output, before residual and norm; what
 # the block would put out without the slot; or the sublayer's input.
 Reads = typing.Literal["sublayer_output", "normed_output", "residual"]
+
+# Where the bottlenecks of each paper stand, and what they read.
+PLACEMENTS = {
+    "houlsby": (("after_attention", "after_ffn"), "sublayer_output"),
+    "pfeiffer": (("after_ffn",), "normed_output"),
+}
 
 
 def read(name, x, context):
@@ -60,13 +66,6 @@ class BottleneckSlot(Slot):
     def call(self, x, context=None, training=None):
         return x + self.delta(read(self.reads, x, context)), {}
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "reads": self.reads,
-            **self.delta.settings(),
-        }
-
 
 def check_settings(method):
     """Raises a `UserError` if a bottleneck's setting cannot be."""
@@ -94,14 +93,26 @@ def width_of_bottleneck(method, width):
     return max(1, int(width // method.reduction_factor))
 
 
-def layer_options(method, width):
-    """Returns the keyword arguments of `Bottleneck` for this method."""
-    return {
-        "units": width_of_bottleneck(method, width),
-        "activation": method.activation,
-        "initialization": method.initialization,
-        "init_stddev": method.init_stddev,
-    }
+def make_slots(method, shape):
+    """Returns the slots of a method that stands and reads as its `stacks_as`.
+
+    Args:
+        method: `Houlsby` or `Pfeiffer`.
+        shape: `EncoderShape`.
+    """
+    places, reads = PLACEMENTS[method.stacks_as]
+
+    def make(place, name):
+        return BottleneckSlot(
+            reads,
+            width_of_bottleneck(method, shape.width),
+            method.activation,
+            method.initialization,
+            method.init_stddev,
+            name=name,
+        )
+
+    return method.fill_places(shape, places, make)
 
 
 def mixout_of_method(rate, model):

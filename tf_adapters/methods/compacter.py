@@ -16,12 +16,6 @@ from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register
 
-# Where the adapters stand, and what they read (`adapters` 1.3.0).
-_PLACEMENTS = {
-    "houlsby": (("after_attention", "after_ffn"), "sublayer_output"),
-    "pfeiffer": (("after_ffn",), "normed_output"),
-}
-
 
 @register("compacter")
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +56,7 @@ class Compacter(Method):
 
     def make_slots(self, shape):
         """Returns one dict of slots for each block."""
-        places, reads = _PLACEMENTS[self.placement]
+        places, reads = bottleneck_slots.PLACEMENTS[self.placement]
         units = bottleneck_slots.width_of_bottleneck(self, shape.width)
         if min(self.order, self.rank) < 1 or (
             shape.width % self.order or units % self.order
@@ -75,21 +69,13 @@ class Compacter(Method):
         factors = KroneckerFactors(self.order, name="shared_factors")
         # Here: within the first slot it would be named as a part of that.
         factors.build()
-        return [
-            {
-                place: CompacterSlot(
-                    factors,
-                    reads,
-                    units,
-                    self.activation,
-                    self.rank,
-                    name=f"block_{i}_{place}",
-                )
-                for place in places
-                if kept
-            }
-            for i, kept in enumerate(self.kept_blocks(shape))
-        ]
+
+        def make(place, name):
+            return CompacterSlot(
+                factors, reads, units, self.activation, self.rank, name=name
+            )
+
+        return self.fill_places(shape, places, make)
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -125,9 +111,6 @@ class KroneckerFactors(keras.layers.Layer):
         product = ops.einsum("iac,ibr,ird->abcd", self.factors, left, right)
         shape = (self.order * left.shape[1], self.order * right.shape[2])
         return ops.reshape(product, shape)
-
-    def get_config(self):
-        return {**super().get_config(), "order": self.order}
 
 
 @keras.saving.register_keras_serializable("tf_adapters")

@@ -16,12 +16,6 @@ from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register
 
-# Where the members of each placement stand, and what they read.
-PLACEMENTS = {
-    "houlsby": (("after_attention", "after_ffn"), "sublayer_output"),
-    "pfeiffer": (("after_ffn",), "normed_output"),
-}
-
 
 @register("fusion")
 @dataclasses.dataclass(frozen=True)
@@ -74,24 +68,21 @@ class Fusion(Method):
     def make_slots(self, shape):
         """Returns one dict of slots for each block."""
         self._check_subset()
-        places, reads = PLACEMENTS[self.placement]
-        return [
-            {
-                place: FusionSlot(
-                    reads,
-                    len(self.adapters),
-                    self.units,
-                    self.activation,
-                    self.value,
-                    self.subset,
-                    self.value_start,
-                    name=f"block_{i}_{place}",
-                )
-                for place in places
-                if kept
-            }
-            for i, kept in enumerate(self.kept_blocks(shape))
-        ]
+        places, reads = bottleneck_slots.PLACEMENTS[self.placement]
+
+        def make(place, name):
+            return FusionSlot(
+                reads,
+                len(self.adapters),
+                self.units,
+                self.activation,
+                self.value,
+                self.subset,
+                self.value_start,
+                name=name,
+            )
+
+        return self.fill_places(shape, places, make)
 
     def _check_subset(self):
         if self.subset is None or 1 <= self.subset <= len(self.adapters):
@@ -172,15 +163,3 @@ class FusionSlot(Slot):
         )
         _, members = keras.ops.top_k(order, self.subset)
         return members
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "reads": self.reads,
-            "num_adapters": self.fusion.num_adapters,
-            "units": self.fusion.units,
-            "activation": self.fusion.activation,
-            "value": self.fusion.value,
-            "value_start": self.fusion.value_start,
-            "subset": self.subset,
-        }

@@ -50,17 +50,7 @@ class Houlsby(Method):
 
     def make_slots(self, shape):
         """Returns one dict of slots for each block."""
-        options = bottleneck_slots.layer_options(self, shape.width)
-        return [
-            {
-                place: bottleneck_slots.BottleneckSlot(
-                    "sublayer_output", name=f"block_{i}_{place}", **options
-                )
-                for place in ("after_attention", "after_ffn")
-                if kept
-            }
-            for i, kept in enumerate(self.kept_blocks(shape))
-        ]
+        return bottleneck_slots.make_slots(self, shape)
 
     def trainable_encoder_variables(self, encoder):
         """Returns gamma and beta of every layer norm, or nothing."""

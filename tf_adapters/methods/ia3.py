@@ -58,18 +58,14 @@ class IA3(Method):
 
     def make_slots(self, shape):
         """Returns one dict of slots for each block."""
-        return [
-            {
-                name: Rescale(
-                    shape.of_projection(name)[side == "output"],
-                    side,
-                    name=f"block_{i}_{name}",
-                )
-                for name, side in _FORMS[self.form].items()
-                if kept
-            }
-            for i, kept in enumerate(self.kept_blocks(shape))
-        ]
+        sides = _FORMS[self.form]
+
+        def make(projection, name):
+            side = sides[projection]
+            width = shape.of_projection(projection)[side == "output"]
+            return Rescale(width, side, name=name)
+
+        return self.fill_places(shape, sides, make)
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -102,6 +98,3 @@ class Rescale(Slot):
         if self.side == "input":
             return project(x * vector)
         return project(x) * vector
-
-    def get_config(self):
-        return {**super().get_config(), "width": self.width, "side": self.side}

@@ -65,8 +65,6 @@ class Coupling(Slot):
 
     def __init__(self, units, activation="relu", **kwargs):
         super().__init__(**kwargs)
-        self.units = units
-        self.activation = activation
         self.first = Bottleneck(units, activation, "normal", 0.02, name="first")
         self.second = Bottleneck(
             units, activation, "normal", 0.02, name="second"
@@ -88,10 +86,3 @@ class Coupling(Slot):
         one, two = ops.split(y, 2, axis=-1)
         two = two - self.second(one)
         return ops.concatenate([one - self.first(two), two], axis=-1)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "activation": self.activation,
-        }

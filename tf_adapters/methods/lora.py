@@ -58,21 +58,18 @@ class LoRA(Method):
 
     def make_slots(self, shape):
         """Returns one dict of slots for each block."""
-        return [
-            {
-                name: LoRAUpdate(
-                    *shape.of_projection(name),
-                    self.rank,
-                    self.alpha,
-                    self.dropout,
-                    self.use_gating,
-                    name=f"block_{i}_{name}",
-                )
-                for name in self.projections
-                if kept
-            }
-            for i, kept in enumerate(self.kept_blocks(shape))
-        ]
+
+        def make(projection, name):
+            return LoRAUpdate(
+                *shape.of_projection(projection),
+                self.rank,
+                self.alpha,
+                self.dropout,
+                self.use_gating,
+                name=name,
+            )
+
+        return self.fill_places(shape, self.projections, make)
 
     def merges(self, model):
         """Returns pairs of a kernel and its `LoRAUpdate`."""

@@ -30,6 +30,17 @@ class EncoderShape:
     num_heads: int = 1
     embedding_width: int | None = None
 
+    @classmethod
+    def of(cls, backbone):
+        """Returns the sizes of a KerasHub backbone."""
+        return cls(
+            num_blocks=backbone.num_layers,
+            width=backbone.hidden_dim,
+            ffn_width=backbone.intermediate_dim,
+            num_heads=backbone.num_heads,
+            embedding_width=backbone.token_embedding.embeddings.shape[-1],
+        )
+
     def read_in(self, place):
         """Returns the width of what a slot reads in a place."""
         if place == "word_embeddings":
@@ -38,12 +49,8 @@ class EncoderShape:
 
     def of_projection(self, name):
         """Returns the widths that a projection reads and writes."""
-        wide = {"ffn_up": (1, self.ffn_width), "ffn_down": (0, self.ffn_width)}
-        widths = [self.width, self.width]
-        if name in wide:
-            index, width = wide[name]
-            widths[index] = width
-        return tuple(widths)
+        writes = self.ffn_width if name == "ffn_up" else self.width
+        return self.read_in(name), writes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,6 +169,22 @@ class Method:
                 f"blocks 0 to {last}."
             )
         return [i not in self.leave_out for i in range(shape.num_blocks)]
+
+    def fill_places(self, shape, places, make):
+        """Returns what `make_slots` does, the same places in each kept block.
+
+        Args:
+            shape: `EncoderShape`.
+            places: Names of places, see `tf_adapters.layers.slot`.
+            make: Function that is called as `make(place, name=...)` and returns
+                the slot of that name.
+        """
+        return [
+            {place: make(place, name=f"block_{i}_{place}") for place in places}
+            if kept
+            else {}
+            for i, kept in enumerate(self.kept_blocks(shape))
+        ]
 
 
 def register(name):

@@ -49,17 +49,7 @@ class Pfeiffer(Method):
 
     def make_slots(self, shape):
         """Returns one dict of slots for each block."""
-        options = bottleneck_slots.layer_options(self, shape.width)
-        return [
-            {
-                "after_ffn": bottleneck_slots.BottleneckSlot(
-                    "normed_output", name=f"block_{i}_after_ffn", **options
-                )
-            }
-            if kept
-            else {}
-            for i, kept in enumerate(self.kept_blocks(shape))
-        ]
+        return bottleneck_slots.make_slots(self, shape)
 
     def reparameterize(self, model):
         """Returns the mixed kernels, if there are any."""

@@ -115,7 +115,6 @@ class PrefixVectors(keras.layers.Layer):
         self.num_blocks = num_blocks
         self.width = width
         self.hidden_units = hidden_units
-        self.activation = activation
         self._activation = activations.get_activation(activation)
 
     def build(self, input_shape=None):
@@ -157,16 +156,6 @@ class PrefixVectors(keras.layers.Layer):
             bias = ops.convert_to_tensor(self.up_bias)[part]
             both = dense(hidden, kernel, bias)
         return both[:, : self.width], both[:, self.width :]
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "length": self.length,
-            "num_blocks": self.num_blocks,
-            "width": self.width,
-            "hidden_units": self.hidden_units,
-            "activation": self.activation,
-        }
 
 
 @keras.saving.register_keras_serializable("tf_adapters")

@@ -118,11 +118,3 @@ class Prompt(Slot):
         vectors = ops.repeat(vectors, ops.shape(x)[0], axis=0)
         first = self.first_added_token
         return ops.concatenate([x[:, :first], vectors, x[:, first:]], 1), {}
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "length": self.length,
-            "stands": self.stands,
-            "init_range": self.init_range,
-        }

@@ -14,11 +14,11 @@ from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.slot import EMBEDDING_PLACES
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.models import adapted_embeddings
 from tf_adapters.models import encoder_checks
 from tf_adapters.models.adapted_block import AdaptedBlock
 from tf_adapters.models.adapted_embeddings import of_text
-from tf_adapters.models.encoder_shape import encoder_shape
 
 
 class AdaptedEncoder(keras.layers.Layer):
@@ -100,7 +100,7 @@ class AdaptedEncoder(keras.layers.Layer):
         )
         self.projection = getattr(backbone, "embeddings_projection", None)
         self.pooler = backbone.pooled_dense if encoder.has_pooler else None
-        shape = encoder_shape(encoder)
+        shape = EncoderShape.of(encoder.backbone)
         for block_slots in [*slots, self.embedding_slots]:
             for place, slot in block_slots.items():
                 if not slot.built:

@@ -18,7 +18,6 @@ from tf_adapters.methods import composition
 from tf_adapters.models import variable_groups
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_checks import check_inputs
-from tf_adapters.models.encoder_shape import encoder_shape
 from tf_adapters.models.part_checks import check_parts
 from tf_adapters.models.replicas import replica_number
 
@@ -96,7 +95,7 @@ class AdapterModel(keras.Model):
         # Of the frozen adapters of a composition, in its order.
         self.below = below
         self.slots_below = ()
-        shape = encoder_shape(encoder)
+        shape = methods.EncoderShape.of(encoder.backbone)
         slots, embedding_slots = self._make_slots(shape)
         self.encoder = AdaptedEncoder(
             encoder,

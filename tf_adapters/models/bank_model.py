@@ -13,7 +13,7 @@ from tf_adapters.layers.bank import BankNorm
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods.bottleneck_slots import PARTS
-from tf_adapters.methods.fusion import PLACEMENTS
+from tf_adapters.methods.bottleneck_slots import PLACEMENTS
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_checks import check_inputs
@@ -182,15 +182,6 @@ class BankSlot(Slot):
     def call(self, x, context=None, training=None):
         read = bottleneck_slots.read(self.reads, x, context)
         return x + self.bank(read, context.adapter_ids), {}
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "reads": self.reads,
-            "num_adapters": self.bank.num_adapters,
-            "units": self.bank.units,
-            "activation": self.bank.activation,
-        }
 
 
 def _make_norms(encoder, members):

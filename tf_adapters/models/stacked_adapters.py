@@ -17,7 +17,6 @@ from tf_adapters.models import stored_adapter
 from tf_adapters.models import stored_parts
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import AdapterModel
-from tf_adapters.models.encoder_shape import encoder_shape
 
 
 @dataclasses.dataclass(frozen=True)
@@ -283,7 +282,7 @@ def check_stacks(member):
 def _check_weights(member, encoder):
     """Refuses weights that a model of this member alone would refuse."""
     adapted = AdaptedEncoder(encoder)
-    slots = member.method.make_slots(encoder_shape(encoder))
+    slots = member.method.make_slots(methods.EncoderShape.of(encoder.backbone))
     layers = [slot for block in slots for slot in block.values()]
     if member.head is not None:
         layers.append(member.head.make_layer())

@@ -1,5 +1,6 @@
 """What can be done with a finished run: evaluate it, predict with it."""
 
+import dataclasses
 from pathlib import Path
 
 from tf_adapters import methods
@@ -27,6 +28,15 @@ def load_finished_run(config, task, model_dir):
         )
     task = pretraining_task.task_of_run(task, model_dir)
     return Experiment(config, task, Path(model_dir) / "adapter")
+
+
+def load_to_export(config, model_dir):
+    """Returns the `Experiment` of a run on this machine, without its data.
+
+    The class names come from the adapter.
+    """
+    config = dataclasses.replace(config, distribution_strategy="one_device")
+    return load_finished_run(config, splits.declared_task(config), model_dir)
 
 
 def evaluate_run(config, model_dir):

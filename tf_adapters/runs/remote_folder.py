@@ -10,7 +10,9 @@ import os
 from pathlib import Path
 import tempfile
 
+from tf_adapters.common.dataclass_config import load_yaml
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import resolve
 
 _ADDRESS = ".address"
 _PUSHED = ".pushed"
@@ -42,9 +44,11 @@ def local(folder):
 
 def _has_encoder_beside(path):
     """Whether a run trained together with others; see `config.save`."""
-    config = path / "config.yaml"
-    lines = config.read_text("utf-8").splitlines() if config.exists() else []
-    return "encoder: ../encoder" in lines
+    try:
+        encoder = load_yaml(path / "config.yaml").get("encoder")
+    except ConfigError:
+        return False  # None is there, or a damaged one: its reader will say.
+    return encoder == resolve.ENCODER_BESIDE
 
 
 def address(path):

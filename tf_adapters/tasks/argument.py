@@ -4,15 +4,13 @@ The UKP Sentential Argument Mining Corpus (Stab et al. 2018) is given out on
 request, so it comes from local files only.
 """
 
+from tf_adapters.tasks.task import THREE_SPLITS
 from tf_adapters.tasks.task import Task
 
 ARGUMENT = Task(
     name="argument",
-    source="",
     text_fields=("topic", "sentence"),
     labels=("NoArgument", "Argument_against", "Argument_for"),
-    splits={"train": "train", "validation": "validation", "test": "test"},
-    head="classification",
-    metrics=("accuracy",),
+    splits=THREE_SPLITS,
     cite="Pfeiffer et al. 2021, arXiv:2005.00247, section 4.2, appendix A.1",
 )

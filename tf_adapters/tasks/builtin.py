@@ -4,10 +4,10 @@ They need no network and no file. Their texts come from small grammars, so a
 score on them says that training works, and nothing about language at large.
 """
 
+from tf_adapters.tasks.task import THREE_SPLITS
 from tf_adapters.tasks.task import Task
 
 _CITE = "Generated: tf_adapters/data/rows/generated.py"
-_SPLITS = {"train": "train", "validation": "validation", "test": "test"}
 
 BUILTIN = (
     Task(
@@ -15,9 +15,7 @@ BUILTIN = (
         source="builtin:sentiment",
         text_fields=("sentence",),
         labels=("negative", "positive"),
-        splits=_SPLITS,
-        head="classification",
-        metrics=("accuracy",),
+        splits=THREE_SPLITS,
         cite=_CITE,
     ),
     Task(
@@ -25,9 +23,7 @@ BUILTIN = (
         source="builtin:entailment",
         text_fields=("premise", "hypothesis"),
         labels=("entailment", "neutral", "contradiction"),
-        splits=_SPLITS,
-        head="classification",
-        metrics=("accuracy",),
+        splits=THREE_SPLITS,
         cite=_CITE,
     ),
     Task(
@@ -35,8 +31,7 @@ BUILTIN = (
         source="builtin:acceptability",
         text_fields=("sentence",),
         labels=("unacceptable", "acceptable"),
-        splits=_SPLITS,
-        head="classification",
+        splits=THREE_SPLITS,
         metrics=("matthews", "accuracy"),
         cite=_CITE,
     ),

@@ -8,7 +8,6 @@ label is the place of the right choice, from 0.
 from tf_adapters.tasks.task import Task
 
 _PAPER = "Pfeiffer et al. 2021, arXiv:2005.00247, section 4.2 and appendix A.1"
-_TWO_SPLITS = {"train": "train", "validation": "validation"}
 _SECRET_TEST = {"test": "test"}
 
 # The largest of five training sets; the paper does not say which it took.
@@ -16,10 +15,8 @@ WINOGRANDE = Task(
     name="winogrande",
     source="winogrande",
     text_fields=("sentence", "choices"),
-    labels=(),
     splits={"train": "train_xl", "validation": "validation"},
     head="choice",
-    metrics=("accuracy",),
     cite=f"Sakaguchi et al. 2020, arXiv:1907.10641; {_PAPER}",
     aliases={"sentence": "context"},
     unlabelled_splits=_SECRET_TEST,
@@ -29,23 +26,15 @@ WINOGRANDE = Task(
 
 COMMONSENSE_QA = Task(
     name="commonsenseqa",
-    source="",
     text_fields=("question", "choices"),
-    labels=(),
-    splits=_TWO_SPLITS,
     head="choice",
-    metrics=("accuracy",),
     cite=f"Talmor et al. 2019, arXiv:1811.00937; {_PAPER}",
 )
 
 SOCIAL_IQA = Task(
     name="socialiqa",
-    source="",
     text_fields=("context", "question", "choices"),
-    labels=(),
-    splits=_TWO_SPLITS,
     head="choice",
-    metrics=("accuracy",),
     cite=f"Sap et al. 2019, arXiv:1904.09728; {_PAPER}",
 )
 
@@ -53,10 +42,7 @@ COSMOS_QA = Task(
     name="cosmosqa",
     source="cosmos_qa",
     text_fields=("context", "question", "choices"),
-    labels=(),
-    splits=_TWO_SPLITS,
     head="choice",
-    metrics=("accuracy",),
     cite=f"Huang et al. 2019, arXiv:1909.00277; {_PAPER}",
     unlabelled_splits=_SECRET_TEST,
     choice_fields=("answer0", "answer1", "answer2", "answer3"),
@@ -66,10 +52,7 @@ HELLASWAG = Task(
     name="hellaswag",
     source="hellaswag",
     text_fields=("context", "choices"),
-    labels=(),
-    splits=_TWO_SPLITS,
     head="choice",
-    metrics=("accuracy",),
     cite=f"Zellers et al. 2019, arXiv:1905.07830; {_PAPER}",
     unlabelled_splits=_SECRET_TEST,
     choice_fields=("endings",),

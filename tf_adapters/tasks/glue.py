@@ -9,22 +9,25 @@ columns under `glue` are those of the files of the official download.
 from tf_adapters.tasks.task import GlueLayout
 from tf_adapters.tasks.task import Task
 
-_CITE = "Wang et al. 2019, arXiv:1804.07461, table 1"
-_SPLITS = {"train": "train", "validation": "validation"}
-_TEST = {"test": "test"}
 _PAIR = ("sentence1", "sentence2")
 _ENTAILMENT = ("entailment", "not_entailment")
 
-COLA = Task(
-    name="cola",
-    source="glue/cola",
+
+def _task(name, unlabelled_splits=None, **own):
+    return Task(
+        name=name,
+        source=f"glue/{name}",
+        cite="Wang et al. 2019, arXiv:1804.07461, table 1",
+        unlabelled_splits=unlabelled_splits or {"test": "test"},
+        **own,
+    )
+
+
+COLA = _task(
+    "cola",
     text_fields=("sentence",),
     labels=("unacceptable", "acceptable"),
-    splits=_SPLITS,
-    head="classification",
     metrics=("matthews", "accuracy"),
-    cite=_CITE,
-    unlabelled_splits=_TEST,
     glue=GlueLayout(
         folder="CoLA",
         columns=("sentence",),
@@ -32,29 +35,18 @@ COLA = Task(
     ),
 )
 
-SST2 = Task(
-    name="sst2",
-    source="glue/sst2",
+SST2 = _task(
+    "sst2",
     text_fields=("sentence",),
     labels=("negative", "positive"),
-    splits=_SPLITS,
-    head="classification",
-    metrics=("accuracy",),
-    cite=_CITE,
-    unlabelled_splits=_TEST,
     glue=GlueLayout(folder="SST-2", columns=("sentence",)),
 )
 
-MRPC = Task(
-    name="mrpc",
-    source="glue/mrpc",
+MRPC = _task(
+    "mrpc",
     text_fields=_PAIR,
     labels=("not_equivalent", "equivalent"),
-    splits=_SPLITS,
-    head="classification",
     metrics=("f1", "accuracy"),
-    cite=_CITE,
-    unlabelled_splits=_TEST,
     glue=GlueLayout(
         folder="MRPC",
         columns=("#1 String", "#2 String"),
@@ -62,31 +54,20 @@ MRPC = Task(
     ),
 )
 
-STSB = Task(
-    name="stsb",
-    source="glue/stsb",
+STSB = _task(
+    "stsb",
     text_fields=_PAIR,
-    labels=(),
-    splits=_SPLITS,
     head="regression",
-    metrics=("spearman", "pearson"),
-    cite=_CITE,
     label_range=(0.0, 5.0),
-    unlabelled_splits=_TEST,
     glue=GlueLayout(folder="STS-B", columns=_PAIR, label_column="score"),
 )
 
-QQP = Task(
-    name="qqp",
-    source="glue/qqp",
+QQP = _task(
+    "qqp",
     text_fields=("question1", "question2"),
     labels=("not_duplicate", "duplicate"),
-    splits=_SPLITS,
-    head="classification",
     metrics=("f1", "accuracy"),
-    cite=_CITE,
     aliases={"question1": "sentence1", "question2": "sentence2"},
-    unlabelled_splits=_TEST,
     # The published train.tsv has a few broken lines; TensorFlow Datasets
     # (text/glue.py, "Filter out corrupted rows") leaves them out as well.
     glue=GlueLayout(
@@ -97,9 +78,8 @@ QQP = Task(
     ),
 )
 
-MNLI = Task(
-    name="mnli",
-    source="glue/mnli",
+MNLI = _task(
+    "mnli",
     text_fields=("premise", "hypothesis"),
     labels=("entailment", "neutral", "contradiction"),
     splits={
@@ -107,9 +87,6 @@ MNLI = Task(
         "validation": "validation_matched",
         "validation_mismatched": "validation_mismatched",
     },
-    head="classification",
-    metrics=("accuracy",),
-    cite=_CITE,
     aliases={"premise": "sentence1", "hypothesis": "sentence2"},
     unlabelled_splits={
         "test": "test_matched",
@@ -118,42 +95,24 @@ MNLI = Task(
     glue=GlueLayout(folder="MNLI", columns=_PAIR, label_column="gold_label"),
 )
 
-QNLI = Task(
-    name="qnli",
-    source="glue/qnli",
+QNLI = _task(
+    "qnli",
     text_fields=("question", "sentence"),
     labels=_ENTAILMENT,
-    splits=_SPLITS,
-    head="classification",
-    metrics=("accuracy",),
-    cite=_CITE,
-    unlabelled_splits=_TEST,
     glue=GlueLayout(folder="QNLI", columns=("question", "sentence")),
 )
 
-RTE = Task(
-    name="rte",
-    source="glue/rte",
+RTE = _task(
+    "rte",
     text_fields=_PAIR,
     labels=_ENTAILMENT,
-    splits=_SPLITS,
-    head="classification",
-    metrics=("accuracy",),
-    cite=_CITE,
-    unlabelled_splits=_TEST,
     glue=GlueLayout(folder="RTE", columns=_PAIR),
 )
 
-WNLI = Task(
-    name="wnli",
-    source="glue/wnli",
+WNLI = _task(
+    "wnli",
     text_fields=_PAIR,
     labels=("not_entailment", "entailment"),
-    splits=_SPLITS,
-    head="classification",
-    metrics=("accuracy",),
-    cite=_CITE,
-    unlabelled_splits=_TEST,
     glue=GlueLayout(folder="WNLI", columns=_PAIR),
 )
 

@@ -6,6 +6,7 @@ made, they are left to the training file (`labels=()`): sorted, in the order in
 which Python sorts text.
 """
 
+from tf_adapters.tasks.task import THREE_SPLITS
 from tf_adapters.tasks.task import Task
 
 _NEWSGROUPS = (
@@ -56,12 +57,9 @@ _LABELS = {
 HOULSBY_EXTRA = tuple(
     Task(
         name=name,
-        source="",
         text_fields=("sentence",),
         labels=labels,
-        splits={"train": "train", "validation": "validation", "test": "test"},
-        head="classification",
-        metrics=("accuracy",),
+        splits=THREE_SPLITS,
         cite="Houlsby et al. 2019, arXiv:1902.00751, section 3.3 and table 2",
         aliases={"sentence": "text"},
     )

@@ -5,21 +5,17 @@ Fields, label names and splits are those of TensorFlow Datasets where it has the
 task; SICK comes from local files only.
 """
 
+from tf_adapters.tasks.task import THREE_SPLITS
 from tf_adapters.tasks.task import Task
 
 _CITE = "Pfeiffer et al. 2021, arXiv:2005.00247, section 4.2 and appendix A.1"
-_TWO_SPLITS = {"train": "train", "validation": "validation"}
-_THREE_SPLITS = {**_TWO_SPLITS, "test": "test"}
 _ALIASES = {"premise": "sentence1", "hypothesis": "sentence2"}
 
 SICK = Task(
     name="sick",
-    source="",
     text_fields=("sentence1", "sentence2"),
     labels=("ENTAILMENT", "NEUTRAL", "CONTRADICTION"),
-    splits=_THREE_SPLITS,
-    head="classification",
-    metrics=("accuracy",),
+    splits=THREE_SPLITS,
     cite=_CITE,
 )
 
@@ -28,9 +24,7 @@ SCITAIL = Task(
     source="sci_tail",
     text_fields=("premise", "hypothesis"),
     labels=("entails", "neutral"),
-    splits=_THREE_SPLITS,
-    head="classification",
-    metrics=("accuracy",),
+    splits=THREE_SPLITS,
     cite=_CITE,
     aliases=_ALIASES,
 )
@@ -40,8 +34,6 @@ CB = Task(
     source="super_glue/cb",
     text_fields=("premise", "hypothesis"),
     labels=("entailment", "contradiction", "neutral"),
-    splits=_TWO_SPLITS,
-    head="classification",
     metrics=("accuracy", "macro_f1"),
     cite=_CITE,
     aliases=_ALIASES,
@@ -54,9 +46,6 @@ BOOLQ = Task(
     source="super_glue/boolq",
     text_fields=("passage", "question"),
     labels=("False", "True"),
-    splits=_TWO_SPLITS,
-    head="classification",
-    metrics=("accuracy",),
     cite=_CITE,
     aliases={"passage": "sentence1", "question": "sentence2"},
     unlabelled_splits={"test": "test"},

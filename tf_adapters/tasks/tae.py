@@ -5,10 +5,10 @@ the others. Local files may call the text `sentence` or, as the files that
 Gururangan et al. publish, `text`.
 """
 
+from tf_adapters.tasks.task import THREE_SPLITS
 from tf_adapters.tasks.task import Task
 
 _CITE = "He et al. 2021, arXiv:2106.03164, section 3.1 and table 1"
-_LOCAL_SPLITS = {"train": "train", "validation": "validation", "test": "test"}
 _MICRO = ("micro_f1", "macro_f1", "accuracy")
 _MACRO = ("macro_f1", "accuracy")
 
@@ -16,11 +16,9 @@ _MACRO = ("macro_f1", "accuracy")
 def _local_task(name, labels, metrics):
     return Task(
         name=name,
-        source="",
         text_fields=("sentence",),
         labels=labels,
-        splits=_LOCAL_SPLITS,
-        head="classification",
+        splits=THREE_SPLITS,
         metrics=metrics,
         cite=_CITE,
         aliases={"sentence": "text"},
@@ -96,7 +94,6 @@ AGNEWS = Task(
         "validation": "train[115000:]",
         "test": "test",
     },
-    head="classification",
     metrics=_MACRO,
     cite=_CITE,
     aliases={"description": "sentence"},
@@ -115,7 +112,6 @@ IMDB = Task(
         "validation": "train[20000:]",
         "test": "test",
     },
-    head="classification",
     metrics=_MACRO,
     cite=_CITE,
     aliases={"text": "sentence"},

@@ -8,6 +8,9 @@ from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.tasks.languages import Languages
 from tf_adapters.tasks.output_kinds import KINDS
 
+TWO_SPLITS = {"train": "train", "validation": "validation"}
+THREE_SPLITS = {**TWO_SPLITS, "test": "test"}
+
 
 @dataclasses.dataclass(frozen=True)
 class GlueLayout:
@@ -37,20 +40,22 @@ class Task:
     Attributes:
         name: Key of `--task`, folder of the task's local files, and name in
             result files.
-        source: Name in TensorFlow Datasets, for example `"glue/mnli"`;
-            `"builtin:..."` for generated texts; `""` for local files only.
         text_fields: Names of the fields that are read, in the order in which
             the head reads them: one or two texts for classification and
             regression; one or two texts and the list of choices for a choice;
             the list of words for tagging; the question and the text for a
             span.
+        source: Name in TensorFlow Datasets, for example `"glue/mnli"`;
+            `"builtin:..."` for generated texts; `""` (default) for local files
+            only.
         labels: Class names in label-id order. Empty for classification where
             the names are those of the training file, and where the head has
             no classes.
         splits: From `train`, `validation`, and `test` where it is labelled, to
-            the split's name in TensorFlow Datasets.
-        head: Kind of output, a key of `KINDS`.
-        metrics: Metrics of that kind. The first selects the checkpoint.
+            the split's name in TensorFlow Datasets. Defaults to `TWO_SPLITS`.
+        head: Kind of output, a key of `KINDS`. Defaults to classification.
+        metrics: Metrics of that kind. The first selects the checkpoint. `None`
+            (default): the kind's own.
         cite: Where the task, its metric and its splits are defined.
         label_field: Name of the label's field.
         aliases: From a field to its other name in local files.
@@ -72,13 +77,13 @@ class Task:
     """
 
     name: str
-    source: str
     text_fields: tuple[str, ...]
-    labels: tuple[str, ...]
-    splits: dict[str, str]
-    head: str
-    metrics: tuple[str, ...]
-    cite: str
+    source: str = ""
+    labels: tuple[str, ...] = ()
+    splits: dict[str, str] = dataclasses.field(default_factory=TWO_SPLITS.copy)
+    head: str = "classification"
+    metrics: tuple[str, ...] | None = None
+    cite: str = ""
     label_field: str = "label"
     aliases: dict[str, str] = dataclasses.field(default_factory=dict)
     optional_fields: tuple[str, ...] = ()
@@ -97,6 +102,8 @@ class Task:
 
     def __post_init__(self):
         self._check_head()
+        if self.metrics is None:
+            object.__setattr__(self, "metrics", self.kind.default_metrics)
         self._check_fields()
         self._check_labels()
         self._check_metrics()

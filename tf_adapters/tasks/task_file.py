@@ -70,7 +70,6 @@ def load_task_file(path, check_files=True):
         _check_there(path, files)
     return Task(
         name=_name(path, entries["name"]),
-        source="",
         text_fields=_strings(path, "text_fields", entries["text_fields"]),
         labels=labels,
         splits={split: split for split in files},

@@ -7,10 +7,10 @@ averages and the printed groups differ.
 
 from tf_adapters.tasks.glue import MNLI
 from tf_adapters.tasks.languages import Languages
+from tf_adapters.tasks.task import THREE_SPLITS
 from tf_adapters.tasks.task import Task
 
 _CITE = "He et al. 2021, arXiv:2106.03164, section 4; {}"
-_THREE_SPLITS = {"train": "train", "validation": "validation", "test": "test"}
 
 _POS = Languages(
     names=tuple(
@@ -63,7 +63,6 @@ UD_POS = Task(
     ),
     splits={"train": "train", "validation": "dev", "test": "test"},
     head="tagging",
-    metrics=("accuracy",),
     cite=_CITE.format("Nivre et al. 2018, Universal Dependencies 2.5"),
     label_field="upos",
     aliases={"upos": "tags"},
@@ -77,7 +76,7 @@ WIKIANN = Task(
     source=_NER.source.format(language="en"),
     text_fields=("tokens",),
     labels=("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC"),
-    splits=_THREE_SPLITS,
+    splits=THREE_SPLITS,
     head="tagging",
     metrics=("entity_f1", "entity_precision", "entity_recall"),
     cite=_CITE.format("Pan et al. 2017; Rahimi et al. 2019"),
@@ -92,9 +91,7 @@ XNLI = Task(
     source="xnli",
     text_fields=MNLI.text_fields,
     labels=MNLI.labels,
-    splits=_THREE_SPLITS,
-    head="classification",
-    metrics=("accuracy",),
+    splits=THREE_SPLITS,
     cite=_CITE.format("Conneau et al. 2018, arXiv:1809.05053"),
     aliases=MNLI.aliases,
     folder="xnli/en",
@@ -108,9 +105,7 @@ PAWSX = Task(
     source=_PAWSX.source.format(language="en"),
     text_fields=("sentence1", "sentence2"),
     labels=("different_meaning", "paraphrase"),
-    splits=_THREE_SPLITS,
-    head="classification",
-    metrics=("accuracy",),
+    splits=THREE_SPLITS,
     cite="Yang et al. 2019, arXiv:1908.11828; not in He et al. 2021",
     folder="pawsx/en",
     language="en",

@@ -162,15 +162,7 @@ class Trainer:
 
     def plan(self, examples, epoch):
         """Returns the batches of one epoch, see `pipeline.plan_training`."""
-        return pipeline.plan_training(
-            examples.lengths,
-            self.config.train.batch_size,
-            self.config.seed,
-            epoch,
-            self.config.data.batching,
-            self.config.data.fixed_lengths,
-            self.config.train.steps_per_loop,
-        )
+        return pipeline.plan_epoch(examples.lengths, self.config, epoch)
 
     def kind(self, examples, batch):
         """Returns what the batches of one loop on the device have in common."""

@@ -2,24 +2,21 @@
 
 import pytest
 
+from tests.data.grammars import lexicons
 from tf_adapters.data.grammars import acceptability
-from tf_adapters.data.grammars.grammar import forms
 from tf_adapters.data.rows import generated
 
 
-def _all_forms(lists):
-    return [entry for text in lists.values() for entry in forms(text)]
+def _all_forms(slots):
+    return lexicons.entries(acceptability.GRAMMAR, slots)
 
 
-NOUNS = _all_forms(acceptability._PEOPLE) + _all_forms(acceptability._MEN)
+NOUNS = _all_forms("boy/boys girl/girls") + _all_forms("king/kings")
 SINGULAR, PLURAL = (set(column) for column in zip(*NOUNS, strict=True))
-ACTIONS = _all_forms(acceptability._ACTIONS)
+ACTIONS = _all_forms("wait/waits/waited")
 WAIT, WAITS, WAITED = (set(column) for column in zip(*ACTIONS, strict=True))
-TAKE, TAKEN = (
-    set(column)
-    for column in zip(*_all_forms(acceptability._VERBS), strict=True)
-)
-ADJECTIVES = {adj for (adj,) in _all_forms(acceptability._ADJECTIVES)}
+TAKE, TAKEN = map(set, zip(*_all_forms("take/taken"), strict=True))
+ADJECTIVES = {adj for (adj,) in _all_forms("tall")}
 DETERMINERS = {
     "this": SINGULAR,
     "every": SINGULAR,
@@ -72,7 +69,7 @@ def _auxiliary(words, plural):
 
 def _order(words, plural):
     """Pronouns precede particles; adjectives precede nouns, or follow "is"."""
-    particles = {p for _, p in _all_forms(acceptability._PARTICLES)}
+    particles = {p for _, p in _all_forms("turned/off")}
     for before, word in zip(words, words[1:], strict=False):
         if before in particles and word in ("it", "them"):
             return False

@@ -9,17 +9,15 @@ import re
 
 import pytest
 
+from tests.data.grammars import lexicons
 from tf_adapters.data.grammars import entailment
-from tf_adapters.data.grammars.grammar import forms
 from tf_adapters.data.rows import generated
 
-NARROW = {
-    kind for text in entailment._KINDS.values() for kind, _ in forms(text)
-}
+KINDS = lexicons.entries(entailment.GRAMMAR, "dogs/animals")
+NARROW = {kind for kind, _ in KINDS}
 INVERSE = {
     first: second
-    for text in entailment._RELATIONS.values()
-    for pair in forms(text)
+    for pair in lexicons.entries(entailment.GRAMMAR, "is_taller/is_shorter")
     for first, second in (pair, pair[::-1])
 }
 QUANTIFIERS = {

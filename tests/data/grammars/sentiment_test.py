@@ -2,14 +2,14 @@
 
 import pytest
 
+from tests.data.grammars import lexicons
 from tf_adapters.data.grammars import sentiment
 from tf_adapters.data.rows import generated
 
 POLARITY = {
     word: value
-    for lists, value in ((sentiment._GOOD, 1), (sentiment._BAD, 0))
-    for split in lists.values()
-    for word in split.split()
+    for slots, value in (("good better", 1), ("bad worse", 0))
+    for (word,) in lexicons.entries(sentiment.GRAMMAR, slots)
 }
 DENIALS = {"not", "no", "nobody", "nothing", "never"}
 # What follows one of these, up to the next comma, is only conceded.

@@ -73,6 +73,19 @@ def plan_training(
     return _numbered(batches, epoch + 1)
 
 
+def plan_epoch(lengths, config, epoch):
+    """Returns one epoch's batches as a `Config` has them."""
+    return plan_training(
+        lengths,
+        config.train.batch_size,
+        config.seed,
+        epoch,
+        config.data.batching,
+        config.data.fixed_lengths,
+        config.train.steps_per_loop,
+    )
+
+
 def plan_evaluation(lengths, batch_size, fixed_lengths=()):
     """Returns batches of all examples, the longest first.
 

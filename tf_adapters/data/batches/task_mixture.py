@@ -130,20 +130,8 @@ def _batches(lengths, start, config, skip):
         config: `Config`.
         skip: Integer, how many were used up in earlier epochs.
     """
-
-    def plan(turn):
-        return pipeline.plan_training(
-            lengths,
-            config.train.batch_size,
-            config.seed,
-            turn,
-            config.data.batching,
-            config.data.fixed_lengths,
-            config.train.steps_per_loop,
-        )
-
-    turn, skip = divmod(skip, len(plan(0)))
+    turn, skip = divmod(skip, len(pipeline.plan_epoch(lengths, config, 0)))
     while True:
-        for batch in plan(turn)[skip:]:
+        for batch in pipeline.plan_epoch(lengths, config, turn)[skip:]:
             yield dataclasses.replace(batch, indices=batch.indices + start)
         turn, skip = turn + 1, 0

@@ -8,10 +8,7 @@ as often as right, so that no single word gives a sentence away.
 """
 
 from tf_adapters.data.grammars.grammar import Grammar
-from tf_adapters.data.grammars.grammar import forms
-from tf_adapters.data.grammars.grammar import sample
-from tf_adapters.data.grammars.grammar import slots
-from tf_adapters.data.grammars.grammar import words
+from tf_adapters.data.grammars.grammar import Lexicon
 
 # Each line: the right sentence, the wrong one.
 _PAIRS = {
@@ -103,67 +100,58 @@ _PAIRS = {
     ),
 }
 
-_PEOPLE = {
-    "train": "doctor/doctors lawyer/lawyers nurse/nurses teacher/teachers "
-    "farmer/farmers student/students waiter/waiters soldier/soldiers "
-    "singer/singers painter/painters pilot/pilots baker/bakers",
-    "validation": "actor/actors driver/drivers dentist/dentists poet/poets "
-    "gardener/gardeners plumber/plumbers",
-    "test": "senator/senators engineer/engineers librarian/librarians "
-    "chef/chefs coach/coaches banker/bankers",
-}
-_MEN = {
-    "train": "king/kings uncle/uncles monk/monks father/fathers "
-    "brother/brothers grandson/grandsons",
-    "validation": "prince/princes nephew/nephews boy/boys "
-    "grandfather/grandfathers husband/husbands",
-    "test": "son/sons duke/dukes gentleman/gentlemen stepfather/stepfathers "
-    "lord/lords",
-}
-_ADJECTIVES = {
-    "train": "tall young happy famous tired angry clever rich",
-    "validation": "nervous strong friendly quiet",
-    "test": "polite brave lonely proud",
-}
-_ACTIONS = {
-    "train": "wait/waits/waited smile/smiles/smiled work/works/worked "
-    "laugh/laughs/laughed dance/dances/danced talk/talks/talked "
-    "travel/travels/traveled cook/cooks/cooked",
-    "validation": "sleep/sleeps/slept sing/sings/sang cry/cries/cried "
-    "stay/stays/stayed",
-    "test": "run/runs/ran swim/swims/swam pray/prays/prayed rest/rests/rested",
-}
-_VERBS = {
-    "train": "take/taken write/written see/seen break/broken hide/hidden "
-    "throw/thrown choose/chosen know/known",
-    "validation": "draw/drawn forget/forgotten wear/worn eat/eaten",
-    "test": "steal/stolen shake/shaken bite/bitten speak/spoken",
-}
-_PARTICLES = {
-    "train": "turned/off picked/up gave/back threw/away wrote/down "
-    "switched/on handed/in pushed/aside",
-    "validation": "put/down locked/up carried/away sent/back pulled/out "
-    "filled/in",
-    "test": "brought/back cut/up swept/aside read/out tore/down folded/up",
-}
 
-
-def _draw_words(rng, split):
-    boy, girl = sample(rng, forms(_PEOPLE[split]), 2)
-    (king,) = sample(rng, forms(_MEN[split]), 1)
-    (tall,) = sample(rng, words(_ADJECTIVES[split]), 1)
-    (wait,) = sample(rng, forms(_ACTIONS[split]), 1)
-    (take,) = sample(rng, forms(_VERBS[split]), 1)
-    (turn,) = sample(rng, forms(_PARTICLES[split]), 1)
-    return {
-        "tall": tall,
-        **slots("boy boys", boy),
-        **slots("girl girls", girl),
-        **slots("king kings", king),
-        **slots("wait waits waited", wait),
-        **slots("take taken", take),
-        **slots("turned off", turn),
-    }
+_LEXICONS = (
+    Lexicon(
+        "boy/boys girl/girls",
+        train="doctor/doctors lawyer/lawyers nurse/nurses teacher/teachers "
+        "farmer/farmers student/students waiter/waiters soldier/soldiers "
+        "singer/singers painter/painters pilot/pilots baker/bakers",
+        validation="actor/actors driver/drivers dentist/dentists poet/poets "
+        "gardener/gardeners plumber/plumbers",
+        test="senator/senators engineer/engineers librarian/librarians "
+        "chef/chefs coach/coaches banker/bankers",
+    ),
+    Lexicon(
+        "king/kings",
+        train="king/kings uncle/uncles monk/monks father/fathers "
+        "brother/brothers grandson/grandsons",
+        validation="prince/princes nephew/nephews boy/boys "
+        "grandfather/grandfathers husband/husbands",
+        test="son/sons duke/dukes gentleman/gentlemen stepfather/stepfathers "
+        "lord/lords",
+    ),
+    Lexicon(
+        "tall",
+        train="tall young happy famous tired angry clever rich",
+        validation="nervous strong friendly quiet",
+        test="polite brave lonely proud",
+    ),
+    Lexicon(
+        "wait/waits/waited",
+        train="wait/waits/waited smile/smiles/smiled work/works/worked "
+        "laugh/laughs/laughed dance/dances/danced talk/talks/talked "
+        "travel/travels/traveled cook/cooks/cooked",
+        validation="sleep/sleeps/slept sing/sings/sang cry/cries/cried "
+        "stay/stays/stayed",
+        test="run/runs/ran swim/swims/swam pray/prays/prayed rest/rests/rested",
+    ),
+    Lexicon(
+        "take/taken",
+        train="take/taken write/written see/seen break/broken hide/hidden "
+        "throw/thrown choose/chosen know/known",
+        validation="draw/drawn forget/forgotten wear/worn eat/eaten",
+        test="steal/stolen shake/shaken bite/bitten speak/spoken",
+    ),
+    Lexicon(
+        "turned/off",
+        train="turned/off picked/up gave/back threw/away wrote/down "
+        "switched/on handed/in pushed/aside",
+        validation="put/down locked/up carried/away sent/back pulled/out "
+        "filled/in",
+        test="brought/back cut/up swept/aside read/out tore/down folded/up",
+    ),
+)
 
 
 GRAMMAR = Grammar(
@@ -172,5 +160,5 @@ GRAMMAR = Grammar(
         split: tuple(((wrong,), (right,)) for right, wrong in pairs)
         for split, pairs in _PAIRS.items()
     },
-    draw_words=_draw_words,
+    lexicons=_LEXICONS,
 )

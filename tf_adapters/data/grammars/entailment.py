@@ -7,10 +7,7 @@ in the premise and in the hypothesis.
 """
 
 from tf_adapters.data.grammars.grammar import Grammar
-from tf_adapters.data.grammars.grammar import forms
-from tf_adapters.data.grammars.grammar import sample
-from tf_adapters.data.grammars.grammar import slots
-from tf_adapters.data.grammars.grammar import words
+from tf_adapters.data.grammars.grammar import Lexicon
 
 
 def _from(premise, entailed, neutral, contradicted):
@@ -161,80 +158,71 @@ _COMPARISONS = {
     ),
 }
 
-_PEOPLE = {
-    "train": "doctor lawyer nurse teacher farmer student waiter soldier "
-    "singer painter pilot baker judge sailor tailor guard",
-    "validation": "actor driver dentist poet gardener plumber",
-    "test": "senator engineer librarian chef coach banker",
-}
-_VERBS = {
-    "train": "thank/thanked praise/praised blame/blamed invite/invited "
-    "visit/visited help/helped call/called follow/followed warn/warned "
-    "interview/interviewed",
-    "validation": "ignore/ignored photograph/photographed push/pushed "
-    "welcome/welcomed",
-    "test": "insult/insulted rescue/rescued applaud/applauded hire/hired",
-}
-_KINDS = {
-    "train": "dogs/animals roses/flowers apples/fruits hammers/tools "
-    "violins/instruments sparrows/birds beetles/insects cars/vehicles "
-    "novels/books rubies/stones",
-    "validation": "horses/mammals salmon/fish oaks/trees swords/weapons "
-    "shirts/clothes rings/jewels",
-    "test": "snakes/reptiles potatoes/vegetables sandals/shoes "
-    "dolls/toys castles/buildings ferries/ships",
-}
-_STATES = {
-    "train": "were~outside were~white were~old were~tiny disappeared "
-    "were~heavy were~beautiful fell",
-    "validation": "were~missing were~brown got~wet were~ugly were~lost",
-    "test": "were~dirty were~grey vanished were~rare were~gone",
-}
-_NAMES = {
-    "train": "Anna Peter Maria John Laura David Emma Robert",
-    "validation": "Alice Henry Sarah George",
-    "test": "Julia Martin Sophie Thomas",
-}
-_ACTIONS = {
-    "train": "buy/bought find/found paint/painted need/needed sell/sold",
-    "validation": "clean/cleaned bring/brought",
-    "test": "steal/stole repair/repaired",
-}
-_OBJECTS = {
-    "train": "a~chair a~table a~lamp a~clock a~bed a~mirror a~desk a~shelf",
-    "validation": "a~sofa a~box a~ladder a~bench",
-    "test": "a~bicycle a~kettle a~radio a~guitar",
-}
-_RELATIONS = {
-    "train": "is~taller~than/is~shorter~than is~older~than/is~younger~than "
-    "arrived~before/arrived~after lives~above/lives~below "
-    "earns~more~than/earns~less~than",
-    "validation": "is~richer~than/is~poorer~than "
-    "runs~faster~than/runs~slower~than",
-    "test": "is~stronger~than/is~weaker~than "
-    "woke~up~earlier~than/woke~up~later~than",
-}
 
-
-def _draw_words(rng, split):
-    people = sample(rng, words(_PEOPLE[split]), 4)
-    things = sample(rng, words(_OBJECTS[split]), 3)
-    (verb,) = sample(rng, forms(_VERBS[split]), 1)
-    (action,) = sample(rng, forms(_ACTIONS[split]), 1)
-    (kind,) = sample(rng, forms(_KINDS[split]), 1)
-    (state,) = sample(rng, words(_STATES[split]), 1)
-    (name,) = sample(rng, words(_NAMES[split]), 1)
-    (relation,) = sample(rng, forms(_RELATIONS[split]), 1)
-    return {
-        **slots("a b c d", people),
-        **slots("x y z", things),
-        **slots("thank thanked", verb),
-        **slots("buy bought", action),
-        **slots("dogs animals", kind),
-        "were_outside": state,
-        "name": name,
-        **slots("is_taller is_shorter", sample(rng, relation, 2)),
-    }
+_LEXICONS = (
+    Lexicon(
+        "a b c d",
+        train="doctor lawyer nurse teacher farmer student waiter soldier "
+        "singer painter pilot baker judge sailor tailor guard",
+        validation="actor driver dentist poet gardener plumber",
+        test="senator engineer librarian chef coach banker",
+    ),
+    Lexicon(
+        "x y z",
+        train="a~chair a~table a~lamp a~clock a~bed a~mirror a~desk a~shelf",
+        validation="a~sofa a~box a~ladder a~bench",
+        test="a~bicycle a~kettle a~radio a~guitar",
+    ),
+    Lexicon(
+        "thank/thanked",
+        train="thank/thanked praise/praised blame/blamed invite/invited "
+        "visit/visited help/helped call/called follow/followed warn/warned "
+        "interview/interviewed",
+        validation="ignore/ignored photograph/photographed push/pushed "
+        "welcome/welcomed",
+        test="insult/insulted rescue/rescued applaud/applauded hire/hired",
+    ),
+    Lexicon(
+        "buy/bought",
+        train="buy/bought find/found paint/painted need/needed sell/sold",
+        validation="clean/cleaned bring/brought",
+        test="steal/stole repair/repaired",
+    ),
+    Lexicon(
+        "dogs/animals",
+        train="dogs/animals roses/flowers apples/fruits hammers/tools "
+        "violins/instruments sparrows/birds beetles/insects cars/vehicles "
+        "novels/books rubies/stones",
+        validation="horses/mammals salmon/fish oaks/trees swords/weapons "
+        "shirts/clothes rings/jewels",
+        test="snakes/reptiles potatoes/vegetables sandals/shoes "
+        "dolls/toys castles/buildings ferries/ships",
+    ),
+    Lexicon(
+        "were_outside",
+        train="were~outside were~white were~old were~tiny disappeared "
+        "were~heavy were~beautiful fell",
+        validation="were~missing were~brown got~wet were~ugly were~lost",
+        test="were~dirty were~grey vanished were~rare were~gone",
+    ),
+    Lexicon(
+        "name",
+        train="Anna Peter Maria John Laura David Emma Robert",
+        validation="Alice Henry Sarah George",
+        test="Julia Martin Sophie Thomas",
+    ),
+    Lexicon(
+        "is_taller/is_shorter",
+        train="is~taller~than/is~shorter~than is~older~than/is~younger~than "
+        "arrived~before/arrived~after lives~above/lives~below "
+        "earns~more~than/earns~less~than",
+        validation="is~richer~than/is~poorer~than "
+        "runs~faster~than/runs~slower~than",
+        test="is~stronger~than/is~weaker~than "
+        "woke~up~earlier~than/woke~up~later~than",
+        is_shuffled=True,
+    ),
+)
 
 
 GRAMMAR = Grammar(
@@ -247,5 +235,5 @@ GRAMMAR = Grammar(
         )
         for split in ("train", "validation", "test")
     },
-    draw_words=_draw_words,
+    lexicons=_LEXICONS,
 )

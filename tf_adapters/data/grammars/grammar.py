@@ -1,8 +1,48 @@
 """What a small template grammar is, and how words are drawn for it."""
 
-from collections.abc import Callable
 import dataclasses
 import re
+
+
+@dataclasses.dataclass(frozen=True)
+class Lexicon:
+    """Words of each split, and the slots that some of them fill.
+
+    There is white space between words, `/` between the forms of one word, and
+    `~` stands for a space within.
+
+    Attributes:
+        slots: A word for each that is drawn: the names of its forms' slots.
+        train, validation, test: The words of a split.
+        is_shuffled: Whether the forms of a word change places, too.
+    """
+
+    slots: str
+    train: str
+    validation: str
+    test: str
+    is_shuffled: bool = False
+
+    def entries(self, split):
+        """Returns a list of forms for each word of a split."""
+        return _forms(getattr(self, split))
+
+    def draw(self, rng, split):
+        """Returns a dict from slot to text, of different words."""
+        slots, entries = _forms(self.slots), self.entries(split)
+        found = {}
+        for names, entry in zip(slots, _shuffled(rng, entries), strict=False):
+            forms = _shuffled(rng, entry) if self.is_shuffled else entry
+            found.update(zip(names, forms, strict=True))
+        return found
+
+
+def _forms(text):
+    return [word.replace("~", " ").split("/") for word in text.split()]
+
+
+def _shuffled(rng, entries):
+    return [entries[i] for i in rng.permutation(len(entries))]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,13 +54,20 @@ class Grammar:
         patterns: Maps a split to its patterns. A pattern holds, for each label
             id in order, one template for each text field. Patterns under
             `"validation"` and `"test"` are those that training never shows.
-        draw_words: Maps a NumPy generator and a split to the words of one
-            group: a dict from slot names to words of that split.
+        lexicons: The `Lexicon`s that fill the slots of the templates, in the
+            order in which they are drawn from.
     """
 
     text_fields: tuple[str, ...]
     patterns: dict[str, tuple]
-    draw_words: Callable
+    lexicons: tuple[Lexicon, ...]
+
+    def draw_words(self, rng, split):
+        """Returns the words of one group, a dict from slot to text."""
+        found = {}
+        for lexicon in self.lexicons:
+            found |= lexicon.draw(rng, split)
+        return found
 
     def fill(self, pattern, words):
         """Returns the texts of each label, with the words in their slots."""
@@ -35,26 +82,6 @@ class Grammar:
             **dict(zip(self.text_fields, texts, strict=True)),
             "label": label,
         }
-
-
-def words(text):
-    """Splits a word list at white space; `~` stands for a space in a word."""
-    return [word.replace("~", " ") for word in text.split()]
-
-
-def forms(text):
-    """Splits lines into tuples of the forms of one word, such as `dog/dogs`."""
-    return [tuple(word.split("/")) for word in words(text)]
-
-
-def sample(rng, entries, count):
-    """Returns `count` different entries, in random order."""
-    return [entries[i] for i in rng.permutation(len(entries))[:count]]
-
-
-def slots(names, entries):
-    """Returns a dict from the names, separated by spaces, to the entries."""
-    return dict(zip(names.split(), entries, strict=True))
 
 
 def _sentence(text):

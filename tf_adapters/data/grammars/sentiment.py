@@ -7,8 +7,7 @@ negative form has each adjective replaced by one of the other polarity.
 """
 
 from tf_adapters.data.grammars.grammar import Grammar
-from tf_adapters.data.grammars.grammar import sample
-from tf_adapters.data.grammars.grammar import words
+from tf_adapters.data.grammars.grammar import Lexicon
 
 # As many patterns deny an adjective as assert one, and as many deny the
 # conceded adjective as the asserted one: otherwise the words would tell.
@@ -56,46 +55,38 @@ _POSITIVE_FORMS = {
     ),
 }
 
-_WHOLES = {
-    "train": "film play series documentary comedy musical thriller show",
-    "validation": "drama cartoon mystery production",
-    "test": "movie opera western sitcom",
-}
-_PARTS = {
-    "train": "opening ending plot script dialogue music first~half",
-    "validation": "beginning finale story soundtrack",
-    "test": "introduction climax subplot narration",
-}
-_GOOD = {
-    "train": "enjoyable impressive charming delightful gripping clever moving "
-    "interesting memorable satisfying exciting engaging elegant inspiring "
-    "convincing imaginative",
-    "validation": "entertaining beautiful thrilling refreshing amusing "
-    "rewarding",
-    "test": "brilliant captivating fascinating lovely thoughtful witty",
-}
-_BAD = {
-    "train": "boring dull disappointing tedious clumsy predictable annoying "
-    "forgettable confusing shallow tiresome sloppy dreary silly bland "
-    "mediocre",
-    "validation": "lifeless irritating frustrating pointless messy monotonous",
-    "test": "depressing unpleasant stupid lazy awkward pretentious",
-}
 
-
-def _draw_words(rng, split):
-    good, better = sample(rng, words(_GOOD[split]), 2)
-    bad, worse = sample(rng, words(_BAD[split]), 2)
-    (whole,) = sample(rng, words(_WHOLES[split]), 1)
-    (part,) = sample(rng, words(_PARTS[split]), 1)
-    return {
-        "good": good,
-        "better": better,
-        "bad": bad,
-        "worse": worse,
-        "whole": whole,
-        "part": part,
-    }
+_LEXICONS = (
+    Lexicon(
+        "good better",
+        train="enjoyable impressive charming delightful gripping clever moving "
+        "interesting memorable satisfying exciting engaging elegant inspiring "
+        "convincing imaginative",
+        validation="entertaining beautiful thrilling refreshing amusing "
+        "rewarding",
+        test="brilliant captivating fascinating lovely thoughtful witty",
+    ),
+    Lexicon(
+        "bad worse",
+        train="boring dull disappointing tedious clumsy predictable annoying "
+        "forgettable confusing shallow tiresome sloppy dreary silly bland "
+        "mediocre",
+        validation="lifeless irritating frustrating pointless messy monotonous",
+        test="depressing unpleasant stupid lazy awkward pretentious",
+    ),
+    Lexicon(
+        "whole",
+        train="film play series documentary comedy musical thriller show",
+        validation="drama cartoon mystery production",
+        test="movie opera western sitcom",
+    ),
+    Lexicon(
+        "part",
+        train="opening ending plot script dialogue music first~half",
+        validation="beginning finale story soundtrack",
+        test="introduction climax subplot narration",
+    ),
+)
 
 
 def _pattern(positive):
@@ -117,5 +108,5 @@ GRAMMAR = Grammar(
         split: tuple(_pattern(form) for form in forms)
         for split, forms in _POSITIVE_FORMS.items()
     },
-    draw_words=_draw_words,
+    lexicons=_LEXICONS,
 )

@@ -97,27 +97,23 @@ def open_file(path, text_field=None):
     path = Path(path)
     problems = []
     lines = _lines(path, problems)
-    if path.suffix == ".jsonl":
-        table = Table("", _parse_jsonl(lines, problems))
-    elif path.suffix == ".csv":
-        table = _with_header(_parse_csv(lines, problems), problems)
-    elif path.suffix == ".tsv":
-        table = _with_header(_parse_tsv(lines), problems)
-    elif path.suffix == ".conllu":
-        table = _parse_words(conll.parse_conllu, lines, problems)
-    elif path.suffix == ".conll":
-        table = _parse_words(conll.parse_columns, lines, problems)
-    elif path.suffix == ".json":
-        table = _parse_squad(lines, path)
-    elif path.suffix == ".txt" and text_field:
-        table = Table("", ((n, {text_field: line}) for n, line in lines))
-    else:
-        formats = ".jsonl, .csv, .tsv, .conllu, .conll, .json"
-        formats += ", .txt" if text_field else ""
+    parsers = {
+        ".jsonl": lambda: Table("", _parse_jsonl(lines, problems)),
+        ".csv": lambda: _with_header(_parse_csv(lines, problems), problems),
+        ".tsv": lambda: _with_header(_parse_tsv(lines), problems),
+        ".conllu": lambda: _parse_words(conll.parse_conllu, lines, problems),
+        ".conll": lambda: _parse_words(conll.parse_columns, lines, problems),
+        ".json": lambda: _parse_squad(lines, path),
+    }
+    if text_field:
+        texts = ((number, {text_field: line}) for number, line in lines)
+        parsers[".txt"] = lambda: Table("", texts)
+    if path.suffix not in parsers:
         raise DataError(
             f"Cannot tell the format of {path}. Expected a name that ends in "
-            f"one of: {formats}."
+            f"one of: {', '.join(parsers)}."
         )
+    table = parsers[path.suffix]()
     table.origin = str(path)
     table.problems = problems
     return table

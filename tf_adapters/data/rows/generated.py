@@ -53,16 +53,12 @@ def generate(name, split):
     Raises:
         UserError: If there is no such data set or no such split.
     """
-    _check("data set", name, GRAMMARS)
-    _check("split", split, SPLIT_SIZES)
+    check_known("built-in data set", name, GRAMMARS)
+    check_known("built-in split", split, SPLIT_SIZES)
     seed = [_SEED, list(GRAMMARS).index(name), list(SPLIT_SIZES).index(split)]
     rng = np.random.default_rng(seed)
     rows = _draw_rows(rng, GRAMMARS[name], split)
     return [rows[i] for i in rng.permutation(len(rows))]
-
-
-def _check(what, name, known):
-    check_known(f"built-in {what}", name, known)
 
 
 def _draw_rows(rng, grammar, split):

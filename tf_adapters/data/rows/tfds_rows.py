@@ -146,13 +146,8 @@ def _read(task, split, builder):
 def _plain(value, language=""):
     """Returns a text, or a list of texts; of translations that one."""
     if isinstance(value, dict) and "translation" in value:
-        value = dict(
-            zip(
-                _plain(value["language"]),
-                value["translation"].tolist(),
-                strict=True,
-            )
-        )
+        texts = value["translation"].tolist()
+        value = dict(zip(_plain(value["language"]), texts, strict=True))
     if isinstance(value, dict):
         value = value[language]
     if isinstance(value, bytes):

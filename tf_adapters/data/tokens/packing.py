@@ -125,18 +125,14 @@ class TextPacker:
 
     def pack_tokens(self, tokens):
         """Returns features as for one text each, from ragged tokens."""
-        rows = self._frame(tokens, self.max_length)
+        rows = self._join(self._framed(tokens, self.max_length))
         lengths = tf.cast(rows.row_lengths(), tf.int32)
         return self._features(rows, lengths, None)
 
-    def _frame(self, tokens, limit):
-        return self._join(
-            [
-                [self.special_tokens.start],
-                tokens[:, : limit - 2],
-                [self.special_tokens.end],
-            ]
-        )
+    def _framed(self, tokens, limit):
+        """Returns the parts of one text, for `_join`."""
+        special = self.special_tokens
+        return [[special.start], tokens[:, : limit - 2], [special.end]]
 
     def _features(self, rows, first_lengths, sequence_length):
         token_ids = rows.to_tensor(
@@ -148,7 +144,7 @@ class TextPacker:
             "token_ids": token_ids,
             "padding_mask": tf.cast(mask, tf.int32),
         }
-        if self.special_tokens.second_segment is not None:
+        if self.special_tokens.has_segments:
             second = mask & (positions >= first_lengths[:, tf.newaxis])
             features["segment_ids"] = (
                 tf.cast(second, tf.int32) * self.special_tokens.second_segment
@@ -182,20 +178,14 @@ class TextPacker:
                 * np.int32(self.special_tokens.second_segment or 0)
                 for row, first in zip(batch, first_lengths.numpy(), strict=True)
             ]
-        return (
-            ids,
-            segments
-            if self.special_tokens.second_segment is not None
-            else None,
-        )
+        return ids, segments if self.special_tokens.has_segments else None
 
     def _pack(self, texts_a, texts_b, limit, is_pair=None):
         """Returns ragged ids, and where the second segment begins in each."""
         special = self.special_tokens
         if texts_b is None:
             tokens = self.tokenize(texts_a)
-            rows = [[special.start], tokens[:, : limit - 2], [special.end]]
-            first_parts = rows
+            rows = first_parts = self._framed(tokens, limit)
         else:
             # One call for both: tracing a tokenizer can take seconds.
             tokens = self.tokenize(tf.concat([texts_a, texts_b], 0))

@@ -20,6 +20,7 @@ FLOORS = [
     {"config", "data"},
     {"heads", "interop", "training"},
     {"models"},
+    {"merging"},
     {"runs"},
     {"analysis", "baselines", "export"},
     {"studies"},
@@ -84,7 +85,9 @@ class Refuse:
             raise ImportError(f"{name} is refused")
 
 sys.meta_path.insert(0, Refuse())
-for folder in ("common", "layers", "methods", "heads", "models"):
+for folder in (
+    "common", "layers", "methods", "heads", "models", "merging"
+):
     package = importlib.import_module(f"tf_adapters.{folder}")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"tf_adapters.{folder}.{module.name}")

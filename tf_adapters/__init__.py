@@ -27,7 +27,9 @@ _MEMBERS = {
     "load_adapter": "tf_adapters.models.saving",
     "load_bank": "tf_adapters.models.bank_model",
     "load_encoder": "tf_adapters.encoders.load",
+    "merge_adapters": "tf_adapters.merging.merge",
     "save_adapter": "tf_adapters.models.saving",
+    "search_weights": "tf_adapters.merging.merge",
     "swap_adapters": "tf_adapters.models.composed_model",
     "trained_table": "tf_adapters.models.variable_groups",
 }

@@ -5,6 +5,7 @@
     tf-adapters --mode=export --model_dir=runs/demo
     tf-adapters analyse --help
     tf-adapters adapters runs
+    tf-adapters merge --help
 
 `python train.py` and `python -m tf_adapters` are the same. Settings come from
 the method's file in official_configs/methods, then --config_file, then
@@ -203,6 +204,10 @@ def run():
         from tf_adapters.cli import analyse
 
         sys.exit(analyse.run(sys.argv[2:]))
+    if sys.argv[1:2] == ["merge"]:
+        from tf_adapters.cli import merge
+
+        sys.exit(merge.run(sys.argv[2:]))
     if sys.argv[1:2] and sys.argv[1] in ("adapters", "pull", "push"):
         from tf_adapters.cli import hub
 

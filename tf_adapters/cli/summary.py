@@ -35,6 +35,21 @@ def print_run(result, config, model_dir):
         print_evaluation({"transfer": result["transfer"]}, config)
 
 
+def print_merge(result, config, model_dir):
+    """Prints the result of a merge of adapters."""
+    shown = {k: result[k] for k in splits.EVALUATED if k in result}
+    print_evaluation(shown, config)
+    merged = result["merged"]
+    if merged["weights"]:
+        weights = (f"{weight:.4g}" for weight in merged["weights"])
+        print(f"weights: {', '.join(weights)}")
+    print(
+        f"adapter: {remote_folder.address(model_dir / 'adapter')} "
+        f"({merged['adapter_weights']:,} weights, none of them trained; "
+        f"{result['seconds']:.0f} s in all)"
+    )
+
+
 def print_search(result, config, model_dir):
     """Prints the result of the baseline without an encoder."""
     shown = {k: result[k] for k in splits.EVALUATED if k in result}

@@ -103,7 +103,8 @@ class Bottleneck(keras.layers.Layer):
         )
 
     def call(self, inputs):
-        hidden = dense(
-            inputs, self.down_kernel, self.down_bias, self._activation
-        )
-        return dense(hidden, self.up_kernel, self.up_bias)
+        return dense(self.activations(inputs), self.up_kernel, self.up_bias)
+
+    def activations(self, inputs):
+        """Returns what the bottleneck's units give, `(..., units)`."""
+        return dense(inputs, self.down_kernel, self.down_bias, self._activation)

@@ -33,6 +33,7 @@ class Member:
         fingerprint: SHA-256 of its weights' file, or `None` of a model in
             memory.
         left_out: Indices of blocks that were left out after the training.
+        is_stacked: Whether it was trained on top of other adapters.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Member:
     tensors: dict[str, np.ndarray]
     fingerprint: str | None
     left_out: tuple[int, ...] = ()
+    is_stacked: bool = False
 
     @property
     def source(self):
@@ -116,6 +118,7 @@ def read_member(folder, encoder, fingerprint):
         tensors=tensors,
         fingerprint=hashlib.sha256(path.read_bytes()).hexdigest(),
         left_out=tuple(config.get("left_out", ())),
+        is_stacked=bool(config.get("below")),
     )
 
 
@@ -149,6 +152,7 @@ def member_of_model(model, fingerprint):
         tensors=tensors,
         fingerprint=None,
         left_out=model.left_out,
+        is_stacked=model.below is not None,
     )
 
 

@@ -1,0 +1,1 @@
+"""Several trained adapters become one, without training."""

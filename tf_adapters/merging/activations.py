@@ -1,0 +1,57 @@
+"""What the units of a bottleneck adapter put out for given texts."""
+
+import keras
+import numpy as np
+
+from tf_adapters.layers.slot import Slot
+from tf_adapters.methods import bottleneck_slots
+from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models.adapter_model import as_sequences
+
+_ROWS_AT_ONCE = 64
+
+
+class UnitsProbe(Slot):
+    """A `BottleneckSlot` that reports its units' activations, as `units`.
+
+    Args:
+        slot: Built `BottleneckSlot`.
+    """
+
+    def __init__(self, slot, **kwargs):
+        super().__init__(name=f"{slot.name}_probe", **kwargs)
+        self.slot = slot
+        self.built = True
+
+    def call(self, x, context=None, training=None):
+        read = bottleneck_slots.read(self.slot.reads, x, context)
+        units = self.slot.delta.activations(read)
+        x, _ = self.slot(x, context=context, training=training)
+        return x, {"units": units}
+
+
+def unit_activations(model, inputs):
+    """Returns a dict from slot to an array `(tokens, units)`.
+
+    Args:
+        model: `AdapterModel` of Houlsby's or Pfeiffer's method.
+        inputs: Dict as for a call. Padding is left out.
+    """
+    slots = [
+        {place: UnitsProbe(slot) for place, slot in block.items()}
+        for block in model.slots
+    ]
+    encoder = AdaptedEncoder(model.encoder_info, slots)
+    inputs = as_sequences(inputs)
+    found = {}
+    for first in range(0, len(inputs["token_ids"]), _ROWS_AT_ONCE):
+        rows = {k: v[first : first + _ROWS_AT_ONCE] for k, v in inputs.items()}
+        probes = encoder(rows, training=False, return_probes=True)["probes"]
+        mask = np.asarray(rows["padding_mask"], bool)
+        for block, reported in zip(slots, probes, strict=True):
+            for place, probe in block.items():
+                units = keras.ops.convert_to_numpy(reported[place]["units"])
+                found.setdefault(f"{probe.slot.name}/delta", []).append(
+                    units[mask].astype("float32")
+                )
+    return {name: np.concatenate(parts) for name, parts in found.items()}

@@ -1,0 +1,67 @@
+"""The exact weighted sum of what adapters compute, as one wider adapter.
+
+In one slot `sum_i w_i U_i f(D_i x + c_i) + w_i b_i` is a bottleneck of all
+units side by side whose up-projections are multiplied by the weights, and
+`sum_i w_i s_i A_i B_i` a LoRA of all ranks (PEFT calls that `cat`). A negative
+weight subtracts: it turns the sign of the up-projection, not of all weights,
+which would change nothing in a LoRA and anything in a bottleneck.
+"""
+
+import numpy as np
+
+from tf_adapters.merging.parts import UNITS_AXIS
+from tf_adapters.merging.parts import UP
+
+
+def joined(members, weights):
+    """Returns one adapter that computes `sum_i w_i delta_i(x)`.
+
+    Args:
+        members: List of dicts, see `parts.by_slot`, of the same slots. Their
+            widths may differ.
+        weights: A number for each.
+    """
+    return {
+        slot: _joined_slot([member[slot] for member in members], weights)
+        for slot in members[0]
+    }
+
+
+def _joined_slot(members, weights):
+    scaled = [
+        {
+            part: array * np.float32(weight) if part in UP else array
+            for part, array in member.items()
+        }
+        for member, weight in zip(members, weights, strict=True)
+    ]
+    return {
+        part: np.concatenate([m[part] for m in scaled], UNITS_AXIS[part])
+        if part in UNITS_AXIS
+        else sum(m[part] for m in scaled)
+        for part in members[0]
+    }
+
+
+def cut_to_rank(member, rank):
+    """Returns the LoRA of a lower rank whose products are nearest.
+
+    The largest singular values of each product `A B`, their roots in both
+    factors. The product itself is never made.
+
+    Args:
+        member: Dict, see `parts.by_slot`, of a LoRA whose factor is 1.
+        rank: Integer, at most that of the member.
+    """
+    return {slot: _cut_slot(parts, rank) for slot, parts in member.items()}
+
+
+def _cut_slot(parts, rank):
+    left, down = np.linalg.qr(parts["down_kernel"].astype("float64"))
+    right, up = np.linalg.qr(parts["up_kernel"].T.astype("float64"))
+    u, values, vh = np.linalg.svd(down @ up.T)
+    roots = np.sqrt(values[:rank])
+    return {
+        "down_kernel": (left @ (u[:, :rank] * roots)).astype("float32"),
+        "up_kernel": ((roots[:, None] * vh[:rank]) @ right.T).astype("float32"),
+    }

@@ -1,0 +1,113 @@
+"""Adapters that can become one, and what of their settings must agree."""
+
+from tf_adapters import methods
+from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.methods import bottleneck_slots
+from tf_adapters.models import stacked_adapters
+from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models.adapter_model import AdapterModel
+
+_BOTTLENECKS = (methods.Houlsby, methods.Pfeiffer)
+MERGED_METHODS = (*_BOTTLENECKS, methods.LoRA)
+
+
+def read_members(adapters, encoder, same_width):
+    """Returns the `Member`s of adapters that go together.
+
+    Args:
+        adapters: List of folders and of models in memory.
+        encoder: Their `Encoder`, freshly loaded.
+        same_width: Whether each weight must have the shape of the others'.
+
+    Raises:
+        AdapterError: If one is missing, damaged, of another encoder, of a
+            method that is not merged, or does not fit the others.
+    """
+    if not adapters:
+        raise AdapterError(
+            "No trained adapters were given. Name their run folders with "
+            "--adapters=runs/a,runs/b."
+        )
+    members = stacked_adapters.read_members(adapters, encoder)
+    for member in members:
+        _check_member(member, encoder)
+    _check_agree(members, encoder, same_width)
+    return members
+
+
+def is_lora(member):
+    """Returns whether a member's method is LoRA."""
+    return isinstance(member.method, methods.LoRA)
+
+
+def width_of(member, encoder):
+    """Returns how many units, or ranks, a member has in each slot."""
+    if is_lora(member):
+        return member.method.rank
+    return bottleneck_slots.width_of_bottleneck(
+        member.method, encoder.backbone.hidden_dim
+    )
+
+
+def model_of_member(member, encoder):
+    """Returns the `AdapterModel` of a member alone.
+
+    Raises:
+        AdapterError: If it has other weights than its configuration says.
+    """
+    model = AdapterModel(encoder, member.method, member.head)
+    path = member.folder and member.folder / adapter_folder.WEIGHTS_FILE
+    adapter_folder.assign_tensors(
+        model.trained_variables(), member.tensors, path or member.source
+    )
+    return model
+
+
+def _check_member(member, encoder):
+    if type(member.method) not in MERGED_METHODS:
+        raise AdapterError(
+            f"{member.source} was trained with "
+            f"`{methods.name_of(member.method)}`; only adapters of houlsby, "
+            "pfeiffer and lora are merged. An Average of others is what "
+            "`tf_adapters.compose` makes."
+        )
+    if member.method.trainable_encoder_variables(AdaptedEncoder(encoder)):
+        raise AdapterError(
+            f"{member.source} trained the encoder's layer norms too, and what "
+            "is merged are adapters alone. Train a houlsby with "
+            "--params_override=method.train_layer_norms=false."
+        )
+    if is_lora(member) and member.method.use_gating:
+        raise AdapterError(
+            f"{member.source} is a LoRA with a gate for each text, which has "
+            "no place in a merged one. Train it with method.use_gating=false."
+        )
+    if member.is_stacked:
+        raise AdapterError(
+            f"{member.source} was trained on top of other adapters and says "
+            "nothing without them. Only adapters that stand alone are merged."
+        )
+    if member.left_out:
+        raise AdapterError(
+            f"{member.source} is an adapter that blocks {member.left_out} were "
+            "left out of after its training. Merge the whole one, and leave "
+            "blocks out of the result."
+        )
+
+
+def _check_agree(members, encoder, same_width):
+    facts = {
+        "method": lambda m: methods.name_of(m.method),
+        "left-out blocks": lambda m: m.method.leave_out,
+    }
+    if all(is_lora(member) for member in members):
+        facts["projections"] = lambda m: tuple(sorted(m.method.projections))
+        if same_width:
+            facts["alpha"] = lambda m: m.method.alpha
+    elif not any(is_lora(member) for member in members):
+        facts["activation"] = lambda m: m.method.activation
+    if same_width:
+        facts["width"] = lambda m: width_of(m, encoder)
+    for what, of in facts.items():
+        stacked_adapters.common(members, what, of)

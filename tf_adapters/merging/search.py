@@ -1,0 +1,47 @@
+"""Weights of a merge, found without a gradient on a few labelled examples.
+
+LoraHub (Huang et al. 2023, arXiv:2307.13269): the loss on a few examples plus
+0.05 times the mean of the weights' sizes, each weight from -1.5 to 1.5, by a
+few dozen evaluations. Nelder and Mead's simplex takes the place of Nevergrad's
+choice among algorithms: it begins with no adapter at all and each one alone.
+"""
+
+import numpy as np
+import scipy.optimize
+
+# Those of the authors' code (lorahub/algorithm.py).
+LIMIT = 1.5
+L1 = 0.05
+
+
+def search(loss, num_weights, l1=L1, evaluations=40):
+    """Returns the best weights that were tried, an array, and their loss.
+
+    Args:
+        loss: Function of an array of `num_weights` numbers.
+        num_weights: Integer.
+        l1: Factor of the mean of the weights' sizes.
+        evaluations: How often the loss is evaluated, at most.
+    """
+    tried = []
+
+    def score(weights):
+        found = float(loss(weights))
+        tried.append((found + l1 * np.abs(weights).mean(), found, weights))
+        return tried[-1][0]
+
+    simplex = np.concatenate([np.zeros((1, num_weights)), np.eye(num_weights)])
+    scipy.optimize.minimize(
+        score,
+        simplex[0],
+        method="Nelder-Mead",
+        bounds=[(-LIMIT, LIMIT)] * num_weights,
+        options={
+            "initial_simplex": simplex,
+            "maxfev": evaluations,
+            "xatol": 1e-3,
+            "fatol": 1e-5,
+        },
+    )
+    _, found, weights = min(tried, key=lambda one: one[0])
+    return weights, found

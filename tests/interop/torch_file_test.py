@@ -1,5 +1,8 @@
 """The reader of PyTorch's files knows tensors, and runs nothing."""
 
+import zipfile
+
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -44,20 +47,70 @@ def test_a_file_of_something_else_than_tensors_is_refused(tmp_path):
         read_torch_file(tmp_path / "x.bin")
 
 
-def test_a_tensor_beyond_its_storage_is_refused(tmp_path):
-    path = tmp_path / "x.bin"
-    write_torch_file(path, {"a": np.zeros((3, 4), "float32")})
-    content = path.read_bytes()
-    # The first of the shape's numbers, in a file without compression.
-    shape = b"J\x03\x00\x00\x00J\x04\x00\x00\x00"
-    assert content.count(shape) == 1
-    path.write_bytes(content.replace(shape, b"J\x04" + shape[2:]))
-    with pytest.raises(AdapterError, match="damaged"):
-        read_torch_file(path)
-
-
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x80\x02}q\x00."])
 def test_what_is_no_such_file_is_refused(content, tmp_path):
     (tmp_path / "x.bin").write_bytes(content)
     with pytest.raises(AdapterError, match="save it anew|damaged"):
         read_torch_file(tmp_path / "x.bin")
+
+
+def test_a_file_changes_nothing_that_the_process_shares(tmp_path):
+    # The opcode BUILD calls `__setstate__`, here to turn a type's bytes round.
+    bytes_round = b"(K\x03X\x01\x00\x00\x00>NNNI-1\nI-1\nK\x00t"
+    payload = b"ctorch\nBFloat16Storage\n" + bytes_round + b"b"
+    write_torch_file(tmp_path / "x.bin", TENSORS, payload)
+    with pytest.raises(AdapterError, match="damaged"):
+        read_torch_file(tmp_path / "x.bin")
+    assert np.dtype(ml_dtypes.bfloat16).byteorder != ">"
+
+
+def _rewrite(path, compression=zipfile.ZIP_STORED, **more):
+    """Writes a file's archive anew, with other parts beside its own."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in {**parts, **more}.items():
+            archive.writestr(name, content)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"archive/byteorder": b"big"}, "little-endian"),
+        ({"compression": zipfile.ZIP_DEFLATED}, "compressed"),
+    ],
+)
+def test_an_archive_that_pytorch_here_does_not_write(change, reason, tmp_path):
+    write_torch_file(tmp_path / "x.bin", TENSORS)
+    _rewrite(tmp_path / "x.bin", **{"archive/byteorder": b"little"})
+    assert list(read_torch_file(tmp_path / "x.bin")) == list(TENSORS)
+    _rewrite(tmp_path / "x.bin", **change)
+    with pytest.raises(AdapterError, match=reason):
+        read_torch_file(tmp_path / "x.bin")
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"),
+    [
+        ((4, 4), (4, 1)),
+        # By strides of 0 a file of a few bytes could fill all memory.
+        ((99, 4), (0, 1)),
+    ],
+)
+def test_a_tensor_beyond_its_storage_is_refused(shape, strides, tmp_path):
+    path = tmp_path / "x.bin"
+    write_torch_file(path, {"a": np.zeros((3, 4), "float32")})
+    with zipfile.ZipFile(path) as archive:
+        content = archive.read("archive/data.pkl")
+
+    def numbers(*pairs):
+        return b"".join(
+            b"(J%cZJ%cZt".replace(b"Z", b"\0\0\0") % pair for pair in pairs
+        )
+
+    there = numbers((3, 4), (4, 1))
+    assert content.count(there) == 1
+    content = content.replace(there, numbers(shape, strides))
+    _rewrite(path, **{"archive/data.pkl": content})
+    with pytest.raises(AdapterError, match="beyond its storage"):
+        read_torch_file(path)

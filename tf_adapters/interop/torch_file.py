@@ -7,7 +7,9 @@ pickle needs few names; a file that asks for any other is refused.
 
 import collections
 import io
+import math
 import pickle
+import typing
 import zipfile
 
 import ml_dtypes
@@ -58,31 +60,72 @@ def read_torch_file(path):
 def _read(archive, path):
     (name,) = [n for n in archive.namelist() if n.endswith("/data.pkl")]
     stem = name.removesuffix("data.pkl")
-    reader = _Tensors(io.BytesIO(archive.read(name)), archive, stem, path)
-    tensors = reader.load()
-    are_tensors = isinstance(tensors, dict) and all(
-        isinstance(key, str) and isinstance(value, np.ndarray)
-        for key, value in tensors.items()
+    _check_archive(archive, stem)
+    views = _Views(io.BytesIO(archive.read(name)), path).load()
+    are_tensors = isinstance(views, dict) and all(
+        isinstance(key, str) and isinstance(value, _View)
+        for key, value in views.items()
     )
     if not are_tensors:
         raise AdapterError(f"{path} holds something else than named tensors.")
-    return dict(tensors)
+    return {key: _array(view, archive, stem) for key, view in views.items()}
 
 
-class _Tensors(pickle.Unpickler):
-    """Knows the names that a file of tensors needs, and no other."""
+def _check_archive(archive, stem):
+    """Raises an error of a file that PyTorch does not write like this."""
+    if any(info.compress_type for info in archive.infolist()):
+        # A small file could become one that no memory holds.
+        raise ValueError("its parts are compressed")
+    order = f"{stem}byteorder"
+    if order in archive.namelist() and archive.read(order) != b"little":
+        raise ValueError("its numbers are not little-endian")
 
-    def __init__(self, file, archive, stem, path):
+
+class _Storage(typing.NamedTuple):
+    """Numbers in the archive."""
+
+    kind: str
+    key: str
+    count: int
+
+
+class _View(typing.NamedTuple):
+    """The part of a storage that a tensor is."""
+
+    storage: _Storage
+    offset: int
+    size: tuple
+    stride: tuple
+
+
+class _Rebuild:
+    """Stands for the function that makes a tensor; nothing can be set on it."""
+
+    __slots__ = ()
+
+    def __call__(self, storage, offset, size, stride, *_):
+        return _View(storage, offset, size, stride)
+
+
+class _Views(pickle.Unpickler):
+    """Knows the names that a file of tensors needs, and no other.
+
+    A pickle may set attributes of whatever it was given, and call its
+    `__setstate__`. So it is given nothing that can be changed, a dtype of NumPy
+    for example, which all of the process shares; arrays are made afterwards.
+    """
+
+    def __init__(self, file, path):
         super().__init__(file)
-        self.archive, self.stem, self.path = archive, stem, path
+        self.path = path
 
     def find_class(self, module, name):
         if (module, name) == ("collections", "OrderedDict"):
             return collections.OrderedDict
         if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
-            return _tensor
+            return _Rebuild()
         if module == "torch" and name in _DTYPES:
-            return _DTYPES[name]
+            return name
         raise AdapterError(
             f"{self.path} asks to run `{module}.{name}`, which no file of "
             "weights needs. Nothing was run. Do not load it elsewhere either, "
@@ -90,20 +133,23 @@ class _Tensors(pickle.Unpickler):
         )
 
     def persistent_load(self, pid):
-        kind, dtype, key, _, count = pid
-        if kind != "storage" or not isinstance(dtype, np.dtype):
-            raise AdapterError(f"{self.path} holds an unknown {kind!r}.")
-        data = self.archive.read(f"{self.stem}data/{key}")
-        return np.frombuffer(data, dtype, count)
+        what, kind, key, _, count = pid
+        if what != "storage" or kind not in _DTYPES:
+            raise AdapterError(f"{self.path} holds an unknown {what!r}.")
+        return _Storage(kind, key, count)
 
 
-def _tensor(storage, offset, size, stride, *_):
+def _array(view, archive, stem):
     """Returns a copy of the part of a storage that a tensor is."""
+    (kind, key, count), offset, size, stride = view
     if any(step < 0 for step in stride) or any(n < 0 for n in size):
         raise ValueError(f"size {size}, stride {stride}")
     last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-    if offset < 0 or (all(size) and last >= storage.size):
+    is_beyond = all(size) and last >= count
+    if offset < 0 or is_beyond or math.prod(size) > count:
         raise ValueError("a tensor is beyond its storage")
+    data = archive.read(f"{stem}data/{key}")
+    storage = np.frombuffer(data, _DTYPES[kind], count)
     steps = [step * storage.itemsize for step in stride]
     view = np.lib.stride_tricks.as_strided(storage[offset:], size, steps)
     return np.array(view)

@@ -147,53 +147,41 @@ def _digest(targets):
     return hashlib.sha256(json.dumps(targets).encode()).hexdigest()
 
 
-def figure_differences(claim, path, rows):
-    """Returns the differences between rows of a figure's table.
+def figure_differences(claim, paths, keys):
+    """Returns the differences between rows of a figure's tables.
 
     Pairs have equal values of the other columns that both sides share values
-    of, but for measured numbers; where a cell is a run's folder, the run's
-    point belongs to its row. Several rows of one side of a pair are averaged.
+    of, but for measured numbers. Several rows of one side of a pair are
+    averaged.
 
     Args:
         claim: `paper.Claim` of a figure.
-        path: Path of its table, a CSV file.
-        rows: Dicts of runs, from `report.run_rows`.
+        paths: List of paths of its tables, CSV files, taken as one.
+        keys: Names of settings, which are no measured numbers.
 
     Returns:
         List of differences, or a text: why there are none.
     """
-    if not path.exists():
-        return f"there is no table {path.parent.name}/{path.name}"
-    with path.open(newline="", encoding="utf-8") as file:
-        table = [_with_point(row, rows) for row in csv.DictReader(file)]
+    table = [row for path in paths for row in _read(path)]
     asked = {**claim.higher, **claim.than, **(claim.where or {})}
     for column in (claim.value, *asked):
         if not any(column in row for row in table):
-            return f"{path.name} has no column `{column}`"
+            return f"the figure `{claim.of}` has no column `{column}`"
     sides = [
         [row for row in table if _has({**(claim.where or {}), **wanted}, row)]
         for wanted in (claim.higher, claim.than)
     ]
-    keys = _pair_columns(sides, {claim.value, *claim.higher, *claim.than})
-    high, low = (_means(side, keys, claim.value) for side in sides)
-    return [high[key] - low[key] for key in high if key in low] or (
-        f"{path.name} has no pair of rows"
+    compared = {claim.value, *claim.higher, *claim.than}
+    columns = _pair_columns(sides, compared, keys)
+    high, low = (_means(side, columns, claim.value) for side in sides)
+    return [high[pair] - low[pair] for pair in high if pair in low] or (
+        f"the figure `{claim.of}` has no pair of rows"
     )
 
 
-def _with_point(row, rows):
-    """Returns a row of a table, with the point of the run that it names."""
-    names = {Path(value).name for value in row.values() if value}
-    names |= {Path(value).parent.name for value in row.values() if value}
-    for run in rows:
-        if run["run"] in names:
-            point = {k: str(v) for k, v in run.items() if v is not None}
-            return {**{k: v for k, v in point.items() if k in POINT}, **row}
-    return row
-
-
-# Of a run that a table's row names, what pairs may agree in.
-POINT = ("task", "seed", "method")
+def _read(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def _has(wanted, row):
@@ -219,16 +207,16 @@ def _number(text):
         return None
 
 
-def _pair_columns(sides, left_out):
+def _pair_columns(sides, compared, keys):
     """Returns the columns in which both rows of a pair are to agree."""
     columns = dict.fromkeys(
-        key for side in sides for row in side for key in row
+        column for side in sides for row in side for column in row
     )
     return [
         column
         for column in columns
-        if column not in left_out
-        and not _is_measured(column, sides)
+        if column not in compared
+        and (column in keys or not _is_measured(column, sides))
         and set.intersection(
             *({row.get(column, "") for row in side} for side in sides)
         )

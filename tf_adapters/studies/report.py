@@ -183,6 +183,22 @@ def make_cells(rows, report, select_over=()):
     return cells
 
 
+def chosen_rows(rows, report, select_over=()):
+    """Returns the rows that the table's cells are made of.
+
+    Args:
+        rows: List of dicts, from `run_rows`.
+        report: `Report`.
+        select_over: Keys of which each cell takes its best values.
+    """
+    keys = list(dict.fromkeys([*report.rows, report.columns]))
+    return [
+        row
+        for group in _grouped(rows, keys)
+        for row in _best_candidate(group, select_over)
+    ]
+
+
 def _value(row, key):
     """Returns what a table shows; lists are no keys of a dict."""
     value = row.get(key, "")

@@ -1,6 +1,6 @@
-"""What a claim compares: pairs of runs, or of rows of a figure's table."""
+"""The pairs of runs that a claim compares."""
 
-import csv
+import collections
 import functools
 import hashlib
 import json
@@ -43,38 +43,53 @@ def match_runs(claim, runs, rows, select_over=()):
         rows: Dicts of finished runs, from `report.run_rows`.
         select_over: Keys of what was selected, which may differ.
     """
-    settings = {run.id: run.settings for run in runs}
     compared = {*claim.higher, *claim.than, *select_over}
     keys = {
-        run.id: [k for k in ("task", *run.point) if k not in compared]
+        run.id: tuple(k for k in ("task", *run.point) if k not in compared)
         for run in runs
     }
-
-    def side(wanted):
-        wanted = {**(claim.where or {}), **wanted}
-        return [
-            row
-            for row in rows
-            if study_settings.matches(
-                wanted, {**settings[row["run"]], "task": row["task"]}
-            )
-        ]
-
-    lower = side(claim.than)
+    lower = collections.defaultdict(list)
+    for row in _side(claim, claim.than, runs, rows):
+        lower[keys[row["run"]]].append(row)
+    index = functools.cache(lambda own, shared: _index(lower[own], shared))
     found = []
-    for high in side(claim.higher):
-        for low in lower:
-            shared = [k for k in keys[high["run"]] if k in keys[low["run"]]]
-            if all(high[key] == low[key] for key in shared):
-                # What one side alone has parts settings too.
-                names = (*keys[high["run"]], *keys[low["run"]])
-                rest = [
-                    (key, high.get(key), low.get(key))
-                    for key in dict.fromkeys(names)
-                    if key != "seed"
-                ]
-                found.append((json.dumps(rest, default=str), high, low))
+    for high in _side(claim, claim.higher, runs, rows):
+        for own in lower:
+            names = keys[high["run"]]
+            shared = tuple(key for key in names if key in own)
+            for low in index(own, shared)[_values(high, shared)]:
+                found.append((_setting(names, own, high, low), high, low))
     return found
+
+
+def _side(claim, wanted, runs, rows):
+    settings = {run.id: run.settings for run in runs}
+    wanted = {**(claim.where or {}), **wanted}
+    return [
+        row
+        for row in rows
+        if study_settings.matches(
+            wanted, {**settings[row["run"]], "task": row["task"]}
+        )
+    ]
+
+
+def _index(rows, keys):
+    index = collections.defaultdict(list)
+    for row in rows:
+        index[_values(row, keys)].append(row)
+    return index
+
+
+def _values(row, keys):
+    return json.dumps([row[key] for key in keys], default=str)
+
+
+def _setting(names, others, high, low):
+    """Returns what a pair has; what one side alone has parts settings too."""
+    keys = [key for key in dict.fromkeys((*names, *others)) if key != "seed"]
+    values = [[key, high.get(key), low.get(key)] for key in keys]
+    return json.dumps(values, default=str)
 
 
 def predicted_pairs(matched, runs, folder, split):
@@ -126,6 +141,7 @@ def _parts(row, config, split):
     kind, _, name = metric.partition("/")
     if kind != "transfer":
         stored = metric not in ("mean_metric", "loss")
+        stored = stored and kind != "method_report"
         return [(split, metric)] if stored else []
     task = splits.declared_task(config_task.by_task(config)[row["task"]])
     found = [
@@ -145,98 +161,3 @@ def _parts(row, config, split):
 
 def _digest(targets):
     return hashlib.sha256(json.dumps(targets).encode()).hexdigest()
-
-
-def figure_differences(claim, paths, keys):
-    """Returns the differences between rows of a figure's tables.
-
-    Pairs have equal values of the other columns that both sides share values
-    of, but for measured numbers. Several rows of one side of a pair are
-    averaged.
-
-    Args:
-        claim: `paper.Claim` of a figure.
-        paths: List of paths of its tables, CSV files, taken as one.
-        keys: Names of settings, which are no measured numbers.
-
-    Returns:
-        List of differences, or a text: why there are none.
-    """
-    table = [row for path in paths for row in _read(path)]
-    asked = {**claim.higher, **claim.than, **(claim.where or {})}
-    for column in (claim.value, *asked):
-        if not any(column in row for row in table):
-            return f"the figure `{claim.of}` has no column `{column}`"
-    sides = [
-        [row for row in table if _has({**(claim.where or {}), **wanted}, row)]
-        for wanted in (claim.higher, claim.than)
-    ]
-    compared = {claim.value, *claim.higher, *claim.than}
-    columns = _pair_columns(sides, compared, keys)
-    high, low = (_means(side, columns, claim.value) for side in sides)
-    return [high[pair] - low[pair] for pair in high if pair in low] or (
-        f"the figure `{claim.of}` has no pair of rows"
-    )
-
-
-def _read(path):
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def _has(wanted, row):
-    return all(
-        any(
-            _same(row.get(key, ""), one)
-            for one in (value if isinstance(value, list) else [value])
-        )
-        for key, value in wanted.items()
-    )
-
-
-def _same(text, value):
-    return text == str(value) or (
-        _number(text) is not None and _number(text) == _number(str(value))
-    )
-
-
-def _number(text):
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _pair_columns(sides, compared, keys):
-    """Returns the columns in which both rows of a pair are to agree."""
-    columns = dict.fromkeys(
-        column for side in sides for row in side for column in row
-    )
-    return [
-        column
-        for column in columns
-        if column not in compared
-        and (column in keys or not _is_measured(column, sides))
-        and set.intersection(
-            *({row.get(column, "") for row in side} for side in sides)
-        )
-    ]
-
-
-def _is_measured(column, sides):
-    """Whether a column holds numbers with decimals, as no key of a table."""
-    values = [row.get(column, "") for side in sides for row in side]
-    numbers = [_number(value) for value in values if value]
-    return all(n is not None for n in numbers) and any(
-        not n.is_integer() for n in numbers
-    )
-
-
-def _means(side, keys, value):
-    groups = {}
-    for row in side:
-        number = _number(row[value])
-        if number is not None and not np.isnan(number):
-            key = tuple(row.get(k, "") for k in keys)
-            groups.setdefault(key, []).append(number)
-    return {key: float(np.mean(values)) for key, values in groups.items()}

@@ -14,6 +14,7 @@ import dataclasses
 from pathlib import Path
 
 from tf_adapters.studies import claim_pairs
+from tf_adapters.studies import figure_pairs
 from tf_adapters.studies import statistics
 from tf_adapters.studies.settings import in_words
 
@@ -80,7 +81,7 @@ def _of_figure(claim, runs, paths):
     if not paths:
         return f"the figure `{claim.of}` was not made"
     keys = {key for run in runs for key in run.point}
-    differences = claim_pairs.figure_differences(claim, paths, keys)
+    differences = figure_pairs.figure_differences(claim, paths, keys)
     if isinstance(differences, str):
         return differences
     return statistics.compare_pairs(differences)

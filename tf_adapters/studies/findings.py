@@ -34,12 +34,15 @@ def find(study, runs, rows, folder, pictures):
         folder: The study's folder.
         pictures: List of `figures.Made`.
     """
-    chosen = study_report.chosen_rows(rows, study.report, study.select_over)
+    chosen, all_cells = (
+        study_report.chosen_rows(rows, study.report, study.select_over, further)
+        for further in (False, True)
+    )
     tables = collections.defaultdict(list)
     for picture in pictures:
         tables[picture.figure].append(picture.csv)
     return Findings(
-        printed.beside(study, runs, chosen),
+        printed.beside(study, runs, all_cells),
         claims.judge(study, runs, chosen, folder, tables),
         pictures,
     )

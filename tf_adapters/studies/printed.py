@@ -3,7 +3,9 @@
 import dataclasses
 import statistics
 
+from tf_adapters.studies import further_cells
 from tf_adapters.studies import paper
+from tf_adapters.studies import report as report_lib
 from tf_adapters.studies import settings as study_settings
 
 
@@ -36,7 +38,7 @@ def beside(study, runs, rows):
     Args:
         study: `Study`.
         runs: List of `Run`.
-        rows: List of dicts, from `report.chosen_rows`.
+        rows: List of dicts, from `report.chosen_rows`, further ones too.
     """
     if study.expected is None:
         return []
@@ -69,13 +71,19 @@ def _row(study, expected, rows, settings):
 
 def _values(study, wanted, column, rows, settings):
     """Returns the runs' numbers of a cell, in points."""
-    key, split = study.report.columns, study.report.split
+    report = study.report
+    keys = ("task", *report_lib.cell_keys(report))
     found = []
     for row in rows:
-        known = {**settings[row["run"]], "task": row["task"]}
+        # A cell may be of other values than its run: see `further_cells`.
+        known = settings[row["run"]] | {k: row[k] for k in keys if k in row}
+        is_best = row.get(report.best_of) == further_cells.BEST
+        if is_best and report.best_of not in wanted:
+            continue
         is_its = study_settings.matches(wanted, known)
-        if is_its and str(known.get(key)) == column and row[split] is not None:
-            found.append(100 * row[split])
+        is_its &= str(known.get(report.columns)) == column
+        if is_its and row[report.split] is not None:
+            found.append(100 * row[report.split])
     return found
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import statistics
 
 from tf_adapters.data.rows.splits import EVALUATED
+from tf_adapters.studies import further_cells
 from tf_adapters.studies import markdown as markdown_lib
 
 # Parts of a result whose numbers are averaged over seeds.
@@ -54,7 +55,7 @@ def make_report(name, study, runs, results, errors, command):
         for run in runs
         for row in run_rows(run, results[run.id], errors[run.id])
     ]
-    cells = make_cells(rows, study.report, list(study.select_over))
+    cells = make_cells(rows, study.report, study.select_over)
     text = markdown_lib.markdown_report(
         name, command, study.report, cells, rows
     )
@@ -135,6 +136,8 @@ def _value_of(metric, split, result, transfer):
     part, _, name = metric.partition("/")
     if part == "transfer":
         return transfer.get(name)
+    if part == "method_report":
+        return result.get(part, {}).get(name)
     return result.get(split, {}).get(metric)
 
 
@@ -169,7 +172,8 @@ def make_cells(rows, report, select_over=()):
         report: `Report`.
         select_over: Keys of which each cell takes its best values.
     """
-    keys = list(dict.fromkeys([*report.rows, report.columns]))
+    keys = cell_keys(report)
+    rows, select_over = _with_further(rows, report, select_over)
     cells = []
     for group in _grouped(rows, keys):
         chosen = _best_candidate(group, select_over)
@@ -183,18 +187,32 @@ def make_cells(rows, report, select_over=()):
     return cells
 
 
-def chosen_rows(rows, report, select_over=()):
+def cell_keys(report):
+    """Returns the keys whose values make a cell of the table."""
+    return list(dict.fromkeys([*report.rows, report.columns]))
+
+
+def _with_further(rows, report, select_over):
+    rows = [*rows, *further_cells.further_rows(rows, report)]
+    if report.best_of is not None:
+        select_over = [*select_over, further_cells.chosen_column(report)]
+    return rows, select_over
+
+
+def chosen_rows(rows, report, select_over=(), further=False):
     """Returns the rows that the table's cells are made of.
 
     Args:
         rows: List of dicts, from `run_rows`.
         report: `Report`.
         select_over: Keys of which each cell takes its best values.
+        further: Whether those of `further_cells` are among them.
     """
-    keys = list(dict.fromkeys([*report.rows, report.columns]))
+    if further:
+        rows, select_over = _with_further(rows, report, select_over)
     return [
         row
-        for group in _grouped(rows, keys)
+        for group in _grouped(rows, cell_keys(report))
         for row in _best_candidate(group, select_over)
     ]
 

@@ -1,6 +1,7 @@
 """From a study to its runs: pure functions, nothing is trained here."""
 
 import dataclasses
+import functools
 import hashlib
 import itertools
 import json
@@ -189,7 +190,7 @@ def _run_id(config):
 
 def _without_defaults(settings):
     """Returns settings without those, outside `method`, that are defaults."""
-    defaults = dataclasses.asdict(resolve.Config(task="", method=None))
+    defaults = _defaults()
     sections = {
         key: {k: v for k, v in value.items() if v != defaults[key][k]}
         for key, value in settings.items()
@@ -202,3 +203,8 @@ def _without_defaults(settings):
     }
     changed = {key: values for key, values in sections.items() if values}
     return {**changed, **single, "method": settings["method"]}
+
+
+@functools.cache
+def _defaults():
+    return dataclasses.asdict(resolve.Config(task="", method=None))

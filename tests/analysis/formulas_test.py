@@ -8,6 +8,7 @@ from tf_adapters.analysis import curves
 from tf_adapters.analysis import gates
 from tf_adapters.analysis import gradient_norms
 from tf_adapters.analysis import loss_landscape
+from tf_adapters.analysis import shift_agreement
 from tf_adapters.analysis import shift_directions
 from tf_adapters.analysis import shift_words
 from tf_adapters.analysis import similarity
@@ -68,6 +69,22 @@ def test_every_span_is_left_out_once():
     np.testing.assert_allclose(found, 100 * expected / 0.8)
 
 
+def test_spans_are_named_and_their_changes_averaged_over_runs():
+    names = [span_ablation.name_of(*s, 3) for s in span_ablation.spans(3)]
+    # The middle one of three blocks is in neither half.
+    assert names == ["lower half", "", "all", "one", "", "upper half"]
+    assert span_ablation.name_of(0, 1, 4) == "lower half"
+    assert span_ablation.name_of(2, 3, 4) == "upper half"
+    rows = [("a", 0, 0, -1.0), ("a", 0, 1, -8.0), ("a", 1, 1, -4.0)]
+    rows += [("b", 0, 0, -3.0), ("b", 0, 1, -10.0), ("b", 1, 1, 0.0)]
+    table = pd.DataFrame(
+        rows, columns=["run", "first", "last", "change_percent"]
+    )
+    np.testing.assert_array_equal(
+        span_ablation.mean_changes(table), [[-2, -9], [np.nan, -2]]
+    )
+
+
 def test_the_landscape_of_a_quadratic():
     before = {"a": np.zeros(3), "b": np.zeros((2, 2))}
     after = {"a": np.full(3, 2.0), "b": np.full((2, 2), -1.0)}
@@ -95,6 +112,16 @@ def test_mean_shift_leaves_padding_out():
     np.testing.assert_allclose(sums / count, [2, 2])
 
 
+def test_weights_of_shifts_are_averaged_over_runs():
+    rows = [("a", 1, 0.25), ("a", 2, 4.0), ("b", 1, 0.75), ("b", 2, 2.0)]
+    found = token_shift.spread(
+        pd.DataFrame(rows, columns=["run", "block", "alpha"])
+    )
+    assert found["mean"].to_dict() == {1: 0.5, 2: 3.0}
+    # Half the difference of two values: their deviation by the root of two.
+    assert found["sem"].to_dict() == pytest.approx({1: 0.25, 2: 1.0})
+
+
 def test_boxes_are_numpys_quantiles():
     values = GENERATOR.normal(size=7)
     runs = pd.DataFrame(
@@ -114,31 +141,61 @@ def test_boxes_are_numpys_quantiles():
     assert row["quartile_range"] == pytest.approx(expected[3] - expected[1])
 
 
+# A head of five weights for CoLA, of seven for RTE.
 RUNS = pd.DataFrame(
     [
-        ("cola", "full", None, 100, 0.5),
-        ("rte", "full", None, 100, 0.7),
-        ("cola", "houlsby", 8, 10, 0.4),
-        ("cola", "houlsby", 8, 10, 0.5),
-        ("rte", "houlsby", 8, 10, 0.71),
-        ("cola", "houlsby", 64, 40, 0.6),
+        ("cola", "full", None, 105, 5, 0.1, 0.5),
+        ("rte", "full", None, 107, 7, 0.2, 0.7),
+        ("cola", "houlsby", 8, 15, 5, 0.3, 0.4),
+        ("cola", "houlsby", 8, 15, 5, 0.4, 0.5),
+        ("rte", "houlsby", 8, 17, 7, 0.5, 0.71),
+        ("cola", "houlsby", 64, 45, 5, 0.6, 0.6),
     ],
-    columns=["task", "method", "method.units", "trained_weights", "test"],
+    columns=[
+        "task",
+        "method",
+        "method.units",
+        "trained_weights",
+        "head_weights",
+        "validation",
+        "test",
+    ],
 )
 
 
 def test_trade_off_means_over_seeds():
-    found = trade_off.means(RUNS, ["method.units"], "test")
-    rows = {(r.task, r.trained_weights): r for r in found.itertuples()}
+    runs = trade_off.without_head(RUNS)
+    found = trade_off.means(runs, ["method.units"], "test")
+    rows = {(r.task, r.x): r for r in found.itertuples()}
     row = rows["cola", 10]
     assert (row.mean, row.runs) == (pytest.approx(0.45), 2)
     assert row.error == pytest.approx(0.05)
     assert np.isnan(rows["rte", 10].error) and len(rows) == 5
 
 
+def test_trade_off_takes_the_best_settings_on_validation():
+    rows = [
+        # Mean of validation 0.5 at 1e-3, 0.45 at 1e-4, whose test is better.
+        (1e-3, 0, 0.7, 0.1),
+        (1e-3, 1, 0.3, 0.2),
+        (1e-4, 0, 0.5, 0.8),
+        (1e-4, 1, 0.4, 0.9),
+        # One seed alone does not compete.
+        (1e-2, 0, 0.9, 0.99),
+    ]
+    runs = pd.DataFrame(rows, columns=["rate", "seed", "validation", "test"])
+    runs = runs.assign(task="cola", method="full", trained_weights=10)
+    chosen = trade_off.select(runs, [], ["rate"])
+    assert trade_off.means(chosen, [], "test")["mean"][0] == pytest.approx(0.15)
+    by_rate = trade_off.means(runs, ["rate"], "test", x="rate")
+    assert by_rate.x.tolist() == [1e-3, 1e-4, 1e-2]
+    np.testing.assert_allclose(by_rate["mean"], [0.15, 0.85, 0.99])
+
+
 def test_percentiles_are_of_differences_over_tasks():
-    means = trade_off.means(RUNS, ["method.units"], "test")
-    found = trade_off.percentiles(means, "full").set_index("trained_weights")
+    runs = trade_off.without_head(RUNS)
+    means = trade_off.means(runs, ["method.units"], "test")
+    found = trade_off.percentiles(means, "full").set_index("x")
     # CoLA is 5 points lower, RTE one higher.
     expected = np.percentile([-5, 1], (20, 50, 80))
     np.testing.assert_allclose(found.loc[10, ["p20", "p50", "p80"]], expected)
@@ -159,6 +216,25 @@ def test_shares_of_gates():
     assert found["not exactly zero"] == [pytest.approx(0.3), 1.0]
     with pytest.raises(UserError, match="has no gates"):
         list(gates.shares({"task": "rte", "method": "full"}))
+
+
+def test_gates_of_runs_that_differ_in_the_seed_are_averaged():
+    rows = [
+        ("a", "sst2", "minilm", 0.0, "expected", 0.8, 0.83),
+        ("b", "sst2", "minilm", 0.0, "expected", 0.4, 0.83),
+        ("c", "sst2", "minilm", 1e-5, "expected", 0.1, 0.83),
+        ("d", "sst2", "base", 0.0, "expected", 0.2, 0.83),
+    ]
+    table = pd.DataFrame(rows, columns=gates.COLUMNS)
+    found = gates.averaged(table).set_index(["group", "l0_lambda"]).open
+    assert found.to_dict() == pytest.approx(
+        {
+            ("sst2, minilm", 0.0): 0.6,
+            ("sst2, minilm", 1e-5): 0.1,
+            ("sst2, base", 0.0): 0.2,
+        }
+    )
+    assert set(gates.averaged(table[:3]).group) == {"sst2"}
 
 
 def test_norms_of_a_part_are_those_of_one_long_vector():
@@ -203,6 +279,29 @@ def test_the_plane_of_shifts_is_that_of_numpys_singular_vectors():
     # Either direction of a component is one.
     signs = np.sign(np.sum(found * expected, axis=0))
     np.testing.assert_allclose(found, signs * expected, atol=1e-9)
+
+
+def test_agreement_is_the_mean_cosine_over_pairs_of_tokens():
+    labels = [0, 0, 1]
+    texts = [GENERATOR.normal(size=(2, n, 4)) for n in (3, 2, 4)]
+    found = shift_agreement.agreement(
+        [shift_agreement.sum_of_directions(*text) for text in texts],
+        [text.shape[1] for text in texts],
+        labels,
+    )
+    shifts = [text[1] - text[0] for text in texts]
+
+    def mean_cosine(pairs):
+        cosines = [
+            one @ other / np.linalg.norm(one) / np.linalg.norm(other)
+            for i, j in pairs
+            for one in shifts[i]
+            for other in shifts[j]
+        ]
+        return np.mean(cosines)
+
+    expected = mean_cosine([(0, 1)]), mean_cosine([(0, 2), (1, 2)])
+    np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_shifts_of_words_are_means_over_places_and_blocks():

@@ -50,6 +50,7 @@ def _analyse(name, folder, *flags):
 
 def test_span_ablation(houlsby, capsys):
     table = _analyse("span_ablation", houlsby).set_index(["first", "last"])
+    assert table.blocks.tolist() == ["none", "lower half", "all", "upper half"]
     assert list(table.index) == [(-1, -1), (0, 0), (0, 1), (1, 1)]
     for place, left_out in (((-1, -1), []), ((0, 1), [0, 1]), ((1, 1), [1])):
         override = [f"method.leave_out={left_out}"]
@@ -115,6 +116,13 @@ def test_shift_directions(adapter_bias):
     assert (table.groupby(["text", "position"]).size() == 2).all()
 
 
+def test_shift_agreement(adapter_bias):
+    (row,) = _analyse("shift_agreement", adapter_bias).to_dict("records")
+    assert row["method"] == "adapter_bias" and -1 < row["same_label"] < 1
+    gap = row["same_label"] - row["different_labels"]
+    assert row["gap"] == pytest.approx(gap, abs=2e-6)
+
+
 def test_shift_words(adapter_bias):
     table = _analyse("shift_words", adapter_bias, "--tokens=10", "--least=2")
     assert len(table) == 10 and (table["count"] >= 2).all()
@@ -125,6 +133,7 @@ def test_shift_words(adapter_bias):
 def test_token_shift(adapter_bias):
     table = _analyse("token_shift", adapter_bias)
     assert table.block.tolist() == [1, 2]
+    assert table.place.tolist() == ["earlier", "last"]
     # Gates may have shut a block.
     assert table.alpha.max() > 0 and table["shift"].max() > 0
 

@@ -104,6 +104,24 @@ def test_a_cut_keeps_the_average_of_the_papers_own_columns(tmp_path):
     assert study.claims == whole.claims
 
 
+def test_printed_numbers_of_the_best_value_and_of_mnlis_other_half(tmp_path):
+    row = {"method": "houlsby", "method.units": "best", "values": [1, 2]}
+    expected = {"columns": ["mnli", "mnli_mismatched"], "rows": [row]}
+    changes = {
+        "grid": {"task": ["mnli"], "method": ["houlsby"], "method.units": [8]},
+        "where": None,
+        "expected": expected,
+        "figures": None,
+        "claims": None,
+        "report": {"best_of": "method.units"},
+    }
+    study, _ = _plan(tmp_path, **changes)
+    assert study.expected.rows[0].runs["method.units"] == "best"
+    changes["report"] = None
+    with pytest.raises(ConfigError, match="the study has none"):
+        _plan(tmp_path, **changes)
+
+
 def test_runs_are_found_by_every_setting_they_have(tmp_path):
     _, runs = _plan(tmp_path)
 

@@ -156,6 +156,60 @@ def test_a_saved_configuration_has_the_identity_of_its_run(tmp_path):
         )
 
 
+def test_a_grid_may_select_over_other_values(tmp_path):
+    grid = [
+        {"method": ["houlsby"], "select_over": {"method.units": [2, 4]}},
+        {"method": ["head_only"]},
+    ]
+    study, runs = studies.plan(
+        tmp_path,
+        base={"task": "sst2"},
+        grid=grid,
+        where=None,
+        small={"method.units": [4]},
+        select_over={"train.epochs": [1, 2, 3]},
+    )
+    assert [run.point for run in runs] == [
+        {"method": "houlsby", "method.units": 2},
+        {"method": "houlsby", "method.units": 4},
+        *({"method": "head_only", "train.epochs": n} for n in (1, 2, 3)),
+    ]
+    assert study.select_over == ["method.units", "train.epochs"]
+    assert study.report.rows == ["method"]
+    _, runs = studies.plan(
+        tmp_path,
+        "small",
+        base={"task": "sst2"},
+        grid=grid,
+        where=None,
+        small={"method.units": [4]},
+    )
+    assert [run.point.get("method.units") for run in runs] == [4, None]
+
+
+def test_a_block_has_entries_of_where_and_a_report_of_its_own(tmp_path):
+    entry = {
+        "when": {"method": "houlsby", "encoder": "a_folder"},
+        "set": {"method.units": 3},
+    }
+    small = {
+        "encoder": "a_folder",
+        "where": [entry],
+        "report": {"split": "test"},
+    }
+    base = {"train": {"batch_size": 16}}
+    study, runs = studies.plan(tmp_path, "small", small=small, base=base)
+    units = {getattr(run.config.method, "units", None) for run in runs}
+    assert units == {3, None}
+    assert study.report.split == "test" and len(runs) == 12
+    study, runs = studies.plan(tmp_path, small=small, base=base)
+    assert study.report.split == "validation"
+    assert runs[0].config.method.units == 8
+    entry["when"]["encoder"] = "minilm"
+    with pytest.raises(ConfigError, match="No run of the study matches"):
+        studies.plan(tmp_path, "small", small=small, base=base)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -174,6 +228,8 @@ def test_a_saved_configuration_has_the_identity_of_its_run(tmp_path):
             "Unknown setting `report.row`. Did you mean `report.rows`",
         ),
         ({"report": {"split": "dev"}}, "must be one of validation, valid"),
+        ({"report": {"best_of": "seed"}}, "must be one of `report.rows`: meth"),
+        ({"small": {"report": {"row": 1}}}, "Unknown setting `report.row`"),
         ({"report": {"rows": []}}, "mix runs of different `method`"),
         ({"report": {"metric": "f1"}}, "must be one of task `sst2`: accuracy"),
         ({"where": [{"when": {"method": "full"}, "set": {}}]}, "No run of"),

@@ -151,6 +151,63 @@ def test_a_candidate_with_fewer_seeds_cannot_win(tmp_path):
     assert "(5 of 6 runs)" in tables.markdown
 
 
+def test_a_further_row_has_the_best_value_of_each_column(tmp_path):
+    values = {
+        ("sst2", 8): (0.9, 0.1),
+        ("sst2", 64): (0.8, 0.2),
+        ("cola", 8): (0.3, 0.7),
+        ("cola", 64): (0.4, 0.6),
+    }
+
+    def score(run):
+        key = run.config.task, getattr(run.config.method, "units", None)
+        validation, test = values.get(key, (0.5, 0.5))
+        return {
+            "validation": {run.metric: validation},
+            "test": {run.metric: test},
+        }
+
+    tables = _tables(
+        tmp_path,
+        score,
+        grid=[
+            {"method": ["head_only"], "task": ["sst2", "cola"]},
+            {
+                "method": ["houlsby"],
+                "task": ["sst2", "cola"],
+                "method.units": [8, 64],
+            },
+        ],
+        where=None,
+        report={"split": "test", "best_of": "method.units"},
+    )
+    rows = ["| head_only | | 1 % | 50.0 | 50.0 | 50.0 |"]
+    rows += ["| houlsby | 8 | 1 % | 10.0 | 70.0 | 40.0 |"]
+    rows += ["| houlsby | 64 | 1 % | 20.0 | 60.0 | 40.0 |"]
+    # On validation 8 is better on SST-2, and 64 on CoLA.
+    rows += ["| houlsby | best | 1 % | 10.0 | 60.0 | 35.0 |"]
+    found = [row.replace("|  |", "| |") for row in tables.markdown.split("\n")]
+    assert [row for row in rows if row in found] == rows
+    cell = _cell(tables, task="cola", **{"method.units": "best"})
+    assert cell["chosen method.units"] == 64
+    # Every run is listed once.
+    assert len(tables.runs) == 6
+
+
+def test_the_mismatched_half_of_mnli_is_a_column(tmp_path):
+    def score(run):
+        found = {"validation": {run.metric: 0.5}}
+        if run.config.task == "mnli":
+            found["validation_mismatched"] = {"accuracy": 0.7}
+        return found
+
+    grid = {"task": ["mnli", "sst2"], "method": ["houlsby"], "seed": [0]}
+    tables = _tables(tmp_path, score, grid=grid, where=None)
+    assert "| mnli_mismatched (accuracy) | average |" in tables.markdown
+    assert "| houlsby | 1 % | 50.0 | 50.0 | 70.0 | 56.7 |" in tables.markdown
+    assert len(tables.runs) == 2
+
+
 def test_pivot_has_the_metric_of_each_task_and_the_average(tmp_path):
     def score(run):
         value = {"sst2": 0.9, "cola": 0.5}[run.config.task]

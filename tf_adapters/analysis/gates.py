@@ -11,7 +11,8 @@ from tf_adapters.analysis.analysis import register
 from tf_adapters.common.dataclass_config import load_yaml
 from tf_adapters.common.errors import UserError
 
-COLUMNS = ("run", "task", "l0_lambda", "share", "open", "open_at_start")
+COLUMNS = ("run", "task", "encoder", "l0_lambda", "share", "open")
+COLUMNS += ("open_at_start",)
 # The name in a picture, and the numbers in `result.json`.
 _SHARES = {
     "expected": ("gates_open_expected", "gates_open_expected_at_start"),
@@ -48,7 +49,9 @@ class Gates(Analysis):
     AdapterBias, table 7, which does not say which share it counts. Here are
     the expected share, that of one draw, and that of gates that are not exactly
     zero in evaluation, each beside its value before training: untrained gates
-    are open with probability 0.83.
+    are open with probability 0.83. Runs of one task, encoder and lambda are
+    averaged. Bars by task; where runs have several lambdas, a panel for each
+    task and a line for each share.
     """
 
     reads = "model_dirs"
@@ -60,13 +63,14 @@ class Gates(Analysis):
             if not path.exists():
                 raise UserError(f"{folder} holds no finished run.")
             result = json.loads(path.read_text(encoding="utf-8"))
-            settings = load_yaml(Path(folder) / "config.yaml")["method"]
+            settings = load_yaml(Path(folder) / "config.yaml")
             for name, after, before in shares(result):
                 rows.append(
                     (
                         str(folder),
                         result["task"],
-                        settings["l0_lambda"],
+                        Path(settings["encoder"]).name,
+                        settings["method"]["l0_lambda"],
                         name,
                         after,
                         before,
@@ -75,21 +79,57 @@ class Gates(Analysis):
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def draw(self, table):
-        runs = list(dict.fromkeys(table.run))
-        tasks = table.drop_duplicates("run").set_index("run").task
-        figure, ((axes,),) = pictures.make_figure(width=3.7 + 0.9 * len(runs))
-        names = list(dict.fromkeys(table.share))
-        for place, (name, style) in enumerate(
-            zip(names, pictures.styles(), strict=False)
+        found = averaged(table)
+        if found.l0_lambda.nunique() > 1:
+            return _draw_lines(found)
+        return _draw_bars(found)
+
+
+def averaged(table):
+    """Returns the table with one row for runs that differ in the seed alone.
+
+    Its column `group` names task and, where there are several, encoder.
+    """
+    group = table.task
+    if table.encoder.nunique() > 1:
+        group = table.task + ", " + table.encoder
+    keys = ["group", "l0_lambda", "share"]
+    found = table.assign(group=group).groupby(keys, sort=False)
+    return found[["open", "open_at_start"]].mean().reset_index()
+
+
+def _draw_bars(found):
+    groups = list(dict.fromkeys(found.group))
+    figure, ((axes,),) = pictures.make_figure(width=3.7 + 0.9 * len(groups))
+    names = list(dict.fromkeys(found.share))
+    for place, (name, style) in enumerate(
+        zip(names, pictures.styles(), strict=False)
+    ):
+        here = found[found.share == name].set_index("group").loc[groups]
+        at = [i + (place - 1) * 0.27 for i in range(len(groups))]
+        axes.bar(at, 100 * here.open, 0.25, label=name, color=style["color"])
+        axes.plot(at, 100 * here.open_at_start, "k_", markersize=12)
+    axes.plot([], [], "k_", label="before training")
+    axes.set_xticks(range(len(groups)), groups)
+    axes.set_ylim(0, 105)
+    pictures.describe(axes, "task", "open gates, %", legend_beside=True)
+    return figure
+
+
+def _draw_lines(found):
+    groups = list(dict.fromkeys(found.group))
+    figure, axes = pictures.make_figure(columns=len(groups))
+    least = found.l0_lambda[found.l0_lambda > 0].min()
+    for axis, group in zip(axes.flat, groups, strict=True):
+        here = found[found.group == group].sort_values("l0_lambda")
+        for (name, line), style in zip(
+            here.groupby("share", sort=False), pictures.styles(), strict=False
         ):
-            here = table[table.share == name].set_index("run").loc[runs]
-            at = [i + (place - 1) * 0.27 for i in range(len(runs))]
-            axes.bar(
-                at, 100 * here.open, 0.25, label=name, color=style["color"]
-            )
-            axes.plot(at, 100 * here.open_at_start, "k_", markersize=12)
-        axes.plot([], [], "k_", label="before training")
-        axes.set_xticks(range(len(runs)), [tasks[run] for run in runs])
-        axes.set_ylim(0, 105)
-        pictures.describe(axes, "task", "open gates, %", legend_beside=True)
-        return figure
+            axis.plot(line.l0_lambda, 100 * line.open, label=name, **style)
+            start = 100 * line.open_at_start.iloc[0]
+            axis.axhline(start, color=style["color"], linestyle=":")
+        axis.plot([], [], "k:", label="before training")
+        axis.set_xscale("symlog", linthresh=least)
+        axis.set_ylim(0, 105)
+        pictures.describe(axis, "lambda", "open gates, %", group)
+    return figure

@@ -77,13 +77,18 @@ class ShiftDirections(Analysis):
         return figure
 
 
-def _of_run(run, rows):
-    experiment = run.experiment()
+def check_classes(run):
+    """Raises `UserError` if a run's texts have no classes."""
     if run.task.head != "classification":
         raise UserError(
             f"{run.folder} is a run of task `{run.task.name}`, whose texts "
             "have no classes to tell apart."
         )
+
+
+def _of_run(run, rows):
+    check_classes(run)
+    experiment = run.experiment()
     examples = experiment.examples(rows, labelled=False)
     found = {"before": [], "after": []}
     tokens = []
@@ -91,7 +96,7 @@ def _of_run(run, rows):
         experiment.model,
         run.config,
         examples,
-        _before_and_after,
+        before_and_after,
         return_probes=True,
     ):
         mask = inputs["padding_mask"].numpy().astype(bool)
@@ -112,6 +117,7 @@ def _of_run(run, rows):
     ]
 
 
-def _before_and_after(outputs):
+def before_and_after(outputs):
+    """Returns the last block's states behind its first and second norm."""
     before = outputs["probes"][-1]["attention_norm"]["output"]
     return before, outputs["sequence_output"]

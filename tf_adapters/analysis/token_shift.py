@@ -10,7 +10,7 @@ from tf_adapters.analysis.analysis import register
 from tf_adapters.analysis.encoder_passes import encoder_passes
 from tf_adapters.common.errors import UserError
 
-COLUMNS = ("run", "task", "block", "alpha", "shift")
+COLUMNS = ("run", "task", "block", "place", "alpha", "shift")
 
 
 def means(alphas, mask):
@@ -34,7 +34,8 @@ class TokenShift(Analysis):
 
     `|alpha|` averaged over all tokens of the validation set, and with it
     `|alpha| |v|`, the mean length of the shift: which blocks the task changes
-    most (AdapterBias, section 4.6, figure 6; the first block on top).
+    most (AdapterBias, section 4.7, figure 6; the first block on top). A panel
+    for each task; of several runs the mean, with the standard error as a bar.
     """
 
     reads = "model_dirs"
@@ -47,24 +48,37 @@ class TokenShift(Analysis):
             for block, (alpha, length) in enumerate(
                 zip(values, lengths, strict=True), start=1
             ):
+                place = "last" if block == len(values) else "earlier"
                 name = str(folder), run.task.name
-                rows.append((*name, block, alpha, alpha * length))
+                rows.append((*name, block, place, alpha, alpha * length))
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def draw(self, table):
-        runs = list(dict.fromkeys(table.run))
+        tasks = list(dict.fromkeys(table.task))
         figure, axes = pictures.make_figure(
-            columns=len(runs), width=2.8, sharey=True
+            columns=len(tasks), width=2.8, sharey=True
         )
-        colour = pictures.COLOURS[0]
-        for axis, run in zip(axes.flat, runs, strict=True):
-            here = table[table.run == run]
-            axis.barh(here.block, here.alpha, color=colour)
-            axis.set_yticks(here.block)
-            pictures.describe(axis, "mean |alpha|", "", here.task.iloc[0])
+        for axis, task in zip(axes.flat, tasks, strict=True):
+            here = spread(table[table.task == task])
+            axis.barh(
+                here.index,
+                here["mean"],
+                xerr=here["sem"].fillna(0),
+                color=pictures.COLOURS[0],
+                capsize=2,
+            )
+            axis.set_yticks(here.index)
+            runs = here["count"].max()
+            title = task if runs == 1 else f"{task}, mean of {runs} runs"
+            pictures.describe(axis, "mean |alpha|", "", title)
         axes.flat[0].invert_yaxis()
         axes.flat[0].set_ylabel("block", size=9)
         return figure
+
+
+def spread(table):
+    """Returns mean, standard error and number of runs of each block."""
+    return table.groupby("block").alpha.agg(["mean", "sem", "count"])
 
 
 def _of_run(run):

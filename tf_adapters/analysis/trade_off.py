@@ -1,4 +1,6 @@
-"""What a metric costs in trained weights."""
+"""What a metric costs in trained weights, or in another setting."""
+
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -7,12 +9,43 @@ from tf_adapters.analysis import pictures
 from tf_adapters.analysis import study_runs
 from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
+from tf_adapters.common.errors import UserError
 
-COLUMNS = ("task", "method", "trained_weights", "mean", "error", "runs")
+COLUMNS = ("task", "method", "x", "mean", "error", "runs")
 PERCENTILES = (20, 50, 80)
+WEIGHTS = "trained_weights"
 
 
-def means(runs, keys, split):
+def without_head(runs):
+    """Returns runs whose `trained_weights` leave the head out.
+
+    So the points of tasks with more and with fewer classes are the same.
+    """
+    head = runs.get("head_weights", pd.Series(0, runs.index)).fillna(0)
+    return runs.assign(trained_weights=runs.trained_weights - head)
+
+
+def select(runs, keys, over=()):
+    """Returns the runs of the settings that are best on validation.
+
+    Args:
+        runs: `DataFrame` of runs.
+        keys: Columns, beside `task` and `method`, that tell models apart.
+        over: Columns of which each task and model takes its best values: those
+            with the highest mean over seeds, of those with the most seeds.
+    """
+    kept = []
+    for _, group in _groups(runs, keys):
+        candidates = [group]
+        if over:
+            candidates = [c for _, c in group.groupby(list(over), dropna=False)]
+        kept.append(
+            max(candidates, key=lambda c: (len(c), c.validation.mean()))
+        )
+    return pd.concat(kept)
+
+
+def means(runs, keys, value, x=WEIGHTS):
     """Returns a row of `COLUMNS` for each task, method and value of `keys`.
 
     `error` is the standard error of the mean over seeds, NaN for one.
@@ -20,24 +53,29 @@ def means(runs, keys, split):
     Args:
         runs: `DataFrame` of runs.
         keys: Columns, beside `task` and `method`, that tell models apart.
-        split: Column of the metric.
+        value: Column of the metric.
+        x: Column that lies on the horizontal axis.
     """
     rows = []
-    groups = runs.groupby(["task", "method", *keys], sort=False, dropna=False)
-    for (task, method, *_), group in groups:
-        values = group[split]
-        weights = int(group.trained_weights.iloc[0])
+    for (task, method, *_), group in _groups(runs, keys):
+        values = group[value]
+        place = group[x].iloc[0]
         rows.append(
-            (task, method, weights, values.mean(), values.sem(), len(values))
+            (task, method, place, values.mean(), values.sem(), len(values))
         )
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _groups(runs, keys):
+    keys = list(dict.fromkeys(["task", "method", *keys]))
+    return runs.groupby(keys, sort=False, dropna=False)
 
 
 def percentiles(table, baseline):
     """Returns percentiles over tasks of the difference to a baseline.
 
-    For each method and number of trained weights, of each task's mean less the
-    task's baseline, in points (Houlsby et al. 2019, figures 1 and 3).
+    For each method and place on the axis, of each task's mean less the task's
+    baseline, in points (Houlsby et al. 2019, figures 1 and 3).
 
     Args:
         table: What `means` returns.
@@ -47,17 +85,13 @@ def percentiles(table, baseline):
     others = table[table.method != baseline]
     others = others.assign(
         difference=100 * (others["mean"] - others.task.map(zero))
-    )
+    ).dropna(subset="difference")
     rows = []
-    for (method, weights), group in others.groupby(
-        ["method", "trained_weights"]
-    ):
+    for (method, x), group in others.groupby(["method", "x"]):
         values = np.percentile(group.difference, PERCENTILES)
-        rows.append((method, weights, len(group), *values))
+        rows.append((method, x, len(group), *values))
     names = [f"p{p}" for p in PERCENTILES]
-    return pd.DataFrame(
-        rows, columns=["method", "trained_weights", "tasks", *names]
-    )
+    return pd.DataFrame(rows, columns=["method", "x", "tasks", *names])
 
 
 @register("trade_off")
@@ -66,66 +100,111 @@ class TradeOff(Analysis):
 
     A panel for each task, a line for each method with a point for each of its
     sizes; bars are the standard error over seeds (Houlsby et al. 2019, figures
-    4 and 5; AdapterBias, figure 4). With `--baseline=full` one panel: the 20th,
-    50th and 80th percentile over tasks of the difference to that method
-    (Houlsby et al., figures 1 and 3).
+    4 and 5). With `--x` against a setting of the grid: the number of training
+    examples (AdapterBias, figure 4), or the deviation of the initial weights
+    (Houlsby et al., figure 6 right). With `--baseline=full` one panel: the
+    20th, 50th and 80th percentile over tasks of the difference to that method
+    (Houlsby et al., figures 1 and 3). Trained weights are those without the
+    head.
     """
 
     reads = "study_dir"
 
     def add_flags(self, parser):
+        names = "settings of the grid, with commas between, "
         parser.add_argument(
             "--sizes",
             default="",
-            help="settings of the grid that make a model smaller or larger, "
-            "with commas between: method.units,method.k",
+            help=names + "that make a model smaller or larger: "
+            "method.units,method.k",
+        )
+        parser.add_argument(
+            "--x", default=WEIGHTS, help="setting of the grid; trained_weights"
+        )
+        parser.add_argument(
+            "--lines",
+            default="method",
+            help="setting of the grid with a line for each value; method",
+        )
+        parser.add_argument(
+            "--select_over",
+            default="",
+            help=names + "of which each point takes what is best on "
+            "validation: train.learning_rate,train.epochs",
         )
         parser.add_argument("--baseline", help="method at zero")
         parser.add_argument(
-            "--split", choices=("validation", "test"), default="validation"
+            "--metric", help="name of one; that of the study's table"
+        )
+        parser.add_argument(
+            "--split",
+            choices=("validation", "test"),
+            help="that of the study's table",
         )
 
     def table(self, options):
-        keys = [key for key in options.sizes.split(",") if key]
-        runs = study_runs.load_study_runs(
-            options.folders[0], ("task", "method", *keys)
+        sizes, over = (
+            [name for name in text.split(",") if name]
+            for text in (options.sizes, options.select_over)
         )
-        found = means(runs, keys, options.split)
+        (folder,) = options.folders
+        x = [] if options.x == WEIGHTS else [options.x]
+        needed = ("task", *sizes, *over, *x, options.lines)
+        runs = without_head(study_runs.load_study_runs(folder, needed))
+        runs = runs.assign(method=runs[options.lines])
+        split = options.split or _split(folder)
+        value = f"{split}/{options.metric}" if options.metric else split
+        if value not in runs or runs[value].isna().all():
+            raise UserError(f"No finished run in {folder} has {value}.")
+        runs = runs[runs[value].notna()]
+        keys = [*sizes, *x]
+        chosen = select(runs, keys, over)
+        found = means(chosen, keys, value, options.x)
         if options.baseline:
             found = percentiles(found, options.baseline)
-            return found.assign(baseline=options.baseline)
-        return found.assign(split=options.split)
+            found = found.assign(baseline=options.baseline)
+        return found.assign(over=options.x, of=value)
 
     def draw(self, table):
         if "baseline" in table:
             return _draw_percentiles(table)
         tasks = list(dict.fromkeys(table.task))
+        methods = list(dict.fromkeys(table.method))
+        styles = dict(zip(methods, pictures.styles(), strict=False))
         figure, axes = pictures.make_figure(columns=len(tasks))
         for axis, task in zip(axes.flat, tasks, strict=True):
             here = table[table.task == task]
-            for (method, line), style in zip(
-                here.groupby("method", sort=False),
-                pictures.styles(),
-                strict=False,
-            ):
-                line = line.sort_values("trained_weights")
+            for method, line in here.groupby("method", sort=False):
+                line = line.sort_values("x")
                 axis.errorbar(
-                    line.trained_weights,
+                    line.x,
                     line["mean"],
                     line.error.fillna(0),
                     capsize=2,
                     label=method,
-                    **style,
+                    **styles[method],
                 )
-            axis.set_xscale("symlog", linthresh=100)
-            runs = f"{here.runs.min()} to {here.runs.max()} runs a point"
-            pictures.describe(
+            least, most = here.runs.min(), here.runs.max()
+            runs = least if least == most else f"{least} to {most}"
+            _label(
                 axis,
-                "trained weights",
-                f"{table.split[0]} metric",
-                f"{task}: {runs}, bars: standard error",
+                here,
+                here.of.iloc[0],
+                f"{task}: {runs} runs a point, bars: standard error",
             )
         return figure
+
+
+def _split(folder):
+    """Returns the split that a study's table shows."""
+    path = Path(folder) / "table.csv"
+    return pd.read_csv(path).split[0] if path.exists() else "validation"
+
+
+def _label(axes, table, y, title):
+    positive = table.x[table.x > 0]
+    axes.set_xscale("symlog", linthresh=positive.min() if len(positive) else 1)
+    pictures.describe(axes, table.over.iloc[0].replace("_", " "), y, title)
 
 
 def _draw_percentiles(table):
@@ -133,22 +212,21 @@ def _draw_percentiles(table):
     for (method, line), style in zip(
         table.groupby("method", sort=False), pictures.styles(), strict=False
     ):
-        line = line.sort_values("trained_weights")
-        axes.plot(line.trained_weights, line.p50, label=method, **style)
+        line = line.sort_values("x")
+        axes.plot(line.x, line.p50, label=method, **style)
         axes.fill_between(
-            line.trained_weights,
+            line.x,
             line.p20,
             line.p80,
             alpha=0.2,
             color=style["color"],
         )
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.set_xscale("symlog", linthresh=100)
     tasks = table.tasks.max()
-    pictures.describe(
+    _label(
         axes,
-        "trained weights",
-        f"points beside {table.baseline[0]}",
+        table,
+        f"{table.of[0]}, points beside {table.baseline[0]}",
         f"20th, 50th and 80th percentile over {tasks} tasks",
     )
     return figure

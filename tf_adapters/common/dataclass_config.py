@@ -5,6 +5,7 @@ an error that names it.
 """
 
 import dataclasses
+import functools
 from pathlib import Path
 import types
 import typing
@@ -101,6 +102,12 @@ def flatten(nested, prefix=""):
     return flat
 
 
+@functools.cache
+def type_hints(cls):
+    """Returns the types of a class's fields; a study asks for them often."""
+    return typing.get_type_hints(cls)
+
+
 def from_dict(cls, values, prefix=""):
     """Returns dataclass `cls` from a dict, checked key by key.
 
@@ -117,7 +124,7 @@ def from_dict(cls, values, prefix=""):
     for key in values:
         known = [prefix + name for name in fields]
         check_known("setting", f"{prefix}{key}", known, ConfigError)
-    hints = typing.get_type_hints(cls)
+    hints = type_hints(cls)
     built = {
         key: _coerce(value, hints[key], f"{prefix}{key}")
         for key, value in values.items()

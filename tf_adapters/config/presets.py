@@ -102,7 +102,8 @@ def preset_names():
 
 def _load(name):
     # Not a path: names that climb out of the folder are unknown, too.
-    if name in preset_names():
+    known = isinstance(name, str) and Path(name).name == name
+    if known and (PRESETS / f"{name}.yaml").is_file():
         return _read(name)
     # Here, not above: Keras comes with it.
     from tf_adapters import methods

@@ -9,10 +9,12 @@ A study has these keys:
   of the runs that match. A later entry wins over an earlier one and over
   `base`.
 - `select_over`: dotted key to list of values, of which each cell of the table
-  takes what is best on validation.
+  takes what is best on validation. A grid may have a `select_over` of its own
+  in place of this one.
 - `report`: see `Report`.
-- `small`: what `--small` changes: values of grid keys, or other settings. It
-  shows the machinery in at most an hour on two cores.
+- `small`: what `--small` changes: values of grid keys, or other settings, and
+  perhaps `where`, entries more, and `report`, keys of it. It shows the
+  machinery in at most an hour on two cores.
 - `two_cores`: what `--two_cores` changes, likewise: at least three seeds in at
   most twelve hours on two cores.
 - `paper`, `covers`, `shows`, `missing_data`, `expected`, `figures` and
@@ -48,15 +50,19 @@ class Report:
         columns: Key whose values make the columns.
         metric: Name of a metric; `None` for the first one of each task;
             `mean_metric`, the mean over validations; `loss`; `transfer/all`,
-            `transfer/target`, `transfer/distant` or `transfer/<language>`.
+            `transfer/target`, `transfer/distant` or `transfer/<language>`; or
+            `method_report/<name>`, what a method says of itself.
         split: `"validation"`, `"validation_mismatched"` (MNLI) or `"test"`.
             Selection is on validation always.
+        best_of: Key of `rows` of which there is a row more, `best`, which
+            takes in each cell the value best on validation; or `None`.
     """
 
     rows: str | list | None = None
     columns: str = "task"
     metric: str | None = None
     split: str = "validation"
+    best_of: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,9 +71,9 @@ class Study:
 
     Attributes:
         base: Settings, those of `where` and `overrides` not yet applied.
-        grids: List of dicts from key to values.
+        grids: List of dicts from key to values, those of `select_over` too.
         where: List of pairs of dicts: what must hold, and what is then set.
-        select_over: Dict from key to values.
+        select_over: List of the keys that are selected over in some grid.
         overrides: Settings of the block and of the command line.
         report: `Report`, its `rows` a list.
         paper: Key of `paper.PAPERS`, or `None`.
@@ -82,7 +88,7 @@ class Study:
     base: dict
     grids: list
     where: list
-    select_over: dict
+    select_over: list
     overrides: dict
     report: Report
     paper: str | None = None
@@ -92,6 +98,22 @@ class Study:
     expected: paper_lib.Expected | None = None
     figures: list = dataclasses.field(default_factory=list)
     claims: list = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """A reduced form of a study.
+
+    Attributes:
+        settings: Dict of settings: for a key of the grid the value or values
+            that it is cut to, for any other key its value.
+        where: Entries beside those of the study, which win over them.
+        report: Dict of fields of `Report` in place of the study's.
+    """
+
+    settings: dict = dataclasses.field(default_factory=dict)
+    where: list = dataclasses.field(default_factory=list)
+    report: dict = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,34 +153,64 @@ def find_study(name):
 def read_study(path):
     """Returns the `Study` in a YAML file, and its blocks.
 
-    These are a dict from "small" and "two_cores", where the file has them, to
-    their settings.
+    These are a dict from "small" and "two_cores", where the file has them, to a
+    `Block`.
 
     Raises:
         ConfigError: If a key is unknown, set twice, or of the wrong form.
     """
     declared = dataclass_config.from_dict(_Declaration, resolve.load_yaml(path))
     grids = declared.grid if type(declared.grid) is list else [declared.grid]
+    base = settings_of(declared.base or {})
+    common = _axes(declared.select_over or {})
+    refuse_both(common, "`select_over`", base, "`base`")
+    axes, selected = zip(*(_grid(g, common, base) for g in grids), strict=True)
     study = Study(
-        base=settings_of(declared.base or {}),
-        grids=[_axes(grid) for grid in grids],
+        base=base,
+        grids=list(axes),
         where=[_where(entry) for entry in declared.where or []],
-        select_over=_axes(declared.select_over or {}),
+        select_over=list(dict.fromkeys(key for s in selected for key in s)),
         overrides={},
         report=dataclass_config.from_dict(
             Report, declared.report or {}, "report."
         ),
         **paper_lib.read(declared),
     )
-    for grid in study.grids:
-        refuse_both(grid, "`grid`", study.select_over, "`select_over`")
-        refuse_both(grid, "`grid`", study.base, "`base`")
-    refuse_both(study.select_over, "`select_over`", study.base, "`base`")
     blocks = {name: getattr(declared, name) for name in BLOCKS}
     return (
         dataclasses.replace(study, report=_report(study)),
-        {k: settings_of(v) for k, v in blocks.items() if v is not None},
+        {k: _block(v) for k, v in blocks.items() if v is not None},
     )
+
+
+def _grid(entry, common, base):
+    """Returns all axes of a grid, and those that are selected over."""
+    if not isinstance(entry, dict):
+        raise ConfigError(
+            f"Expected a mapping of settings. Received: {entry!r}"
+        )
+    own = {k: v for k, v in entry.items() if k != "select_over"}
+    axes = _axes(own)
+    selected = common
+    if "select_over" in entry:
+        selected = _axes(entry["select_over"])
+    refuse_both(axes, "`grid`", selected, "`select_over`")
+    refuse_both(axes, "`grid`", base, "`base`")
+    refuse_both(selected, "`select_over`", base, "`base`")
+    return {**axes, **selected}, selected
+
+
+def _block(values):
+    if not isinstance(values, dict):
+        raise ConfigError(
+            f"Expected a mapping of settings. Received: {values!r}"
+        )
+    apart = ("where", "report")
+    settings = {k: v for k, v in values.items() if k not in apart}
+    report = values.get("report", {})
+    dataclass_config.from_dict(Report, report, "report.")
+    where = [_where(entry) for entry in values.get("where", [])]
+    return Block(settings_of(settings), where, report)
 
 
 def _axes(grid):
@@ -191,7 +243,11 @@ def _report(study):
             f"{report.split}"
         )
     axes = list(dict.fromkeys(key for grid in study.grids for key in grid))
-    rest = [key for key in axes if key not in (report.columns, "seed")]
+    rest = [
+        key
+        for key in axes
+        if key not in (report.columns, "seed", *study.select_over)
+    ]
     rows = [report.rows] if isinstance(report.rows, str) else report.rows
     rows = rest if rows is None else rows
     check_names([*rows, report.columns])
@@ -201,6 +257,11 @@ def _report(study):
             f"The table would mix runs of different `{hidden[0]}`. Add it to "
             "`report.rows`, or move it from `grid` to `select_over`."
         )
+    if report.best_of not in (None, *rows):
+        raise ConfigError(
+            f"`report.best_of` must be one of `report.rows`: {', '.join(rows)}."
+            f" Received: {report.best_of}"
+        )
     return dataclasses.replace(report, rows=rows)
 
 
@@ -209,25 +270,30 @@ def override(study, block=None, flags=None):
 
     Args:
         study: `Study`.
-        block: Dict of settings, from `read_study`: for a key of the grid the
-            value or values that it is cut to, for any other key its value.
+        block: `Block`, from `read_study`.
         flags: Dict of settings, nested or flat. They win over `base`, `where`
             and the block, and must not be keys of the grid.
     """
-    block, flags = block or {}, settings_of(flags or {})
-    grids = [_cut(grid, block) for grid in study.grids]
-    select_over = _cut(study.select_over, block)
+    block, flags = block or Block(), settings_of(flags or {})
+    grids = [_cut(grid, block.settings) for grid in study.grids]
     for grid in grids:
+        refuse_both(
+            {key: grid[key] for key in study.select_over if key in grid},
+            "`select_over`",
+            flags,
+            "a flag",
+        )
         refuse_both(grid, "`grid`", flags, "a flag")
-    refuse_both(select_over, "`select_over`", flags, "a flag")
-    axes = {key for grid in (*grids, select_over) for key in grid}
-    rest = {key: value for key, value in block.items() if key not in axes}
-    return dataclasses.replace(
+    axes = {key for grid in grids for key in grid}
+    rest = {k: v for k, v in block.settings.items() if k not in axes}
+    study = dataclasses.replace(
         study,
         grids=grids,
-        select_over=select_over,
+        where=[*study.where, *block.where],
         overrides={**rest, **flags},
+        report=dataclasses.replace(study.report, **block.report),
     )
+    return dataclasses.replace(study, report=_report(study))
 
 
 def _cut(axes, block):

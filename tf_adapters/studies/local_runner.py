@@ -312,8 +312,9 @@ class _Progress:
             words += f"{failed}{outcome.error}"
         else:
             metric = outcome.run.metric
-            value = outcome.result["validation"][metric]
-            words += f"{metric} {value:.4f}"
+            # What is no metric of a split is in the table alone.
+            value = outcome.result["validation"].get(metric)
+            words += "finished" if value is None else f"{metric} {value:.4f}"
         words += f", {outcome.seconds:.0f} s"
         left = self.missing - self.done
         if not left:

@@ -3,6 +3,7 @@
 import dataclasses
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.studies import further_cells
 from tf_adapters.studies import paper
 from tf_adapters.studies import settings as study_settings
 
@@ -42,7 +43,9 @@ def check(study, runs):
                     f"{', '.join(known)}."
                 )
         for row in study.expected.rows:
-            _refuse_none(row.runs, runs, "A row of `expected.rows`")
+            _refuse_none(
+                _without_best(study, row.runs), runs, "A row of `expected.rows`"
+            )
     for figure in study.figures:
         _refuse_none(figure.runs, runs, f"The figure `{figure.name}`")
     for claim in study.claims:
@@ -81,7 +84,11 @@ def _cut_expected(study, runs):
     if lacking == [paper.AVERAGE]:
         # The mean of the same columns as in the paper.
         kept = list(range(len(expected.columns)))
-    rows = [row for row in expected.rows if find_runs(row.runs, runs)]
+    rows = [
+        row
+        for row in expected.rows
+        if find_runs(_without_best(study, row.runs), runs)
+    ]
     if not kept or not rows:
         return None
     rows = [
@@ -93,6 +100,14 @@ def _cut_expected(study, runs):
         for row in rows
     ]
     return paper.Expected([expected.columns[i] for i in kept], rows)
+
+
+def _without_best(study, wanted):
+    """Returns settings without one that stands for the best of its values."""
+    key = study.report.best_of
+    return {
+        k: v for k, v in wanted.items() if (k, v) != (key, further_cells.BEST)
+    }
 
 
 def _sides(claim):
@@ -112,7 +127,10 @@ def _columns(study, runs):
         for run in runs
         for task in run.metrics
     )
-    return list(dict.fromkeys(map(str, values)))
+    names = list(dict.fromkeys(map(str, values)))
+    if key == "task" and "mnli" in names:
+        names.append(further_cells.MISMATCHED)
+    return names
 
 
 def _refuse_none(wanted, runs, what):

@@ -1,6 +1,7 @@
 """From a study to its runs: pure functions, nothing is trained here."""
 
 import dataclasses
+import functools
 import hashlib
 import itertools
 import json
@@ -60,7 +61,7 @@ def load_study(path, block=None, flags=None):
     """
     try:
         study, blocks = declaration.read_study(path)
-        _check_where_matches(study)
+        _check_where_matches(study, study.where)
         if block and block not in blocks:
             raise ConfigError(
                 f"--{block} needs a block `{block}`; it has none."
@@ -69,6 +70,8 @@ def load_study(path, block=None, flags=None):
             matching.check(study, _expand(study))
         if block or flags:
             study = declaration.override(study, blocks.get(block), flags)
+            if block:
+                _check_where_matches(study, blocks[block].where)
         runs = _expand(study)
         if block or flags:
             study = matching.cut(study, runs)
@@ -77,12 +80,12 @@ def load_study(path, block=None, flags=None):
     return study, runs
 
 
-def _check_where_matches(study):
-    points = list(_points(study))
-    for when, _ in study.where:
-        if not any(
-            study_settings.matches(when, {**study.base, **p}) for p in points
-        ):
+def _check_where_matches(study, entries):
+    points = [
+        {**study.base, **study.overrides, **point} for point in _points(study)
+    ]
+    for when, _ in entries:
+        if not any(study_settings.matches(when, point) for point in points):
             raise ConfigError(
                 f"No run of the study matches the entry `when: {when}` of "
                 "`where`. Correct it or leave it out."
@@ -91,9 +94,8 @@ def _check_where_matches(study):
 
 def _points(study):
     for grid in study.grids:
-        axes = {**grid, **study.select_over}
-        for values in itertools.product(*axes.values()):
-            yield dict(zip(axes, values, strict=True))
+        for values in itertools.product(*grid.values()):
+            yield dict(zip(grid, values, strict=True))
 
 
 def _expand(study):
@@ -135,6 +137,8 @@ def _make_run(study, point):
 # `data.eval_languages` the averages over languages.
 _OF_EVERY_TASK = ("mean_metric", "loss")
 _OF_EVERY_TASK += ("transfer/all", "transfer/target", "transfer/distant")
+# Of one language, and what a method says of itself: its gates, say.
+_FURTHER = ("transfer/", "method_report/")
 
 
 def metrics_of(config, name=None):
@@ -149,10 +153,11 @@ def metrics_of(config, name=None):
     for key, own in config_task.by_task(config).items():
         task = splits.declared_task(own)
         known = (*task.metrics, *_OF_EVERY_TASK)
-        if name not in (None, *known) and not name.startswith("transfer/"):
+        if name not in (None, *known) and not name.startswith(_FURTHER):
             raise ConfigError(
                 f"`report.metric` must be one of task `{task.name}`: "
-                f"{', '.join(known)}, transfer/<language>. Received: {name}"
+                f"{', '.join(known)}, transfer/<language>, "
+                f"method_report/<name>. Received: {name}"
             )
         metrics[key] = name or task.metrics[0]
     return metrics
@@ -185,7 +190,7 @@ def _run_id(config):
 
 def _without_defaults(settings):
     """Returns settings without those, outside `method`, that are defaults."""
-    defaults = dataclasses.asdict(resolve.Config(task="", method=None))
+    defaults = _defaults()
     sections = {
         key: {k: v for k, v in value.items() if v != defaults[key][k]}
         for key, value in settings.items()
@@ -198,3 +203,8 @@ def _without_defaults(settings):
     }
     changed = {key: values for key, values in sections.items() if values}
     return {**changed, **single, "method": settings["method"]}
+
+
+@functools.cache
+def _defaults():
+    return dataclasses.asdict(resolve.Config(task="", method=None))

@@ -13,6 +13,7 @@ from pathlib import Path
 import statistics
 
 from tf_adapters.data.rows.splits import EVALUATED
+from tf_adapters.studies import further_cells
 from tf_adapters.studies import markdown as markdown_lib
 
 # Parts of a result whose numbers are averaged over seeds.
@@ -54,7 +55,7 @@ def make_report(name, study, runs, results, errors, command):
         for run in runs
         for row in run_rows(run, results[run.id], errors[run.id])
     ]
-    cells = make_cells(rows, study.report, list(study.select_over))
+    cells = make_cells(rows, study.report, study.select_over)
     text = markdown_lib.markdown_report(
         name, command, study.report, cells, rows
     )
@@ -135,6 +136,8 @@ def _value_of(metric, split, result, transfer):
     part, _, name = metric.partition("/")
     if part == "transfer":
         return transfer.get(name)
+    if part == "method_report":
+        return result.get(part, {}).get(name)
     return result.get(split, {}).get(metric)
 
 
@@ -170,6 +173,9 @@ def make_cells(rows, report, select_over=()):
         select_over: Keys of which each cell takes its best values.
     """
     keys = list(dict.fromkeys([*report.rows, report.columns]))
+    rows = [*rows, *further_cells.further_rows(rows, report)]
+    if report.best_of is not None:
+        select_over = [*select_over, further_cells.chosen_column(report)]
     cells = []
     for group in _grouped(rows, keys):
         chosen = _best_candidate(group, select_over)

@@ -1,0 +1,124 @@
+"""Whether tokens of one class are moved in one direction, in a number."""
+
+import numpy as np
+import pandas as pd
+
+from tf_adapters.analysis import pictures
+from tf_adapters.analysis import shift_directions
+from tf_adapters.analysis import trained_run
+from tf_adapters.analysis.analysis import Analysis
+from tf_adapters.analysis.analysis import register
+from tf_adapters.analysis.encoder_passes import encoder_passes
+
+COLUMNS = ("run", "task", "method", "same_label", "different_labels", "gap")
+_SHOWN = {"same_label": "one label", "different_labels": "two labels"}
+
+
+def sum_of_directions(before, after):
+    """Returns the sum of the directions in which a text's tokens are moved.
+
+    Args:
+        before: Array `(tokens, d)`.
+        after: Array `(tokens, d)`.
+    """
+    shifts = np.asarray(after, "float64") - np.asarray(before, "float64")
+    return np.sum(shifts / np.linalg.norm(shifts, axis=1)[:, None], axis=0)
+
+
+def agreement(sums, counts, labels):
+    """Returns the mean cosines between shifts of tokens of different texts.
+
+    Args:
+        sums: Array `(texts, d)`, from `sum_of_directions`.
+        counts: Number of tokens of each text.
+        labels: Class of each text.
+
+    Returns:
+        The mean over pairs of tokens of texts of one class, and over those of
+        texts of two.
+    """
+    cosines = np.asarray(sums) @ np.asarray(sums).T
+    pairs = np.outer(counts, counts)
+    labels = np.asarray(labels)
+    same = labels[:, None] == labels[None]
+    other = ~same
+    np.fill_diagonal(same, False)
+    return tuple(
+        cosines[some].sum() / pairs[some].sum() for some in (same, other)
+    )
+
+
+@register("shift_agreement")
+class ShiftAgreement(Analysis):
+    """How alike the last block moves tokens of one class, and of two.
+
+    The sentence behind AdapterBias's figure 5 as numbers, which the paper does
+    not have: the mean cosine between the shifts of tokens of different texts of
+    the validation set, over texts of one class and of two, and the gap between
+    the two. A shift is what `shift_directions` draws, from behind the last
+    block's first norm to behind its second one. BitFit is said to move all
+    tokens in one direction, AdapterBias those of different classes in different
+    ones.
+    """
+
+    reads = "model_dirs"
+
+    def table(self, options):
+        rows = []
+        for folder in options.folders:
+            run = trained_run.load_run(folder)
+            same, other = _of_run(run)
+            name = str(folder), run.task.name, run.label
+            rows.append((*name, same, other, same - other))
+        return pd.DataFrame(rows, columns=COLUMNS)
+
+    def draw(self, table):
+        figure, ((axes,),) = pictures.make_figure()
+        methods = list(dict.fromkeys(table.method))
+        for place, ((column, name), style) in enumerate(
+            zip(_SHOWN.items(), pictures.styles(), strict=False)
+        ):
+            groups = table.groupby("method", sort=False)[column]
+            axes.bar(
+                [i + 0.36 * (place - 0.5) for i in range(len(methods))],
+                groups.mean(),
+                0.34,
+                yerr=groups.sem().fillna(0),
+                capsize=3,
+                label=f"texts of {name}",
+                color=style["color"],
+            )
+        axes.axhline(0, color="black", linewidth=0.8)
+        axes.set_xticks(range(len(methods)), methods)
+        runs = table.method.value_counts().max()
+        pictures.describe(
+            axes,
+            "",
+            "mean cosine between shifts",
+            f"{runs} runs a method, bars: standard error",
+        )
+        return figure
+
+
+def _of_run(run):
+    shift_directions.check_classes(run)
+    rows = run.rows["validation"]
+    experiment = run.experiment()
+    examples = experiment.examples(rows, labelled=False)
+    sums, counts, labels = [], [], []
+    for texts, inputs, states in encoder_passes(
+        experiment.model,
+        run.config,
+        examples,
+        shift_directions.before_and_after,
+        return_probes=True,
+    ):
+        masks = inputs["padding_mask"].numpy().astype(bool)
+        before, after = (state.numpy() for state in states)
+        for place, mask in enumerate(masks):
+            sums.append(
+                sum_of_directions(before[place][mask], after[place][mask])
+            )
+            counts.append(mask.sum())
+            labels.append(rows[int(texts[place])]["label"])
+    return agreement(sums, counts, labels)

@@ -120,9 +120,7 @@ def test_seeds_go_by_their_task_and_other_runs_by_their_folders(
 
     weights = {(0, "after_ffn"): np.array([0.5, 0.3, 0.2])}
     monkeypatch.setattr(fusion_activations, "load_fusion", load)
-    monkeypatch.setattr(
-        fusion_activations, "of_experiment", lambda *_: weights
-    )
+    monkeypatch.setattr(fusion_activations, "of_experiment", lambda *_: weights)
     monkeypatch.setattr(
         fusion_activations, "_labels", lambda _: ["x", "y", "z"]
     )

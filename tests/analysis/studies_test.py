@@ -9,11 +9,9 @@ from tf_adapters.analysis import curves
 from tf_adapters.analysis import fusion_activations
 from tf_adapters.analysis import gradient_norms
 from tf_adapters.analysis import improvements
-from tf_adapters.analysis import setting_search
 from tf_adapters.analysis import similarity
 from tf_adapters.analysis import stability
 from tf_adapters.analysis import study_runs
-from tf_adapters.analysis import transfer
 from tf_adapters.analysis import transfer_curves
 from tf_adapters.cli import analyse
 from tf_adapters.config.presets import OFFICIAL_CONFIGS
@@ -137,9 +135,7 @@ def test_each_setting_is_searched_with_the_others_as_usual(tmp_path):
         "--x=method.factor",
         "--reference=full",
     )
-    found = {
-        (r.panel, r.setting, r.x): r.score for r in table.itertuples()
-    }
+    found = {(r.panel, r.setting, r.x): r.score for r in table.itertuples()}
     assert found == {
         ("method.position", "top", 2): 0,
         ("method.position", "top", 8): 10,

@@ -173,7 +173,7 @@ def make_cells(rows, report, select_over=()):
         select_over: Keys of which each cell takes its best values.
     """
     keys = list(dict.fromkeys([*report.rows, report.columns]))
-    rows = [*rows, *further_cells.further_rows(rows, report)]
+    rows = further_cells.rows_of_cells(rows, report)
     if report.best_of is not None:
         select_over = [*select_over, further_cells.chosen_column(report)]
     cells = []

@@ -48,7 +48,10 @@ def test_a_study_ends_in_tables(tmp_path, capsys):
     assert {p.name for p in folder.iterdir()} == {
         "table.md",
         "table.csv",
+        "table.tex",
         "runs.csv",
+        "claims.csv",
+        "report.html",
         *seen,
     }
     # Seeds score 0.00, 0.01 and 0.04 above 0.8 (SST-2) and 0.7 (CoLA).

@@ -119,7 +119,7 @@ def run(monkeypatch):
         )
         run.records, run.saved, run.snapshots = [], [], []
         train = types.SimpleNamespace(lengths=LENGTHS, sequence_lengths=LENGTHS)
-        return loop.Loop(
+        run.loop = loop.Loop(
             fake,
             train,
             None,
@@ -128,7 +128,8 @@ def run(monkeypatch):
             save_snapshot=lambda step: run.snapshots.append(
                 (step, fake.variables[0].value)
             ),
-        ).run()
+        )
+        return run.loop.run()
 
     return run
 
@@ -151,6 +152,7 @@ def test_only_weights_of_the_last_phase_count(run, last_phase, best_step):
     assert fake.phases == ([last_phase] if last_phase else [])
     assert summary["best_step"] == best_step
     assert run.saved == [best_step]
+    assert run.loop.predictions == {"step": best_step}
     assert fake.variables[0].value == best_step
     assert summary["steps"] == min(best_step + 1, 6)
 

@@ -1,6 +1,6 @@
-"""What a claim compares: pairs of runs, or of rows of a figure's table."""
+"""The pairs of runs that a claim compares."""
 
-import csv
+import collections
 import functools
 import hashlib
 import json
@@ -43,38 +43,53 @@ def match_runs(claim, runs, rows, select_over=()):
         rows: Dicts of finished runs, from `report.run_rows`.
         select_over: Keys of what was selected, which may differ.
     """
-    settings = {run.id: run.settings for run in runs}
     compared = {*claim.higher, *claim.than, *select_over}
     keys = {
-        run.id: [k for k in ("task", *run.point) if k not in compared]
+        run.id: tuple(k for k in ("task", *run.point) if k not in compared)
         for run in runs
     }
-
-    def side(wanted):
-        wanted = {**(claim.where or {}), **wanted}
-        return [
-            row
-            for row in rows
-            if study_settings.matches(
-                wanted, {**settings[row["run"]], "task": row["task"]}
-            )
-        ]
-
-    lower = side(claim.than)
+    lower = collections.defaultdict(list)
+    for row in _side(claim, claim.than, runs, rows):
+        lower[keys[row["run"]]].append(row)
+    index = functools.cache(lambda own, shared: _index(lower[own], shared))
     found = []
-    for high in side(claim.higher):
-        for low in lower:
-            shared = [k for k in keys[high["run"]] if k in keys[low["run"]]]
-            if all(high[key] == low[key] for key in shared):
-                # What one side alone has parts settings too.
-                names = (*keys[high["run"]], *keys[low["run"]])
-                rest = [
-                    (key, high.get(key), low.get(key))
-                    for key in dict.fromkeys(names)
-                    if key != "seed"
-                ]
-                found.append((json.dumps(rest, default=str), high, low))
+    for high in _side(claim, claim.higher, runs, rows):
+        for own in lower:
+            names = keys[high["run"]]
+            shared = tuple(key for key in names if key in own)
+            for low in index(own, shared)[_values(high, shared)]:
+                found.append((_setting(names, own, high, low), high, low))
     return found
+
+
+def _side(claim, wanted, runs, rows):
+    settings = {run.id: run.settings for run in runs}
+    wanted = {**(claim.where or {}), **wanted}
+    return [
+        row
+        for row in rows
+        if study_settings.matches(
+            wanted, {**settings[row["run"]], "task": row["task"]}
+        )
+    ]
+
+
+def _index(rows, keys):
+    index = collections.defaultdict(list)
+    for row in rows:
+        index[_values(row, keys)].append(row)
+    return index
+
+
+def _values(row, keys):
+    return json.dumps([row[key] for key in keys], default=str)
+
+
+def _setting(names, others, high, low):
+    """Returns what a pair has; what one side alone has parts settings too."""
+    keys = [key for key in dict.fromkeys((*names, *others)) if key != "seed"]
+    values = [[key, high.get(key), low.get(key)] for key in keys]
+    return json.dumps(values, default=str)
 
 
 def predicted_pairs(matched, runs, folder, split):
@@ -146,110 +161,3 @@ def _parts(row, config, split):
 
 def _digest(targets):
     return hashlib.sha256(json.dumps(targets).encode()).hexdigest()
-
-
-def figure_differences(claim, path, rows):
-    """Returns the differences between rows of a figure's table.
-
-    Pairs have equal values of the other columns that both sides share values
-    of, but for measured numbers; where a cell is a run's folder, the run's
-    point belongs to its row. Several rows of one side of a pair are averaged.
-
-    Args:
-        claim: `paper.Claim` of a figure.
-        path: Path of its table, a CSV file.
-        rows: Dicts of runs, from `report.run_rows`.
-
-    Returns:
-        List of differences, or a text: why there are none.
-    """
-    if not path.exists():
-        return f"there is no table {path.parent.name}/{path.name}"
-    with path.open(newline="", encoding="utf-8") as file:
-        table = [_with_point(row, rows) for row in csv.DictReader(file)]
-    asked = {**claim.higher, **claim.than, **(claim.where or {})}
-    for column in (claim.value, *asked):
-        if not any(column in row for row in table):
-            return f"{path.name} has no column `{column}`"
-    sides = [
-        [row for row in table if _has({**(claim.where or {}), **wanted}, row)]
-        for wanted in (claim.higher, claim.than)
-    ]
-    keys = _pair_columns(sides, {claim.value, *claim.higher, *claim.than})
-    high, low = (_means(side, keys, claim.value) for side in sides)
-    return [high[key] - low[key] for key in high if key in low] or (
-        f"{path.name} has no pair of rows"
-    )
-
-
-def _with_point(row, rows):
-    """Returns a row of a table, with the point of the run that it names."""
-    names = {Path(value).name for value in row.values() if value}
-    names |= {Path(value).parent.name for value in row.values() if value}
-    for run in rows:
-        if run["run"] in names:
-            point = {k: str(v) for k, v in run.items() if v is not None}
-            return {**{k: v for k, v in point.items() if k in POINT}, **row}
-    return row
-
-
-# Of a run that a table's row names, what pairs may agree in.
-POINT = ("task", "seed", "method")
-
-
-def _has(wanted, row):
-    return all(
-        any(
-            _same(row.get(key, ""), one)
-            for one in (value if isinstance(value, list) else [value])
-        )
-        for key, value in wanted.items()
-    )
-
-
-def _same(text, value):
-    return text == str(value) or (
-        _number(text) is not None and _number(text) == _number(str(value))
-    )
-
-
-def _number(text):
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _pair_columns(sides, left_out):
-    """Returns the columns in which both rows of a pair are to agree."""
-    columns = dict.fromkeys(
-        key for side in sides for row in side for key in row
-    )
-    return [
-        column
-        for column in columns
-        if column not in left_out
-        and not _is_measured(column, sides)
-        and set.intersection(
-            *({row.get(column, "") for row in side} for side in sides)
-        )
-    ]
-
-
-def _is_measured(column, sides):
-    """Whether a column holds numbers with decimals, as no key of a table."""
-    values = [row.get(column, "") for side in sides for row in side]
-    numbers = [_number(value) for value in values if value]
-    return all(n is not None for n in numbers) and any(
-        not n.is_integer() for n in numbers
-    )
-
-
-def _means(side, keys, value):
-    groups = {}
-    for row in side:
-        number = _number(row[value])
-        if number is not None and not np.isnan(number):
-            key = tuple(row.get(k, "") for k in keys)
-            groups.setdefault(key, []).append(number)
-    return {key: float(np.mean(values)) for key, values in groups.items()}

@@ -14,9 +14,18 @@ import dataclasses
 from pathlib import Path
 
 from tf_adapters.studies import claim_pairs
+from tf_adapters.studies import figure_pairs
 from tf_adapters.studies import statistics
+from tf_adapters.studies.settings import in_words
 
 LEVEL = 0.05
+# What a reader of the verdicts should know.
+HOW = (
+    "Shown: p, corrected for the number of claims (Holm), is below 0.05, and "
+    "the sign is the claim's. Not shown: the difference is below half of the "
+    "printed one, or below zero where none is printed, by an interval "
+    "corrected likewise. Too small to tell: neither."
+)
 SHOWN, NOT_SHOWN = "shown", "not shown"
 TOO_SMALL, NOT_MEASURED = "too small to tell", "not measured"
 
@@ -40,18 +49,21 @@ class Verdict:
     corrected_p: float | None = None
 
 
-def judge(study, runs, rows, folder):
+def judge(study, runs, rows, folder, tables):
     """Returns a `Verdict` on each claim of a study.
 
     Args:
         study: `Study`.
         runs: List of `Run`.
         rows: List of dicts, from `report.chosen_rows`.
-        folder: The study's folder, with `figures` and the runs.
+        folder: The study's folder.
+        tables: Dict from a figure's name to the paths of its tables.
     """
     finished = [row for row in rows if row["state"] == "finished"]
     found = [
-        _compare(claim, study, runs, finished, Path(folder))
+        _of_figure(claim, runs, tables.get(claim.of, []))
+        if claim.of
+        else _of_runs(claim, study, runs, finished, folder)
         for claim in study.claims
     ]
     measured = [one for one in found if not isinstance(one, str)]
@@ -64,14 +76,19 @@ def judge(study, runs, rows, folder):
     ]
 
 
-def _compare(claim, study, runs, rows, folder):
+def _of_figure(claim, runs, paths):
     """Returns a `Comparison`, or why there is none."""
-    if claim.of is not None:
-        path = folder / "figures" / f"{claim.of}.csv"
-        differences = claim_pairs.figure_differences(claim, path, rows)
-        if isinstance(differences, str):
-            return differences
-        return statistics.compare_pairs(differences)
+    if not paths:
+        return f"the figure `{claim.of}` was not made"
+    keys = {key for run in runs for key in run.point}
+    differences = figure_pairs.figure_differences(claim, paths, keys)
+    if isinstance(differences, str):
+        return differences
+    return statistics.compare_pairs(differences)
+
+
+def _of_runs(claim, study, runs, rows, folder):
+    """Returns a `Comparison`, or why there is none."""
     split = study.report.split
     rows = [row for row in rows if row[split] is not None]
     matched = claim_pairs.match_runs(claim, runs, rows, study.select_over)
@@ -109,8 +126,8 @@ def _sentence(claim, verdict, comparison, corrected_p):
     parts = [_interval(claim, comparison), f"corrected p {_p(corrected_p)}"]
     parts += _evidence(comparison)
     text = (
-        f"{verdict.capitalize()}: {_side(claim.higher)} is {number} {words} "
-        f"than {_side(claim.than)} ({', '.join(parts)})"
+        f"{verdict.capitalize()}: {in_words(claim.higher)} is {number} {words} "
+        f"than {in_words(claim.than)} ({', '.join(parts)})"
     )
     if claim.printed is not None:
         text += f"; the paper prints {_number(claim.printed, claim)}"
@@ -147,13 +164,6 @@ def _caveat(comparison):
             f"{least:.2g}."
         )
     return ""
-
-
-def _side(settings):
-    return ", ".join(
-        str(value) if key == "method" else f"{key} {value}"
-        for key, value in settings.items()
-    )
 
 
 def _number(value, claim):

@@ -27,7 +27,7 @@ def markdown_report(name, command, declared, cells, rows):
             "",
             *_head(command, declared.split, rows),
             "",
-            *_pivot(cells, declared.rows, declared.columns),
+            *table(*pivot(cells, declared.rows, declared.columns)),
             "",
             *_provenance(rows),
             "",
@@ -38,15 +38,20 @@ def markdown_report(name, command, declared, cells, rows):
     )
 
 
+def units(split):
+    """Returns what the numbers of a study's table are, two sentences."""
+    return (
+        f"100 x the metric on {split}, mean ± sample standard deviation over "
+        "seeds. Checkpoints and hyper-parameters are selected on validation."
+    )
+
+
 def _head(command, split, rows):
     finished = sum(row["state"] == "finished" for row in rows)
     failed = sum(row["state"] == "failed" for row in rows)
     yield f"`{command}`"
     yield ""
-    yield (
-        f"100 x the metric on {split}, mean ± sample standard deviation over "
-        "seeds. Checkpoints and hyper-parameters are selected on validation."
-    )
+    yield units(split)
     if finished < len(rows):
         yield (
             f"**{len(rows) - finished} of {len(rows)} runs are missing, "
@@ -84,8 +89,17 @@ def _counts(rows, key):
     )
 
 
-def _pivot(cells, row_keys, column_key):
-    """Yields the table as in papers: rows, columns, and the rows' average."""
+def pivot(cells, row_keys, column_key):
+    """Returns the table as in papers: rows, columns, and the rows' average.
+
+    Args:
+        cells: See `markdown_report`.
+        row_keys: List of keys.
+        column_key: Key.
+
+    Returns:
+        List of column names, and list of rows, lists of texts.
+    """
     columns = list(dict.fromkeys(cell[column_key] for cell in cells))
     by_row = collections.defaultdict(dict)
     for cell in cells:
@@ -99,7 +113,7 @@ def _pivot(cells, row_keys, column_key):
             average = f"{100 * sum(means) / len(means):.1f}"
         body.append([*label, _trained_share(found.values()), *shown, average])
     names = [_column_name(column, column_key, cells) for column in columns]
-    yield from _table([*row_keys, "trained", *names, "average"], body)
+    return [*row_keys, "trained", *names, "average"], body
 
 
 def _column_name(column, column_key, cells):
@@ -116,7 +130,7 @@ def _cell(cell):
         if cell["standard_deviation"] is not None:
             text += f" ± {100 * cell['standard_deviation']:.1f}"
     if cell["from_changed_source"]:
-        text += "\\*"
+        text += "*"
     if cell["runs_finished"] < cell["runs_planned"]:
         text += f" ({cell['runs_finished']} of {cell['runs_planned']} runs)"
     return text
@@ -142,7 +156,7 @@ def _details(cells):
     names = dict.fromkeys(key for cell in cells for key in cell)
     names = [name for name in names if name not in _HIDDEN]
     body = [[_number(cell.get(name)) for name in names] for cell in cells]
-    yield from _table(names, body)
+    yield from table(names, body)
 
 
 def _number(value):
@@ -153,8 +167,14 @@ def _number(value):
     return str(value)
 
 
-def _table(header, body):
+def table(header, body):
+    """Yields the lines of a table.
+
+    Args:
+        header: List of texts.
+        body: List of lists of texts.
+    """
     yield f"| {' | '.join(header)} |"
     yield f"|{'---|' * len(header)}"
     for row in body:
-        yield f"| {' | '.join(row)} |"
+        yield f"| {' | '.join(row)} |".replace("*", "\\*")

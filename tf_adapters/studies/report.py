@@ -172,10 +172,8 @@ def make_cells(rows, report, select_over=()):
         report: `Report`.
         select_over: Keys of which each cell takes its best values.
     """
-    keys = list(dict.fromkeys([*report.rows, report.columns]))
-    rows = further_cells.rows_of_cells(rows, report)
-    if report.best_of is not None:
-        select_over = [*select_over, further_cells.chosen_column(report)]
+    keys = cell_keys(report)
+    rows, select_over = _with_further(rows, report, select_over)
     cells = []
     for group in _grouped(rows, keys):
         chosen = _best_candidate(group, select_over)
@@ -187,6 +185,36 @@ def make_cells(rows, report, select_over=()):
         cell["runs_planned"] = len(group)
         cells.append(cell)
     return cells
+
+
+def cell_keys(report):
+    """Returns the keys whose values make a cell of the table."""
+    return list(dict.fromkeys([*report.rows, report.columns]))
+
+
+def _with_further(rows, report, select_over):
+    rows = further_cells.rows_of_cells(rows, report)
+    if report.best_of is not None:
+        select_over = [*select_over, further_cells.chosen_column(report)]
+    return rows, select_over
+
+
+def chosen_rows(rows, report, select_over=(), further=False):
+    """Returns the rows that the table's cells are made of.
+
+    Args:
+        rows: List of dicts, from `run_rows`.
+        report: `Report`.
+        select_over: Keys of which each cell takes its best values.
+        further: Whether those of `further_cells` are among them.
+    """
+    if further:
+        rows, select_over = _with_further(rows, report, select_over)
+    return [
+        row
+        for group in _grouped(rows, cell_keys(report))
+        for row in _best_candidate(group, select_over)
+    ]
 
 
 def _value(row, key):

@@ -79,6 +79,14 @@ def refuse_both(first, first_name, second, second_name):
         )
 
 
+def in_words(settings):
+    """Returns settings as a table's label: methods by name, others named."""
+    return ", ".join(
+        str(value) if key == "method" else f"{key} {value}"
+        for key, value in settings.items()
+    )
+
+
 def matches(wanted, settings):
     """Returns whether settings have the wanted values.
 

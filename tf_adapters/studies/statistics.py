@@ -4,10 +4,10 @@ Two kinds of evidence. Where predictions are stored, `bootstrap` draws examples
 again and adds what seeds vary; where there are none, `compare_pairs` has the
 differences of pairs of runs alone. Nothing here draws without a seed.
 
-Why seeds are not drawn again too: three of them, drawn with replacement, are
-all above zero by chance in a quarter of the cases without any difference, and
-no draw of them is then below it. Their variance goes into a t distribution
-instead, whose degrees of freedom say how few they are (docs/studies.md).
+Why seeds are not drawn again too: without any difference three of them have one
+sign by chance in a quarter of the cases, and then every draw of them has it.
+Their variance goes into a t distribution instead, whose degrees of freedom say
+how few they are (docs/studies.md).
 """
 
 import collections

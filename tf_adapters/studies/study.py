@@ -11,6 +11,7 @@ import shlex
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import resolve
 from tf_adapters.studies import declaration
+from tf_adapters.studies import findings_files
 from tf_adapters.studies import local_runner
 from tf_adapters.studies import plan as study_plan
 from tf_adapters.studies import report as study_report
@@ -20,8 +21,9 @@ from tf_adapters.studies import settings as study_settings
 def run(options, flag_layer, runner=None):
     """Trains a study's missing runs and writes its tables.
 
-    The study's folder is `<model_dir>/<name>`, with a folder for each run and
-    `table.md`, `table.csv` and `runs.csv`.
+    The study's folder is `<model_dir>/<name>`, with a folder for each run,
+    `table.md`, `table.csv`, `table.tex`, `runs.csv`, `claims.csv` and
+    `report.html`.
 
     Args:
         options: Object with `study`, `report`, `small`, `two_cores`,
@@ -46,14 +48,23 @@ def run(options, flag_layer, runner=None):
         if runner is None:
             runner, processes = _executor(options)
         local_runner.run_missing(planned, folder, runner, processes)
-    report = _report(name, study, planned, folder, _command(options, flags))
+    command = _command(options, flags)
+    report = _report(name, study, planned, folder, command)
+    report = findings_files.write(
+        name, command, study, planned, report, folder, []
+    )
     study_report.write_report(report, folder)
-    print(f"\n{report.markdown}\nIn {folder}: table.md, table.csv, runs.csv")
+    print(f"\n{report.markdown}\nIn {folder}: {', '.join(_files(folder))}")
     failed = [row for row in report.runs if row["state"] == "failed"]
     for row in failed:
         log = folder / row["run"] / "log.txt"
         print(f"Failed: {row['run']}: {row['error']} See {log}")
     return 1 if failed or not (options.report or report.complete) else 0
+
+
+def _files(folder):
+    names = ("table.md", "table.csv", "table.tex", "runs.csv", "claims.csv")
+    return [n for n in (*names, "report.html") if (folder / n).exists()]
 
 
 def _block(options):

@@ -1,0 +1,45 @@
+"""Writes what a study finds: `claims.csv`, `table.tex` and `report.html`."""
+
+import dataclasses
+from pathlib import Path
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.extras import needs_extra
+from tf_adapters.studies import claims
+from tf_adapters.studies import findings as findings_lib
+
+
+def write(name, command, study, runs, tables, folder, pictures):
+    """Writes the files, and returns the `Tables` with what was found.
+
+    Without the extra `studies` only `claims.csv` is written.
+
+    Args:
+        name: Name of the study.
+        command: Command line to show.
+        study: `Study`.
+        runs: List of `Run`.
+        tables: `Tables`.
+        folder: The study's folder.
+        pictures: List of `figures.Made`.
+    """
+    folder = Path(folder)
+    findings = findings_lib.find(study, runs, tables.runs, folder, pictures)
+    claims.write_claims(findings.verdicts, folder / "claims.csv")
+    try:
+        with needs_extra("studies", "report.html"):
+            from tf_adapters.studies import latex
+            from tf_adapters.studies import page
+    except ConfigError as error:
+        print(error, flush=True)
+    else:
+        text = latex.tables(study, tables.cells, findings)
+        (folder / "table.tex").write_text(text, encoding="utf-8")
+        text = page.page(name, command, study, tables, findings)
+        (folder / "report.html").write_text(text, encoding="utf-8")
+    sections = findings_lib.in_markdown(study, findings)
+    if not sections:
+        return tables
+    return dataclasses.replace(
+        tables, markdown=f"{tables.markdown}\n{sections}"
+    )

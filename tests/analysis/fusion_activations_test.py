@@ -105,15 +105,25 @@ def test_adapters_go_by_their_tasks_where_these_differ(monkeypatch):
     assert fusion_activations._labels(members) == ["rte-1", "cb-2"]
 
 
-def test_two_runs_of_one_task_go_by_their_folders(model, monkeypatch):
-    run = types.SimpleNamespace(
-        task=types.SimpleNamespace(name="rte"), rows={"validation": []}
-    )
-    experiment = types.SimpleNamespace(model=model)
+def test_seeds_go_by_their_task_and_other_runs_by_their_folders(
+    model, monkeypatch
+):
+    seeds = {"a": 0, "b": 0, "c": 1}
+
+    def load(folder):
+        run = types.SimpleNamespace(
+            task=types.SimpleNamespace(name="rte"),
+            config=types.SimpleNamespace(seed=seeds[folder]),
+            rows={"validation": []},
+        )
+        return run, types.SimpleNamespace(model=model)
+
+    weights = {(0, "after_ffn"): np.array([0.5, 0.3, 0.2])}
+    monkeypatch.setattr(fusion_activations, "load_fusion", load)
+    monkeypatch.setattr(fusion_activations, "of_experiment", lambda *_: weights)
     monkeypatch.setattr(
-        fusion_activations, "load_fusion", lambda folder: (run, experiment)
+        fusion_activations, "_labels", lambda _: ["x", "y", "z"]
     )
-    monkeypatch.setattr(fusion_activations, "of_experiment", lambda *_: {})
-    weights, members = fusion_activations._of_runs(["a", "b"])
-    assert list(weights) == list(members) == ["a", "b"]
-    assert list(fusion_activations._of_runs(["a"])[0]) == ["rte"]
+    both = fusion_activations._of_runs(["a", "c"])
+    assert set(both.task) == {"rte"} and set(both.seed) == {0, 1}
+    assert set(fusion_activations._of_runs(["a", "b"]).task) == {"a", "b"}

@@ -9,11 +9,8 @@ from tf_adapters.analysis import curves
 from tf_adapters.analysis import fusion_activations
 from tf_adapters.analysis import gradient_norms
 from tf_adapters.analysis import improvements
-from tf_adapters.analysis import setting_search
 from tf_adapters.analysis import similarity
 from tf_adapters.analysis import stability
-from tf_adapters.analysis import study_runs
-from tf_adapters.analysis import transfer
 from tf_adapters.analysis import transfer_curves
 from tf_adapters.cli import analyse
 from tf_adapters.config.presets import OFFICIAL_CONFIGS
@@ -137,9 +134,7 @@ def test_each_setting_is_searched_with_the_others_as_usual(tmp_path):
         "--x=method.factor",
         "--reference=full",
     )
-    found = {
-        (r.panel, r.setting, r.x): r.score for r in table.itertuples()
-    }
+    found = {(r.panel, r.setting, r.x): r.score for r in table.itertuples()}
     assert found == {
         ("method.position", "top", 2): 0,
         ("method.position", "top", 8): 10,
@@ -150,18 +145,6 @@ def test_each_setting_is_searched_with_the_others_as_usual(tmp_path):
         ("method.norm", "before", 8): 50,
     }
     assert set(table.reference) == {95}
-
-
-def test_a_run_of_another_study_is_found(tmp_path):
-    row = {"run": "run0", "task": "rte", "folder": "../other/run0"}
-    found = study_runs.run_folder(tmp_path / "mine", row)
-    assert found.resolve() == tmp_path / "other" / "run0"
-    row["folder"] = float("nan")
-    assert study_runs.run_folder(tmp_path, row) == tmp_path / "run0"
-    (tmp_path / "run0" / "rte").mkdir(parents=True)
-    (tmp_path / "run0" / "rte" / "config.yaml").write_text("task: rte\n")
-    found = study_runs.run_folder(tmp_path, row)
-    assert found == tmp_path / "run0" / "rte"
 
 
 def test_what_is_left_of_a_gradient_is_the_end_beside_the_beginning():

@@ -208,6 +208,34 @@ def test_the_mismatched_half_of_mnli_is_a_column(tmp_path):
     assert len(tables.runs) == 2
 
 
+def test_each_language_is_a_column(tmp_path):
+    def score(run):
+        own = {"en": {"accuracy": 0.8}, "de": {"accuracy": 0.6}}
+        averages = {"all": 0.7, "target": 0.6}
+        transfer = {"metric": "accuracy", "languages": own, **averages}
+        return {"validation": {run.metric: 0.5}, "transfer": transfer}
+
+    tables = _tables(
+        tmp_path,
+        score,
+        grid={"task": ["xnli"], "method": ["houlsby"], "seed": [0]},
+        base={"encoder": "minilm", "data.eval_languages": ["en", "de"]},
+        where=None,
+        report={
+            "rows": ["task", "method"],
+            "columns": "data.eval_languages",
+            "split": "test",
+        },
+        expected={
+            "columns": ["target", "de"],
+            "rows": [{"method": "houlsby", "values": [61.0, 62.0]}],
+        },
+    )
+    found = {c["data.eval_languages"]: c["mean"] for c in tables.cells}
+    assert found == {"all": 0.7, "target": 0.6, "en": 0.8, "de": 0.6}
+    assert len(tables.runs) == 1
+
+
 def test_pivot_has_the_metric_of_each_task_and_the_average(tmp_path):
     def score(run):
         value = {"sst2": 0.9, "cola": 0.5}[run.config.task]

@@ -125,7 +125,7 @@ def evaluate_runs(study_dir):
     """
     hits, sizes = {}, {}
     for row in _finished(study_dir):
-        task, right, size = _hits(study_runs.run_folder(study_dir, row))
+        task, right, size = _hits(_run_folder(study_dir, row))
         sizes[task] = size
         key = (task, row["method"])
         by_seed = hits.setdefault(key, {})
@@ -157,6 +157,13 @@ def _finished(study_dir):
             "needs both."
         )
     return [row for row in rows if row["state"] == "finished"]
+
+
+def _run_folder(study_dir, row):
+    """Returns the folder of a run, or of one of the tasks of its run."""
+    folder = study_runs.run_folder(study_dir, row)
+    own = folder / row["task"]
+    return own if (own / "config.yaml").exists() else folder
 
 
 def _hits(folder):

@@ -38,16 +38,12 @@ def load_study_runs(folder, columns=()):
 
 
 def run_folder(study_dir, row):
-    """Returns the folder of a run, or of one of the tasks of its run.
+    """Returns the folder of a run of a study.
 
     Args:
-        study_dir: Folder of a study.
-        row: Row of its `runs.csv`. A run that it took from another study has
-            in `folder` where that lies, as seen from `study_dir`.
+        study_dir: Folder of the study.
+        row: Row of its `runs.csv`, by name of the column. The run may lie in
+            another study's folder.
     """
-    own = row.get("folder")
-    folder = Path(study_dir) / (
-        own if isinstance(own, str) and own else row["run"]
-    )
-    of_task = folder / row["task"]
-    return of_task if (of_task / "config.yaml").exists() else folder
+    # Reports of 0.1.0 have no such column: all runs lay in the study's own.
+    return Path(study_dir) / row.get("folder", row["run"])

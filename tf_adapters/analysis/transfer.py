@@ -1,6 +1,5 @@
 """What a task trained in one language scores in each of them."""
 
-
 from tf_adapters.analysis import pictures
 from tf_adapters.analysis import study_runs
 from tf_adapters.analysis.analysis import Analysis

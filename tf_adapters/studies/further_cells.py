@@ -4,6 +4,35 @@
 BEST = "best"
 # MNLI's mismatched half: a column beside `mnli` in the papers' tables.
 MISMATCHED = "mnli_mismatched"
+# As `report.columns`: a column for each language, and for averages over them.
+LANGUAGES = "data.eval_languages"
+AVERAGES = ("all", "target", "distant")
+_TRANSFER = "transfer/"
+
+
+def rows_of_cells(rows, report):
+    """Returns the rows that a table's cells are made of.
+
+    Args:
+        rows: List of dicts, from `report.run_rows`.
+        report: `Report`.
+
+    Returns:
+        The rows and `further_rows`; or, where the columns are languages, a row
+        for each run and language, its value in place of the run's. A run that
+        is not finished has one row, of no language.
+    """
+    if report.columns != LANGUAGES:
+        return [*rows, *further_rows(rows, report)]
+    found = []
+    for row in rows:
+        values = {k: v for k, v in row.items() if k.startswith(_TRANSFER)}
+        own = [
+            {**row, LANGUAGES: k.removeprefix(_TRANSFER), report.split: value}
+            for k, value in values.items()
+        ]
+        found += own or [{**row, LANGUAGES: ""}]
+    return found
 
 
 def further_rows(rows, report):

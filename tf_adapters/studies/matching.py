@@ -3,6 +3,7 @@
 import dataclasses
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.data.rows import splits
 from tf_adapters.studies import further_cells
 from tf_adapters.studies import paper
 from tf_adapters.studies import settings as study_settings
@@ -122,6 +123,10 @@ def _sides(claim):
 def _columns(study, runs):
     """Returns the values of the key that makes the columns, as texts."""
     key = study.report.columns
+    if key == further_cells.LANGUAGES:
+        return list(further_cells.AVERAGES) + [
+            language for run in runs for language in _languages(run.config)
+        ]
     values = (
         {**run.settings, "task": task}.get(key)
         for run in runs
@@ -131,6 +136,13 @@ def _columns(study, runs):
     if key == "task" and "mnli" in names:
         names.append(further_cells.MISMATCHED)
     return names
+
+
+def _languages(config):
+    """Returns the languages that a run may be evaluated in."""
+    names = config.data.eval_languages
+    languages = splits.declared_task(config).languages
+    return languages.names if names == ("all",) and languages else names
 
 
 def _refuse_none(wanted, runs, what):

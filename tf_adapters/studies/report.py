@@ -193,7 +193,7 @@ def cell_keys(report):
 
 
 def _with_further(rows, report, select_over):
-    rows = [*rows, *further_cells.further_rows(rows, report)]
+    rows = further_cells.rows_of_cells(rows, report)
     if report.best_of is not None:
         select_over = [*select_over, further_cells.chosen_column(report)]
     return rows, select_over

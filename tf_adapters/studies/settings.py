@@ -9,7 +9,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.config import resolve
 
-# Settings of other runs or by task, and a method within another: one value here.
+# Settings of other runs, by task, or of a method within another: one value.
 _LEAVES = ("members.settings", "method.adapter", "data.train_examples_of")
 
 

@@ -71,7 +71,7 @@ def _answer(outputs):
 
 def warmup_inputs(packer, text_fields):
     """Returns inputs of one question and of several, short and cut."""
-    long = "A longer text, cut. " * packer.max_length
+    long = packer.too_long("A longer text, cut. ")
     questions = ["A question?", long]
     choices = [["yes", "no", ""], ["yes", "no", long]]
     *names, last = signature_inputs.input_names(text_fields)

@@ -23,5 +23,5 @@ def token_function(model, packer):
 def warmup_inputs(packer, text_fields):
     """Returns inputs of one window and of several, short and long."""
     questions = ["Who came?", "Who came?"]
-    texts = ["It was he.", "It was he. " * packer.max_length]
+    texts = ["It was he.", packer.too_long("It was he. ")]
     return [packer(questions[:count], texts[:count]) for count in (1, 2)]

@@ -79,5 +79,5 @@ def token_function(model, packer):
 
 def warmup_inputs(packer, text_fields):
     """Returns inputs of one text and of several, short and cut."""
-    texts = ["", "A short text .", "A longer text , cut . " * packer.max_length]
+    texts = ["", "A short text .", packer.too_long("A longer text , cut . ")]
     return [{**packer(batch), "text": batch} for batch in (texts[1:2], texts)]

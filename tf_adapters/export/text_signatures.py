@@ -41,7 +41,7 @@ def _answer(head, outputs):
 
 def warmup_inputs(packer, text_fields):
     """Returns inputs of one text and of several, short and cut."""
-    texts = ["", "A short text.", "A longer text, cut. " * packer.max_length]
+    texts = ["", "A short text.", packer.too_long("A longer text, cut. ")]
     names = signature_inputs.input_names(text_fields)
     return [
         {**packer(*[batch] * len(names)), **dict.fromkeys(names, batch)}

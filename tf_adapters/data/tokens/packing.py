@@ -123,6 +123,10 @@ class TextPacker:
         packer._mask = self.mask
         return packer
 
+    def too_long(self, text):
+        """Returns a text, repeated until it has more tokens than fit."""
+        return text * self.max_length
+
     def pack_tokens(self, tokens):
         """Returns features as for one text each, from ragged tokens."""
         rows = self._join(self._framed(tokens, self.max_length))

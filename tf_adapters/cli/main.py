@@ -82,13 +82,13 @@ def _resolve(flag_layer, options):
     _check_input(options)
     layers = []
     given = options.model_dir and remote_folder.local(options.model_dir)
-    if options.mode in ("eval", "predict", "export"):
-        layers.append(_saved_config(given, options))
     if options.config_file:
         layers.append(resolve.load_yaml(options.config_file))
     layers += map(resolve.parse_override, options.params_override)
     layers.append(flag_layer)
-    _check_stack(layers[1:])
+    _check_stack(layers)
+    if options.mode in ("eval", "predict", "export"):
+        layers.insert(0, _saved_config(given, options))
     config = resolve.combine(*layers)
     config = resolve.with_absolute_paths(
         _with_encoder_of_adapters(config, layers)
@@ -222,6 +222,12 @@ def _export_bank(flag_layer, options):
     from tf_adapters.export import many_tasks
 
     _check_no_settings(flag_layer, options)
+    if options.format != "saved_model":
+        raise ConfigError(
+            f"--format={options.format} writes one run's adapter: give "
+            "--model_dir=<that run> in place of --adapters. Of many runs there "
+            "is one SavedModel."
+        )
     model_dir = remote_folder.local(options.model_dir or "runs/served")
     adapters = [remote_folder.local(folder) for folder in options.adapters]
     folder = many_tasks.export_runs(adapters, model_dir)

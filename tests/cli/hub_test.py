@@ -1,5 +1,6 @@
 """Adapter folders are listed, and travel to and from the Hub."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ import pytest
 
 from tests.interop import folders
 from tests.interop import hub_double
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop import listing
 
 pytestmark = pytest.mark.integration
 LORA = folders.FIXTURES / "peft" / "bert_lora"
@@ -92,3 +95,12 @@ def test_what_lies_in_a_folder_is_listed(tmp_path):
     assert line.split() == [
         "adapterhub/bert_lora", "task", "lora", "8", "-", "bert", "adapterhub",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", ["pfeiffer", ["pfeiffer"]])
+def test_a_damaged_folder_among_them_is_named(content, tmp_path):
+    path = tmp_path / "task" / "adapter_config.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"config": content}))
+    with pytest.raises(AdapterError, match="task.* is damaged"):
+        listing.list_adapters(tmp_path)

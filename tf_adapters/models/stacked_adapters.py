@@ -50,7 +50,7 @@ class Member:
         return self.folder or f"The model `{self.name}`"
 
 
-def read_members(adapters, encoder, fingerprint=None):
+def read_members(adapters, encoder, fingerprint=None, with_heads=None):
     """Returns the `Member`s of adapters, each with a name of its own.
 
     Args:
@@ -58,17 +58,20 @@ def read_members(adapters, encoder, fingerprint=None):
             `AdapterModel`s, named by their own names.
         encoder: Their `Encoder`, freshly loaded.
         fingerprint: The encoder's, if it is known.
+        with_heads: For each whether its head is read too, which may be of a
+            kind that ours has not. Default: all are.
 
     Raises:
         AdapterError: If one is given twice, is of another encoder, or a folder
             holds no adapter.
     """
     fingerprint = fingerprint or encoder_fingerprint(encoder)
+    with_heads = with_heads or [True] * len(adapters)
     members = [
-        read_member(adapter, encoder, fingerprint)
+        read_member(adapter, encoder, fingerprint, with_head)
         if isinstance(adapter, str | Path)
         else member_of_model(adapter, fingerprint)
-        for adapter in adapters
+        for adapter, with_head in zip(adapters, with_heads, strict=True)
     ]
     paths = [
         _run_folder(member.folder) if member.folder else Path(member.name)
@@ -98,7 +101,7 @@ def _shortest_ends(paths):
     return []
 
 
-def read_member(folder, encoder, fingerprint):
+def read_member(folder, encoder, fingerprint, with_head=True):
     """Returns the `Member` in an adapter folder, or in a run's `adapter`.
 
     Raises:
@@ -106,7 +109,7 @@ def read_member(folder, encoder, fingerprint):
     """
     folder = stored_adapter.find_stored(folder).absolute()
     config, tensors, path = stored_adapter.read_stored(
-        folder, encoder, fingerprint
+        folder, encoder, fingerprint, with_head
     )
     method, head = stored_parts.read_parts(config, folder)
     return Member(
@@ -213,7 +216,7 @@ def members_from_config(config, folders, encoder):
                 f"{', '.join(e['name'] for e in config)}: "
                 "--adapters=runs/a,runs/b"
             )
-        member = read_member(folder, encoder, fingerprint)
+        member = read_member(folder, encoder, fingerprint, with_head=False)
         if member.fingerprint != entry["fingerprint"]:
             raise AdapterError(
                 f"{member.folder} has other weights than the adapter "

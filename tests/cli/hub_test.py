@@ -77,6 +77,10 @@ def test_an_adapter_goes_to_the_hub(tmp_path):
         (("push", "nowhere", "hf://me/lora"), "no adapter folder"),
         (("adapters", "nowhere"), "no folder"),
         (("adapters", "."), "No adapter lies"),
+        (
+            ("--task=demo_sentiment", "--stack_on=hf://me/lora"),
+            "hf://me/lora is not on this machine",
+        ),
     ],
 )
 def test_mistakes_end_in_one_sentence(arguments, sentence, tmp_path):

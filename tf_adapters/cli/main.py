@@ -136,12 +136,16 @@ def _with_encoder_of_adapters(config, layers):
         return config
     from tf_adapters.common import adapter_folder
     from tf_adapters.interop import formats
+    from tf_adapters.interop import hub
 
-    if formats.format_of(str(folders[0])):
+    folder = str(folders[0])
+    if hub.is_address(folder):
+        folder = hub.pull(folder)
+    if formats.format_of(folder):
         # Other libraries name no encoder that could be found here.
         return config
     adapter = adapter_folder.read_adapter_config(
-        adapter_folder.find_adapter_folder(str(folders[0]))
+        adapter_folder.find_adapter_folder(folder)
     )
     return dataclasses.replace(config, encoder=adapter["encoder"]["name"])
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import ml_dtypes
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -262,23 +263,28 @@ def _answers(folder, case, **options):
     return folders.answer(model, expected), model
 
 
-def _as_torch(folder):
-    """Stores a folder's tensors as PyTorch's files, in half precision."""
+def _in_halves(folder, dtype, as_torch):
+    """Stores a folder's tensors in half precision, perhaps as PyTorch does."""
     for path in folder.glob("*.safetensors"):
-        tensors = load_file(path)
+        halves = {k: v.astype(dtype) for k, v in load_file(path).items()}
+        if not as_torch:
+            save_file(halves, path)
+            continue
         path.unlink()
-        halves = {k: v.astype("float16") for k, v in tensors.items()}
         stem = path.stem
         name = stem if stem == "adapter_model" else f"pytorch_{stem}"
         write_torch_file(folder / f"{name}.bin", halves)
 
 
 @pytest.mark.parametrize("case", [PFEIFFER, LORA])
-def test_pickled_tensors_of_half_precision_are_read(case, tmp_path):
+@pytest.mark.parametrize("as_torch", [True, False])
+@pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
+def test_tensors_of_half_precision_are_read(case, as_torch, dtype, tmp_path):
     shutil.copytree(folders.FIXTURES / case, tmp_path / "task")
-    _as_torch(tmp_path / "task")
+    _in_halves(tmp_path / "task", dtype, as_torch)
     (output, wanted), model = _answers(tmp_path / "task", case)
-    np.testing.assert_allclose(output, wanted, rtol=0, atol=0.02)
+    atol = 0.02 if dtype == "float16" else 0.2
+    np.testing.assert_allclose(output, wanted, rtol=0, atol=atol)
     assert all(v.dtype == "float32" for v in model.trained_variables().values())
 
 

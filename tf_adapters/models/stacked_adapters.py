@@ -165,9 +165,9 @@ def members_to_config(members):
     for member in members:
         if member.folder is None:
             raise AdapterError(
-                f"The fusion's member `{member.name}` is a model in memory, "
-                "and an adapter folder names the folders of its members. Save "
-                "it with `save_adapter` and fuse the folder."
+                f"The member `{member.name}` is a model in memory, and an "
+                "adapter folder names the folders of its members. Save it with "
+                "`save_adapter` and give its folder."
             )
     return [
         {
@@ -220,10 +220,10 @@ def members_from_config(config, folders, encoder):
         if member.fingerprint != entry["fingerprint"]:
             raise AdapterError(
                 f"{member.folder} has other weights than the adapter "
-                f"`{entry['name']}` that the fusion was trained over. Give "
-                "that one, or train the fusion again."
+                f"`{entry['name']}` that this one was trained with. Give that "
+                "one, or train this one again."
             )
-        # What the fusion calls it, wherever it is now.
+        # What the folder calls it, wherever it is now.
         members.append(dataclasses.replace(member, name=entry["name"]))
     return tuple(members)
 

@@ -56,6 +56,16 @@ def test_a_victim_that_never_yields(search, queries):
     assert outcome.queries == len(asked) == queries
 
 
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_text_without_words_withstands(search):
+    outcome, _ = _run(search, lambda words: 0.9, [], [])
+    assert (outcome.succeeded, outcome.words, outcome.queries > 0) == (
+        False,
+        0,
+        True,
+    )
+
+
 def test_the_order_is_saliency_times_gain():
     """By hand: softmax of 0.1, 0.3, 0 (saliency) times 0.2, 0.1 and 0.05."""
     lowers = {"alpha2": 0.2, "beta2": 0.1, "gamma2": 0.05}

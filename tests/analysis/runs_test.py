@@ -130,6 +130,17 @@ def test_shift_words(adapter_bias):
     assert not table.token.str.startswith("[").any()
 
 
+def test_what_analyses_cannot_do_is_told(adapter_bias, tmp_path, capsys):
+    folder = made_up_wordnet.write_wordnet(tmp_path)
+    for name, flags, sentence in (
+        ("shift_words", ["--least=9999"], "Lower --least"),
+        ("attack", ["--texts=0", f"--wordnet={folder}"], "at least 1"),
+    ):
+        arguments = [name, f"--model_dir={adapter_bias}", *flags]
+        assert analyse.run(arguments) == 1
+        assert sentence in capsys.readouterr().err
+
+
 def test_token_shift(adapter_bias):
     table = _analyse("token_shift", adapter_bias)
     assert table.block.tolist() == [1, 2]

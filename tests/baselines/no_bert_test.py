@@ -1,9 +1,11 @@
 """The baseline without an encoder: its networks, and the search for one."""
 
 import json
+import types
 
 import keras
 import numpy as np
+import optuna
 import pytest
 
 from tests import commands
@@ -15,6 +17,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import Stopped
 from tf_adapters.common.errors import UserError
 from tf_adapters.config import resolve
+from tf_adapters.heads.metrics import compute_metrics
 
 GENERATOR = np.random.default_rng(0)
 TABLE = GENERATOR.normal(size=(20, 6)).astype("float32")
@@ -109,6 +112,65 @@ def test_a_stopped_search_goes_on(finished):
     network = keras.saving.load_model(folder / "model.keras", compile=False)
     count = sum(np.prod(w.shape) for w in network.trainable_weights)
     assert result["trained_weights"] == count
+
+
+def test_of_equal_networks_the_first_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(no_bert_search, "_train", lambda *_: 0.5)
+    space = {**SPACE, "units": list(range(4, 100))}
+    settings = resolve.merge(SETTINGS, {"search": {"space": space}})
+    folder = tmp_path / "run"
+    assert commands.run(folder, settings) == 0
+    result = json.loads((folder / "result.json").read_text())
+    network = keras.saving.load_model(folder / "model.keras", compile=False)
+    kernels = [w for w in network.weights if len(w.shape) == 2]
+    assert kernels[-1].shape[0] == result["settings"]["units"]
+    assert result["best_trial"] == 0
+    assert not list(folder.glob("trial_*"))
+
+
+def test_a_network_whose_process_ended_is_no_others(tmp_path, monkeypatch):
+    # The second one's is saved, and does not count: its process ends.
+    values = iter((0.3, 0.9, 0.1, 0.2))
+    monkeypatch.setattr(no_bert_search, "_train", lambda *_: next(values))
+    told, tell = [], optuna.Study.tell
+
+    def end(study, trial, value=None, **options):
+        told.append(value)
+        if len(told) == 2:
+            raise Stopped("now")
+        return tell(study, trial, value, **options)
+
+    monkeypatch.setattr(optuna.Study, "tell", end)
+    space = {**SPACE, "units": list(range(4, 100))}
+    settings = resolve.merge(SETTINGS, {"search": {"space": space}})
+    folder = tmp_path / "run"
+    assert commands.run(folder, settings) == 75
+    assert commands.run(folder, settings) == 0
+    result = json.loads((folder / "result.json").read_text())
+    network = keras.saving.load_model(folder / "model.keras", compile=False)
+    kernels = [w for w in network.weights if len(w.shape) == 2]
+    assert kernels[-1].shape[0] == result["settings"]["units"]
+    assert result["best_trial"] == 0
+
+
+def test_a_network_that_diverges_scores_less_than_any():
+    class Data:
+        metrics = ("pearson",)
+        head = types.SimpleNamespace(loss="mse")
+
+        def arrays(self, split):
+            return np.full((8, 3), 2, "int32"), np.full(8, 1e30, "float32")
+
+        def evaluate(self, network, split):
+            outputs = network.predict(self.arrays(split)[0], verbose=0)[:, 0]
+            return compute_metrics(self.metrics, np.arange(8.0), outputs)
+
+    train = types.SimpleNamespace(
+        epochs=3, batch_size=4, early_stopping_patience=None
+    )
+    settings = {**NETWORK, "optimizer": "sgd", "learning_rate": 1e6}
+    network = no_bert_model.make_network(settings, TABLE, 1, 1)
+    assert no_bert_search._train(network, settings, Data(), train) == -1.0
 
 
 def test_the_same_command_prints_the_result(finished, capsys):

@@ -1,5 +1,6 @@
 """Adapter folders are listed, and travel to and from the Hub."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ import pytest
 
 from tests.interop import folders
 from tests.interop import hub_double
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop import listing
 
 pytestmark = pytest.mark.integration
 LORA = folders.FIXTURES / "peft" / "bert_lora"
@@ -74,6 +77,10 @@ def test_an_adapter_goes_to_the_hub(tmp_path):
         (("push", "nowhere", "hf://me/lora"), "no adapter folder"),
         (("adapters", "nowhere"), "no folder"),
         (("adapters", "."), "No adapter lies"),
+        (
+            ("--task=demo_sentiment", "--stack_on=hf://me/lora"),
+            "hf://me/lora is not on this machine",
+        ),
     ],
 )
 def test_mistakes_end_in_one_sentence(arguments, sentence, tmp_path):
@@ -92,3 +99,12 @@ def test_what_lies_in_a_folder_is_listed(tmp_path):
     assert line.split() == [
         "adapterhub/bert_lora", "task", "lora", "8", "-", "bert", "adapterhub",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", ["pfeiffer", ["pfeiffer"]])
+def test_a_damaged_folder_among_them_is_named(content, tmp_path):
+    path = tmp_path / "task" / "adapter_config.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"config": content}))
+    with pytest.raises(AdapterError, match="task.* is damaged"):
+        listing.list_adapters(tmp_path)

@@ -338,6 +338,18 @@ def test_an_export_of_several_adapters_needs_them(tmp_path, capsys):
     assert "is no run folder" in capsys.readouterr().err
 
 
+def test_another_librarys_format_is_of_one_adapter(tmp_path, capsys):
+    options = {"mode": "export", "adapters": ["a", "b"], "format": "peft"}
+    assert _run(tmp_path, **options) == 1
+    assert "--format=peft writes one run's adapter" in capsys.readouterr().err
+
+
+def test_a_missing_folder_to_stand_on_is_told_at_once(tmp_path, capsys):
+    settings = {"task": "demo_sentiment", "encoder": "e", "stack_on": "nowhere"}
+    assert commands.run(tmp_path / "run", settings) == 1
+    assert "there is no such folder" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("settings", "options"),
     [

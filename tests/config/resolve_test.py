@@ -216,6 +216,15 @@ def test_paths_become_absolute_and_names_stay(tmp_path, monkeypatch):
     assert absolute("here").encoder == str(tmp_path / "here")
     assert absolute("here").data.task_file == str(tmp_path / "some.yaml")
     assert absolute("here").data.data_dir == str(tmp_path / "here")
+    given = {"stack_on": "hf://me/en@v1", "init_adapter": "here"}
+    given["language_adapters"] = {"de": "hf://me/de", "fr": "there"}
+    given["method"] = methods.Fusion(adapters=("hf://me/a", "b"))
+    config = dataclasses.replace(absolute("here"), **given)
+    found = resolve.with_absolute_paths(config)
+    assert found.stack_on == "hf://me/en@v1"
+    assert found.init_adapter == str(tmp_path / "here")
+    assert found.language_adapters["de"] == "hf://me/de"
+    assert found.method.adapters == ("hf://me/a", str(tmp_path / "b"))
     without = resolve.resolve_config({"task": "sst2"})
     assert resolve.with_absolute_paths(without) == without
 

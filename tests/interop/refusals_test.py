@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import ml_dtypes
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -12,6 +13,9 @@ from tests.interop import folders
 from tests.interop.torch_files import write_torch_file
 import tf_adapters
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop import peft_lora
+from tf_adapters.interop.heads import HeadForm
+from tf_adapters.interop.peft import PeftConfig
 
 PFEIFFER = "adapterhub/bert_pfeiffer"
 LORA = "peft/bert_lora"
@@ -65,6 +69,20 @@ def _cut(tensors):
 
 def _not_a_number(tensors):
     tensors[_UP][0, 0] = np.nan
+
+
+def _twice(tensors):
+    tensors[_UP.removeprefix("bert.")] = tensors[_UP] + 1
+
+
+def _without(*names):
+    return lambda folder: [(folder / name).unlink() for name in names]
+
+
+def _of_another_depth(folder):
+    # 2 blocks of width 32 have prefixes as long as 4 of width 16.
+    for key, value in (("num_layers", 4), ("token_dim", 16)):
+        _edit(folder / "adapter_config.json", key, value)
 
 
 # Folder, what is done to it, and what the sentence says.
@@ -156,6 +174,22 @@ CASES = {
         ),
         "copies .* differ",
     ),
+    "an (IA)^3 of another scale": (
+        "adapterhub/bert_ia3",
+        _set("config.alpha", 2),
+        "alpha: 1",
+    ),
+    "a tensor by two names": (PFEIFFER, _tensors(_twice), "two tensors"),
+    "a head's tensors alone": (
+        PFEIFFER,
+        _without("head_config.json"),
+        "no head_config.json",
+    ),
+    "a fusion's missing head": (
+        "adapterhub/bert_fusion",
+        _without("rte/head_config.json", "rte/model_head.safetensors"),
+        "names the head `rte`",
+    ),
     "another order of the fusion": (
         "adapterhub/bert_fusion",
         lambda folder: _edit(
@@ -177,6 +211,22 @@ CASES = {
         LORA,
         _set("init_lora_weights", "pissa"),
         "pissa",
+    ),
+    "another model of PEFT": (
+        "peft/bert_lora_patterns",
+        _set(
+            "auto_mapping",
+            {
+                "base_model_class": "RobertaModel",
+                "parent_library": "transformers.models.roberta",
+            },
+        ),
+        "model_type `roberta`",
+    ),
+    "a prefix of another depth": (
+        "peft/bert_prefix",
+        _of_another_depth,
+        "num_layers: 4",
     ),
     "no target": (LORA, _set("target_modules", ["c_attn"]), "c_attn"),
     "another target": (LORA, _set("target_modules", ["key"]), "Missing"),
@@ -213,23 +263,28 @@ def _answers(folder, case, **options):
     return folders.answer(model, expected), model
 
 
-def _as_torch(folder):
-    """Stores a folder's tensors as PyTorch's files, in half precision."""
+def _in_halves(folder, dtype, as_torch):
+    """Stores a folder's tensors in half precision, perhaps as PyTorch does."""
     for path in folder.glob("*.safetensors"):
-        tensors = load_file(path)
+        halves = {k: v.astype(dtype) for k, v in load_file(path).items()}
+        if not as_torch:
+            save_file(halves, path)
+            continue
         path.unlink()
-        halves = {k: v.astype("float16") for k, v in tensors.items()}
         stem = path.stem
         name = stem if stem == "adapter_model" else f"pytorch_{stem}"
         write_torch_file(folder / f"{name}.bin", halves)
 
 
 @pytest.mark.parametrize("case", [PFEIFFER, LORA])
-def test_pickled_tensors_of_half_precision_are_read(case, tmp_path):
+@pytest.mark.parametrize("as_torch", [True, False])
+@pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
+def test_tensors_of_half_precision_are_read(case, as_torch, dtype, tmp_path):
     shutil.copytree(folders.FIXTURES / case, tmp_path / "task")
-    _as_torch(tmp_path / "task")
+    _in_halves(tmp_path / "task", dtype, as_torch)
     (output, wanted), model = _answers(tmp_path / "task", case)
-    np.testing.assert_allclose(output, wanted, rtol=0, atol=0.02)
+    atol = 0.02 if dtype == "float16" else 0.2
+    np.testing.assert_allclose(output, wanted, rtol=0, atol=atol)
     assert all(v.dtype == "float32" for v in model.trained_variables().values())
 
 
@@ -239,6 +294,7 @@ def test_a_file_of_version_1_is_read_as_it_meant_then(tmp_path):
     config = json.loads((folder / "adapter_config.json").read_text())
     config["config"]["non_linearity"] = "gelu"
     config["config"]["new_attention_norm"] = False
+    config["config"]["attention_type"] = "sent-lvl-dynamic"
     config["type"] = "text_task"
     config["config"]["invertible_adapter"] = {
         "block_type": "nice",
@@ -254,13 +310,24 @@ def test_a_file_of_version_1_is_read_as_it_meant_then(tmp_path):
     )
 
 
-def test_a_lora_before_1_1_had_a_scale_of_one(tmp_path):
+@pytest.mark.parametrize(
+    ("version", "alpha"),
+    [
+        ("adapters.1.0.1", 2),
+        ("adapters.0.1.0", 2),
+        ("adapters.1.1.0", 6),
+        # Of adapter-transformers, which came before.
+        ("3.2.1", 6),
+        (None, 6),
+    ],
+)
+def test_a_lora_had_a_scale_of_one_for_some_versions(version, alpha, tmp_path):
     case = "adapterhub/bert_lora"
     shutil.copytree(folders.FIXTURES / case, tmp_path / "task")
     config = tmp_path / "task" / "adapter_config.json"
-    _edit(config, "version", "adapters.1.0.1")
+    _edit(config, "version", version)
     _, model = _answers(tmp_path / "task", case)
-    assert (model.method.rank, model.method.alpha) == (2, 2.0)
+    assert (model.method.rank, model.method.alpha) == (2, alpha)
 
 
 def test_an_adapter_without_its_head_gives_the_encoders_outputs():
@@ -274,6 +341,70 @@ def _answers_without_head(case):
         folders.FIXTURES / case, encoder, with_head=False
     )
     return None, model
+
+
+@pytest.mark.parametrize(
+    ("case", "file"),
+    [
+        (PFEIFFER, "head_config.json"),
+        ("adapterhub/bert_fusion", "rte/head_config.json"),
+    ],
+)
+def test_a_head_of_an_unknown_kind_is_left_out_on_request(case, file, tmp_path):
+    shutil.copytree(folders.FIXTURES / case, tmp_path / "task")
+    _edit(tmp_path / "task" / file, "config.head_type", "masked_lm")
+    encoder = folders.encoder(case)
+    with pytest.raises(AdapterError, match="with_head=False"):
+        tf_adapters.load_adapter(tmp_path / "task", encoder)
+    model = tf_adapters.load_adapter(
+        tmp_path / "task", encoder, with_head=False
+    )
+    assert model.head is None
+    assert not any("head/" in name for name in model.trained_variables())
+
+
+@pytest.mark.parametrize("name", ["fusion", "stack"])
+def test_a_members_head_matters_only_where_it_is_used(name, tmp_path):
+    # Language adapters come with a head for masked tokens.
+    shutil.copytree(folders.FIXTURES / PFEIFFER, tmp_path / "language")
+    path = tmp_path / "language" / "head_config.json"
+    _edit(path, "config.head_type", "masked_lm")
+    encoder = folders.encoder(PFEIFFER)
+    if name == "fusion":
+        two = ["language", "other"]
+        shutil.copytree(tmp_path / "language", tmp_path / "other")
+        model = tf_adapters.fuse(encoder, adapters=[tmp_path / n for n in two])
+    else:
+        stack = tf_adapters.Stack(
+            tmp_path / "language", tf_adapters.methods.Pfeiffer()
+        )
+        model = tf_adapters.compose(encoder, stack)
+    tf_adapters.save_adapter(model, tmp_path / "saved")
+    again = tf_adapters.load_adapter(tmp_path / "saved", encoder)
+    assert len(again.members) == len(model.members) > 0
+
+
+def test_a_pattern_of_peft_may_be_a_full_name(tmp_path):
+    arrays = []
+    for number, start in enumerate(("", "bert.encoder.")):
+        folder = tmp_path / f"{number}"
+        shutil.copytree(folders.FIXTURES / LORA, folder)
+        pattern = {f"{start}layer.0.attention.self.query": 32}
+        _edit(folder / "adapter_config.json", "alpha_pattern", pattern)
+        model = tf_adapters.load_adapter(folder, folders.encoder(LORA))
+        up = model.slot_weights(0, "query")["up_kernel"].numpy()
+        arrays.append(model.method.alpha * up)
+    np.testing.assert_array_equal(*arrays)
+    assert np.abs(arrays[0]).max() > 0
+
+
+def test_what_a_file_of_peft_does_not_say_is_its_default():
+    assert peft_lora._scale(PeftConfig({}, "x"), "bert.pooler") == (8, 8)
+
+
+def test_a_head_of_one_label_may_be_multilabel():
+    assert HeadForm("text").to_config(["a"], True)["name"] == "multilabel"
+    assert HeadForm("text").to_config(["a"])["name"] == "regression"
 
 
 def test_names_that_begin_alike_are_told_apart():

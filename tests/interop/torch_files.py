@@ -5,7 +5,11 @@ import zipfile
 
 import numpy as np
 
-_STORAGES = {"float32": "FloatStorage", "float16": "HalfStorage"}
+_STORAGES = {
+    "float32": "FloatStorage",
+    "float16": "HalfStorage",
+    "bfloat16": "BFloat16Storage",
+}
 
 
 def _text(value):
@@ -54,7 +58,7 @@ def write_torch_file(path, tensors, payload=None):
 
     Args:
         path: Path.
-        tensors: Dict from name to array of float32 or float16.
+        tensors: Dict from name to array of float32, float16 or bfloat16.
         payload: Opcodes of one more entry, for files that mean harm.
     """
     arrays = {name: np.ascontiguousarray(a) for name, a in tensors.items()}

@@ -106,6 +106,28 @@ def test_a_lora_moves_through_all_formats_bit_for_bit(tmp_path):
     assert model.method.alpha == 6
 
 
+@pytest.mark.parametrize(
+    ("method", "start"),
+    [
+        (methods.LoRA(), "base_model.model."),
+        # PEFT wraps no model of its own around that of a prompt.
+        (methods.PromptTuning(form="peft"), "base_model."),
+    ],
+)
+def test_a_pooler_that_trains_is_where_peft_looks_for_it(
+    method, start, tmp_path
+):
+    head = heads.Classification(CLASSES, hidden_layer="tanh")
+    model = tf_adapters.adapt(folders.encoder("x/bert"), method, head)
+    tf_adapters.save_adapter(model, tmp_path / "task", format="peft")
+    names = set(load_file(tmp_path / "task" / "adapter_model.safetensors"))
+    modules = ("classifier", "bert.pooler.dense")
+    of_head = {f"{start}{m}.{p}" for m in modules for p in ("weight", "bias")}
+    assert {
+        n for n in names if "lora" not in n and "prompt" not in n
+    } == of_head
+
+
 CLASSES = ("no", "yes")
 REFUSALS = {
     "trained norms": (
@@ -119,6 +141,17 @@ REFUSALS = {
         None,
         "peft",
         "format=adapterhub",
+    ),
+    "two LoRAs": (
+        methods.Union(
+            (
+                methods.LoRA(projections=("query",)),
+                methods.LoRA(projections=("value",)),
+            )
+        ),
+        None,
+        "adapterhub",
+        "two parts of one kind",
     ),
     "AdapterBias": (methods.AdapterBias(), None, "adapterhub", "adapter_bias"),
     "attention's output": (

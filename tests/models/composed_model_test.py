@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from safetensors.numpy import save_file
 
 from tests import tiny
 import tf_adapters
@@ -82,6 +83,19 @@ def test_it_answers_as_the_library(case):
     wanted, mask = EXPECTED[case], INPUTS["padding_mask"]
     mask = np.concatenate([mask] * (len(wanted) // len(mask)))[..., None]
     np.testing.assert_allclose(output * mask, wanted * mask, atol=1e-5)
+
+
+def test_a_batch_split_loses_no_rows_of_a_larger_batch():
+    encoder = tiny.encoder(num_blocks=1)
+    one, two = _members(encoder, methods.Pfeiffer(), methods.Pfeiffer())
+    model = tf_adapters.compose(
+        encoder, BatchSplit(one, two, batch_sizes=(1, 2))
+    )
+    outputs = model.predict(tiny.batch(encoder), verbose=0)
+    assert [len(rows) for rows in outputs] == [1, 2]
+    # Where a graph is for any number of rows, its own error is all there is.
+    with pytest.raises(Exception, match="takes 3|Incompatible shapes"):
+        model.predict(tiny.batch(encoder, size=5), verbose=0)
 
 
 def test_an_average_is_the_mean_of_what_its_members_put_out():
@@ -239,6 +253,55 @@ def test_an_inverse_undoes_all_maps_of_the_embeddings():
     assert np.abs(np.asarray(y) - x).max() > 0.1
 
 
+def test_blocks_that_a_member_is_left_out_of_stay_as_they_are(mad_x):
+    encoder, _, folder = mad_x
+    one = _trained(encoder, methods.Pfeiffer(units=4), "one", 3, HEAD)
+    one.leave_out([0])
+    tf_adapters.save_adapter(one, folder / "one")
+    for member in (one, folder / "one"):
+        model = tf_adapters.compose(encoder, Stack(member))
+        np.testing.assert_allclose(
+            _logits(model, encoder=encoder),
+            _logits(one, encoder=encoder),
+            atol=1e-6,
+        )
+    stack = Stack(folder / "one", methods.Pfeiffer(units=3))
+    model = tf_adapters.compose(encoder, stack, HEAD)
+    tf_adapters.save_adapter(model, folder / "task")
+    loaded = tf_adapters.load_adapter(folder / "task", tiny.encoder())
+    np.testing.assert_array_equal(
+        _logits(loaded, encoder=encoder), _logits(model, encoder=encoder)
+    )
+    union = _trained(encoder, methods.Union((methods.Pfeiffer(),)), "two", 4)
+    union.leave_out([1])
+    with pytest.raises(UserError, match="left out of blocks"):
+        tf_adapters.compose(encoder, Stack(union))
+
+
+def test_a_damaged_member_swaps_nothing(mad_x):
+    encoder, _, folder = mad_x
+    languages = [folder / "en", folder / "de"]
+    model = tf_adapters.compose(
+        encoder, Stack(*languages, methods.Pfeiffer(units=3)), HEAD
+    )
+    before = _logits(model, encoder=encoder)
+    path = folder / "en" / "adapter.safetensors"
+    tensors = load_file(path)
+    del tensors[next(iter(tensors))]
+    save_file(tensors, path)
+    with pytest.raises(UserError, match="Missing"):
+        tf_adapters.swap_adapters(model, Stack(*languages[::-1]))
+    np.testing.assert_array_equal(_logits(model, encoder=encoder), before)
+
+
+@pytest.mark.parametrize("form", ["adapterhub", "peft"])
+def test_another_librarys_format_has_no_room_for_what_is_below(form, mad_x):
+    _, model, folder = mad_x
+    with pytest.raises(UserError, match='format="tf_adapters"'):
+        tf_adapters.save_adapter(model, folder / "out", format=form)
+    assert not (folder / "out").exists()
+
+
 def _members(encoder, *kinds):
     return [
         tf_adapters.adapt(encoder, method, HEAD, name=f"m{i}")
@@ -263,6 +326,11 @@ def _members(encoder, *kinds):
             lambda *m: BatchSplit(*m, batch_sizes=(1, 1)),
             "takes 2",
         ),
+        (
+            (methods.Pfeiffer(), methods.Pfeiffer()),
+            lambda *m: Stack(Parallel(*m)),
+            "several answers",
+        ),
     ],
 )
 def test_what_has_no_place_is_refused(kinds, combine, message):
@@ -283,6 +351,9 @@ def test_what_has_no_place_is_refused(kinds, combine, message):
         (lambda one: Average(one, weights=(1, 2)), "as many weights"),
         (lambda one: Average(one, weights=(0,)), "sum is 0"),
         (lambda one: BatchSplit(one, batch_sizes=()), "number of rows"),
+        (lambda one: BatchSplit(one, batch_sizes=(1.0,)), "number of rows"),
+        (lambda one: Average(one, weights=("1",)), "as many weights"),
+        (lambda one: 3, "Expected as a compos"),
         (lambda one: Stack("nowhere"), "no adapter folder"),
     ],
 )
@@ -301,6 +372,16 @@ def test_only_the_same_method_is_swapped_in(mad_x):
     alone = tf_adapters.adapt(encoder, methods.Pfeiffer(), HEAD)
     with pytest.raises(UserError, match="no adapters below"):
         tf_adapters.swap_adapters(alone, other)
+
+
+def test_a_model_alone_is_a_composition_of_one():
+    encoder = tiny.encoder(num_blocks=1)
+    one = _trained(encoder, methods.Pfeiffer(), "one", 1, HEAD)
+    np.testing.assert_allclose(
+        _logits(tf_adapters.compose(encoder, one), encoder=encoder),
+        _logits(one, encoder=encoder),
+        atol=1e-6,
+    )
 
 
 @pytest.mark.parametrize("below", [[3], [], [{}, {}], 7])

@@ -86,6 +86,10 @@ class Attack(Analysis):
         )
 
     def table(self, options):
+        if options.texts < 1:
+            raise UserError(
+                f"--texts={options.texts} attacks nothing; give at least 1."
+            )
         synonyms = _Synonyms(options)
         rows = []
         for folder in options.folders:

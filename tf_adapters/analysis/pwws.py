@@ -97,6 +97,8 @@ def search_openattack(row_text, words, label, candidates):
     text = _Text(words)
     (given,) = yield from text.ask([row_text])
     target = int(np.argmax(given))
+    if not words:
+        return text.outcome(False, target == label)
     saliency = yield from _saliency(text, target, range(len(words)), "<UNK>")
     best = []
     for place, synonyms in enumerate(candidates):

@@ -11,6 +11,7 @@ from tf_adapters.analysis import trained_run
 from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
 from tf_adapters.analysis.encoder_passes import encoder_passes
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens import vocabulary
 
 COLUMNS = ("token", "shift", "count")
@@ -62,6 +63,11 @@ class ShiftWords(Analysis):
             for token, (shift, count) in found.items()
             if token not in special and count >= options.least
         ]
+        if not rows:
+            raise UserError(
+                f"No token of {run.folder}'s validation set stands in "
+                f"{options.least} places. Lower --least."
+            )
         rows.sort(key=lambda row: -row[1])
         return pd.DataFrame(rows[: options.tokens], columns=COLUMNS)
 

@@ -76,6 +76,8 @@ def _search(config, run, data, fingerprint):
     study = _open_study(run.folder, config, fingerprint)
     for trial in _finished(study):
         _log(run, trial)
+    if _finished(study):
+        _keep_file_of(run, study.best_trial)
     while len(_finished(study)) < config.search.trials:
         _run_trial(study, run, data, config)
     return study.best_trial
@@ -191,10 +193,28 @@ def _run_trial(study, run, data, config):
         settings, data.table, data.pad_id, data.num_outputs
     )
     value = _train(network, settings, data, config.train)
-    if value >= max([t.value for t in _finished(study)], default=value):
-        network.save(run.folder / MODEL)
-    _log(run, study.tell(trial, value))
+    # Of equal ones the first is the best, for Optuna too.
+    is_best = value > max((t.value for t in _finished(study)), default=-np.inf)
+    if is_best:
+        network.save(_file_of(run, trial))
+    trial = study.tell(trial, value)
+    if is_best:
+        _keep_file_of(run, trial)
+    _log(run, trial)
     print(f"trial {trial.number}: {data.metrics[0]} {value:.4f}", flush=True)
+
+
+def _file_of(run, trial):
+    # A process may end before the trial counts: its file must be no other's.
+    return run.folder / f"trial_{trial.number}.keras"
+
+
+def _keep_file_of(run, trial):
+    """Makes a trial's network that of the run."""
+    if _file_of(run, trial).exists():
+        _file_of(run, trial).replace(run.folder / MODEL)
+    for other in run.folder.glob("trial_*.keras"):
+        other.unlink()
 
 
 def _suggest(trial, space):
@@ -208,9 +228,12 @@ def _suggest(trial, space):
 
 
 def _train(network, settings, data, train):
-    """Trains a network, leaves its best weights in it, returns their metric."""
+    """Trains a network, leaves its best weights in it, returns their metric.
+
+    That is -1, less than any metric, where training diverged at once.
+    """
     metric = data.metrics[0]
-    best = {"value": -np.inf, "weights": None, "epoch": -1}
+    best = {"value": -1.0, "weights": network.get_weights(), "epoch": -1}
     network.compile(
         no_bert_model.make_optimizer(settings),
         loss=data.head.loss,
@@ -218,7 +241,9 @@ def _train(network, settings, data, train):
     )
     ids, targets = data.arrays("train")
     for epoch in range(train.epochs):
-        network.fit(ids, targets, batch_size=train.batch_size, verbose=0)
+        done = network.fit(ids, targets, batch_size=train.batch_size, verbose=0)
+        if not np.isfinite(done.history["loss"][-1]):
+            break
         value = data.judge(network, "validation")[0][metric]
         if value > best["value"]:
             best = {

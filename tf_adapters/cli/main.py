@@ -69,13 +69,13 @@ def _resolve(flag_layer, options):
     _check_input(options)
     layers = []
     given = options.model_dir and remote_folder.local(options.model_dir)
-    if options.mode in ("eval", "predict", "export"):
-        layers.append(_saved_config(given, options))
     if options.config_file:
         layers.append(resolve.load_yaml(options.config_file))
     layers += map(resolve.parse_override, options.params_override)
     layers.append(flag_layer)
-    _check_stack(layers[1:])
+    _check_stack(layers)
+    if options.mode in ("eval", "predict", "export"):
+        layers.insert(0, _saved_config(given, options))
     config = resolve.combine(*layers)
     config = resolve.with_absolute_paths(
         _with_encoder_of_adapters(config, layers)
@@ -123,12 +123,16 @@ def _with_encoder_of_adapters(config, layers):
         return config
     from tf_adapters.common import adapter_folder
     from tf_adapters.interop import formats
+    from tf_adapters.interop import hub
 
-    if formats.format_of(str(folders[0])):
+    folder = str(folders[0])
+    if hub.is_address(folder):
+        folder = hub.pull(folder)
+    if formats.format_of(folder):
         # Other libraries name no encoder that could be found here.
         return config
     adapter = adapter_folder.read_adapter_config(
-        adapter_folder.find_adapter_folder(str(folders[0]))
+        adapter_folder.find_adapter_folder(folder)
     )
     return dataclasses.replace(config, encoder=adapter["encoder"]["name"])
 
@@ -209,6 +213,12 @@ def _export_bank(flag_layer, options):
     from tf_adapters.export import many_tasks
 
     _check_no_settings(flag_layer, options)
+    if options.format != "saved_model":
+        raise ConfigError(
+            f"--format={options.format} writes one run's adapter: give "
+            "--model_dir=<that run> in place of --adapters. Of many runs there "
+            "is one SavedModel."
+        )
     model_dir = remote_folder.local(options.model_dir or "runs/served")
     adapters = [remote_folder.local(folder) for folder in options.adapters]
     folder = many_tasks.export_runs(adapters, model_dir)

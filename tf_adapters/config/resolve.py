@@ -224,7 +224,10 @@ def _with_absolute_adapters(method):
 
 
 def _absolute(path):
-    return None if path is None else str(Path(path).expanduser().absolute())
+    # An address, `hf://owner/name` for example, means the same from anywhere.
+    if path is None or "://" in str(path):
+        return path
+    return str(Path(path).expanduser().absolute())
 
 
 def save_config(config, path):

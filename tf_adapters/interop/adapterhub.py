@@ -43,7 +43,7 @@ def read_weights(path):
     return adapter_folder.read_tensors(path)
 
 
-def read_adapter(folder, shape, architecture):
+def read_adapter(folder, shape, architecture, with_head=True):
     """Returns what an adapter's folder holds.
 
     Args:
@@ -51,6 +51,7 @@ def read_adapter(folder, shape, architecture):
             head perhaps.
         shape: `EncoderShape` of the encoder.
         architecture: Its `Architecture`.
+        with_head: Whether to look at the head. Defaults to `True`.
 
     Returns:
         The method; our configuration of the head, or `None`; and a dict from
@@ -74,9 +75,25 @@ def read_adapter(folder, shape, architecture):
     names = adapter_names(method, shape, architecture, config["name"])
     ours = tensor_names.to_ours(names, tensors, path)
     head, of_head = None, {}
-    if (folder / HEAD_FILE).exists():
+    if with_head and _has_head(folder):
         head, of_head = read_head(folder, shape, architecture)
     return method, head, {**ours, **of_head}
+
+
+def _has_head(folder):
+    """Returns whether a head lies in a folder.
+
+    Raises:
+        AdapterError: If only its tensors do.
+    """
+    if (folder / HEAD_FILE).exists():
+        return True
+    if weights_file(folder, "model_head").exists():
+        raise AdapterError(
+            f"{folder} has the weights of a head and no {HEAD_FILE}. Copy that "
+            "file too, or load the adapter without: with_head=False."
+        )
+    return False
 
 
 def _check_encoder(config, shape, architecture, source):
@@ -98,7 +115,7 @@ def _version(config):
     if not version:
         return ()
     numbers = tuple(int(n) for n in re.findall(r"\d+", str(version)))
-    return numbers if str(version).startswith("adapters.") else (0, *numbers)
+    return numbers if str(version).startswith("adapters.") else (-1, *numbers)
 
 
 def normalised(tensors, architecture):
@@ -108,7 +125,10 @@ def normalised(tensors, architecture):
         for old, new in _OLD_NAMES.items():
             name = name.replace(old, new)
         start = f"{architecture.prefix}."
-        found[name if name.startswith(start) else start + name] = tensor
+        name = name if name.startswith(start) else start + name
+        if name in found:
+            raise ValueError(f"two tensors are `{name}`")
+        found[name] = tensor
     return found
 
 

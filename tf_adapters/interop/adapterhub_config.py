@@ -103,6 +103,7 @@ _RESIDUALS = {True: "sublayer_output", "post_add": "sum", False: "read"}
 _STANDS = {"prefix": "before", "prefix_after_bos": "after_first"}
 # Of version 1 files, which have more keys of no effect here.
 _OLD_KEYS = {"invertible_adapter", "new_attention_norm", "type", "patience"}
+_OLD_KEYS |= {"attention_type"}
 
 
 class _Config:
@@ -306,20 +307,23 @@ def _read_lora(c, width):
     chosen += ["ffn_up"] if c["intermediate_lora"] else []
     chosen += ["ffn_down"] if c["output_lora"] else []
     left_out = tuple(c["leave_out"])
+    # From 0.1.0 on and before 1.1.0 the scale was 1, whatever the file says;
+    # in adapter-transformers it was not.
+    ignored_alpha = (0,) <= c.version < (1, 1, 0)
+    alpha = c["r"] if ignored_alpha else c["alpha"]
     if c["composition_mode"] == "scale":
-        is_ia3 = set(chosen) == {"key", "value", "ffn_up"} and c["r"] == 1
-        if not is_ia3 or c["use_gating"]:
+        is_ia3 = set(chosen) == {"key", "value", "ffn_up"}
+        if not is_ia3 or (c["r"], alpha) != (1, 1) or c["use_gating"]:
             raise AdapterError(
                 "tf_adapters has `composition_mode: scale` as (IA)^3 only: on "
-                "key, value and the intermediate layer, with `r: 1`."
+                "key, value and the intermediate layer, with `r: 1` and "
+                "`alpha: 1`."
             )
         return methods.IA3(leave_out=left_out)
     c.check("composition_mode", "add")
-    # Before 1.1.0 the scale was 1, whatever the file says.
-    old = c.version < (1, 1, 0)
     return methods.LoRA(
         c["r"],
-        float(c["r"] if old else c["alpha"]),
+        float(alpha),
         float(c["dropout"]),
         tuple(chosen),
         bool(c["use_gating"]),
@@ -380,6 +384,8 @@ def _refusal(what, advice=""):
 
 def _write_union(method, width):
     parts = {type(part): part for part in method.parts}
+    if len(parts) < len(method.parts):
+        raise _refusal("two parts of one kind in a union")
     coupling = parts.pop(methods.Invertible, None)
     configs = [write_method(part, width) for part in parts.values()]
     if coupling is not None:

@@ -14,13 +14,14 @@ from tf_adapters.interop.formats import read_json
 _FUSION_FILE = "adapter_fusion_config.json"
 
 
-def read_fusion(folder, shape, architecture):
+def read_fusion(folder, shape, architecture, with_head=True):
     """Returns what the folder of a whole set-up, a fusion, holds.
 
     Args:
         folder: Path with `adapter_setup.json`.
         shape: `EncoderShape` of the encoder.
         architecture: Its `Architecture`.
+        with_head: Whether to look at the head. Defaults to `True`.
 
     Returns:
         Method, head and tensors as of `read_adapter`, the members' folders in
@@ -30,7 +31,7 @@ def read_fusion(folder, shape, architecture):
     setup = read_json(folder / SETUP_FILE)
     members = _members_of(setup, folder)
     found = [
-        adapterhub.read_adapter(folder / m, shape, architecture)
+        adapterhub.read_adapter(folder / m, shape, architecture, False)
         for m in members
     ]
     of_fusion = folder / ",".join(members)
@@ -50,7 +51,9 @@ def read_fusion(folder, shape, architecture):
         config["name"],
         path,
     )
-    head, of_head = _head_of_setup(setup, folder, shape, architecture)
+    head, of_head = None, {}
+    if with_head:
+        head, of_head = _head_of_setup(setup, folder, shape, architecture)
     folders = [folder / member for member in members]
     return method, head, {**tensors, **of_head}, folders, path
 
@@ -146,11 +149,14 @@ def _fusion_tensors(method, tensors, shape, architecture, name, path):
 
 def _head_of_setup(setup, folder, shape, architecture):
     name = setup.get("head_setup")
-    if (
-        not isinstance(name, str)
-        or not (folder / name / adapterhub.HEAD_FILE).exists()
-    ):
+    if not isinstance(name, str):
         return None, {}
+    if not (folder / name / adapterhub.HEAD_FILE).exists():
+        raise AdapterError(
+            f"{folder / SETUP_FILE} names the head `{name}`, and "
+            f"{folder / name} has none. Copy it too, or load the fusion "
+            "without: with_head=False."
+        )
     return adapterhub.read_head(folder / name, shape, architecture)
 
 

@@ -30,13 +30,14 @@ _DAMAGED = (
 )
 
 
-def read_folder(folder, encoder, fingerprint):
+def read_folder(folder, encoder, fingerprint, with_head=True):
     """Returns a folder of another library as one of ours.
 
     Args:
         folder: Path of which `format_of` knows the format.
         encoder: `Encoder`.
         fingerprint: The encoder's; the other libraries store none.
+        with_head: Whether to look at the head. Defaults to `True`.
 
     Returns:
         What `adapter_config.json` of ours would say, a dict from our names to
@@ -47,7 +48,7 @@ def read_folder(folder, encoder, fingerprint):
             has no such method or head. Nothing that it holds was run.
     """
     folder = Path(folder).absolute()
-    arguments = _facts(encoder)
+    arguments = *_facts(encoder), with_head
     members, path = [], _weights_path(folder)
     try:
         if (folder / SETUP_FILE).is_file():

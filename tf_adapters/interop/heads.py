@@ -55,7 +55,7 @@ class HeadForm:
         if self.kind == "choice":
             return {"name": "choice", **config}
         config["hidden_layer"] = self.hidden_layer
-        if len(labels) == 1:
+        if len(labels) == 1 and not is_multilabel:
             return {"name": "regression", **config}
         name = "multilabel" if is_multilabel else "classification"
         return {"name": name, "labels": list(labels), **config}

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import formats
 
 _SUFFIXES = (".safetensors", ".bin")
@@ -66,11 +67,18 @@ def _describe(folder):
         if path.suffix in _SUFFIXES
     )
     describe = {None: _ours, "adapterhub": _adapterhub, "peft": _peft}[form]
+    try:
+        described = describe(config)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise AdapterError(
+            f"{folder / adapter_folder.CONFIG_FILE} is damaged: {error!r}. "
+            "Copy it again from where it was trained, or remove it."
+        ) from error
     return Listed(
         folder=folder,
         format=form or "tf_adapters",
         size=size,
-        **describe(config),
+        **{key: str(value) for key, value in described.items()},
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+import re
 
 import numpy as np
 import safetensors.numpy
@@ -13,6 +14,7 @@ from tf_adapters.interop import adapterhub
 from tf_adapters.interop import heads
 from tf_adapters.interop import peft_lora
 from tf_adapters.interop import tensor_names
+from tf_adapters.interop.architectures import check_model_type
 from tf_adapters.interop.formats import read_json
 from tf_adapters.interop.tensor_names import TensorName
 
@@ -86,7 +88,7 @@ class PeftConfig(dict):
         return tensor_names.to_ours(names, tensors, self.source.parent)
 
 
-def read_adapter(folder, shape, architecture):
+def read_adapter(folder, shape, architecture, with_head=True):
     """Returns method, head and tensors; see `adapterhub.read_adapter`."""
     folder = Path(folder)
     path = folder / adapter_folder.CONFIG_FILE
@@ -98,6 +100,7 @@ def read_adapter(folder, shape, architecture):
         "PREFIX_TUNING": _read_prefix,
         "PROMPT_TUNING": _read_prompt,
     }
+    _check_model(config, architecture)
     kind = config["peft_type"]
     if kind not in readers:
         raise AdapterError(
@@ -110,12 +113,28 @@ def read_adapter(folder, shape, architecture):
     head_tensors = {k: v for k, v in tensors.items() if k in of_head}
     rest = {k: v for k, v in tensors.items() if k not in of_head}
     method, found = readers[kind](config, shape, architecture, rest)
+    if not with_head:
+        return method, None, found
     found |= config.to_ours(names, head_tensors)
     if form is None:
         return method, None, found
     number = len(found["head/bias"])
     labels = [f"LABEL_{i}" for i in range(number)]
     return method, form.to_config(labels), found
+
+
+def _check_model(config, architecture):
+    """Raises an error if the file names another kind of encoder.
+
+    It says so of models without a task; of others the tensors' names do.
+    """
+    mapping = config.get("auto_mapping") or {}
+    found = re.match(
+        r"transformers\.models\.(\w+)", mapping.get("parent_library") or ""
+    )
+    if found:
+        model_type = found[1].replace("_", "-")
+        check_model_type(model_type, architecture, config.source)
 
 
 def _read_weights(folder):
@@ -131,6 +150,8 @@ def _without_prefix(tensors, architecture):
     for name, tensor in tensors.items():
         for start in ("base_model.", "model.", f"{architecture.prefix}."):
             name = name.removeprefix(start)
+        if name in found:
+            raise ValueError(f"two tensors are `{name}`")
         found[name] = tensor
     return found
 
@@ -212,22 +233,29 @@ def _read_norms(config, shape, architecture, tensors):
     return methods.LayerNorm(), config.to_ours(names, tensors)
 
 
-def _vectors(name, tensors, config):
+def _vectors(name, tensors, config, shape):
+    """Returns a prompt's vectors; those of two encoders may look alike."""
+    config.check_known(_PROMPT)
+    sizes = {"num_layers": shape.num_blocks, "token_dim": shape.width}
+    for key, size in sizes.items():
+        if config.get(key) not in (None, size):
+            raise AdapterError(
+                f"{config.source} is for encoders of `{key}: {config[key]}`; "
+                f"this one has {size}."
+            )
     names = [TensorName(name, ("prompt_embeddings",))]
     return config.to_ours(names, tensors)
 
 
 def _read_prefix(config, shape, architecture, tensors):
-    config.check_known(_PROMPT)
     # What a projection gave; PEFT does not save the projection itself.
-    found = _vectors("shared_prefix/vectors", tensors, config)
+    found = _vectors("shared_prefix/vectors", tensors, config, shape)
     length = config["num_virtual_tokens"]
     return methods.PrefixTuning(length, 0, form="peft"), found
 
 
 def _read_prompt(config, shape, architecture, tensors):
-    config.check_known(_PROMPT)
-    found = _vectors("prompt/vectors", tensors, config)
+    found = _vectors("prompt/vectors", tensors, config, shape)
     return methods.PromptTuning(config["num_virtual_tokens"], "peft"), found
 
 
@@ -271,8 +299,9 @@ def write_adapter(folder, config, tensors, shape, architecture):
     ]
     is_prompt = "num_virtual_tokens" in own
     head_start = "base_model." if is_prompt else "base_model.model."
+    pooler_start = f"{head_start}{architecture.prefix}."
     names += [
-        _renamed(n, start if _POOLER in n.theirs[0] else head_start)
+        _renamed(n, pooler_start if _POOLER in n.theirs[0] else head_start)
         for n in head_names
     ]
     found = tensor_names.to_theirs(names, rest | of_head, _refusal)

@@ -61,7 +61,10 @@ def read(config, shape, architecture, tensors):
     wanted = _targets(config, shape, architecture)
     names = _names(wanted, architecture)
     arrays = config.to_ours(names, tensors)
-    scales = {target: _scale(config, t) for target, t in wanted.items()}
+    scales = {
+        target: _scale(config, f"{architecture.prefix}.{module}")
+        for target, module in wanted.items()
+    }
     blocks, projections = _grid(wanted, shape)
     ranks = {target: rank for target, (rank, _) in scales.items()}
     alpha, arrays = _even(scales, ranks, arrays)
@@ -125,9 +128,15 @@ def _matches(patterns, names):
 
 
 def _scale(config, module):
-    """Returns rank and alpha of a module, alpha for a scale of alpha/rank."""
-    rank = _pattern(config.get("rank_pattern"), module, config["r"])
-    alpha = _pattern(config.get("alpha_pattern"), module, config["lora_alpha"])
+    """Returns rank and alpha of a module, alpha for a scale of alpha/rank.
+
+    Args:
+        config: `PeftConfig`.
+        module: Its full name, the encoder's before it.
+    """
+    rank = _pattern(config.get("rank_pattern"), module, config.get("r", 8))
+    alpha = config.get("lora_alpha", 8)
+    alpha = _pattern(config.get("alpha_pattern"), module, alpha)
     if config.get("use_rslora"):
         alpha = alpha * math.sqrt(rank)
     return rank, alpha

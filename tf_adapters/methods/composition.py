@@ -4,6 +4,8 @@ A composition is a tree, and its leaves are methods, or what `compose` makes
 methods of: folders and models.
 """
 
+import numbers
+
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers import composed_slots
 from tf_adapters.layers.slot import EMBEDDING_PLACES
@@ -75,7 +77,8 @@ class Average(Composition):
     def __init__(self, *members, weights=None, normalize=True):
         super().__init__(*members)
         weights = [1.0] * len(members) if weights is None else list(weights)
-        if len(weights) != len(members):
+        are_numbers = all(isinstance(w, numbers.Real) for w in weights)
+        if len(weights) != len(members) or not are_numbers:
             raise UserError(
                 f"An Average of {len(members)} members has as many weights. "
                 f"Received: weights={tuple(weights)}"
@@ -125,7 +128,11 @@ class BatchSplit(Composition):
     def __init__(self, *members, batch_sizes):
         super().__init__(*members)
         self.batch_sizes = tuple(batch_sizes)
-        if len(self.batch_sizes) != len(members) or min(self.batch_sizes) < 0:
+        are_counts = all(
+            isinstance(size, numbers.Integral) and size >= 0
+            for size in self.batch_sizes
+        )
+        if len(self.batch_sizes) != len(members) or not are_counts:
             raise UserError(
                 f"A BatchSplit of {len(members)} members has a number of rows "
                 f"for each. Received: batch_sizes={self.batch_sizes}"
@@ -140,6 +147,18 @@ def leaves(tree):
     if not isinstance(tree, Composition):
         return [tree]
     return [leaf for member in tree.members for leaf in leaves(member)]
+
+
+def check_nesting(tree):
+    """Raises a `UserError` if answers side by side are within another tree."""
+    for member in getattr(tree, "members", ()):
+        if isinstance(member, Parallel | BatchSplit):
+            raise UserError(
+                f"A {type(member).__name__} gives several answers, and a "
+                f"{type(tree).__name__} goes on from one. Put what they share "
+                "into each: Parallel(Stack(a, b), Stack(a, c))."
+            )
+        check_nesting(member)
 
 
 def with_leaves(tree, new):
@@ -174,7 +193,9 @@ def tree_from_config(config, leaf_from_config=from_config):
     members = [tree_from_config(m, leaf_from_config) for m in config["members"]]
     if config["composition"] == "average":
         return Average(*members, weights=config["weights"], normalize=False)
-    return Stack(*members)
+    if config["composition"] == "stack":
+        return Stack(*members)
+    raise ValueError(f"composition: {config['composition']}")
 
 
 def put_below(tree, blocks, embeddings, shape):

@@ -1,8 +1,10 @@
 """Models of several trained adapters: Stack, Average, Parallel, BatchSplit."""
 
+import dataclasses
 from pathlib import Path
 
 import keras
+from keras import ops
 
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
@@ -50,9 +52,10 @@ def compose(encoder, composition, head=None, **options):
     if isinstance(composition, trees.Parallel | trees.BatchSplit):
         return ParallelModel(encoder, composition, head, **options)
     composition, method = _top(composition)
-    below = read_members(composition, encoder)
+    takes_head = method is None and head is None
+    below = read_members(composition, encoder, with_head=takes_head)
     last = trees.leaves(below)[-1]
-    takes_head = method is None and head is None and last.head is not None
+    takes_head = takes_head and last.head is not None
     model = AdapterModel(
         encoder,
         methods.HeadOnly() if method is None else method,
@@ -69,7 +72,8 @@ def compose(encoder, composition, head=None, **options):
 
 def _top(composition):
     """Returns a composition without the method that trains, and that method."""
-    members = list(getattr(composition, "members", [composition]))
+    is_tree = isinstance(composition, trees.Composition)
+    members = list(composition.members) if is_tree else [composition]
     method = None
     if isinstance(members[-1], methods.Method):
         if not isinstance(composition, trees.Stack) or len(members) == 1:
@@ -93,24 +97,52 @@ def _top(composition):
     return composition, method
 
 
-def read_members(composition, encoder, fingerprint=None):
+def read_members(composition, encoder, fingerprint=None, with_head=False):
     """Returns a composition with a `Member` in the place of each leaf.
 
     Args:
         composition: Composition of folders and models.
         encoder: `Encoder`.
         fingerprint: That of the encoder, if it is known.
+        with_head: Whether the last member's head is read; no other's is.
 
     Raises:
-        AdapterError: If one is missing, damaged, of another encoder, or trained
-            what all share.
+        UserError: If one is missing, damaged, of another encoder, or trained
+            what all share, or has no place in the composition.
     """
+    trees.check_nesting(composition)
+    leaves = trees.leaves(composition)
+    with_heads = [*[False] * (len(leaves) - 1), with_head]
     members = stacked_adapters.read_members(
-        trees.leaves(composition), encoder, fingerprint
+        leaves, encoder, fingerprint, with_heads
     )
     for member in members:
         _check_member(member, encoder)
-    return trees.with_leaves(composition, iter(members))
+    return trees.with_leaves(composition, map(_without_left_out, members))
+
+
+def _without_left_out(member):
+    """Returns a member as if it never had been in blocks it is left out of."""
+    if not member.left_out:
+        return member
+    if "leave_out" not in {f.name for f in dataclasses.fields(member.method)}:
+        raise AdapterError(
+            f"{member.source} was left out of blocks {list(member.left_out)}, "
+            f"which a {type(member.method).__name__} in a composition cannot "
+            "be. Give the adapter in all its blocks."
+        )
+    blocks = tuple(sorted({*member.method.leave_out, *member.left_out}))
+    starts = tuple(f"block_{block}_" for block in blocks)
+    return dataclasses.replace(
+        member,
+        method=dataclasses.replace(member.method, leave_out=blocks),
+        tensors={
+            name: tensor
+            for name, tensor in member.tensors.items()
+            if not name.startswith(starts)
+        },
+        left_out=(),
+    )
 
 
 def _check_member(member, encoder):
@@ -137,7 +169,7 @@ def load_below(model, below):
     Raises:
         AdapterError: If one has other weights than its configuration says.
     """
-    members = trees.leaves(below)
+    members, values = trees.leaves(below), []
     for member, slots in zip(members, model.slots_below, strict=True):
         variables = {stored_name(v): v for slot in slots for v in slot.weights}
         shapes = {name: v.shape for name, v in variables.items()}
@@ -150,8 +182,10 @@ def load_below(model, below):
         }
         path = member.folder and member.folder / adapter_folder.WEIGHTS_FILE
         adapter_folder.check_tensors(variables, tensors, path or member.source)
-        for name, variable in variables.items():
-            variable.assign(tensors[name])
+        values += [(v, tensors[name]) for name, v in variables.items()]
+    # All or none: the last one may be damaged.
+    for variable, value in values:
+        variable.assign(value)
     model.members = tuple(members)
 
 
@@ -214,7 +248,7 @@ def restore(config, members, composition, encoder, folder):
         tree = trees.tree_from_config(config["below"], dict)
         if len(trees.leaves(tree)) != len(members):
             raise ValueError("members")
-        return trees.with_leaves(tree, iter(members))
+        return trees.with_leaves(tree, map(_without_left_out, members))
     except (KeyError, TypeError, ValueError) as error:
         raise AdapterError(
             f"{folder}: its `below` is damaged. Copy it again from where it "
@@ -272,6 +306,11 @@ class ParallelModel(keras.Model):
                 f"A BatchSplit of {sizes} rows takes {sum(sizes)}. Received: "
                 f"{rows}"
             )
+        if rows is None:
+            # In a graph for any batch this fails where there are other rows.
+            ids = inputs["token_ids"]
+            ones = ops.reshape(ops.ones_like(ids[:, 0]), (sum(sizes),))
+            inputs = {**inputs, "token_ids": ids * ones[:, None]}
         outputs, first = [], 0
         for model, size in zip(self.models, sizes, strict=True):
             part = {k: v[first : first + size] for k, v in inputs.items()}

@@ -46,7 +46,9 @@ def fuse(encoder, method=None, head=None, adapters=None, **options):
             "`fuse` combines several that are trained."
         )
     adapters = method.adapters if adapters is None else adapters
-    members = stacked_adapters.read_members(adapters, encoder)
+    members = stacked_adapters.read_members(
+        adapters, encoder, with_heads=[False] * len(adapters)
+    )
     for member in members:
         stacked_adapters.check_stacks(member)
         _check_encoder(member, encoder)

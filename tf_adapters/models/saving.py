@@ -70,9 +70,15 @@ def save_adapter(
     tensors = model.method.pack(tensors)
     config = describe_adapter(model, details)
     if not with_head:
-        config, tensors = _without_head(config, tensors)
+        config, tensors = stored_adapter.without_head(config, tensors)
     if format == "tf_adapters":
         return write_adapter(folder, config, tensors)
+    if model.below is not None:
+        raise AdapterError(
+            "This adapter stands on others, and without them it answers "
+            "otherwise: another library's format has no room for that. Save it "
+            'with format="tf_adapters".'
+        )
     members = [
         (
             member.name,
@@ -196,9 +202,9 @@ def load_adapter(
         >>> tf_adapters.load_adapter("films", encoder).method.rank
         4
     """
-    config, tensors, path = stored_adapter.read_stored(folder, encoder)
-    if not with_head:
-        config, tensors = _without_head(config, tensors)
+    config, tensors, path = stored_adapter.read_stored(
+        folder, encoder, with_head=with_head
+    )
     method, head = stored_parts.read_parts(config, folder)
     # Making the model may change what the fingerprint is of.
     members = stacked_adapters.members_from_config(
@@ -214,11 +220,6 @@ def load_adapter(
     _assign(model, model.trained_variables(), tensors, path)
     model.leave_out(config.get("left_out", ()))
     return model
-
-
-def _without_head(config, tensors):
-    tensors = {k: v for k, v in tensors.items() if not k.startswith("head/")}
-    return {**config, "head": None}, tensors
 
 
 def load_adapter_weights(model, folder):
@@ -254,7 +255,7 @@ def start_from(model, folder):
             damaged. Then no weight was assigned.
     """
     config, tensors, path = stored_adapter.read_stored(
-        folder, model.encoder_info, model.fingerprint
+        folder, model.encoder_info, model.fingerprint, with_head=False
     )
     method, _ = stored_parts.read_parts(config, folder)
     if method != model.method:
@@ -268,11 +269,7 @@ def start_from(model, folder):
     _assign(
         model,
         {k: v for k, v in variables.items() if k not in own_head},
-        {
-            name: tensor
-            for name, tensor in tensors.items()
-            if not name.startswith("head/")
-        },
+        tensors,
         path,
     )
     model.method.reopen(model)

@@ -51,7 +51,7 @@ class Member:
         return self.folder or f"The model `{self.name}`"
 
 
-def read_members(adapters, encoder, fingerprint=None):
+def read_members(adapters, encoder, fingerprint=None, with_heads=None):
     """Returns the `Member`s of adapters, each with a name of its own.
 
     Args:
@@ -59,17 +59,20 @@ def read_members(adapters, encoder, fingerprint=None):
             `AdapterModel`s, named by their own names.
         encoder: Their `Encoder`, freshly loaded.
         fingerprint: The encoder's, if it is known.
+        with_heads: For each whether its head is read too, which may be of a
+            kind that ours has not. Default: all are.
 
     Raises:
         AdapterError: If one is given twice, is of another encoder, or a folder
             holds no adapter.
     """
     fingerprint = fingerprint or encoder_fingerprint(encoder)
+    with_heads = with_heads or [True] * len(adapters)
     members = [
-        read_member(adapter, encoder, fingerprint)
+        read_member(adapter, encoder, fingerprint, with_head)
         if isinstance(adapter, str | Path)
         else member_of_model(adapter, fingerprint)
-        for adapter in adapters
+        for adapter, with_head in zip(adapters, with_heads, strict=True)
     ]
     paths = [
         _run_folder(member.folder) if member.folder else Path(member.name)
@@ -99,7 +102,7 @@ def _shortest_ends(paths):
     return []
 
 
-def read_member(folder, encoder, fingerprint):
+def read_member(folder, encoder, fingerprint, with_head=True):
     """Returns the `Member` in an adapter folder, or in a run's `adapter`.
 
     Raises:
@@ -107,7 +110,7 @@ def read_member(folder, encoder, fingerprint):
     """
     folder = stored_adapter.find_stored(folder).absolute()
     config, tensors, path = stored_adapter.read_stored(
-        folder, encoder, fingerprint
+        folder, encoder, fingerprint, with_head
     )
     method, head = stored_parts.read_parts(config, folder)
     return Member(
@@ -165,9 +168,9 @@ def members_to_config(members):
     for member in members:
         if member.folder is None:
             raise AdapterError(
-                f"The fusion's member `{member.name}` is a model in memory, "
-                "and an adapter folder names the folders of its members. Save "
-                "it with `save_adapter` and fuse the folder."
+                f"The member `{member.name}` is a model in memory, and an "
+                "adapter folder names the folders of its members. Save it with "
+                "`save_adapter` and give its folder."
             )
     return [
         {
@@ -216,14 +219,14 @@ def members_from_config(config, folders, encoder):
                 f"{', '.join(e['name'] for e in config)}: "
                 "--adapters=runs/a,runs/b"
             )
-        member = read_member(folder, encoder, fingerprint)
+        member = read_member(folder, encoder, fingerprint, with_head=False)
         if member.fingerprint != entry["fingerprint"]:
             raise AdapterError(
                 f"{member.folder} has other weights than the adapter "
-                f"`{entry['name']}` that the fusion was trained over. Give "
-                "that one, or train the fusion again."
+                f"`{entry['name']}` that this one was trained with. Give that "
+                "one, or train this one again."
             )
-        # What the fusion calls it, wherever it is now.
+        # What the folder calls it, wherever it is now.
         members.append(dataclasses.replace(member, name=entry["name"]))
     return tuple(members)
 

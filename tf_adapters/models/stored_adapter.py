@@ -24,13 +24,15 @@ def find_stored(folder):
     return adapter_folder.find_adapter_folder(folder)
 
 
-def read_stored(folder, encoder, fingerprint=None):
+def read_stored(folder, encoder, fingerprint=None, with_head=True):
     """Returns what a folder of any known format says and holds.
 
     Args:
         folder: See `find_stored`.
         encoder: The `Encoder` that it was trained on, freshly loaded.
         fingerprint: That encoder's, if it is known.
+        with_head: Whether to read the head, too. Without it, it may be of a
+            kind that ours has not.
 
     Returns:
         What `adapter_config.json` of ours says, a dict from name to array as
@@ -42,7 +44,9 @@ def read_stored(folder, encoder, fingerprint=None):
     folder = find_stored(folder).absolute()
     fingerprint = fingerprint or encoder_fingerprint(encoder)
     if formats.format_of(folder):
-        return foreign_folder.read_folder(folder, encoder, fingerprint)
+        return foreign_folder.read_folder(
+            folder, encoder, fingerprint, with_head
+        )
     config = adapter_folder.read_adapter_config(folder)
     found = config["encoder"]
     if found["fingerprint"] != fingerprint:
@@ -54,4 +58,13 @@ def read_stored(folder, encoder, fingerprint=None):
             "an encoder's norms."
         )
     path = folder / adapter_folder.WEIGHTS_FILE
-    return config, adapter_folder.read_tensors(path), path
+    tensors = adapter_folder.read_tensors(path)
+    if not with_head:
+        config, tensors = without_head(config, tensors)
+    return config, tensors, path
+
+
+def without_head(config, tensors):
+    """Returns what an adapter says and holds, without its head."""
+    tensors = {k: v for k, v in tensors.items() if not k.startswith("head/")}
+    return {**config, "head": None}, tensors

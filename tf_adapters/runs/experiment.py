@@ -8,6 +8,8 @@ import tensorflow as tf
 
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.suggestions import check_known
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import zero_shot_transfer
@@ -50,6 +52,7 @@ class Experiment:
     ):
         self.config = config
         self.task = task
+        _check_languages(config, task)
         self.strategy = distribution.strategy_for_config(config)
         if sibling is None:
             keras.utils.set_random_seed(config.seed)
@@ -162,6 +165,16 @@ class Experiment:
         examples = self.examples(rows, labelled=False)
         outputs = self.trainer.predict(examples)
         return self.model.head.decode(outputs, examples.source)
+
+
+def _check_languages(config, task):
+    """Raises an error of a language that would be answered on another's."""
+    names = task.languages.names if task.languages else ()
+    asked = config.data.eval_languages
+    for language in set(config.language_adapters or ()) - set(asked):
+        # A folder may be called `en_ewt`; YAML reads `no` as false.
+        code = str(language).partition("_")[0]
+        check_known("language of `language_adapters`", code, names, ConfigError)
 
 
 def head_settings(config, task):

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tf_adapters.analysis import pictures
+from tf_adapters.analysis import study_runs
 from tf_adapters.analysis import trained_run
 from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
@@ -160,7 +161,7 @@ def _finished(study_dir):
 
 def _run_folder(study_dir, row):
     """Returns the folder of a run, or of one of the tasks of its run."""
-    folder = Path(study_dir) / row["run"]
+    folder = study_runs.run_folder(study_dir, row)
     own = folder / row["task"]
     return own if (own / "config.yaml").exists() else folder
 

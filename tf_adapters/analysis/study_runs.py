@@ -35,3 +35,15 @@ def load_study_runs(folder, columns=()):
                 f"it. Columns: {', '.join(runs.columns)}"
             )
     return runs
+
+
+def run_folder(study_dir, row):
+    """Returns the folder of a run of a study.
+
+    Args:
+        study_dir: Folder of the study.
+        row: Row of its `runs.csv`, by name of the column. The run may lie in
+            another study's folder.
+    """
+    # Reports of 0.1.0 have no such column: all runs lay in the study's own.
+    return Path(study_dir) / row.get("folder", row["run"])

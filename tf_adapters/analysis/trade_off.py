@@ -163,7 +163,9 @@ class TradeOff(Analysis):
         if options.baseline:
             found = percentiles(found, options.baseline)
             found = found.assign(baseline=options.baseline)
-        return found.assign(over=options.x, of=value)
+        names = set(runs.metric) if options.metric is None else {options.metric}
+        metric = names.pop() if len(names) == 1 else "metric"
+        return found.assign(over=options.x, of=f"{split} {metric}")
 
     def draw(self, table):
         if "baseline" in table:
@@ -184,14 +186,7 @@ class TradeOff(Analysis):
                     label=method,
                     **styles[method],
                 )
-            least, most = here.runs.min(), here.runs.max()
-            runs = least if least == most else f"{least} to {most}"
-            _label(
-                axis,
-                here,
-                here.of.iloc[0],
-                f"{task}: {runs} runs a point, bars: standard error",
-            )
+            _label(axis, here, here.of.iloc[0], f"{task}{_bars(here.runs)}")
         return figure
 
 
@@ -199,6 +194,15 @@ def _split(folder):
     """Returns the split that a study's table shows."""
     path = Path(folder) / "table.csv"
     return pd.read_csv(path).split[0] if path.exists() else "validation"
+
+
+def _bars(runs):
+    """Returns what a title says of the runs behind a line's points."""
+    if runs.max() == 1:
+        return ""
+    least, most = runs.min(), runs.max()
+    number = most if least == most else f"{least} to {most}"
+    return f": {number} runs a point, bars: standard error"
 
 
 def _label(axes, table, y, title):

@@ -208,7 +208,9 @@ def _bars(runs):
 def _label(axes, table, y, title):
     positive = table.x[table.x > 0]
     axes.set_xscale("symlog", linthresh=positive.min() if len(positive) else 1)
-    pictures.describe(axes, table.over.iloc[0].replace("_", " "), y, title)
+    over = table.over.iloc[0]
+    name = "trained weights" if over == WEIGHTS else over
+    pictures.describe(axes, name, y, title)
 
 
 def _draw_percentiles(table):

@@ -199,10 +199,11 @@ class Gains(Analysis):
     """Accuracies of a study's methods beside one of them, example by example.
 
     Takes what every finished run of the study predicted of its validation set,
-    or evaluates it if it stored nothing, and compares the accuracy with that of the baseline's run of the same task and seed
-    (Pfeiffer et al. 2021, table 1, tells two methods apart by their standard
-    deviations over seeds; figure 3 has the bars). Bars are the standard error
-    of the difference over validation examples.
+    or evaluates it if it stored nothing, and compares the accuracy with that of
+    the baseline's run of the same task and seed (Pfeiffer et al. 2021, table 1,
+    tells two methods apart by their standard deviations over seeds; figure 3
+    has the bars). Bars are the standard error of the difference over validation
+    examples.
     """
 
     reads = "study_dir"

@@ -7,6 +7,7 @@ import pytest
 
 from tests import commands
 from tests.analysis import made_up_wordnet
+from tf_adapters.analysis import make
 from tf_adapters.analysis.analysis import ANALYSES
 from tf_adapters.cli import analyse
 from tf_adapters.config import resolve
@@ -160,7 +161,7 @@ def test_another_method_is_refused(name, message, houlsby, capsys):
 
 
 def test_a_folder_that_is_no_run(tmp_path, capsys):
-    analyse._import_all()
+    make.load_all()
     for name, one in ANALYSES.items():
         flag = "study_dir" if one.reads == "study_dir" else "model_dir"
         flags = ["--baseline=full"] if name == "gains" else []

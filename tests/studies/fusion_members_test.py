@@ -19,6 +19,7 @@ from tf_adapters.runs import experiment
 from tf_adapters.runs import finished_run
 from tf_adapters.studies import fusion_members
 from tf_adapters.studies import local_runner
+from tf_adapters.studies import plan as study_plan
 
 SETTINGS = {"method": {"name": "pfeiffer", "units": 8}, "train": {"epochs": 2}}
 
@@ -90,6 +91,27 @@ def test_a_finished_run_of_the_same_settings_is_a_member(tmp_path):
     config, seen = _train(_config(), tmp_path / "members")
     assert seen == ["demo_entailment"]
     assert config.method.adapters[0] == str(tmp_path / "sentiment")
+
+
+def test_a_run_of_a_study_beside_is_a_member(tmp_path):
+    own, _ = fusion_members.plan_members(_config())
+    name = study_plan.run_id(own.config)
+    (tmp_path / "table1").mkdir()
+    studies.finish(own.config, tmp_path / "table1" / name)
+    config, seen = _train(_config(), tmp_path / "figure4" / "members")
+    assert seen == ["demo_entailment"]
+    assert config.method.adapters[0] == str(tmp_path / "table1" / name)
+
+
+def test_members_of_a_study_beside_are_shared(tmp_path):
+    runs = fusion_members.plan_members(_config())
+    theirs = tmp_path / "table1" / "members" / fusion_members._digest(runs)
+    theirs.mkdir(parents=True)
+    for run in runs:
+        studies.finish(run.config, theirs / run.id)
+    config, seen = _train(_config(), tmp_path / "figure4" / "members")
+    expected = tuple(str(theirs / run.id) for run in runs)
+    assert (seen, config.method.adapters) == ([], expected)
 
 
 def test_it_waits_for_what_another_process_trains(tmp_path, monkeypatch):

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-import types
 
 import pytest
 
@@ -19,21 +18,6 @@ from tf_adapters.studies import study as study_lib
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-def _options(path, **changes):
-    options = {
-        "study": str(path),
-        "report": False,
-        "small": False,
-        "two_cores": False,
-        "model_dir": str(path.parent / "runs"),
-        "config_file": None,
-        "params_override": [],
-        "study_processes": 1,
-        "overwrite": False,
-    }
-    return types.SimpleNamespace(**{**options, **changes})
-
-
 def _run(options, flag_layer=None, score=studies.score):
     runner = studies.FakeRunner(score)
     layer = flag_layer or {"data": {}, "train": {}}
@@ -42,7 +26,7 @@ def _run(options, flag_layer=None, score=studies.score):
 
 def test_a_study_ends_in_tables(tmp_path, capsys):
     path = studies.write(tmp_path)
-    status, seen = _run(_options(path))
+    status, seen = _run(studies.options(path))
     assert status == 0 and len(seen) == 12
     folder = tmp_path / "runs" / "demo"
     assert {p.name for p in folder.iterdir()} == {
@@ -63,20 +47,20 @@ def test_a_study_ends_in_tables(tmp_path, capsys):
 def test_one_more_seed_trains_only_that_seed(tmp_path):
     grid = {**studies.STUDY["grid"], "seed": [0]}
     path = studies.write(tmp_path, grid=grid)
-    assert len(_run(_options(path))[1]) == 4
+    assert len(_run(studies.options(path))[1]) == 4
     studies.write(tmp_path)
-    _, seen = _run(_options(path))
+    _, seen = _run(studies.options(path))
     assert len(seen) == 8 and not any("-seed0-" in name for name in seen)
 
 
 def test_report_trains_nothing(tmp_path):
     path = studies.write(tmp_path)
     with pytest.raises(ConfigError, match="Leave --report out"):
-        _run(_options(path, report=True))
+        _run(studies.options(path, report=True))
     grid = {**studies.STUDY["grid"], "seed": [0]}
-    _run(_options(studies.write(tmp_path, grid=grid)))
+    _run(studies.options(studies.write(tmp_path, grid=grid)))
     studies.write(tmp_path)
-    status, seen = _run(_options(path, report=True))
+    status, seen = _run(studies.options(path, report=True))
     assert status == 0 and seen == []
     text = (tmp_path / "runs" / "demo" / "table.md").read_text()
     assert "8 of 12 runs are missing" in text
@@ -85,8 +69,8 @@ def test_report_trains_nothing(tmp_path):
 def test_data_may_lie_elsewhere_for_the_report(tmp_path):
     path = studies.write(tmp_path)
     layer = {"data": {"data_dir": "/some/data"}, "train": {}}
-    _run(_options(path), layer)
-    assert _run(_options(path, report=True))[0] == 0
+    _run(studies.options(path), layer)
+    assert _run(studies.options(path, report=True))[0] == 0
     text = (tmp_path / "runs" / "demo" / "table.md").read_text()
     assert "missing" not in text
 
@@ -101,7 +85,7 @@ def test_flags_reach_the_runs_and_the_command_that_is_shown(tmp_path):
         seen.append((config.train.clip_norm, config.train.batch_size))
         return studies.score(config)
 
-    options = _options(
+    options = studies.options(
         path,
         config_file=str(config_file),
         params_override=["train.batch_size=5"],
@@ -115,10 +99,26 @@ def test_flags_reach_the_runs_and_the_command_that_is_shown(tmp_path):
 
 def test_small_has_a_folder_of_its_own(tmp_path):
     path = studies.write(tmp_path)
-    _, seen = _run(_options(path, small=True))
+    _, seen = _run(studies.options(path, small=True))
     assert len(seen) == 4
     text = (tmp_path / "runs" / "demo_small" / "table.md").read_text()
     assert "--small" in text
+
+
+def test_runs_are_shared_with_the_studies_beside(tmp_path):
+    _run(studies.options(studies.write(tmp_path)))
+    grid = {**studies.STUDY["grid"], "seed": [2, 3]}
+    path = studies.write(tmp_path, "other", grid=grid)
+    status, seen = _run(studies.options(path))
+    assert status == 0 and len(seen) == 4
+    folder = tmp_path / "runs" / "other"
+    with (folder / "runs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    folders = {row["seed"]: row["folder"] for row in rows}
+    assert folders["2"].startswith("../demo/cola-")
+    assert folders["3"] == rows[-1]["run"]
+    for row in rows:
+        assert (folder / row["folder"] / "result.json").exists()
 
 
 def test_a_failed_run_shows_in_tables_and_exit_status(tmp_path, capsys):
@@ -128,7 +128,7 @@ def test_a_failed_run_shows_in_tables_and_exit_status(tmp_path, capsys):
         return studies.score(config)
 
     path = studies.write(tmp_path)
-    status, seen = _run(_options(path), score=score)
+    status, seen = _run(studies.options(path), score=score)
     assert status == 1 and len(seen) == 12
     out = capsys.readouterr().out
     assert out.count("Failed: cola-") == 2
@@ -141,7 +141,7 @@ def test_a_failed_run_shows_in_tables_and_exit_status(tmp_path, capsys):
 def test_nothing_finished_says_why(tmp_path):
     path = studies.write(tmp_path)
     with pytest.raises(ConfigError, match="One failed: .*no data"):
-        _run(_options(path), score=lambda config: ValueError("no data"))
+        _run(studies.options(path), score=lambda config: ValueError("no data"))
 
 
 def test_termination_stops_the_study_and_the_next_call_goes_on(tmp_path):
@@ -157,12 +157,12 @@ def test_termination_stops_the_study_and_the_next_call_goes_on(tmp_path):
 
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(local_runner.Terminated) as stopped:
-        _run(_options(path), score=score)
+        _run(studies.options(path), score=score)
     assert stopped.value.exit_status == 75
     assert signal.getsignal(signal.SIGTERM) is before
     finished = len(list((tmp_path / "runs" / "demo").glob("*/result.json")))
     assert 2 <= finished < 12
-    status, seen = _run(_options(path))
+    status, seen = _run(studies.options(path))
     assert status == 0 and len(seen) == 12 - finished
 
 
@@ -211,12 +211,12 @@ def test_a_real_study_survives_a_kill(tmp_path):
 def test_what_a_study_cannot_do(tmp_path, options, message):
     path = studies.write(tmp_path)
     with pytest.raises(ConfigError, match=message):
-        _run(_options(path, **options))
+        _run(studies.options(path, **options))
 
 
 def test_results_of_other_data_are_named(tmp_path, capsys):
     path = studies.write(tmp_path)
     for folder in ("/some/data", "/other/data"):
-        _run(_options(path), {"data": {"data_dir": folder}, "train": {}})
+        _run(studies.options(path), {"data": {"data_dir": folder}, "train": {}})
     printed = capsys.readouterr().out
     assert printed.count("but its data were those in /some/data") == 12

@@ -137,10 +137,16 @@ _GLUE_SUBMISSION = flags.DEFINE_string(
     "test sets of the run's task instead of --input.",
 )
 _LIST = flags.DEFINE_enum(
-    "list", None, ["tasks", "methods", "encoders"], "Print a table and exit."
+    "list",
+    None,
+    ["tasks", "methods", "encoders", "studies"],
+    "Print a table and exit.",
 )
 _STUDY = flags.DEFINE_string(
-    "study", None, "Study in official_configs/studies, or a YAML file."
+    "study",
+    None,
+    "Study in official_configs/studies, a YAML file, or `paper:<name>` for all "
+    "studies of a paper, see --list=studies.",
 )
 _REPORT = flags.DEFINE_boolean(
     "report", False, "study: only make its table, from the finished runs."

@@ -53,8 +53,16 @@ def list_encoders():
     return table(("--encoder", "what it is"), list(load.ENCODERS.items()))
 
 
+def list_studies():
+    """Returns a table of all studies, with what each would cost."""
+    from tf_adapters.cli import study_list
+
+    return study_list.list_studies()
+
+
 TABLES = {
     "tasks": list_tasks,
     "methods": list_methods,
     "encoders": list_encoders,
+    "studies": list_studies,
 }

@@ -138,7 +138,8 @@ def _interval(claim, comparison):
     low, high = (end * _scale(claim) for end in comparison.interval())
     if low != low:
         return "no interval, of one pair"
-    return f"95 % interval {_signed(low)} to {_signed(high)}"
+    form = "+.3g" if claim.of else "+.1f"
+    return f"95 % interval {low:{form}} to {high:{form}}"
 
 
 def _evidence(comparison):
@@ -169,10 +170,6 @@ def _caveat(comparison):
 def _number(value, claim):
     unit = f" in {claim.value}" if claim.of else " points"
     return (f"{value:.3g}" if claim.of else f"{value:.1f}") + unit
-
-
-def _signed(value):
-    return f"{value:+.3g}" if abs(value) < 1 else f"{value:+.1f}"
 
 
 def _p(value):

@@ -1,4 +1,7 @@
-"""Writes what a study finds: `claims.csv`, `table.tex` and `report.html`."""
+"""Writes what a study finds: `claims.csv`, `table.tex` and `report.html`.
+
+What is also found in words follows the table in `table.md`.
+"""
 
 import dataclasses
 from pathlib import Path
@@ -7,6 +10,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.extras import needs_extra
 from tf_adapters.studies import claims
 from tf_adapters.studies import findings as findings_lib
+from tf_adapters.studies import report as study_report
 
 
 def write(name, command, study, runs, tables, folder, pictures):
@@ -38,8 +42,8 @@ def write(name, command, study, runs, tables, folder, pictures):
         text = page.page(name, command, study, tables, findings)
         (folder / "report.html").write_text(text, encoding="utf-8")
     sections = findings_lib.in_markdown(study, findings)
-    if not sections:
-        return tables
-    return dataclasses.replace(
-        tables, markdown=f"{tables.markdown}\n{sections}"
-    )
+    if sections:
+        text = f"{tables.markdown}\n{sections}"
+        tables = dataclasses.replace(tables, markdown=text)
+        study_report.write_markdown(tables, folder)
+    return tables

@@ -5,11 +5,12 @@ no trained adapters, `members.tasks` of its configuration are trained, each in a
 process and a run folder of its own (ST-A), or together (MT-A). What is finished
 is kept: a stopped command goes on from there, the fusions of other tasks with
 the same settings share the adapters, and a finished run of the same settings
-beside the fusion's own is taken as it is.
+beside the fusion's own, or in a study beside, is taken as it is.
 """
 
 import concurrent.futures
 import dataclasses
+import glob
 import hashlib
 import json
 from pathlib import Path
@@ -49,13 +50,15 @@ def train_members(config, folder, runner=None, processes=1):
     runs = plan_members(config)
     folder = Path(folder).absolute()
     runner = runner or local_runner.ProcessRunner(processes)
-    found = {run.id: _find_trained(run, folder.parent) for run in runs}
+    found = _find_trained(runs, folder)
     missing = [run for run in runs if found[run.id] is None]
     if missing:
         print(_stage(config, runs), flush=True)
         folder = folder / _digest(runs)
         _train_missing(missing, folder, runner, processes)
-    folders = [found[run.id] or folder / run.id for run in runs]
+    folders = [
+        found[run.id] or local_runner.find_run(run, folder) for run in runs
+    ]
     return _with_adapters(config, runs, folders)
 
 
@@ -115,12 +118,29 @@ def _without_data(config, runs, there, missing, errors):
     )
 
 
-def _find_trained(run, folder):
-    """Returns the folder in `folder` of a finished run of these settings."""
-    for path in sorted(folder.glob("*/result.json")):
-        if local_runner.is_of(run, path.parent) and _saw_our_data(run, path):
-            return path.parent
-    return None
+def _find_trained(runs, folder):
+    """Returns the folder of a finished run of each one's settings, or `None`.
+
+    It lies beside the fusion's own, in a study beside, or among its members.
+    """
+    studies, digest = folder.parent.parent, _digest(runs)
+    found = {}
+    for run in runs:
+        name = glob.escape(study_plan.run_id(run.config))
+        own = sorted(folder.parent.glob("*/result.json"))
+        beside = sorted(studies.glob(f"*/{name}/result.json"))
+        member = f"*/{folder.name}/{digest}/{run.id}/result.json"
+        beside += sorted(studies.glob(member))
+        found[run.id] = next(
+            (
+                path.parent
+                for path in (*own, *beside)
+                if local_runner.is_of(run, path.parent)
+                and _saw_our_data(run, path)
+            ),
+            None,
+        )
+    return found
 
 
 def _saw_our_data(run, path):

@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import fcntl
+import glob
 import os
 from pathlib import Path
 import shlex
@@ -32,13 +33,28 @@ _FINISHED_OTHERWISE = (
 _STOPPED = (75, -signal.SIGTERM, -signal.SIGINT, 130)
 
 
-def read_run_result(run, folder):
-    """Returns the result of a finished run of a study's folder, or `None`.
+def find_run(run, folder):
+    """Returns the folder of a finished run, or `None`.
 
-    A folder whose saved configuration is another one does not count.
+    It is the run's own in the study's folder, or one of the same settings in
+    the folder of a study beside it.
+
+    Args:
+        run: `Run`.
+        folder: The study's folder.
     """
-    path = Path(folder) / run.id
-    return earlier_runs.read_result(path) if is_of(run, path) else None
+    folder = Path(folder)
+    beside = sorted(folder.parent.glob(f"*/{glob.escape(run.id)}"))
+    for path in (folder / run.id, *beside):
+        if (path / "result.json").exists() and is_of(run, path):
+            return path
+    return None
+
+
+def read_run_result(run, folder):
+    """Returns the result of a finished run, wherever `find_run` finds it."""
+    path = find_run(run, folder)
+    return None if path is None else earlier_runs.read_result(path)
 
 
 def is_of(run, path):
@@ -178,13 +194,10 @@ def run_missing(runs, folder, runner, processes=1):
     Returns:
         List of an `Outcome` for each run that was started.
     """
-    missing = [run for run in runs if read_run_result(run, folder) is None]
-    print(
-        f"{len(runs)} runs, {len(runs) - len(missing)} of them finished, in "
-        f"{folder}",
-        flush=True,
-    )
-    _warn_of_other_data([r for r in runs if r not in missing], folder)
+    found = {run.id: find_run(run, folder) for run in runs}
+    missing = [run for run in runs if found[run.id] is None]
+    print(_what_is_there(found, Path(folder)), flush=True)
+    _warn_of_other_data(runs, found)
     progress = _Progress(len(runs), len(missing), processes)
     outcomes = []
     with (
@@ -205,10 +218,25 @@ def run_missing(runs, folder, runner, processes=1):
     return outcomes
 
 
-def _warn_of_other_data(finished, folder):
+def _what_is_there(found, folder):
+    """Returns how many runs are finished, and how many in folders beside."""
+    finished = [path for path in found.values() if path is not None]
+    words = f"{len(found)} runs, {len(finished)} of them finished, in {folder}"
+    beside = sorted(
+        path.parent.name for path in finished if path.parent != folder
+    )
+    if not beside:
+        return words
+    names = ", ".join(dict.fromkeys(beside))
+    return f"{words}; {len(beside)} of the finished ones are those of {names}"
+
+
+def _warn_of_other_data(runs, found):
     """Prints which finished runs read their data elsewhere."""
-    for run in finished:
-        saved = earlier_runs.declared_config(Path(folder) / run.id)
+    for run in runs:
+        if found[run.id] is None:
+            continue
+        saved = earlier_runs.declared_config(found[run.id])
         if saved.data.data_dir != run.config.data.data_dir:
             where = saved.data.data_dir or "TensorFlow Datasets"
             print(
@@ -241,6 +269,9 @@ def _termination_as_interruption():
 def _run_one(run, folder, runner):
     started = time.perf_counter()
     path = Path(folder) / run.id
+    if find_run(run, folder) is not None:
+        # Another study has trained it in the meantime.
+        return Outcome(run, read_run_result(run, folder), "", 0.0)
     path.mkdir(parents=True, exist_ok=True)
     # The process that trains inherits this file and with it the lock, so that
     # it is held even if the study was killed and its run lives on.

@@ -2,6 +2,7 @@
 
 import base64
 import html
+import struct
 
 import tabulate
 
@@ -37,12 +38,15 @@ tbody td { border-bottom: 1px solid #ddd; }
 .shown .verdict { background: #00785a; }
 .not-shown { border-color: #b34700 !important; }
 .not-shown .verdict { background: #b34700; }
-figure { margin: 1rem 0; }
+td:first-child { white-space: normal; min-width: 6rem; }
+figure { margin: 1rem 0; overflow-x: auto; }
 figcaption { color: #555; font-size: .875rem; }
 img { max-width: 100%; height: auto; }
 pre, code { font-size: .8rem; }
 pre { background: #f4f4f4; padding: .6rem; white-space: pre-wrap;
   overflow-wrap: anywhere; }
+details td:first-child { white-space: nowrap; }
+details td:nth-child(2) { white-space: normal; min-width: 8rem; }
 summary { cursor: pointer; }
 """
 
@@ -139,15 +143,22 @@ def _pictures(study, pictures):
         caption = html.escape(picture.caption)
         numbers = html.escape(f"figures/{picture.csv.name}")
         yield (
-            f'<figure><img alt="{caption}" src="data:image/png;base64,{data}">'
-            f"<figcaption>{caption} Its numbers: {numbers}.</figcaption>"
-            "</figure>"
+            f'<figure><img alt="{caption}" style="min-width: {_rems(picture)}'
+            f'rem" src="data:image/png;base64,{data}">'
+            f"<figcaption>{caption}<br>Numbers: {numbers}</figcaption></figure>"
         )
     made = {picture.figure for picture in pictures}
     for figure in study.figures:
         if figure.name not in made:
             name = html.escape(figure.name)
             yield f'<p class="warning">{name} was not made.</p>'
+
+
+def _rems(picture):
+    """Returns how wide a picture is at least, so that its text is readable."""
+    header = picture.png.read_bytes()[16:24]
+    width, height = struct.unpack(">II", header)
+    return round(14 * width / height)
 
 
 def _missing(study):
@@ -173,8 +184,10 @@ def _text(row, key):
     value = row.get(key)
     if key == "folder":
         value = value or row["run"]
+    if key == "state" and row.get("error"):
+        value = f"{value}: {row['error']}"
     if value is None or value == "":
-        return row.get("error") or "-" if key == "state" else "-"
+        return "-"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

@@ -129,7 +129,7 @@ def _make_run(study, point):
     # The run saves these paths, and is found again by them.
     absolute = resolve.with_absolute_paths(config)
     known = {**study_settings.flatten(resolve.to_dict(config)), **settings}
-    return Run(_run_id(config), point, absolute, metrics, known)
+    return Run(run_id(config), point, absolute, metrics, known)
 
 
 # What results have beside the task's own metrics: the mean over validations (He
@@ -179,7 +179,8 @@ def identity(settings):
     return json.dumps({**rest, "data": data}, sort_keys=True)
 
 
-def _run_id(config):
+def run_id(config):
+    """Returns the name of the folder of a configuration's run."""
     settings = resolve.to_dict(config)
     # A setting that is new in a later version does not change old ids.
     text = identity(_without_defaults(settings))

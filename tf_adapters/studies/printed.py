@@ -112,9 +112,12 @@ def table(found):
     body = []
     for label in dict.fromkeys(one.row for one in found):
         own = {one.column: one for one in found if one.row == label}
-        for name, text in (("printed", _printed), ("measured", _measured)):
+        for first, name, text in (
+            (label, "printed", _printed),
+            ("", "measured", _measured),
+        ):
             cells = [text(own[c]) if c in own else "-" for c in columns]
-            body.append([label, name, *cells])
+            body.append([first, name, *cells])
     return ["", "", *columns], body
 
 

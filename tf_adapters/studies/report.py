@@ -39,7 +39,7 @@ class Tables:
     complete: bool
 
 
-def make_report(name, study, runs, results, errors, command):
+def make_report(name, study, runs, results, errors, command, folders=None):
     """Returns the `Tables` of a study.
 
     Args:
@@ -49,9 +49,12 @@ def make_report(name, study, runs, results, errors, command):
         results: Dict from run id to `result.json`, or `None` if unfinished.
         errors: Dict from run id to why the run failed, or "".
         command: Command line to show.
+        folders: Dict from run id to the run's folder, seen from the study's.
+            Defaults to folders of their own.
     """
+    folders = folders or {run.id: run.id for run in runs}
     rows = [
-        row
+        {**row, "folder": folders[run.id]}
         for run in runs
         for row in run_rows(run, results[run.id], errors[run.id])
     ]
@@ -66,9 +69,17 @@ def make_report(name, study, runs, results, errors, command):
 def write_report(tables, folder):
     """Writes `table.md`, `table.csv` and `runs.csv`."""
     folder = Path(folder)
-    (folder / "table.md").write_text(tables.markdown + "\n", encoding="utf-8")
+    # All of its runs may lie in folders beside.
+    folder.mkdir(parents=True, exist_ok=True)
+    write_markdown(tables, folder)
     _write_csv(folder / "table.csv", tables.cells)
     _write_csv(folder / "runs.csv", tables.runs)
+
+
+def write_markdown(tables, folder):
+    """Writes `table.md`."""
+    path = Path(folder) / "table.md"
+    path.write_text(tables.markdown + "\n", encoding="utf-8")
 
 
 def _write_csv(path, rows):

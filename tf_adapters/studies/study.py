@@ -5,25 +5,29 @@ those that are missing, and `report` makes the tables.
 """
 
 import json
+import os
 from pathlib import Path
 import shlex
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import resolve
+from tf_adapters.runs import earlier_runs
 from tf_adapters.studies import declaration
+from tf_adapters.studies import figures as figures_lib
 from tf_adapters.studies import findings_files
 from tf_adapters.studies import local_runner
 from tf_adapters.studies import plan as study_plan
 from tf_adapters.studies import report as study_report
 from tf_adapters.studies import settings as study_settings
+from tf_adapters.studies import whole_paper
 
 
 def run(options, flag_layer, runner=None):
-    """Trains a study's missing runs and writes its tables.
+    """Trains the missing runs of a study, or of a paper's, and reports them.
 
     The study's folder is `<model_dir>/<name>`, with a folder for each run,
-    `table.md`, `table.csv`, `table.tex`, `runs.csv`, `claims.csv` and
-    `report.html`.
+    `table.md`, `table.csv`, `table.tex`, `runs.csv`, `claims.csv`,
+    `report.html`, and the pictures in `figures`.
 
     Args:
         options: Object with `study`, `report`, `small`, `two_cores`,
@@ -36,7 +40,17 @@ def run(options, flag_layer, runner=None):
     Returns:
         Exit status: 0, or 1 if a run failed.
     """
-    path = declaration.find_study(options.study)
+    if options.study.startswith(whole_paper.PREFIX):
+        return whole_paper.run(
+            options.study,
+            _block(options),
+            lambda name: _run(name, options, flag_layer, runner),
+        )
+    return _run(options.study, options, flag_layer, runner)
+
+
+def _run(study_name, options, flag_layer, runner):
+    path = declaration.find_study(study_name)
     flags = _flags(options, flag_layer)
     block = _block(options)
     study, planned = study_plan.load_study(path, block, flags)
@@ -44,17 +58,21 @@ def run(options, flag_layer, runner=None):
     _check(options)
     folder = Path(options.model_dir or "runs").expanduser() / name
     if not options.report:
+        figures_lib.check_figures(study)
         processes = options.study_processes or 1
         if runner is None:
             runner, processes = _executor(options)
         local_runner.run_missing(planned, folder, runner, processes)
-    command = _command(options, flags)
+    command = _command(study_name, options, flags)
     report = _report(name, study, planned, folder, command)
-    report = findings_files.write(
-        name, command, study, planned, report, folder, []
-    )
     study_report.write_report(report, folder)
+    pictures = figures_lib.make_figures(study, planned, folder)
+    report = findings_files.write(
+        name, command, study, planned, report, folder, pictures
+    )
     print(f"\n{report.markdown}\nIn {folder}: {', '.join(_files(folder))}")
+    for picture in pictures:
+        print(f"{picture.png}: {picture.caption}")
     failed = [row for row in report.runs if row["state"] == "failed"]
     for row in failed:
         log = folder / row["run"] / "log.txt"
@@ -118,10 +136,15 @@ def _flags(options, flag_layer):
 
 
 def _report(name, study, planned, folder, command):
+    found = {run.id: local_runner.find_run(run, folder) for run in planned}
     results = {
-        run.id: local_runner.read_run_result(run, folder) for run in planned
+        name: path and earlier_runs.read_result(path)
+        for name, path in found.items()
     }
-    errors = {run.id: local_runner.read_error(run, folder) for run in planned}
+    errors = {
+        run.id: "" if found[run.id] else local_runner.read_error(run, folder)
+        for run in planned
+    }
     if not any(results.values()):
         example = next((text for text in errors.values() if text), "")
         hint = "Leave --report out to start them."
@@ -130,13 +153,21 @@ def _report(name, study, planned, folder, command):
             + (f"One failed: {example}" if example else hint)
         )
     return study_report.make_report(
-        name, study, planned, results, errors, command
+        name, study, planned, results, errors, command, _relative(found, folder)
     )
 
 
-def _command(options, flags):
+def _relative(found, folder):
+    """Returns where each run lies, or will, as seen from the study's folder."""
+    return {
+        name: os.path.relpath(path or folder / name, folder)
+        for name, path in found.items()
+    }
+
+
+def _command(study_name, options, flags):
     """Returns the command line that makes the same tables."""
-    command = ["tf-adapters", f"--study={options.study}"]
+    command = ["tf-adapters", f"--study={study_name}"]
     if _block(options):
         command.append(f"--{_block(options)}")
     for key, value in flags.items():

@@ -1,0 +1,62 @@
+"""What `--list=studies` prints: every study, and what it would cost."""
+
+import textwrap
+
+from tf_adapters.cli import lists
+from tf_adapters.studies import costs
+from tf_adapters.studies import declaration
+from tf_adapters.studies import plan as study_plan
+from tf_adapters.studies.paper import PAPERS
+
+_HEADER = ("--study", "what it makes", "form", "runs", "2-core hours")
+_NOTE = (
+    "Hours on two cores are from measured speeds (docs/results.md), one run at "
+    f"a time; those of an accelerator, an {costs.ACCELERATOR}, are an estimate "
+    "from operations alone. Epochs are counted to their end. Runs that studies "
+    "share train once, and are counted in each of them here. `>`: there are "
+    "more runs, whose tasks or encoders are of unknown size."
+)
+
+
+def list_studies(paths=None):
+    """Returns a table of studies and of their blocks, and what data they lack.
+
+    Args:
+        paths: List of YAML files. Defaults to the official studies.
+    """
+    if paths is None:
+        paths = declaration.STUDIES.glob("*.yaml")
+    rows, lacking = [], []
+    for path in sorted(paths, key=lambda path: path.stem):
+        study, blocks = declaration.read_study(path)
+        for form in (None, *blocks):
+            first = (path.stem, _makes(study)) if form is None else ("", "")
+            _, runs = study_plan.load_study(path, form)
+            flag = f"--{form}" if form else "full"
+            rows.append((*first, flag, *_numbers(costs.cost_of(runs))))
+        if study.missing_data:
+            lacking.append(f"{path.stem}:")
+            lacking += [f"- {sentence}" for sentence in study.missing_data]
+    text = lists.table((*_HEADER, "A100 hours (estimate)"), rows)
+    parts = [text, textwrap.fill(_NOTE, 80)]
+    if lacking:
+        parts.append("\n".join(["Data that cannot be had here:", *lacking]))
+    return "\n\n".join(parts)
+
+
+def _makes(study):
+    """Returns the paper and its items, or what the table is of."""
+    if study.paper is None:
+        return f"{', '.join(study.report.rows)} by {study.report.columns}"
+    return ", ".join([PAPERS[study.paper], *study.covers])
+
+
+def _numbers(cost):
+    seconds = (cost.two_core_seconds, cost.accelerator_seconds)
+    return (str(cost.runs), *(_hours(s, cost.unknown) for s in seconds))
+
+
+def _hours(seconds, unknown):
+    hours = seconds / 3600
+    digits = 0 if hours >= 100 else 1 if hours >= 1 else 2
+    return f"{'> ' if unknown else ''}{hours:,.{digits}f}"

@@ -24,6 +24,7 @@ def study(tmp_path):
             "run": f"{method}-{size}-{rate}-{seed}",
             "state": "finished",
             "task": "squad",
+            "metric": "answer_f1",
             "method": method,
             SIZE: size,
             RATE: rate,
@@ -53,7 +54,9 @@ def test_a_metric_against_the_number_of_training_examples(study):
     assert means == pytest.approx(
         {("full", 100): 0.5, ("full", 4000): 0.8, ("bitfit", 100): 0.5}
     )
-    assert set(table.over) == {SIZE} and set(table.of) == {"validation"}
+    assert set(table.over) == {SIZE} and set(table.of) == {
+        "validation answer_f1"
+    }
     assert set(table.runs) == {2}
 
 
@@ -62,7 +65,7 @@ def test_the_split_is_that_of_the_studys_table(study):
     table = _table(study, f"--x={SIZE}", f"--select_over={RATE}")
     assert table["mean"].tolist() == pytest.approx([0.25, 0.4, 0.25])
     table = _table(study, f"--x={RATE}", "--metric=exact_match")
-    assert set(table.of) == {"test/exact_match"}
+    assert set(table.of) == {"test exact_match"}
 
 
 def test_a_line_for_each_value_of_another_setting(study):

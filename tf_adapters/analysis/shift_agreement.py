@@ -95,7 +95,8 @@ class ShiftAgreement(Analysis):
             axes,
             "",
             "mean cosine between shifts",
-            f"{runs} runs a method, bars: standard error",
+            "" if runs == 1 else f"{runs} runs a method, bars: standard error",
+            legend_beside=True,
         )
         return figure
 

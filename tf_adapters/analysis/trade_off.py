@@ -163,7 +163,9 @@ class TradeOff(Analysis):
         if options.baseline:
             found = percentiles(found, options.baseline)
             found = found.assign(baseline=options.baseline)
-        return found.assign(over=options.x, of=value)
+        names = set(runs.metric) if options.metric is None else {options.metric}
+        metric = names.pop() if len(names) == 1 else "metric"
+        return found.assign(over=options.x, of=f"{split} {metric}")
 
     def draw(self, table):
         if "baseline" in table:
@@ -184,14 +186,7 @@ class TradeOff(Analysis):
                     label=method,
                     **styles[method],
                 )
-            least, most = here.runs.min(), here.runs.max()
-            runs = least if least == most else f"{least} to {most}"
-            _label(
-                axis,
-                here,
-                here.of.iloc[0],
-                f"{task}: {runs} runs a point, bars: standard error",
-            )
+            _label(axis, here, here.of.iloc[0], f"{task}{_bars(here.runs)}")
         return figure
 
 
@@ -201,10 +196,21 @@ def _split(folder):
     return pd.read_csv(path).split[0] if path.exists() else "validation"
 
 
+def _bars(runs):
+    """Returns what a title says of the runs behind a line's points."""
+    if runs.max() == 1:
+        return ""
+    least, most = runs.min(), runs.max()
+    number = most if least == most else f"{least} to {most}"
+    return f": {number} runs a point, bars: standard error"
+
+
 def _label(axes, table, y, title):
     positive = table.x[table.x > 0]
     axes.set_xscale("symlog", linthresh=positive.min() if len(positive) else 1)
-    pictures.describe(axes, table.over.iloc[0].replace("_", " "), y, title)
+    over = table.over.iloc[0]
+    name = "trained weights" if over == WEIGHTS else over
+    pictures.describe(axes, name, y, title)
 
 
 def _draw_percentiles(table):

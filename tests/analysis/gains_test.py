@@ -7,11 +7,15 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from tests import commands
 from tests.fixtures import huggingface_folders
+from tf_adapters import heads
 from tf_adapters.analysis import gains
 from tf_adapters.cli import analyse
+from tf_adapters.data.rows import splits
+from tf_adapters.runs import predictions
 
 HITS = {
     ("cb", "pfeiffer"): {"0": [1, 0, 1, 0], "1": [1, 0, 0, 0]},
@@ -66,6 +70,18 @@ def test_picture():
     assert heights == [50, -50]
     labels = [label.get_text() for label in axes.get_xticklabels()]
     assert labels == ["cb\n250", "rte\n1,000"]
+
+
+def test_stored_predictions_take_the_place_of_a_model(tmp_path, monkeypatch):
+    settings = {"task": "sst2", "method": "houlsby", "encoder": "minilm"}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(settings))
+    rows = {"train": [{}] * 7, "validation": [{"label": 0}] * 3}
+    monkeypatch.setattr(splits, "load_rows", lambda *_: rows)
+    head = heads.Classification(labels=("negative", "positive"))
+    compared = {"target": [0, 1, 1], "predicted": [0, 0, 1]}
+    predictions.save_predictions(tmp_path, "validation", head, compared)
+    task, right, size = gains._hits(tmp_path)
+    assert (task, right.tolist(), size) == ("sst2", [1, 0, 1], 7)
 
 
 def test_mistakes(tmp_path, capsys):

@@ -13,6 +13,7 @@ from tf_adapters.analysis import trained_run
 from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
 from tf_adapters.common.errors import UserError
+from tf_adapters.runs import predictions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,28 +169,41 @@ def _run_folder(study_dir, row):
 
 def _hits(folder):
     run = trained_run.load_run(folder)
-    task, rows = run.task, run.rows["validation"]
+    task = run.task
     if task.kind.label not in ("class", "choice"):
         raise UserError(
             f"Accuracies are compared; task `{task.name}` is a {task.head}."
         )
+    stored = predictions.load_predictions(folder, "validation")
+    right = _of_model(run) if stored is None else _of_predictions(stored)
+    return task.name, right, len(run.rows["train"])
+
+
+def _of_predictions(stored):
+    compared = stored.compared
+    return np.equal(compared["predicted"], compared["target"]).astype(float)
+
+
+def _of_model(run):
+    """Returns what is right of a run that stored no predictions."""
+    task, rows = run.task, run.rows["validation"]
     labels = [row["label"] for row in rows]
     if task.labels:
         labels = [task.labels[label] for label in labels]
     predicted = [row["label"] for row in run.experiment().predict(rows)]
-    right = np.equal(predicted, labels).astype(float)
-    return task.name, right, len(run.rows["train"])
+    return np.equal(predicted, labels).astype(float)
 
 
 @register("gains")
 class Gains(Analysis):
     """Accuracies of a study's methods beside one of them, example by example.
 
-    Evaluates every finished run of the study on its validation set and compares
-    the accuracy with that of the baseline's run of the same task and seed
-    (Pfeiffer et al. 2021, table 1, tells two methods apart by their standard
-    deviations over seeds; figure 3 has the bars). Bars are the standard error
-    of the difference over validation examples.
+    Takes what every finished run of the study predicted of its validation set,
+    or evaluates it if it stored nothing, and compares the accuracy with that of
+    the baseline's run of the same task and seed (Pfeiffer et al. 2021, table 1,
+    tells two methods apart by their standard deviations over seeds; figure 3
+    has the bars). Bars are the standard error of the difference over validation
+    examples.
     """
 
     reads = "study_dir"

@@ -123,4 +123,5 @@ def _cell(cells, key):
     if key not in cells.index:
         return ""
     cell = cells.loc[key]
-    return f"{_ARROWS[cell.change]} {cell.difference:+.1f}"
+    # Adding 0 takes the sign off a zero.
+    return f"{_ARROWS[cell.change]} {round(cell.difference, 1) + 0:+.1f}"

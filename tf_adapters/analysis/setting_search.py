@@ -94,10 +94,15 @@ class SettingSearch(Analysis):
             for axis, panel in zip(line, panels, strict=True):
                 here = table[(table.task == task) & (table.panel == panel)]
                 _draw_panel(axis, here)
-                pictures.describe(
-                    axis, here.of.iloc[0], f"{here.split.iloc[0]} metric", task
-                )
-                axis.get_legend().set_title(panel, prop={"size": 8})
+                axis.set_title(task, size=9)
+                axis.set_xlabel(here.of.iloc[0], size=9)
+                axis.set_ylabel(f"{here.split.iloc[0]} metric, points", size=9)
+        # The lines are the same for all tasks.
+        for axis, panel in zip(axes[0], panels, strict=True):
+            legend = axis.legend(
+                fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.1)
+            )
+            legend.set_title(panel, prop={"size": 8})
         return figure
 
 
@@ -107,7 +112,10 @@ def _draw_panel(axis, here):
     ):
         line = line.sort_values("x")
         axis.plot(line.x, line.score, label=setting, **style)
-    axis.set_xscale("log", base=2)
+    axis.set_xscale("log")
+    places = sorted(here.x.unique())
+    axis.set_xticks(places, [f"{place:g}" for place in places])
+    axis.minorticks_off()
     if "reference" in here and here.reference.notna().any():
         axis.axhline(
             here.reference.iloc[0],

@@ -100,7 +100,10 @@ class Stability(Analysis):
             seeds = f"{runs} runs a box"
             label = seeds if over == "method" else f"{over} ({seeds})"
             title = f"{task}, {panel}" if panel else task
-            pictures.describe(axis, label, f"{split} metric", title)
+            beside = axis is axes[0, -1]
+            pictures.describe(axis, label, f"{split} metric", title, beside)
+            if not beside:
+                axis.get_legend().remove()
         for axis in axes.flat[len(panels) :]:
             axis.set_visible(False)
         return figure

@@ -1,6 +1,5 @@
 """`tf-adapters analyse <name>`: a table and a picture of finished runs."""
 
-
 from tf_adapters.analysis import make
 from tf_adapters.analysis.analysis import ANALYSES
 from tf_adapters.cli import errors as cli_errors

@@ -47,7 +47,8 @@ class Report:
     Attributes:
         rows: Key or keys whose values make the rows; `None` for all keys of the
             grid that are not `columns`, `seed` or selected over.
-        columns: Key whose values make the columns.
+        columns: Key whose values make the columns; of `data.eval_languages`
+            each language has one, and so have the averages over them.
         metric: Name of a metric; `None` for the first one of each task;
             `mean_metric`, the mean over validations; `loss`; `transfer/all`,
             `transfer/target`, `transfer/distant` or `transfer/<language>`; or

@@ -80,7 +80,9 @@ def _result(run):
     return json.loads((run / "result.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("flags", _commands(), ids=lambda flags: flags[-1])
+@pytest.mark.parametrize(
+    "flags", list(_commands()), ids=lambda flags: flags[-1]
+)
 def test_a_line_of_the_guide_leaves_a_run_that_evaluates(
     flags, folder, monkeypatch, capsys
 ):

@@ -37,16 +37,15 @@ def print_run(result, config, model_dir):
 
 def print_merge(result, config, model_dir):
     """Prints the result of a merge of adapters."""
-    shown = {k: result[k] for k in splits.EVALUATED if k in result}
-    print_evaluation(shown, config)
+    print_evaluation({"validation": result["validation"]}, config)
     merged = result["merged"]
     if merged["weights"]:
         weights = (f"{weight:.4g}" for weight in merged["weights"])
         print(f"weights: {', '.join(weights)}")
     print(
         f"adapter: {remote_folder.address(model_dir / 'adapter')} "
-        f"({merged['adapter_weights']:,} weights, none of them trained; "
-        f"{result['seconds']:.0f} s in all)"
+        f"({merged['adapter_weights']:,} weights, merged in "
+        f"{result['merging_seconds']:.1f} s)"
     )
 
 

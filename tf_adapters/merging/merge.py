@@ -1,28 +1,8 @@
 """Trained adapters of one encoder become one ordinary adapter."""
 
-import dataclasses
-import math
-from pathlib import Path
-
-from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_known
-from tf_adapters.merging import activations
-from tf_adapters.merging import arithmetic
-from tf_adapters.merging import matching
-from tf_adapters.merging import mean
-from tf_adapters.merging import members as merged_members
-from tf_adapters.merging import parts
 from tf_adapters.merging import search
-from tf_adapters.models.adapter_model import AdapterModel
-
-# Name to whether the weights are divided by their sum.
-WAYS = {
-    "mean": True,
-    "matched_mean": True,
-    "sum": False,
-    "output_mean": True,
-    "output_sum": False,
-}
+from tf_adapters.merging.adapter_merge import AdapterMerge
 
 
 def merge_adapters(
@@ -79,7 +59,7 @@ def merge_adapters(
         >>> difference.method.units
         16
     """
-    merge = Merge(adapters, encoder, how, head_of, inputs, rank)
+    merge = AdapterMerge(adapters, encoder, how, head_of, inputs, rank)
     return merge.make_model(merge.checked_weights(weights), **options)
 
 
@@ -125,7 +105,7 @@ def search_weights(
         ... )
     """
     check_known("way to search weights of,", how, ["output_sum", "sum"])
-    merge = Merge(adapters, encoder, how, head_of)
+    merge = AdapterMerge(adapters, encoder, how, head_of)
     model = merge.make_model([0.0] * len(merge.members))
 
     def loss_of(weights):
@@ -134,154 +114,3 @@ def search_weights(
 
     found, _ = search.search(loss_of, len(merge.members), l1, evaluations)
     return [float(weight) for weight in found]
-
-
-class Merge:
-    """Adapters that fit one another, and one of the ways to merge them.
-
-    Args:
-        adapters, encoder, how, head_of, inputs, rank: See `merge_adapters`.
-    """
-
-    def __init__(
-        self, adapters, encoder, how, head_of=None, inputs=None, rank=None
-    ):
-        check_known("way to merge", how, list(WAYS))
-        self.how = how
-        self.encoder = encoder
-        self.joins = how.startswith("output_")
-        self.members = merged_members.read_members(
-            adapters, encoder, same_width=not self.joins
-        )
-        self.target = self.members[_place(head_of, adapters)]
-        self.is_lora = merged_members.is_lora(self.target)
-        self.rank = self._checked_rank(rank)
-        models = [
-            merged_members.model_of_member(member, encoder)
-            for member in self.members
-        ]
-        self.slots = [parts.by_slot(m.tensors) for m in self.members]
-        if how == "matched_mean":
-            self.slots = self._matched(models, inputs)
-        if self.joins and self.is_lora:
-            self.slots = [
-                _with_factor(slots, model)
-                for slots, model in zip(self.slots, models, strict=True)
-            ]
-
-    def _checked_rank(self, rank):
-        width = sum(
-            merged_members.width_of(member, self.encoder)
-            for member in self.members
-        )
-        if rank is None:
-            return None
-        if not (self.is_lora and self.joins) or not 1 <= rank <= width:
-            raise UserError(
-                "`rank` is what the products of LoRAs are cut to: with how="
-                '"output_mean" or "output_sum", at most the sum of their '
-                f'ranks. Received: rank={rank}, how="{self.how}", widths of '
-                f"{width} together"
-            )
-        return rank
-
-    def _matched(self, models, inputs):
-        target = self.members.index(self.target)
-        if self.is_lora:
-            return [
-                matching.matched_loras(slots, self.slots[target])
-                for slots in self.slots
-            ]
-        if inputs is None:
-            raise UserError(
-                "To match the units of bottlenecks takes texts: pass `inputs`, "
-                "the features of some hundred."
-            )
-        found = [activations.unit_activations(m, inputs) for m in models]
-        return [
-            matching.matched_bottlenecks(slots, units, found[target])
-            for slots, units in zip(self.slots, found, strict=True)
-        ]
-
-    def checked_weights(self, weights):
-        """Returns a number for each adapter, of a mean with the sum 1."""
-        number, is_mean = len(self.members), WAYS[self.how]
-        if weights is None and is_mean:
-            weights = [1.0] * number
-        weights = [] if weights is None else [float(w) for w in weights]
-        if len(weights) != number or not all(map(math.isfinite, weights)):
-            raise UserError(
-                f"A merge by `{self.how}` of {number} adapters takes a number "
-                f"for each as `weights`. Received: {tuple(weights) or None}"
-            )
-        total = sum(weights) if is_mean else 1.0
-        if abs(total) < 1e-9:
-            raise UserError(
-                "The weights' sum is 0, so that they have no mean. Pass "
-                f'how="output_sum", or other weights than {tuple(weights)}.'
-            )
-        return [weight / total for weight in weights]
-
-    def make_model(self, weights, **options):
-        """Returns the `AdapterModel` that has these weights."""
-        model = AdapterModel(
-            self.encoder, self.method, self.target.head, **options
-        )
-        self.assign(model, weights)
-        return model
-
-    @property
-    def method(self):
-        """What a model of the result is made with."""
-        method = self.target.method
-        if not self.joins:
-            return method
-        width = self.rank or sum(
-            merged_members.width_of(member, self.encoder)
-            for member in self.members
-        )
-        if self.is_lora:
-            # The factors are in the weights.
-            return dataclasses.replace(method, rank=width, alpha=float(width))
-        return dataclasses.replace(method, units=width, reduction_factor=None)
-
-    def assign(self, model, weights):
-        """Gives a model of `make_model` the merge with other weights."""
-        tensors = {
-            **parts.to_tensors(self._combined(weights)),
-            **parts.of_head(self.target.tensors),
-        }
-        for name, variable in model.trained_variables().items():
-            variable.assign(tensors[name])
-        model.reparameterization.restart()
-
-    def _combined(self, weights):
-        if not self.joins:
-            return mean.weighted_sum(self.slots, weights)
-        combined = arithmetic.joined(self.slots, weights)
-        if self.rank is None:
-            return combined
-        return arithmetic.cut_to_rank(combined, self.rank)
-
-
-def _place(head_of, adapters):
-    """Returns which of some adapters is meant: a folder or a model of them."""
-    if head_of is None:
-        return len(adapters) - 1
-    for place, adapter in enumerate(adapters):
-        is_folder = isinstance(adapter, str | Path)
-        if head_of is adapter or (is_folder and str(adapter) == str(head_of)):
-            return place
-    raise UserError(
-        "`head_of` names one of the adapters that are merged, as it stands "
-        f"among them. Received: {head_of!r}"
-    )
-
-
-def _with_factor(slots, model):
-    """Returns a LoRA's weights with `alpha / rank` in the second factor."""
-    factor = model.method.alpha / model.method.rank
-    return {
-        slot: {**found, "up_kernel": found["up_kernel"] * factor}
-        for slot, found in slots.items()
-    }

@@ -53,7 +53,8 @@ class MergeSettings:
 def merge_runs(adapters, model_dir, settings, data_dir=None, overwrite=False):
     """Writes a run folder of the merged adapter; returns config and result.
 
-    It evaluates, predicts and exports as any run's.
+    It evaluates, predicts and exports as any run's. The result has the metrics
+    on validation only; `--mode=eval` gives those on test.
 
     Args:
         adapters: List of run or adapter folders.
@@ -65,7 +66,6 @@ def merge_runs(adapters, model_dir, settings, data_dir=None, overwrite=False):
     Raises:
         UserError: If an adapter does not fit, or the folder holds a run.
     """
-    started = time.perf_counter()
     adapters = list(adapters)
     target = settings.head_of or (adapters[-1] if adapters else None)
     _check_folder(model_dir, adapters, overwrite)
@@ -73,8 +73,9 @@ def merge_runs(adapters, model_dir, settings, data_dir=None, overwrite=False):
     task = splits.get_task(config)
     rows = splits.load_rows(config, task)
     base = _experiment_of_encoder(config, task)
+    started = time.perf_counter()
     weights, model = _merge(adapters, settings, base, rows["train"])
-    merging_seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - started
     config = dataclasses.replace(config, method=model.method)
     fingerprint = sampling.fingerprints(rows)
     run = RunFolder(
@@ -91,10 +92,9 @@ def merge_runs(adapters, model_dir, settings, data_dir=None, overwrite=False):
         **experiment_lib.facts(config, model),
         "trained_weights": 0,
         "merged": merged,
-        "merging_seconds": round(merging_seconds, 1),
+        "merging_seconds": round(seconds, 2),
         "data_fingerprint": fingerprint,
-        **_evaluate(config, task, rows, run.adapter_folder, base),
-        "seconds": round(time.perf_counter() - started, 1),
+        "validation": _evaluate(config, task, rows, run.adapter_folder, base),
     }
     run.save_result(result)
     return config, result
@@ -213,10 +213,7 @@ def _description(adapters, settings, target, weights, model):
 
 
 def _evaluate(config, task, rows, adapter, base):
-    """Returns the metrics on the splits that are evaluated, by split."""
+    # Not on the test split: ways and weights of a merge are chosen among.
     experiment = Experiment(config, task, adapter, sibling=base)
-    return {
-        split: experiment.trainer.evaluate(experiment.examples(rows[split]))
-        for split in splits.EVALUATED
-        if split in rows
-    }
+    examples = experiment.examples(rows["validation"])
+    return experiment.trainer.evaluate(examples)

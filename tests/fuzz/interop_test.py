@@ -16,7 +16,14 @@ from tf_adapters.models import stored_parts
 pytestmark = pytest.mark.integration
 SOURCES = [c for c in folders.CASES if "/bert" in c]
 _VALUES = [None, True, -1, 0, 3.5, 1e300, "", "a.b", "../x", [], [[]], {}]
-_VALUES += [["a", 1], {"a": {"b": []}}, "9" * 400, float("nan"), [None] * 3]
+_VALUES += [
+    "(",
+    ["a", 1],
+    {"a": {"b": []}},
+    "9" * 400,
+    float("nan"),
+    [None] * 3,
+]
 
 
 def _nodes(value):

@@ -98,6 +98,11 @@ CASES = {
         _tensors(_rename("layer.1.", "layer.2.")),
         "3 blocks or more",
     ),
+    "shallower": (
+        PFEIFFER,
+        _tensors(lambda t: [t.pop(n) for n in list(t) if "layer.1." in n]),
+        "Missing: bert.encoder.layer.1",
+    ),
     "a missing tensor": (PFEIFFER, _tensors(lambda t: t.pop(_UP)), _UP),
     "a tensor of another adapter": (
         PFEIFFER,
@@ -229,6 +234,7 @@ CASES = {
         "num_layers: 4",
     ),
     "no target": (LORA, _set("target_modules", ["c_attn"]), "c_attn"),
+    "no expression": (LORA, _set("target_modules", "("), "damaged"),
     "another target": (LORA, _set("target_modules", ["key"]), "Missing"),
     "another rank": (LORA, _set("r", 4), "shape"),
     "an unknown option of PEFT": (LORA, _set("new_trick", 1), "new_trick"),
@@ -417,3 +423,43 @@ def test_names_that_begin_alike_are_told_apart():
         (model.members[0].tensors[n] != model.members[1].tensors[n]).any()
         for n in names
     )
+
+
+def test_the_library_writes_neighbours_into_one_file(tmp_path):
+    # What the names begin with is the same, and there is no end to look for.
+    case = "adapterhub/bert_fusion"
+    shutil.copytree(folders.FIXTURES / case, tmp_path / "task")
+    for file, name, neighbour in (
+        ("rte/model_head.safetensors", "heads.rte.", "heads.rte2."),
+        (
+            "rte,rte2/model_adapter_fusion.safetensors",
+            "layer.rte,rte2.",
+            "layer.rte,rte2,sst.",
+        ),
+    ):
+        tensors = load_file(tmp_path / "task" / file)
+        others = {
+            key.replace(name, neighbour): value + 1
+            for key, value in tensors.items()
+        }
+        assert not set(others) & set(tensors)
+        save_file({**others, **tensors}, tmp_path / "task" / file)
+    (output, wanted), _ = _answers(tmp_path / "task", case)
+    np.testing.assert_allclose(output, wanted, rtol=0, atol=1e-5)
+
+
+def test_a_static_fusion_has_no_values(tmp_path):
+    case = "adapterhub/bert_fusion"
+    shutil.copytree(folders.FIXTURES / case, tmp_path / "task")
+    of_fusion = tmp_path / "task" / "rte,rte2"
+    for key in ("value", "regularization", "value_initialized"):
+        path = of_fusion / "adapter_fusion_config.json"
+        _edit(path, f"config.{key}", False)
+    drop = _tensors(
+        lambda t: [t.pop(n) for n in list(t) if ".value." in n],
+        "model_adapter_fusion.safetensors",
+    )
+    drop(of_fusion)
+    _, model = _answers(tmp_path / "task", case)
+    assert (model.method.value, model.method.value_pull) == ("static", 0)
+    assert not any("value" in name for name in model.trained_variables())

@@ -196,3 +196,11 @@ def test_every_width_survives_the_librarys_division():
         for units in range(1, width):
             config = write_method(methods.Pfeiffer(units=units), width)
             assert int(width // config["reduction_factor"]) == units
+
+
+@pytest.mark.parametrize("name", ["a,b", "a.b"])
+def test_a_name_that_means_something_else_there_is_refused(name, tmp_path):
+    model = tf_adapters.adapt(folders.encoder("x/bert"), methods.LoRA())
+    with pytest.raises(AdapterError, match="another name"):
+        tf_adapters.save_adapter(model, tmp_path / name, format="adapterhub")
+    assert not list(tmp_path.iterdir())

@@ -99,7 +99,9 @@ def search_openattack(row_text, words, label, candidates):
     target = int(np.argmax(given))
     if not words:
         return text.outcome(False, target == label)
-    saliency = yield from _saliency(text, target, range(len(words)), "<UNK>")
+    asked = [text.with_word(i, "<UNK>") for i in range(len(words))]
+    *unknown, whole = yield from text.ask([*asked, " ".join(words)])
+    saliency = np.array([whole[target] - row[target] for row in unknown])
     best = []
     for place, synonyms in enumerate(candidates):
         best.append((yield from _best(text, place, synonyms, target)))
@@ -130,13 +132,6 @@ def _best(text, place, synonyms, target):
     return synonyms[least], before[target] - after[least][target]
 
 
-def _saliency(text, target, places, unknown):
-    """Returns how much the unknown token in each place lowers a probability."""
-    asked = [text.with_word(place, unknown) for place in places]
-    whole, *without = yield from text.ask([" ".join(text.words), *asked])
-    return np.array([whole[target] - row[target] for row in without])
-
-
 def search_textattack(row_text, words, label, candidates):
     """Searches by the rules of TextAttack.
 
@@ -151,7 +146,10 @@ def search_textattack(row_text, words, label, candidates):
     if np.argmax(given) != label:
         return text.outcome(False, False, was_attacked=False)
     places = [i for i, w in enumerate(words) if w not in ENGLISH_STOP_WORDS]
-    saliency = yield from _saliency(text, label, places, "[UNK]")
+    asked = [text.with_word(place, "[UNK]") for place in places]
+    unknown = yield from text.ask(asked)
+    # Softmax does not mind what is the same for all: that of the whole text.
+    saliency = [-row[label] for row in unknown]
     gains = []
     for place in places:
         tried = yield from _tries(text, place, candidates[place])

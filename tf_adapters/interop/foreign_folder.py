@@ -2,6 +2,7 @@
 
 import hashlib
 from pathlib import Path
+import re
 import tempfile
 
 from tf_adapters import methods
@@ -27,6 +28,7 @@ _DAMAGED = (
     RecursionError,
     TypeError,
     ValueError,
+    re.error,
 )
 
 

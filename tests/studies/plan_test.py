@@ -63,6 +63,15 @@ def test_where_sets_what_matches_and_the_later_entry_wins(tmp_path):
     }
 
 
+def test_numbers_by_task_are_one_setting(tmp_path):
+    numbers = {"sst2": 20, "cola": 10}
+    base = {"data.train_examples_of": numbers}
+    _, runs = studies.plan(tmp_path, base=base)
+    assert runs[0].config.data.train_examples_of == numbers
+    with pytest.raises(ConfigError, match="is a mapping from a task to its"):
+        studies.plan(tmp_path, base={"data.train_examples_of": {"sst2": 0}})
+
+
 def test_flags_win_over_base_and_where(tmp_path):
     flags = {"train": {"epochs": 3, "batch_size": 4}, "data": {}}
     _, runs = studies.plan(tmp_path, flags=flags)
@@ -71,7 +80,7 @@ def test_flags_win_over_base_and_where(tmp_path):
 
 
 def test_small_cuts_the_grid_and_overrides_the_rest(tmp_path):
-    _, runs = studies.plan(tmp_path, small=True)
+    _, runs = studies.plan(tmp_path, "small")
     assert {run.config.task for run in runs} == {"cola"}
     assert {run.config.seed for run in runs} == {0, 1}
     assert {run.config.train.epochs for run in runs} == {1}
@@ -189,7 +198,7 @@ def test_a_flag_must_not_set_a_key_of_the_grid(tmp_path):
 
 def test_small_needs_a_block(tmp_path):
     with pytest.raises(ConfigError, match="--small needs a block"):
-        study_plan.load_study(studies.write(tmp_path, small=None), small=True)
+        study_plan.load_study(studies.write(tmp_path, small=None), "small")
 
 
 def test_an_unknown_study_lists_those_there_are():
@@ -206,7 +215,7 @@ def test_official_studies_have_the_runs_that_their_heads_say(path):
     head = path.read_text().split("\nbase:")[0]
     _, runs = study_plan.load_study(path)
     assert f"# {len(runs)} runs" in head
-    _, small = study_plan.load_study(path, small=True)
+    _, small = study_plan.load_study(path, "small")
     assert len(small) < len(runs)
     if "with --small" in head:
         assert f"{len(small)} with --small" in head

@@ -299,6 +299,7 @@ def _train_study(path, executor):
         study=str(path),
         report=False,
         small=False,
+        two_cores=False,
         model_dir=str(path.parent / executor),
         config_file=None,
         params_override=[],

@@ -24,6 +24,7 @@ def _options(path, **changes):
         "study": str(path),
         "report": False,
         "small": False,
+        "two_cores": False,
         "model_dir": str(path.parent / "runs"),
         "config_file": None,
         "params_override": [],

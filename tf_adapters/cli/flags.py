@@ -148,6 +148,9 @@ _REPORT = flags.DEFINE_boolean(
 _SMALL = flags.DEFINE_boolean(
     "small", False, "study: with the settings of its `small` block."
 )
+_TWO_CORES = flags.DEFINE_boolean(
+    "two_cores", False, "study: with the settings of its `two_cores` block."
+)
 _STUDY_PROCESSES = flags.DEFINE_integer(
     "study_processes",
     None,

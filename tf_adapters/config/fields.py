@@ -22,6 +22,9 @@ class DataConfig:
             is too long to look for an answer in, at most.
         max_train_examples: Training examples to draw with the seed, or `None`
             for all.
+        train_examples_of: Dict from a task to its own number in place of
+            `max_train_examples`, where runs have several tasks, as those of a
+            fusion's members or of method `multitask`; or `None`.
         train_fraction: Part of the training examples to draw with the seed, at
             least one, or `None` for all (He et al. 2021, table 4: 0.05, 0.1,
             0.2).
@@ -45,6 +48,7 @@ class DataConfig:
     max_length: int = 128
     doc_stride: int = 128
     max_train_examples: int | None = None
+    train_examples_of: typing.Any = None
     train_fraction: float | None = None
     max_validation_examples: int | None = None
     low_resource: int | None = None

@@ -104,6 +104,7 @@ def _check_values(config):
             f"and at most 1. Received: {fraction}"
         )
     _check_one_size(config.data)
+    _check_examples_of(config.data.train_examples_of)
     _check_stack(config)
 
 
@@ -138,6 +139,18 @@ def _check_one_size(data):
         raise ConfigError(
             f"{said} both say how many training examples are drawn. Give one "
             "of the two."
+        )
+
+
+def _check_examples_of(numbers):
+    if numbers is not None and not (
+        isinstance(numbers, dict)
+        and all(type(n) is int and n > 0 for n in numbers.values())
+    ):
+        raise ConfigError(
+            "`data.train_examples_of` is a mapping from a task to its number "
+            "of training examples, such as {rte: 250}. Received: "
+            f"{numbers!r}"
         )
 
 

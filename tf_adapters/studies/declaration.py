@@ -11,25 +11,31 @@ A study has these keys:
 - `select_over`: dotted key to list of values, of which each cell of the table
   takes what is best on validation.
 - `report`: see `Report`.
-- `small`: what `--small` changes: values of grid keys, or other settings.
+- `small`: what `--small` changes: values of grid keys, or other settings. It
+  shows the machinery in at most an hour on two cores.
+- `two_cores`: what `--two_cores` changes, likewise: at least three seeds in at
+  most twelve hours on two cores.
+- `paper`, `covers`, `shows`, `missing_data`, `expected`, `figures` and
+  `claims`: see `paper`.
 """
 
 import dataclasses
-import functools
 from pathlib import Path
 
-from tf_adapters import heads
-from tf_adapters import methods
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.config import resolve
 from tf_adapters.config.presets import OFFICIAL_CONFIGS
 from tf_adapters.data.rows.splits import EVALUATED
+from tf_adapters.studies import paper as paper_lib
+from tf_adapters.studies.settings import check_names
+from tf_adapters.studies.settings import refuse_both
+from tf_adapters.studies.settings import settings_of
 
-# Settings of other runs, and a method within another: one value here.
-_LEAVES = ("members.settings", "method.adapter")
 STUDIES = OFFICIAL_CONFIGS / "studies"
+# Reduced forms of a study, each a flag.
+BLOCKS = ("small", "two_cores")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,8 +68,15 @@ class Study:
         grids: List of dicts from key to values.
         where: List of pairs of dicts: what must hold, and what is then set.
         select_over: Dict from key to values.
-        overrides: Settings of `small` and of the command line.
+        overrides: Settings of the block and of the command line.
         report: `Report`, its `rows` a list.
+        paper: Key of `paper.PAPERS`, or `None`.
+        covers: Tables and figures of the paper, a list of texts.
+        shows: What they show, one sentence, or `None`.
+        missing_data: List of sentences.
+        expected: `paper.Expected`, or `None`.
+        figures: List of `paper.Figure`.
+        claims: List of `paper.Claim`.
     """
 
     base: dict
@@ -72,6 +85,13 @@ class Study:
     select_over: dict
     overrides: dict
     report: Report
+    paper: str | None = None
+    covers: list = dataclasses.field(default_factory=list)
+    shows: str | None = None
+    missing_data: list = dataclasses.field(default_factory=list)
+    expected: paper_lib.Expected | None = None
+    figures: list = dataclasses.field(default_factory=list)
+    claims: list = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +102,14 @@ class _Declaration:
     select_over: dict | None = None
     report: dict | None = None
     small: dict | None = None
+    two_cores: dict | None = None
+    paper: str | None = None
+    covers: list | None = None
+    shows: str | None = None
+    missing_data: list | None = None
+    expected: dict | None = None
+    figures: list | None = None
+    claims: list | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +129,10 @@ def find_study(name):
 
 
 def read_study(path):
-    """Returns the `Study` in a YAML file, and its block `small` or `None`.
+    """Returns the `Study` in a YAML file, and its blocks.
+
+    These are a dict from "small" and "two_cores", where the file has them, to
+    their settings.
 
     Raises:
         ConfigError: If a key is unknown, set twice, or of the wrong form.
@@ -117,15 +148,16 @@ def read_study(path):
         report=dataclass_config.from_dict(
             Report, declared.report or {}, "report."
         ),
+        **paper_lib.read(declared),
     )
     for grid in study.grids:
         refuse_both(grid, "`grid`", study.select_over, "`select_over`")
         refuse_both(grid, "`grid`", study.base, "`base`")
     refuse_both(study.select_over, "`select_over`", study.base, "`base`")
-    small = declared.small
+    blocks = {name: getattr(declared, name) for name in BLOCKS}
     return (
         dataclasses.replace(study, report=_report(study)),
-        None if small is None else settings_of(small),
+        {k: settings_of(v) for k, v in blocks.items() if v is not None},
     )
 
 
@@ -151,70 +183,6 @@ def _where(entry):
     return settings_of(entry.when), settings_of(entry.set)
 
 
-def settings_of(nested):
-    """Returns nested or dotted settings as dotted ones, their names checked."""
-    if not isinstance(nested, dict):
-        raise ConfigError(
-            f"Expected a mapping of settings. Received: {nested!r}"
-        )
-    flat = _flatten(nested)
-    _check_known(flat)
-    return flat
-
-
-def _check_known(keys):
-    known = _known_settings()
-    for key in keys:
-        check_known("setting", key, sorted(known), ConfigError)
-
-
-def _flatten(nested, prefix=""):
-    flat = {}
-    for key, value in nested.items():
-        inner = {f"{prefix}{key}": value}
-        if isinstance(value, dict) and f"{prefix}{key}" not in _LEAVES:
-            inner = _flatten(value, f"{prefix}{key}.")
-        for dotted, leaf in inner.items():
-            dotted = "method" if dotted == "method.name" else dotted
-            if dotted in flat:
-                raise ConfigError(f"`{dotted}` is set twice.")
-            flat[dotted] = leaf
-    return flat
-
-
-def nest(flat):
-    """Returns dotted settings as the nested dict that `resolve` takes."""
-    nested = {}
-    for key, value in flat.items():
-        key = "method.name" if key == "method" else key
-        for part in reversed(key.split(".")):
-            value = {part: value}
-        nested = resolve.merge(nested, value)
-    return nested
-
-
-@functools.cache
-def _known_settings():
-    known = set(_flatten(resolve.to_dict(resolve.resolve_config({"task": ""}))))
-    for method in methods.METHODS.values():
-        fields = dataclasses.fields(method)
-        known.update(f"method.{field.name}" for field in fields)
-    for head in heads.HEADS.values():
-        fields = dataclasses.fields(head)
-        known.update(f"head.{field.name}" for field in fields)
-    return known
-
-
-def refuse_both(first, first_name, second, second_name):
-    """Raises `ConfigError` if two dicts share a key."""
-    both = sorted(set(first) & set(second))
-    if both:
-        raise ConfigError(
-            f"`{both[0]}` is set both in {first_name} and in {second_name}. "
-            "Leave one of the two out."
-        )
-
-
 def _report(study):
     report = study.report
     if report.split not in EVALUATED:
@@ -226,7 +194,7 @@ def _report(study):
     rest = [key for key in axes if key not in (report.columns, "seed")]
     rows = [report.rows] if isinstance(report.rows, str) else report.rows
     rows = rest if rows is None else rows
-    _check_known([*rows, report.columns])
+    check_names([*rows, report.columns])
     hidden = [key for key in rest if key not in rows]
     if hidden:
         raise ConfigError(
@@ -236,24 +204,24 @@ def _report(study):
     return dataclasses.replace(report, rows=rows)
 
 
-def override(study, small=None, flags=None):
-    """Returns a study with the settings of `small` and of flags applied.
+def override(study, block=None, flags=None):
+    """Returns a study with the settings of a block and of flags applied.
 
     Args:
         study: `Study`.
-        small: Dict of settings, from `read`: for a key of the grid the value or
-            values that it is cut to, for any other key its value.
+        block: Dict of settings, from `read_study`: for a key of the grid the
+            value or values that it is cut to, for any other key its value.
         flags: Dict of settings, nested or flat. They win over `base`, `where`
-            and `small`, and must not be keys of the grid.
+            and the block, and must not be keys of the grid.
     """
-    small, flags = small or {}, settings_of(flags or {})
-    grids = [_cut(grid, small) for grid in study.grids]
-    select_over = _cut(study.select_over, small)
+    block, flags = block or {}, settings_of(flags or {})
+    grids = [_cut(grid, block) for grid in study.grids]
+    select_over = _cut(study.select_over, block)
     for grid in grids:
         refuse_both(grid, "`grid`", flags, "a flag")
     refuse_both(select_over, "`select_over`", flags, "a flag")
     axes = {key for grid in (*grids, select_over) for key in grid}
-    rest = {key: value for key, value in small.items() if key not in axes}
+    rest = {key: value for key, value in block.items() if key not in axes}
     return dataclasses.replace(
         study,
         grids=grids,
@@ -262,9 +230,9 @@ def override(study, small=None, flags=None):
     )
 
 
-def _cut(axes, small):
+def _cut(axes, block):
     cut = {}
     for key, values in axes.items():
-        value = small.get(key, values)
+        value = block.get(key, values)
         cut[key] = value if isinstance(value, list) else [value]
     return cut

@@ -12,6 +12,8 @@ from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import splits
 from tf_adapters.studies import declaration
+from tf_adapters.studies import matching
+from tf_adapters.studies import settings as study_settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,12 +26,15 @@ class Run:
         config: `Config`.
         metrics: Dict from each of the run's tasks to the name of the metric
             that the table shows.
+        settings: Dict from each setting to its value, dotted; those that the
+            study sets are as it writes them.
     """
 
     id: str
     point: dict
     config: resolve.Config
     metrics: dict
+    settings: dict = dataclasses.field(default_factory=dict)
 
     @property
     def metric(self):
@@ -39,12 +44,13 @@ class Run:
         return next(iter(self.metrics.values()))
 
 
-def load_study(path, small=False, flags=None):
+def load_study(path, block=None, flags=None):
     """Returns the `Study` in a YAML file and its list of `Run`s.
 
     Args:
         path: YAML file.
-        small: Whether to apply the block `small`.
+        block: `"small"` or `"two_cores"`, the block to apply, or `None`. What
+            the paper prints of runs that it leaves out is left out too.
         flags: Dict of settings, nested or flat, that win over `base` and
             `where`.
 
@@ -53,15 +59,19 @@ def load_study(path, small=False, flags=None):
             wrong. Every run is resolved here, before the first one starts.
     """
     try:
-        study, small_settings = declaration.read_study(path)
+        study, blocks = declaration.read_study(path)
         _check_where_matches(study)
-        if small and small_settings is None:
-            raise ConfigError("--small needs a block `small`; it has none.")
-        if small or flags:
-            study = declaration.override(
-                study, small_settings if small else None, flags
+        if block and block not in blocks:
+            raise ConfigError(
+                f"--{block} needs a block `{block}`; it has none."
             )
+        if study.expected or study.figures or study.claims:
+            matching.check(study, _expand(study))
+        if block or flags:
+            study = declaration.override(study, blocks.get(block), flags)
         runs = _expand(study)
+        if block or flags:
+            study = matching.cut(study, runs)
     except ConfigError as error:
         raise ConfigError(f"Study {path}: {error}") from error
     return study, runs
@@ -70,18 +80,13 @@ def load_study(path, small=False, flags=None):
 def _check_where_matches(study):
     points = list(_points(study))
     for when, _ in study.where:
-        if not any(_matches(when, {**study.base, **p}) for p in points):
+        if not any(
+            study_settings.matches(when, {**study.base, **p}) for p in points
+        ):
             raise ConfigError(
                 f"No run of the study matches the entry `when: {when}` of "
                 "`where`. Correct it or leave it out."
             )
-
-
-def _matches(when, settings):
-    return all(
-        settings.get(key) in (value if isinstance(value, list) else [value])
-        for key, value in when.items()
-    )
 
 
 def _points(study):
@@ -107,20 +112,22 @@ def _expand(study):
 def _make_run(study, point):
     settings = dict(study.base)
     for when, values in study.where:
-        if _matches(when, {**study.base, **study.overrides, **point}):
-            declaration.refuse_both(
+        known = {**study.base, **study.overrides, **point}
+        if study_settings.matches(when, known):
+            study_settings.refuse_both(
                 point, "`grid`", values, f"`where` for {when}"
             )
             settings.update(values)
     settings = {**settings, **study.overrides, **point}
     try:
-        config = resolve.resolve_config(declaration.nest(settings))
+        config = resolve.resolve_config(study_settings.nest(settings))
         metrics = metrics_of(config, study.report.metric)
     except ValueError as error:
         raise ConfigError(f"Run {point}: {error}") from error
     # The run saves these paths, and is found again by them.
     absolute = resolve.with_absolute_paths(config)
-    return Run(_run_id(config), point, absolute, metrics)
+    known = {**study_settings.flatten(resolve.to_dict(config)), **settings}
+    return Run(_run_id(config), point, absolute, metrics, known)
 
 
 # What results have beside the task's own metrics: the mean over validations (He

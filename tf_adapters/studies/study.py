@@ -14,6 +14,7 @@ from tf_adapters.studies import declaration
 from tf_adapters.studies import local_runner
 from tf_adapters.studies import plan as study_plan
 from tf_adapters.studies import report as study_report
+from tf_adapters.studies import settings as study_settings
 
 
 def run(options, flag_layer, runner=None):
@@ -23,9 +24,9 @@ def run(options, flag_layer, runner=None):
     `table.md`, `table.csv` and `runs.csv`.
 
     Args:
-        options: Object with `study`, `report`, `small`, `model_dir`,
-            `config_file`, `params_override`, `study_processes`, `executor`,
-            `ray_address`, `ray_cpus` and `ray_gpus`.
+        options: Object with `study`, `report`, `small`, `two_cores`,
+            `model_dir`, `config_file`, `params_override`, `study_processes`,
+            `executor`, `ray_address`, `ray_cpus` and `ray_gpus`.
         flag_layer: Nested dict of the settings that flags give.
         runner: What trains a run, see `local_runner.run_missing`. Defaults to
             the command in a process of its own, where `executor` says.
@@ -35,8 +36,9 @@ def run(options, flag_layer, runner=None):
     """
     path = declaration.find_study(options.study)
     flags = _flags(options, flag_layer)
-    study, planned = study_plan.load_study(path, options.small, flags)
-    name = path.stem + ("_small" if options.small else "")
+    block = _block(options)
+    study, planned = study_plan.load_study(path, block, flags)
+    name = path.stem + (f"_{block}" if block else "")
     _check(options)
     folder = Path(options.model_dir or "runs").expanduser() / name
     if not options.report:
@@ -52,6 +54,16 @@ def run(options, flag_layer, runner=None):
         log = folder / row["run"] / "log.txt"
         print(f"Failed: {row['run']}: {row['error']} See {log}")
     return 1 if failed or not (options.report or report.complete) else 0
+
+
+def _block(options):
+    """Returns the name of the block that a flag asks for, or `None`."""
+    asked = [name for name in declaration.BLOCKS if getattr(options, name)]
+    if len(asked) > 1:
+        raise ConfigError(
+            f"--{asked[0]} and --{asked[1]} are two forms of a study. Give one."
+        )
+    return asked[0] if asked else None
 
 
 def _check(options):
@@ -89,7 +101,7 @@ def _flags(options, flag_layer):
         layers = [resolve.load_yaml(options.config_file), *layers]
     flags = {}
     for layer in [*layers, flag_layer]:
-        settings = declaration.settings_of(layer)
+        settings = study_settings.settings_of(layer)
         flags.update(settings)
     return flags
 
@@ -114,8 +126,8 @@ def _report(name, study, planned, folder, command):
 def _command(options, flags):
     """Returns the command line that makes the same tables."""
     command = ["tf-adapters", f"--study={options.study}"]
-    if options.small:
-        command.append("--small")
+    if _block(options):
+        command.append(f"--{_block(options)}")
     for key, value in flags.items():
         value = value if isinstance(value, str) else json.dumps(value)
         command.append(f"--params_override={key}={value}")

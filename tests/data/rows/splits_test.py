@@ -110,6 +110,16 @@ def test_a_part_of_the_training_set(read):
     assert len(splits.load_rows(config, get("mnli"))["train"]) == 1
 
 
+def test_a_task_has_a_number_of_its_own(read):
+    def train(**own):
+        data = {"max_train_examples": 3, "train_examples_of": own}
+        config = _config(data=data)
+        return splits.load_rows(config, get("mnli"))["train"]
+
+    assert len(train(mnli=2, rte=1)) == 2
+    assert len(train(rte=1)) == 3
+
+
 def test_another_metric_selects():
     config = _config(task="mrpc", train={"select_by": "accuracy"})
     found = splits.declared_task(config).metrics

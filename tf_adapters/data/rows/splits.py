@@ -86,8 +86,10 @@ def _load_rows(config, task):
     if data.train_fraction:
         number = max(1, round(data.train_fraction * len(train)))
         train = sampling.subsample(train, number, config.seed)
-    if data.max_train_examples:
-        train = sampling.subsample(train, data.max_train_examples, config.seed)
+    most = (data.train_examples_of or {}).get(task.name)
+    most = most or data.max_train_examples
+    if most:
+        train = sampling.subsample(train, most, config.seed)
     rows = {"train": train, "validation": validation}
     # Local copies of GLUE may have labelled test rows where TFDS has none.
     if load.may_have_labels(task, "test", data.data_dir):

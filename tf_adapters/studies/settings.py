@@ -1,0 +1,94 @@
+"""Settings as a study writes them: nested or dotted, their names checked."""
+
+import dataclasses
+import functools
+
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.suggestions import check_known
+from tf_adapters.config import resolve
+
+# Settings of other runs or by task, and a method within another: one value here.
+_LEAVES = ("members.settings", "method.adapter", "data.train_examples_of")
+
+
+def settings_of(nested):
+    """Returns nested or dotted settings as dotted ones, their names checked."""
+    if not isinstance(nested, dict):
+        raise ConfigError(
+            f"Expected a mapping of settings. Received: {nested!r}"
+        )
+    flat = flatten(nested)
+    check_names(flat)
+    return flat
+
+
+def check_names(keys):
+    """Raises `ConfigError` unless each dotted key is a setting."""
+    known = _known_settings()
+    for key in keys:
+        check_known("setting", key, sorted(known), ConfigError)
+
+
+def flatten(nested, prefix=""):
+    """Returns nested settings as dotted ones."""
+    flat = {}
+    for key, value in nested.items():
+        inner = {f"{prefix}{key}": value}
+        if isinstance(value, dict) and f"{prefix}{key}" not in _LEAVES:
+            inner = flatten(value, f"{prefix}{key}.")
+        for dotted, leaf in inner.items():
+            dotted = "method" if dotted == "method.name" else dotted
+            if dotted in flat:
+                raise ConfigError(f"`{dotted}` is set twice.")
+            flat[dotted] = leaf
+    return flat
+
+
+def nest(flat):
+    """Returns dotted settings as the nested dict that `resolve` takes."""
+    nested = {}
+    for key, value in flat.items():
+        key = "method.name" if key == "method" else key
+        for part in reversed(key.split(".")):
+            value = {part: value}
+        nested = resolve.merge(nested, value)
+    return nested
+
+
+@functools.cache
+def _known_settings():
+    known = set(flatten(resolve.to_dict(resolve.resolve_config({"task": ""}))))
+    for method in methods.METHODS.values():
+        fields = dataclasses.fields(method)
+        known.update(f"method.{field.name}" for field in fields)
+    for head in heads.HEADS.values():
+        fields = dataclasses.fields(head)
+        known.update(f"head.{field.name}" for field in fields)
+    return known
+
+
+def refuse_both(first, first_name, second, second_name):
+    """Raises `ConfigError` if two dicts share a key."""
+    both = sorted(set(first) & set(second))
+    if both:
+        raise ConfigError(
+            f"`{both[0]}` is set both in {first_name} and in {second_name}. "
+            "Leave one of the two out."
+        )
+
+
+def matches(wanted, settings):
+    """Returns whether settings have the wanted values.
+
+    Args:
+        wanted: Dict from a setting to its value, or to a list of which any one
+            will do.
+        settings: Dict from setting to value.
+    """
+    return all(
+        settings.get(key) == value
+        or (isinstance(value, list) and settings.get(key) in value)
+        for key, value in wanted.items()
+    )

@@ -32,7 +32,7 @@ _CHECKED = ("validation", "best_step", "mean_metric", "steps", "examples")
 
 
 def left(folder):
-    """Returns what must be equal: weights, log, events' steps, result.
+    """Returns what must be equal: weights, log, events, predictions, result.
 
     The weights are those of the adapter, and under `20/` of the snapshot.
     """
@@ -53,6 +53,10 @@ def left(folder):
         {**weights, **{f"20/{name}": v for name, v in snapshot.items()}},
         [{**record, "time": None} for record in records],
         events,
+        [
+            (path.name, path.read_bytes())
+            for path in sorted((folder / "predictions").iterdir())
+        ],
         {key: result[key] for key in (*_CHECKED, "test", "padding_share")},
     )
 

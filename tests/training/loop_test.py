@@ -90,11 +90,12 @@ class _Trainer:
         loss = self.losses.get(self.step, 0.5)
         return loss, self.norms.get(self.step, [1.0, 1.0])
 
-    def evaluate(self, examples):
+    def judge(self, examples):
         self.now += VALIDATION
+        predictions = {"step": self.step}
         if len(self.metrics) > 1:
-            return {"accuracy": self.metrics.pop(0)}
-        return {"accuracy": self.metrics[0]}
+            return {"accuracy": self.metrics.pop(0)}, predictions
+        return {"accuracy": self.metrics[0]}, predictions
 
 
 def _config(**train):

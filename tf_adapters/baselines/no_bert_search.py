@@ -56,9 +56,13 @@ def run_search(config, task, rows, model_dir, test=True, overwrite=False):
         best = _search(config, run, data, fingerprint)
         network = keras.saving.load_model(run.folder / MODEL, compile=False)
         splits = data.splits if test else ("validation",)
+        metrics = {}
+        for split in splits:
+            metrics[split], compared = data.judge(network, split)
+            run.save_predictions(split, data.head, compared)
         result = {
             **_facts(config, network, best),
-            **{split: data.evaluate(network, split) for split in splits},
+            **metrics,
             "data_fingerprint": fingerprint,
             "seconds": round(time.perf_counter() - started, 1),
             **provenance(),
@@ -136,11 +140,11 @@ class _Data:
             row[: len(some)] = some
         return ids, np.asarray(encoded.targets)
 
-    def evaluate(self, network, split):
-        """Returns a network's metrics on a split."""
+    def judge(self, network, split):
+        """Returns a network's metrics on a split, and what it predicts."""
         ids, targets = self.arrays(split)
         outputs = network.predict(ids, batch_size=256, verbose=0)
-        return self.head.evaluate(self.metrics, list(outputs), targets)
+        return self.head.judge(self.metrics, list(outputs), targets)
 
 
 def _open_study(folder, config, fingerprint):
@@ -215,7 +219,7 @@ def _train(network, settings, data, train):
     ids, targets = data.arrays("train")
     for epoch in range(train.epochs):
         network.fit(ids, targets, batch_size=train.batch_size, verbose=0)
-        value = data.evaluate(network, "validation")[metric]
+        value = data.judge(network, "validation")[0][metric]
         if value > best["value"]:
             best = {
                 "value": value,

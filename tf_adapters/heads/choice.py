@@ -123,11 +123,20 @@ class Choice(Head):
         """Returns the places of the choices with the highest scores."""
         return np.array([int(np.argmax(row)) for row in outputs])
 
-    def evaluate(self, names, outputs, targets, source=None):
+    def compare(self, outputs, targets, source=None):
+        """Returns the places of the right choices and of those predicted."""
+        return {"target": targets, "predicted": self.predictions(outputs)}
+
+    @classmethod
+    def score(cls, names, compared):
         """Returns metrics over a whole set, see `metrics.compute`."""
-        return metrics.compute_metrics(
-            names, targets, self.predictions(outputs)
-        )
+        return metrics.compute_metrics(names, *metrics.both(compared))
+
+    @classmethod
+    def resample(cls, name, compared):
+        """Returns the metric's function, see `metrics.resampled`."""
+        known = metrics.resampled(name, compared)
+        return known or super().resample(name, compared)
 
     def decode(self, outputs, source):
         """Returns one dict for each question, for people and JSON."""

@@ -183,11 +183,20 @@ class Classification(TextHead):
         """Returns the most probable class ids of logits, as metrics want."""
         return np.argmax(outputs, axis=-1)
 
-    def evaluate(self, names, outputs, targets, source=None):
+    def compare(self, outputs, targets, source=None):
+        """Returns the class ids that are right and those predicted."""
+        return {"target": targets, "predicted": self.predictions(outputs)}
+
+    @classmethod
+    def score(cls, names, compared):
         """Returns metrics over a whole set, see `metrics.compute`."""
-        return metrics.compute_metrics(
-            names, targets, self.predictions(outputs)
-        )
+        return metrics.compute_metrics(names, *metrics.both(compared))
+
+    @classmethod
+    def resample(cls, name, compared):
+        """Returns the metric's function, see `metrics.resampled`."""
+        known = metrics.resampled(name, compared)
+        return known or super().resample(name, compared)
 
     def decode(self, outputs, source=None):
         """Returns one dict for each row of logits, for people and JSON."""

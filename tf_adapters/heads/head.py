@@ -7,6 +7,7 @@ from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.registry import Registry
 from tf_adapters.common.suggestions import check_known
+from tf_adapters.heads import resampling
 from tf_adapters.tasks import output_kinds
 
 # Name to class; `register` fills it.
@@ -75,9 +76,66 @@ class Head:
         """Returns the sum of each example's terms, `(batch,)`."""
         raise NotImplementedError
 
+    def compare(self, outputs, targets, source=None):
+        """Returns what metrics are computed from, and a run stores.
+
+        Returns:
+            Dict of lists, or arrays, with an entry for each row: `target` and
+            `predicted`. They hold numbers, texts, or lists of such.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def score(cls, names, compared):
+        """Returns a dict from the names of metrics to those of a whole set.
+
+        Args:
+            names: Iterable of names.
+            compared: What `compare` returned, or read back from JSON.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def resample(cls, name, compared):
+        """Returns a function that computes a metric of samples of the rows.
+
+        A head may know a faster way than this one; see `resampling`.
+
+        Args:
+            name: Name of a metric.
+            compared: See `score`.
+
+        Returns:
+            Function of an integer array `(samples, rows)`, how often each
+            sample has each row, that returns the metrics `(samples,)`.
+        """
+        return resampling.by_repetition(
+            lambda some: cls.score([name], some)[name], compared
+        )
+
     def evaluate(self, names, outputs, targets, source=None):
         """Returns a dict from the names of metrics to those of a whole set."""
-        raise NotImplementedError
+        return self.score(names, self.compare(outputs, targets, source))
+
+    def judge(self, names, outputs, targets, source=None):
+        """Returns what `evaluate` does, and what a run stores of it.
+
+        A head whose own `evaluate` goes another way than by `compare` and
+        `score` has nothing stored: an empty dict.
+        """
+        if not self._is_scored():
+            return self.evaluate(names, outputs, targets, source), {}
+        compared = self.compare(outputs, targets, source)
+        return self.score(names, compared), compared
+
+    @classmethod
+    def _is_scored(cls):
+        """Whether no `evaluate` was written for this `compare`, or after it."""
+        owners = [
+            next(one for one in cls.__mro__ if name in vars(one))
+            for name in ("compare", "evaluate")
+        ]
+        return issubclass(*owners)
 
     def decode(self, outputs, source=None):
         """Returns a dict for each row, for people and JSON."""

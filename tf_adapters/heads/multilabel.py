@@ -10,8 +10,12 @@ from sklearn import metrics as sklearn_metrics
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.data.encoded import encode_texts
+from tf_adapters.heads import metrics
+from tf_adapters.heads import resampling
 from tf_adapters.heads.classification import TextHead
 from tf_adapters.heads.head import register
+
+_AVERAGES = {"micro_f1": "micro", "macro_f1": "macro"}
 
 
 @register("multilabel")
@@ -72,27 +76,41 @@ class MultiLabel(TextHead):
         probabilities = scipy.special.expit(np.asarray(outputs, "float64"))
         return (probabilities >= self.threshold).astype(int)
 
-    def evaluate(self, names, outputs, targets, source=None):
+    def compare(self, outputs, targets, source=None):
+        """Returns 1 for each class that is there, and that is predicted."""
+        return {
+            "target": np.asarray(targets, int),
+            "predicted": self.predictions(outputs),
+        }
+
+    @classmethod
+    def score(cls, names, compared):
         """Returns micro and macro F1 over a whole set.
 
         A class that is neither there nor predicted has F1 0 in the macro mean,
         as in scikit-learn.
         """
-        averages = {"micro_f1": "micro", "macro_f1": "macro"}
         for name in names:
-            check_known("metric", name, averages)
-        predicted = self.predictions(outputs)
+            check_known("metric", name, _AVERAGES)
         return {
             name: float(
                 sklearn_metrics.f1_score(
-                    np.asarray(targets, int),
-                    predicted,
-                    average=averages[name],
+                    *map(np.asarray, metrics.both(compared)),
+                    average=_AVERAGES[name],
                     zero_division=0,
                 )
             )
             for name in names
         }
+
+    @classmethod
+    def resample(cls, name, compared):
+        """Returns the metric's function, see `resampling.multilabel_f1`."""
+        if name not in _AVERAGES:
+            return super().resample(name, compared)
+        return resampling.multilabel_f1(
+            _AVERAGES[name], *metrics.both(compared)
+        )
 
     def decode(self, outputs, source=None):
         """Returns one dict for each row of logits, for people and JSON."""

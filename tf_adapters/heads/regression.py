@@ -87,11 +87,27 @@ class Regression(Head):
         """Returns the predicted numbers, as metrics want them."""
         return np.asarray(outputs)[:, 0]
 
-    def evaluate(self, names, outputs, targets, source=None):
+    def compare(self, outputs, targets, source=None):
+        """Returns the numbers that are right and those predicted.
+
+        In float64, which is the same after JSON.
+        """
+        predicted = self.predictions(outputs).astype("float64")
+        return {
+            "target": np.asarray(targets, "float64"),
+            "predicted": predicted,
+        }
+
+    @classmethod
+    def score(cls, names, compared):
         """Returns metrics over a whole set, see `metrics.compute`."""
-        return metrics.compute_metrics(
-            names, targets, self.predictions(outputs)
-        )
+        return metrics.compute_metrics(names, *metrics.both(compared))
+
+    @classmethod
+    def resample(cls, name, compared):
+        """Returns the metric's function, see `metrics.resampled`."""
+        known = metrics.resampled(name, compared)
+        return known or super().resample(name, compared)
 
     def decode(self, outputs, source=None):
         """Returns one dict for each row, for people and JSON."""

@@ -8,6 +8,8 @@ import scipy.special
 
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Encoded
+from tf_adapters.heads import metrics
+from tf_adapters.heads import resampling
 from tf_adapters.heads import span_metrics
 from tf_adapters.heads import span_windows
 from tf_adapters.heads.head import Head
@@ -141,14 +143,30 @@ class Span(Head):
                 break
         return [(text, *rest) for text, rest in answers.items()]
 
-    def evaluate(self, names, outputs, targets, source):
+    def compare(self, outputs, targets, source):
+        """Returns each row's right answers and its best one, `""` for none."""
+        return {
+            "target": [
+                [a["text"] for a in row["label"]] for row in source.rows
+            ],
+            "predicted": [
+                answers[0][0] if answers else ""
+                for answers in self.predictions(outputs, source)
+            ],
+        }
+
+    @classmethod
+    def score(cls, names, compared):
         """Returns metrics over a whole set, see `span_metrics.compute`."""
-        predicted = [
-            answers[0][0] if answers else ""
-            for answers in self.predictions(outputs, source)
-        ]
-        gold = [[a["text"] for a in row["label"]] for row in source.rows]
-        return span_metrics.compute_span_metrics(names, gold, predicted)
+        return span_metrics.compute_span_metrics(names, *metrics.both(compared))
+
+    @classmethod
+    def resample(cls, name, compared):
+        """Returns the metric's function: all are means over rows."""
+        if name not in span_metrics.SPAN_METRICS:
+            return super().resample(name, compared)
+        values = span_metrics.of_each(name, *metrics.both(compared))
+        return resampling.mean(values)
 
     def decode(self, outputs, source):
         """Returns one dict for each row, for people and JSON.

@@ -62,10 +62,13 @@ def compute_span_metrics(names, gold, answers):
             f"questions, {len(answers)} answers."
         )
     return {
-        name: sum(
-            max(SPAN_METRICS[name](one, answer) for one in golds)
-            for golds, answer in zip(gold, answers, strict=True)
-        )
-        / len(gold)
-        for name in names
+        name: sum(of_each(name, gold, answers)) / len(gold) for name in names
     }
+
+
+def of_each(name, gold, answers):
+    """Returns a metric of each question; arguments as above."""
+    return [
+        max(SPAN_METRICS[name](one, answer) for one in golds)
+        for golds, answer in zip(gold, answers, strict=True)
+    ]

@@ -12,6 +12,7 @@ from tf_adapters.data.encoded import Encoded
 from tf_adapters.data.tokens.words import tokenize_words
 from tf_adapters.data.tokens.words import windows
 from tf_adapters.heads import metrics
+from tf_adapters.heads import resampling
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.head import register
 from tf_adapters.heads.tokens import TokenHead
@@ -108,25 +109,42 @@ class Tagging(Head):
             ids[window.row] += best.tolist()
         return ids
 
-    def evaluate(self, names, outputs, targets, source):
+    def compare(self, outputs, targets, source):
+        """Returns each word's class name, `None` without one, and its tag."""
+        return {
+            "target": [
+                [None if i == IGNORED else self.labels[i] for i in row["label"]]
+                for row in source.rows
+            ],
+            "predicted": [
+                [self.labels[i] for i in ids]
+                for ids in self.predictions(outputs, source)
+            ],
+        }
+
+    @classmethod
+    def score(cls, names, compared):
         """Returns metrics over the words that have a label.
 
         A word without one ends what stands before it: no entity reaches over
         it. See `metrics.compute_tagging`.
         """
-        gold, predicted = [], []
-        for row, ids in zip(
-            source.rows, self.predictions(outputs, source), strict=True
-        ):
-            pairs = zip(row["label"], ids, strict=True)
-            for labelled, kept in itertools.groupby(
-                pairs, lambda pair: pair[0] != IGNORED
-            ):
-                if labelled:
-                    labels, found = zip(*kept, strict=True)
-                    gold.append([self.labels[i] for i in labels])
-                    predicted.append([self.labels[i] for i in found])
+        parts = [part for row in _labelled(compared) for part in row]
+        gold, predicted = ([part[side] for part in parts] for side in (0, 1))
         return metrics.compute_tagging(names, gold, predicted)
+
+    @classmethod
+    def resample(cls, name, compared):
+        """Returns the metric's function: a quotient of sums over rows."""
+        gold, predicted = (
+            [[part[side] for part in row] for row in _labelled(compared)]
+            for side in (0, 1)
+        )
+        if name == "accuracy":
+            return resampling.tag_accuracy(gold, predicted)
+        if name in metrics.TAGGING_METRICS:
+            return resampling.entities(name, gold, predicted)
+        return super().resample(name, compared)
 
     def decode(self, outputs, source):
         """Returns a dict with the tag of each word, for each row."""
@@ -134,6 +152,21 @@ class Tagging(Head):
             {"tags": [self.labels[i] for i in ids]}
             for ids in self.predictions(outputs, source)
         ]
+
+
+def _labelled(compared):
+    """Returns for each row its parts without a gap, labels and tags of each."""
+    rows = zip(*metrics.both(compared), strict=True)
+    return [list(_parts(*row)) for row in rows]
+
+
+def _parts(labels, tags):
+    pairs = zip(labels, tags, strict=True)
+    for has_label, kept in itertools.groupby(
+        pairs, lambda pair: pair[0] is not None
+    ):
+        if has_label:
+            yield tuple(map(list, zip(*kept, strict=True)))
 
 
 @dataclasses.dataclass(frozen=True)

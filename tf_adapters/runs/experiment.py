@@ -132,15 +132,21 @@ class Experiment:
         """Returns the `Examples` of a dict from split to rows."""
         return {split: self.examples(rows[split]) for split in rows}
 
-    def transfer(self, languages):
-        """Returns the metrics in other languages, see `data.transfer`."""
+    def transfer(self, languages, run=None):
+        """Returns the metrics in other languages, see `zero_shot_transfer`.
+
+        Args:
+            languages: What `load_languages` returned.
+            run: `RunFolder` for the predictions, or `None` (default).
+        """
         metrics = {}
         for language, (split, rows) in languages.items():
             self._stand_on(language)
-            metrics[language] = (
-                split,
-                self.trainer.evaluate(self.examples(rows)),
-            )
+            values, compared = self.trainer.judge(self.examples(rows))
+            metrics[language] = (split, values)
+            if run is not None:
+                name = f"transfer/{language}"
+                run.save_predictions(name, self.model.head, compared)
         self._stand_on(None)
         return zero_shot_transfer.summarise(self.task, metrics)
 
@@ -232,16 +238,17 @@ def train_experiment(
         examples = experiment.examples_by_split(rows)
         print_sizes(examples)
         before = _prepare(experiment, prepare, examples["validation"])
-        outcome = _fit(experiment, run, examples)
+        outcome, compared = _fit(experiment, run, examples)
+        run.save_predictions("validation", experiment.model.head, compared)
         result = {
             **_result(experiment, outcome, fingerprint),
             **before,
             **_of_pretraining(config.init_adapter),
         }
         if test:
-            result |= evaluate_held_out(experiment.trainer, examples)
+            result |= evaluate_held_out(experiment.trainer, examples, run)
         if languages:
-            result["transfer"] = experiment.transfer(languages)
+            result["transfer"] = experiment.transfer(languages, run)
         result["seconds"] = round(time.perf_counter() - started, 1)
         run.save_result(result)
         # Before that, no worker may read what the chief writes, nor end.
@@ -258,7 +265,7 @@ def _prepare(experiment, prepare, validation):
 
 
 def _fit(experiment, run, examples):
-    """Trains; returns the summary of `Loop.run`."""
+    """Trains; returns the summary of `Loop.run`, and the predictions."""
     config = experiment.config
     details = {
         "task": experiment.task.name,
@@ -271,30 +278,33 @@ def _fit(experiment, run, examples):
     recovery = Recovery(
         run, config.train.checkpoint_seconds, experiment.strategy
     )
+    loop = Loop(
+        experiment.trainer,
+        examples["train"],
+        examples["validation"],
+        run.log,
+        save_best,
+        recovery,
+        lambda step: run.save_snapshot(experiment.model, step, details),
+    )
     with recovery.listening():
-        return Loop(
-            experiment.trainer,
-            examples["train"],
-            examples["validation"],
-            run.log,
-            save_best,
-            recovery,
-            lambda step: run.save_snapshot(experiment.model, step, details),
-        ).run()
+        return loop.run(), loop.predictions
 
 
-def evaluate_held_out(trainer, examples):
+def evaluate_held_out(trainer, examples, run):
     """Returns the metrics of the splits that chose nothing, by split.
 
     Args:
         trainer: `Trainer`.
         examples: Dict from split to `Examples`.
+        run: `RunFolder`, which gets the predictions.
     """
-    return {
-        split: trainer.evaluate(examples[split])
-        for split in examples
-        if split not in ("train", "validation")
-    }
+    metrics = {}
+    for split in examples:
+        if split not in ("train", "validation"):
+            metrics[split], compared = trainer.judge(examples[split])
+            run.save_predictions(split, trainer.model.head, compared)
+    return metrics
 
 
 def print_weights(model, run):

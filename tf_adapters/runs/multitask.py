@@ -69,17 +69,22 @@ def train_multitask(config, tasks, rows, model_dir, test=True, overwrite=False):
                 for split, some in splits.items()
             }
         )
-        outcome = _fit(experiments, model, folders, examples)
+        outcome, compared = _fit(experiments, model, folders, examples)
+        for name, own in compared.items():
+            head = experiments[name].model.head
+            folders.tasks[name].save_predictions("validation", head, own)
         results = _results(experiments, model, folders, outcome)
         for name, splits in examples.items() if test else ():
             trainer = experiments[name].trainer
-            results[name] |= experiment_lib.evaluate_held_out(trainer, splits)
+            results[name] |= experiment_lib.evaluate_held_out(
+                trainer, splits, folders.tasks[name]
+            )
         seconds = time.perf_counter() - started
         return folders.save_results(outcome, results, seconds)
 
 
 def _fit(experiments, model, folders, examples):
-    """Trains; returns the summary of `Loop.run`."""
+    """Trains; returns the summary of `Loop.run`, and the predictions."""
     config = folders.config
     trainers = {name: e.trainer for name, e in experiments.items()}
     train, validation = (
@@ -89,15 +94,16 @@ def _fit(experiments, model, folders, examples):
     recovery = Recovery(
         folders.whole, config.train.checkpoint_seconds, folders.strategy
     )
+    loop = Loop(
+        MultiTaskTrainer(model, trainers, config),
+        train,
+        validation,
+        folders.log,
+        folders.save_best,
+        recovery,
+    )
     with recovery.listening():
-        return Loop(
-            MultiTaskTrainer(model, trainers, config),
-            train,
-            validation,
-            folders.log,
-            folders.save_best,
-            recovery,
-        ).run()
+        return loop.run(), loop.predictions
 
 
 def _results(experiments, model, folders, outcome):

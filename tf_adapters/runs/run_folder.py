@@ -13,6 +13,7 @@ from tf_adapters.config import resolve
 from tf_adapters.models import saving
 from tf_adapters.runs import checkpoints
 from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import predictions
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import run_log
 
@@ -21,11 +22,18 @@ _ADAPTERS = ("adapter", "encoder")
 # Its lock is held by the process that trains in the folder.
 LOCK = ".lock"
 SNAPSHOTS = "snapshots"
+# Folders that a run removes of an earlier one.
+_REMOVED = (
+    *_ADAPTERS,
+    SNAPSHOTS,
+    earlier_runs.CHECKPOINTS,
+    predictions.FOLDER,
+)
 
 
 class RunFolder:
     """Writes `config.yaml`, `metrics.jsonl`, TensorBoard events, checkpoints,
-    `adapter/` and `result.json` of one run.
+    `adapter/`, `predictions/` and `result.json` of one run.
 
     A folder is one run's: what an unfinished run of the same configuration
     left is gone on from. Only one process at a time may have it. What it holds
@@ -133,7 +141,7 @@ class RunFolder:
         """Refuses a folder with what a run would remove and no run wrote."""
         if (self.folder / "config.yaml").exists():
             return
-        for name in (*_ADAPTERS, SNAPSHOTS, earlier_runs.CHECKPOINTS):
+        for name in _REMOVED:
             if (self.folder / name).exists():
                 raise ConfigError(
                     f"{self.folder} holds `{name}` but no config.yaml, so it "
@@ -189,7 +197,7 @@ class RunFolder:
         """Removes what an earlier run left, so that two never mix."""
         for name in ("result.json", "error.txt"):
             (self.folder / name).unlink(missing_ok=True)
-        for name in (*_ADAPTERS, SNAPSHOTS, earlier_runs.CHECKPOINTS):
+        for name in _REMOVED:
             shutil.rmtree(self.folder / name, ignore_errors=True)
         # Last: without checkpoints and this one there is no run.
         (self.folder / "metrics.jsonl").unlink(missing_ok=True)
@@ -236,6 +244,17 @@ class RunFolder:
         folder = self.folder / SNAPSHOTS / str(step)
         saving.save_adapter(model, folder, {**details, "step": step})
         remote_folder.push(self.folder)
+
+    def save_predictions(self, split, head, compared):
+        """Writes what was predicted of a split, if the head has it stored.
+
+        Args:
+            split: Name of the split.
+            head: `Head`.
+            compared: What `compare` of the head returned.
+        """
+        if compared:
+            predictions.save_predictions(self.folder, split, head, compared)
 
     def save_checkpoint(self, step, tensors, state):
         """Writes what a run needs to go on from here."""

@@ -86,6 +86,9 @@ class Follower:
     def save_snapshot(self, model, step, details):
         """Leaves it to the chief."""
 
+    def save_predictions(self, split, head, compared):
+        """Leaves it to the chief."""
+
     def save_checkpoint(self, step, tensors, state):
         """Leaves it to the chief."""
 

@@ -31,6 +31,10 @@ class Loop:
             on from, or `None` (default).
         save_snapshot: Function of the number of steps done, called every
             `train.snapshot_steps`, or `None` (default).
+
+    Attributes:
+        predictions: Those of the weights that are kept, on `validation`, as the
+            trainer's `judge` returns them.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class Loop:
         self.examples_after = [0, *itertools.accumulate(sizes)]
         self.last_phase = trainer.model.last_phase_step(len(self.batches))
         self.is_built = False
+        self.predictions = None
 
     def run(self):
         """Trains.
@@ -94,6 +99,10 @@ class Loop:
                     self._run_epoch(epoch, rest)
                 first_step += len(plan)
         assign_values(self.trainer.variables, self.progress.best_weights)
+        if self.predictions is None:
+            # No validation since the process that had them was stopped is
+            # better.
+            _, self.predictions = self.trainer.judge(self.validation)
         return self._summary()
 
     def _recover(self):
@@ -240,7 +249,7 @@ class Loop:
         return ", ".join(named) + more
 
     def _validate(self, epoch, norms):
-        values = self.trainer.evaluate(self.validation)
+        values, predictions = self.trainer.judge(self.validation)
         entry = {
             "step": self.progress.step,
             "epoch": epoch,
@@ -261,6 +270,7 @@ class Loop:
         if self._is_to_keep(values[name]):
             self.progress.best = len(self.progress.history) - 1
             self.progress.best_weights = read_values(self.trainer.variables)
+            self.predictions = predictions
             self.save_best(values)
 
     def _is_to_keep(self, value):

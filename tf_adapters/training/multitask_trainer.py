@@ -87,12 +87,16 @@ class MultiTaskTrainer:
 
         `mean` is the mean over the tasks of the first metric of each.
         """
-        values, first = {}, []
+        return self.judge(examples)[0]
+
+    def judge(self, examples):
+        """Returns what `evaluate` does, and each task's predictions by task."""
+        values, first, compared = {}, [], {}
         for task, trainer in self.trainers.items():
-            own = trainer.evaluate(examples.tasks[task])
+            own, compared[task] = trainer.judge(examples.tasks[task])
             first.append(own[trainer.metric_names[0]])
             values |= {f"{task}/{name}": value for name, value in own.items()}
-        return {"mean": float(np.mean(first)), **values}
+        return {"mean": float(np.mean(first)), **values}, compared
 
 
 def of_task(values, task):

@@ -45,14 +45,25 @@ class Trainer:
 
     def evaluate(self, examples):
         """Returns the metrics of all of `examples`."""
+        return self.judge(examples)[0]
+
+    def judge(self, examples):
+        """Returns the metrics, and the predictions that a run stores.
+
+        Args:
+            examples: `Examples`.
+
+        Returns:
+            Dict of metrics, and what `compare` of the head returned.
+        """
         head, outputs = self.model.head, self.predict(examples)
-        values = head.evaluate(
+        values, compared = head.judge(
             self.metric_names, outputs, examples.targets, examples.source
         )
         # Masked language modelling has its loss among its metrics.
         if self.config.train.evaluate_loss and examples.targets is not None:
             values["loss"] = mean_loss(head, outputs, examples)
-        return values
+        return values, compared
 
     def predict(self, examples):
         """Returns a list with the model's outputs for each example, in order.

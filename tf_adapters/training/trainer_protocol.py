@@ -10,8 +10,8 @@ class TrainerProtocol(Protocol):
         model: Has `last_phase_step(total_steps)` and `start_last_phase()`, as
             `AdapterModel` has.
         config: `Config`.
-        metric_names: Names of metrics; `evaluate` returns each, and the first
-            one selects the weights that are kept.
+        metric_names: Names of metrics; `judge` returns each, and the first one
+            selects the weights that are kept.
         variables: The `keras.Variable`s that are trained.
         names: Their names.
         optimizer: A Keras optimiser once `prepare_training` was called.
@@ -45,5 +45,5 @@ class TrainerProtocol(Protocol):
             Losses `(steps,)` and norms `(steps, variables)`.
         """
 
-    def evaluate(self, examples):
-        """Returns a dict of metrics."""
+    def judge(self, examples):
+        """Returns a dict of metrics, and the predictions behind them."""

@@ -1,0 +1,215 @@
+"""What a paper claims, held against what was measured: a verdict and why.
+
+- shown: p, corrected for the number of the study's claims, is below 0.05, and
+  the difference has the sign that the claim has.
+- not shown: the difference is smaller than half of the printed one, or, where
+  none is printed, than zero, for sure: so ends its interval, which is corrected
+  for the number of claims too (Bonferroni).
+- too small to tell: neither.
+- not measured: there is no pair to compare.
+"""
+
+import csv
+import dataclasses
+from pathlib import Path
+
+from tf_adapters.studies import claim_pairs
+from tf_adapters.studies import statistics
+
+LEVEL = 0.05
+SHOWN, NOT_SHOWN = "shown", "not shown"
+TOO_SMALL, NOT_MEASURED = "too small to tell", "not measured"
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """A claim and what was found.
+
+    Attributes:
+        claim: `paper.Claim`.
+        verdict: One of the four above.
+        sentence: The same in one sentence, from the numbers.
+        comparison: `statistics.Comparison`, or `None` if nothing is measured.
+        corrected_p: Holm's, or `None`.
+    """
+
+    claim: object
+    verdict: str
+    sentence: str
+    comparison: statistics.Comparison | None = None
+    corrected_p: float | None = None
+
+
+def judge(study, runs, rows, folder):
+    """Returns a `Verdict` on each claim of a study.
+
+    Args:
+        study: `Study`.
+        runs: List of `Run`.
+        rows: List of dicts, from `report.chosen_rows`.
+        folder: The study's folder, with `figures` and the runs.
+    """
+    finished = [row for row in rows if row["state"] == "finished"]
+    found = [
+        _compare(claim, study, runs, finished, Path(folder))
+        for claim in study.claims
+    ]
+    measured = [one for one in found if not isinstance(one, str)]
+    corrected = iter(statistics.holm([one.p for one in measured]))
+    return [
+        Verdict(claim, NOT_MEASURED, f"Not measured: {one}.")
+        if isinstance(one, str)
+        else _verdict(claim, one, next(corrected), len(measured))
+        for claim, one in zip(study.claims, found, strict=True)
+    ]
+
+
+def _compare(claim, study, runs, rows, folder):
+    """Returns a `Comparison`, or why there is none."""
+    if claim.of is not None:
+        path = folder / "figures" / f"{claim.of}.csv"
+        differences = claim_pairs.figure_differences(claim, path, rows)
+        if isinstance(differences, str):
+            return differences
+        return statistics.compare_pairs(differences)
+    split = study.report.split
+    rows = [row for row in rows if row[split] is not None]
+    matched = claim_pairs.match_runs(claim, runs, rows, study.select_over)
+    if not matched:
+        return "no run of one side has finished with its like of the other"
+    pairs = claim_pairs.predicted_pairs(matched, runs, folder, split)
+    if pairs is not None:
+        return statistics.bootstrap(pairs)
+    return statistics.compare_pairs(
+        [high[split] - low[split] for _, high, low in matched]
+    )
+
+
+def _verdict(claim, comparison, corrected_p, number):
+    least = (claim.printed or 0.0) / 2 / _scale(claim)
+    _, upper = comparison.interval(1 - LEVEL / number)
+    verdict = TOO_SMALL
+    if corrected_p < LEVEL and comparison.difference > 0:
+        verdict = SHOWN
+    elif upper < max(0.0, least):
+        verdict = NOT_SHOWN
+    sentence = _sentence(claim, verdict, comparison, corrected_p)
+    return Verdict(claim, verdict, sentence, comparison, corrected_p)
+
+
+def _scale(claim):
+    """Returns what values are told times: metrics in points, others as is."""
+    return 1 if claim.of else 100
+
+
+def _sentence(claim, verdict, comparison, corrected_p):
+    difference = comparison.difference * _scale(claim)
+    words = "higher" if difference >= 0 else "lower"
+    number = _number(abs(difference), claim)
+    parts = [_interval(claim, comparison), f"corrected p {_p(corrected_p)}"]
+    parts += _evidence(comparison)
+    text = (
+        f"{verdict.capitalize()}: {_side(claim.higher)} is {number} {words} "
+        f"than {_side(claim.than)} ({', '.join(parts)})"
+    )
+    if claim.printed is not None:
+        text += f"; the paper prints {_number(claim.printed, claim)}"
+    return f"{text}.{_caveat(comparison)}"
+
+
+def _interval(claim, comparison):
+    low, high = (end * _scale(claim) for end in comparison.interval())
+    if low != low:
+        return "no interval, of one pair"
+    return f"95 % interval {_signed(low)} to {_signed(high)}"
+
+
+def _evidence(comparison):
+    """Yields what the numbers rest on."""
+    if comparison.seeds is None:
+        yield f"{_count(comparison.pairs, 'pair')} without predictions"
+        return
+    yield _count(comparison.seeds, "seed")
+    yield _count(comparison.pairs, "pair")
+    yield _count(comparison.examples, "example")
+
+
+def _caveat(comparison):
+    if comparison.seeds == 1:
+        return (
+            " With one seed the interval covers the choice of examples only, "
+            "not what another seed would change."
+        )
+    least = statistics.least_p(comparison.pairs)
+    if comparison.seeds is None and least >= LEVEL:
+        return (
+            f" Of {_count(comparison.pairs, 'pair')} alone p cannot be below "
+            f"{least:.2g}."
+        )
+    return ""
+
+
+def _side(settings):
+    return ", ".join(
+        str(value) if key == "method" else f"{key} {value}"
+        for key, value in settings.items()
+    )
+
+
+def _number(value, claim):
+    unit = f" in {claim.value}" if claim.of else " points"
+    return (f"{value:.3g}" if claim.of else f"{value:.1f}") + unit
+
+
+def _signed(value):
+    return f"{value:+.3g}" if abs(value) < 1 else f"{value:+.1f}"
+
+
+def _p(value):
+    return "< 0.001" if value < 0.001 else f"= {value:.3f}"
+
+
+def _count(number, name):
+    return f"{number:,} {name}{'' if number == 1 else 's'}"
+
+
+def claim_rows(verdicts):
+    """Returns a dict for each verdict: the rows of `claims.csv`."""
+    return [_row(verdict) for verdict in verdicts]
+
+
+def _row(verdict):
+    claim, comparison = verdict.claim, verdict.comparison
+    row = {
+        "says": claim.says,
+        "verdict": verdict.verdict,
+        "sentence": verdict.sentence,
+        "printed": claim.printed,
+    }
+    if comparison is None:
+        return row
+    scale = _scale(claim)
+    low, high = comparison.interval()
+    return row | {
+        "difference": comparison.difference * scale,
+        "low": low * scale,
+        "high": high * scale,
+        "p": comparison.p,
+        "corrected_p": verdict.corrected_p,
+        "pairs": comparison.pairs,
+        "seeds": comparison.seeds,
+        "examples": comparison.examples,
+        "test": "pairs" if comparison.seeds is None else "bootstrap",
+    }
+
+
+COLUMNS = ("says", "verdict", "sentence", "printed", "difference", "low")
+COLUMNS += ("high", "p", "corrected_p", "pairs", "seeds", "examples", "test")
+
+
+def write_claims(verdicts, path):
+    """Writes `claims.csv`."""
+    with Path(path).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(claim_rows(verdicts))

@@ -1,0 +1,213 @@
+"""How sure a difference between two sides is: pure functions of numbers.
+
+Two kinds of evidence. Where predictions are stored, `bootstrap` draws examples
+again and adds what seeds vary; where there are none, `compare_pairs` has the
+differences of pairs of runs alone. Nothing here draws without a seed.
+
+Why seeds are not drawn again too: three of them, drawn with replacement, are
+all above zero by chance in a quarter of the cases without any difference, and
+no draw of them is then below it. Their variance goes into a t distribution
+instead, whose degrees of freedom say how few they are (docs/studies.md).
+"""
+
+import collections
+import dataclasses
+import itertools
+
+import numpy as np
+from scipy import stats
+
+CONFIDENCE = 0.95
+# Two to this number of sign flips are all looked at.
+_EXACT_PAIRS = 16
+# Examples times draws that are in memory at a time.
+_AT_ONCE = 2_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """A difference between two sides, in the unit of the metric.
+
+    Attributes:
+        difference: The mean over pairs.
+        error: Its standard error, NaN where one pair is all there is.
+        freedom: Degrees of freedom of that.
+        p: Two-sided, of no difference.
+        pairs: Number of pairs.
+        seeds: The least number of seeds, or `None` where pairs are all that is
+            known.
+        examples: Number of different examples, 0 without predictions.
+    """
+
+    difference: float
+    error: float
+    freedom: float
+    p: float
+    pairs: int
+    seeds: int | None = None
+    examples: int = 0
+
+    def interval(self, confidence=CONFIDENCE):
+        """Returns the lower and the upper end, NaN where none is known."""
+        width = self.error * stats.t.ppf((1 + confidence) / 2, self.freedom)
+        return self.difference - width, self.difference + width
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """A run of each side, equal in all but what is compared.
+
+    Attributes:
+        setting: What both share but the seed; hashable.
+        examples: What tells sets of examples apart; hashable.
+        count: Number of examples.
+        high: Function from counts `(draws, examples)` to a metric of each draw.
+        low: The same of the other side.
+    """
+
+    setting: object
+    examples: object
+    count: int
+    high: object
+    low: object
+
+    def differences(self, counts):
+        """Returns the difference for each draw."""
+        return self.high(counts) - self.low(counts)
+
+
+def bootstrap(pairs, draws=2000, seed=0):
+    """Returns the `Comparison` of pairs whose predictions are stored.
+
+    The difference is the mean over settings of the mean over their seeds. Its
+    variance is that of the bootstrap over examples, a set of them drawn alike
+    for all pairs and both sides, and that of the mean over seeds. The settings
+    (tasks, say) are those asked about and are not drawn. What seeds and
+    examples vary together counts in both: the interval is rather too wide.
+
+    Args:
+        pairs: List of `Pair`; of a setting one for each seed.
+        draws: How often examples are drawn.
+        seed: Integer.
+    """
+    settings = collections.Counter(pair.setting for pair in pairs)
+    weights = [1 / settings[pair.setting] / len(settings) for pair in pairs]
+    whole = [
+        pair.differences(np.ones((1, pair.count), int))[0] for pair in pairs
+    ]
+    difference = float(np.dot(weights, whole))
+    sets = {pair.examples: pair.count for pair in pairs}
+    drawn = _draw(pairs, weights, sets, draws, np.random.default_rng(seed))
+    parts = [(np.var(drawn, ddof=1), sum(sets.values()) - len(sets))]
+    parts += _of_seeds(pairs, whole, len(settings))
+    error, freedom = _add(parts)
+    return Comparison(
+        difference,
+        error,
+        freedom,
+        _p_of_t(difference, error, freedom),
+        len(pairs),
+        min(settings.values()),
+        sum(sets.values()),
+    )
+
+
+def _draw(pairs, weights, sets, draws, generator):
+    """Returns the difference in each draw of the examples of all sets."""
+    drawn = np.zeros(draws)
+    for examples, count in sets.items():
+        own = [
+            (pair, weight)
+            for pair, weight in zip(pairs, weights, strict=True)
+            if pair.examples == examples
+        ]
+        step = max(1, _AT_ONCE // count)
+        for begin in range(0, draws, step):
+            part = drawn[begin : begin + step]
+            counts = _counts(len(part), count, generator)
+            for pair, weight in own:
+                part += weight * pair.differences(counts)
+    return drawn
+
+
+def _counts(draws, count, generator):
+    """Returns how often each draw of as many has each example."""
+    places = generator.integers(count, size=(draws, count))
+    places += count * np.arange(draws)[:, None]
+    counts = np.bincount(places.ravel(), minlength=draws * count)
+    return counts.reshape(draws, count)
+
+
+def _of_seeds(pairs, differences, settings):
+    """Yields variance and degrees of freedom of each setting's mean."""
+    by_setting = collections.defaultdict(list)
+    for pair, difference in zip(pairs, differences, strict=True):
+        by_setting[pair.setting].append(difference)
+    for values in by_setting.values():
+        if len(values) > 1:
+            variance = np.var(values, ddof=1) / len(values) / settings**2
+            yield variance, len(values) - 1
+
+
+def _add(parts):
+    """Returns the error of a sum, and Satterthwaite's degrees of freedom."""
+    variance = sum(part for part, _ in parts)
+    if variance == 0:
+        return 0.0, float(max(1, sum(freedom for _, freedom in parts)))
+    spread = sum(part**2 / max(freedom, 1) for part, freedom in parts)
+    return float(np.sqrt(variance)), float(variance**2 / spread)
+
+
+def _p_of_t(difference, error, freedom):
+    if error == 0:
+        return 1.0 if difference == 0 else 0.0
+    return float(2 * stats.t.sf(abs(difference) / error, freedom))
+
+
+def compare_pairs(differences):
+    """Returns the `Comparison` of pairs of which differences are all we have.
+
+    p is of all flips of their signs (Fisher's test); of more than 16 pairs, of
+    a t test. The interval is that of a t test.
+
+    Args:
+        differences: List of at least one number.
+    """
+    values = np.asarray(differences, "float64")
+    count = len(values)
+    error = np.nan
+    if count > 1:
+        error = float(np.std(values, ddof=1) / np.sqrt(count))
+    mean = float(values.mean())
+    if count <= _EXACT_PAIRS:
+        p = _sign_flips(values)
+    else:
+        p = _p_of_t(mean, error, count - 1)
+    return Comparison(mean, error, float(count - 1), p, count)
+
+
+def _sign_flips(values):
+    """Returns the share of flips with a mean as far from zero, or farther."""
+    signs = np.array(list(itertools.product((-1, 1), repeat=len(values))))
+    sums = abs(signs @ values)
+    # Sums that are equal but for rounding are equal.
+    return float(np.mean(sums >= abs(values.sum()) - 1e-12 * sums.max()))
+
+
+def least_p(pairs):
+    """Returns the least p that so many pairs alone can have."""
+    return 2.0 ** (1 - pairs) if pairs <= _EXACT_PAIRS else 0.0
+
+
+def holm(p_values):
+    """Returns p values corrected for their number (Holm 1979).
+
+    At a level of 5 % the chance of any false one among them is at most that.
+    """
+    order = np.argsort(p_values, kind="stable")
+    corrected, least = np.empty(len(p_values)), 0.0
+    for rank, place in enumerate(order):
+        own = min(1.0, (len(p_values) - rank) * p_values[place])
+        least = max(least, own)
+        corrected[place] = least
+    return corrected.tolist()

@@ -45,6 +45,9 @@ def _result(run):
                 for name in sorted(languages)
             },
         }
+    if metric.startswith("method_report/"):
+        name = metric.partition("/")[2]
+        result["method_report"] = {name: _value(run.id, name)}
     if len(run.metrics) > 1:
         result["tasks"] = {
             task: {s: _metrics(run, task, s) for s in splits.EVALUATED}

@@ -30,10 +30,10 @@ def test_each_form_of_each_study_has_a_row(tmp_path):
     cells = [[cell.strip() for cell in line if cell.strip()] for line in lines]
     assert cells[0][-1] == "A100 hours (estimate)"
     assert cells[1][:4] == ["b", "method by task", "full", "1"]
-    assert cells[1][4:] == ["> 0.00", "> 0.00"]
+    assert cells[1][4:] == ["?", "?"]
     assert cells[2][:4] == [
         "table2",
-        "He et al. 2021, table 2, figure 5",
+        "He et al. 2021: table 2, figure 5",
         "full",
         "12",
     ]

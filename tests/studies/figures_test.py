@@ -11,6 +11,7 @@ from tf_adapters.analysis import study_runs
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
 from tf_adapters.config import resolve
+from tf_adapters.studies import declaration
 from tf_adapters.studies import figures
 from tf_adapters.studies import report as study_report
 from tf_adapters.studies import study as study_lib
@@ -247,3 +248,8 @@ def test_the_command_makes_the_pictures(tmp_path, fakes, capsys):
     picture = tmp_path / "runs" / "demo" / "figures" / "figure4.png"
     assert picture.exists()
     assert f"{picture}: Reads a study's runs." in capsys.readouterr().out
+
+
+def test_official_figures_have_their_analyses_and_flags():
+    for path in sorted(declaration.STUDIES.glob("*.yaml")):
+        figures.check_figures(declaration.read_study(path)[0])

@@ -168,6 +168,18 @@ def test_runs_at_the_same_time(runs, study_dir):
     assert all(outcome.result for outcome in outcomes)
 
 
+def test_a_run_that_a_study_beside_trains_is_left_to_it(runs, study_dir):
+    theirs = study_dir.parent / "other" / runs[0].id
+    theirs.mkdir(parents=True)
+    with (theirs / "log.txt").open("a") as log:
+        assert local_runner._lock(log)
+        seen, outcomes = _run_missing(runs[:2], study_dir)
+    assert seen == [runs[1].id]
+    assert [o.error for o in outcomes] == [local_runner.ELSEWHERE, ""]
+    # It ended without a result.
+    assert _run_missing(runs[:2], study_dir)[0] == [runs[0].id]
+
+
 def test_a_run_that_outlived_its_study_is_left_alone(runs, study_dir):
     """Its process holds the lock on the log that it was started with."""
     folder = study_dir / runs[0].id

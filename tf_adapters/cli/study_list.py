@@ -13,8 +13,9 @@ _NOTE = (
     "Hours on two cores are from measured speeds (docs/results.md), one run at "
     f"a time; those of an accelerator, an {costs.ACCELERATOR}, are an estimate "
     "from operations alone. Epochs are counted to their end. Runs that studies "
-    "share train once, and are counted in each of them here. `>`: there are "
-    "more runs, whose tasks or encoders are of unknown size."
+    "share train once, and are counted in each of them here. What a command "
+    "adds, such as --encoder, is not in them. `>`: there are more runs, whose "
+    "tasks or encoders are of unknown size."
 )
 
 
@@ -28,10 +29,9 @@ def list_studies(paths=None):
         paths = declaration.STUDIES.glob("*.yaml")
     rows, lacking = [], []
     for path in sorted(paths, key=lambda path: path.stem):
-        study, blocks = declaration.read_study(path)
-        for form in (None, *blocks):
+        study, forms = study_plan.load_forms(path)
+        for form, runs in forms.items():
             first = (path.stem, _makes(study)) if form is None else ("", "")
-            _, runs = study_plan.load_study(path, form)
             flag = f"--{form}" if form else "full"
             rows.append((*first, flag, *_numbers(costs.cost_of(runs))))
         if study.missing_data:
@@ -48,7 +48,7 @@ def _makes(study):
     """Returns the paper and its items, or what the table is of."""
     if study.paper is None:
         return f"{', '.join(study.report.rows)} by {study.report.columns}"
-    return ", ".join([PAPERS[study.paper], *study.covers])
+    return f"{PAPERS[study.paper]}: {', '.join(study.covers)}"
 
 
 def _numbers(cost):
@@ -58,5 +58,7 @@ def _numbers(cost):
 
 def _hours(seconds, unknown):
     hours = seconds / 3600
+    if hours < 0.01:
+        return "?" if unknown else "< 0.01"
     digits = 0 if hours >= 100 else 1 if hours >= 1 else 2
     return f"{'> ' if unknown else ''}{hours:,.{digits}f}"

@@ -165,16 +165,20 @@ def _caption(summary, sources):
 def _key(figure, one, sources):
     """Returns all that a picture comes of."""
     code = Path(inspect.getfile(type(one))).read_bytes()
-    results = [(s.folder / "result.json").read_bytes() for s in sources]
     return {
         "analysis": figure.analysis,
         "options": figure.options,
         "code": hashlib.sha256(code).hexdigest(),
         "runs": [
-            [str(source.folder), hashlib.sha256(result).hexdigest()]
-            for source, result in zip(sources, results, strict=True)
+            [str(source.folder), _digest(source.folder), source.point]
+            for source in sources
         ],
     }
+
+
+def _digest(folder):
+    result = (folder / "result.json").read_bytes()
+    return hashlib.sha256(result).hexdigest()
 
 
 def _is_made(made, record, key):

@@ -272,6 +272,8 @@ def _run_one(run, folder, runner):
     if find_run(run, folder) is not None:
         # Another study has trained it in the meantime.
         return Outcome(run, read_run_result(run, folder), "", 0.0)
+    if _trains_beside(run, Path(folder)):
+        return Outcome(run, None, ELSEWHERE, 0.0)
     path.mkdir(parents=True, exist_ok=True)
     # The process that trains inherits this file and with it the lock, so that
     # it is held even if the study was killed and its run lives on.
@@ -296,6 +298,17 @@ def _run_one(run, folder, runner):
         if status not in _STOPPED:
             (path / "error.txt").write_text(error + "\n", encoding="utf-8")
     return Outcome(run, result, error, time.perf_counter() - started)
+
+
+def _trains_beside(run, folder):
+    """Returns whether another study is training this run right now."""
+    for path in folder.parent.glob(f"*/{glob.escape(run.id)}/log.txt"):
+        if path.parent.parent == folder:
+            continue
+        with path.open("a", encoding="utf-8") as log:
+            if not _lock(log):
+                return True
+    return False
 
 
 def _lock(file):

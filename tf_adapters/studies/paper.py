@@ -21,8 +21,8 @@ from tf_adapters.studies import settings as study_settings
 
 PAPERS = {
     "houlsby2019": "Houlsby et al. 2019",
-    "pfeiffer2021": "Pfeiffer et al. 2021, AdapterFusion",
-    "adapterbias": "Fu et al. 2022, AdapterBias",
+    "pfeiffer2021": "Pfeiffer et al. 2021",
+    "adapterbias": "AdapterBias",
     "he2021": "He et al. 2021",
     "han2021": "Han et al. 2021",
 }

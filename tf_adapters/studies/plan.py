@@ -111,6 +111,28 @@ def _expand(study):
     return list(runs.values())
 
 
+def load_forms(path):
+    """Returns the `Study` in a YAML file and the runs of each of its forms.
+
+    What it declares of its paper is not checked.
+
+    Args:
+        path: YAML file.
+
+    Returns:
+        `(study, forms)`: a dict from `None`, the whole study, and from each of
+        its blocks' names to a list of `Run`s.
+    """
+    try:
+        study, blocks = declaration.read_study(path)
+        forms = {None: _expand(study)}
+        for name, block in blocks.items():
+            forms[name] = _expand(declaration.override(study, block))
+    except ConfigError as error:
+        raise ConfigError(f"Study {path}: {error}") from error
+    return study, forms
+
+
 def _make_run(study, point):
     settings = dict(study.base)
     for when, values in study.where:

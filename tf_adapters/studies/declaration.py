@@ -11,7 +11,7 @@ A study has these keys:
 - `select_over`: dotted key to list of values, of which each cell of the table
   takes what is best on validation. A grid may have a `select_over` of its own
   in place of this one.
-- `report`: see `Report`.
+- `report`: see `report_keys`.
 - `small`: what `--small` changes: values of grid keys, or other settings, and
   perhaps `where`, entries more, and `report`, keys of it. It shows the
   machinery in at most an hour on two cores.
@@ -29,41 +29,15 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.config import resolve
 from tf_adapters.config.presets import OFFICIAL_CONFIGS
-from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.studies import paper as paper_lib
-from tf_adapters.studies.settings import check_names
+from tf_adapters.studies import report_keys
+from tf_adapters.studies.report_keys import Report
 from tf_adapters.studies.settings import refuse_both
 from tf_adapters.studies.settings import settings_of
 
 STUDIES = OFFICIAL_CONFIGS / "studies"
 # Reduced forms of a study, each a flag.
 BLOCKS = ("small", "two_cores")
-
-
-@dataclasses.dataclass(frozen=True)
-class Report:
-    """What a study's table shows.
-
-    Attributes:
-        rows: Key or keys whose values make the rows; `None` for all keys of the
-            grid that are not `columns`, `seed` or selected over.
-        columns: Key whose values make the columns; of `data.eval_languages`
-            each language has one, and so have the averages over them.
-        metric: Name of a metric; `None` for the first one of each task;
-            `mean_metric`, the mean over validations; `loss`; `transfer/all`,
-            `transfer/target`, `transfer/distant` or `transfer/<language>`; or
-            `method_report/<name>`, what a method says of itself.
-        split: `"validation"`, `"validation_mismatched"` (MNLI) or `"test"`.
-            Selection is on validation always.
-        best_of: Key of `rows` of which there is a row more, `best`, which
-            takes in each cell the value best on validation; or `None`.
-    """
-
-    rows: str | list | None = None
-    columns: str = "task"
-    metric: str | None = None
-    split: str = "validation"
-    best_of: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,33 +211,7 @@ def _where(entry):
 
 
 def _report(study):
-    report = study.report
-    if report.split not in EVALUATED:
-        raise ConfigError(
-            f"`report.split` must be one of {', '.join(EVALUATED)}. Received: "
-            f"{report.split}"
-        )
-    axes = list(dict.fromkeys(key for grid in study.grids for key in grid))
-    rest = [
-        key
-        for key in axes
-        if key not in (report.columns, "seed", *study.select_over)
-    ]
-    rows = [report.rows] if isinstance(report.rows, str) else report.rows
-    rows = rest if rows is None else rows
-    check_names([*rows, report.columns])
-    hidden = [key for key in rest if key not in rows]
-    if hidden:
-        raise ConfigError(
-            f"The table would mix runs of different `{hidden[0]}`. Add it to "
-            "`report.rows`, or move it from `grid` to `select_over`."
-        )
-    if report.best_of not in (None, *rows):
-        raise ConfigError(
-            f"`report.best_of` must be one of `report.rows`: {', '.join(rows)}."
-            f" Received: {report.best_of}"
-        )
-    return dataclasses.replace(report, rows=rows)
+    return report_keys.complete(study.report, study.grids, study.select_over)
 
 
 def override(study, block=None, flags=None):

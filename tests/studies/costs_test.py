@@ -54,6 +54,12 @@ def test_what_trains_decides_what_training_takes(method, factor):
     assert evaluation == same
 
 
+def test_a_task_has_a_number_of_its_own():
+    data = {"train_examples_of": {"sst2": 500, "rte": 9}}
+    training, _ = _operations(data=data)
+    assert training == pytest.approx(4 * MINILM * 2 * 32 * 16 * 13.1)
+
+
 def test_low_resource_draws_validation_and_tests_on_the_original():
     data = {"low_resource": 500, "max_train_examples": None}
     training, evaluation = _operations(task="cola", data=data)

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 import re
 
+from matplotlib import colormaps
 import numpy as np
 import pandas as pd
 
@@ -122,14 +123,18 @@ class GradientNorms(Analysis):
         if "kept" in table:
             return _draw_kept(table)
         runs = list(dict.fromkeys(table.run))
+        styles = _styles(sorted(table.part.unique(), key=_order))
         figure, axes = pictures.make_figure(columns=len(runs), sharey=True)
         for axis, run in zip(axes.flat, runs, strict=True):
             here = table[table.run == run]
-            parts = sorted(here.part.unique(), key=_order)
-            for part, style in zip(parts, pictures.styles(), strict=False):
+            for part in sorted(here.part.unique(), key=_order):
                 line = here[here.part == part]
                 axis.plot(
-                    line.step, line.norm, label=part, markersize=3, **style
+                    line.step,
+                    line.norm,
+                    label=part,
+                    markersize=3,
+                    **styles[part],
                 )
             axis.set_yscale("log")
             pictures.describe(
@@ -140,6 +145,22 @@ class GradientNorms(Analysis):
                 legend_beside=True,
             )
         return figure
+
+
+def _styles(parts):
+    """Returns a dict from part to its style: blocks the darker the higher."""
+    blocks = [part for part in parts if part.startswith("block")]
+    others = [part for part in parts if part not in blocks]
+    shades = colormaps["viridis_r"](np.linspace(0.15, 1, len(blocks)))
+    found = dict(
+        zip(blocks, ({"color": shade} for shade in shades), strict=True)
+    )
+    for part, place in zip(others, (1, 3, 7), strict=False):
+        found[part] = {
+            "color": pictures.COLOURS[place],
+            "marker": pictures.MARKERS[place],
+        }
+    return found
 
 
 def _draw_kept(table):
@@ -158,7 +179,7 @@ def _draw_kept(table):
             ],
             groups["mean"],
             0.8 / len(methods),
-            yerr=groups["sem"].fillna(0),
+            yerr=None if groups["sem"].isna().all() else groups["sem"],
             capsize=2,
             color=style["color"],
             label=method,

@@ -57,6 +57,11 @@ class DataConfig:
     length_buckets: tuple[int, ...] = ()
     eval_languages: tuple[str, ...] = ()
 
+    def most_train_examples(self, task):
+        """Returns the number of training examples of a task, `None` for all."""
+        own = self.train_examples_of or {}
+        return own.get(task, self.max_train_examples)
+
     @property
     def fixed_lengths(self):
         """All lengths of fixed batches, ascending; `()` for other batches."""

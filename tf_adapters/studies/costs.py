@@ -134,9 +134,12 @@ def _rows(config):
         }
     if data.train_fraction:
         rows["train"] = max(1, round(data.train_fraction * size.train))
-    for split in ("train", "validation"):
-        most = getattr(data, f"max_{split}_examples")
-        rows[split] = min(rows[split], most or rows[split])
+    most = {
+        "train": data.most_train_examples(config.task),
+        "validation": data.max_validation_examples,
+    }
+    for split, number in most.items():
+        rows[split] = min(rows[split], number or rows[split])
     if data.eval_languages and task.languages:
         names = data.eval_languages
         if "all" in names:

@@ -86,8 +86,7 @@ def _load_rows(config, task):
     if data.train_fraction:
         number = max(1, round(data.train_fraction * len(train)))
         train = sampling.subsample(train, number, config.seed)
-    most = (data.train_examples_of or {}).get(task.name)
-    most = most or data.max_train_examples
+    most = data.most_train_examples(task.name)
     if most:
         train = sampling.subsample(train, most, config.seed)
     rows = {"train": train, "validation": validation}

@@ -11,23 +11,29 @@ trained again.
 """
 
 import argparse
+import functools
 import json
 from pathlib import Path
 import statistics
 
 # Name in the table: settings of `MergeSettings`. `others` is the weight of all
-# but the target; with `one_start` all members have the target's seed, so that
-# they began with the same weights.
+# but the target; for `members` see `members_of`.
 WAYS = {
     "output mean": {"how": "output_mean"},
     "weight mean": {"how": "mean"},
     "matched mean": {"how": "matched_mean"},
-    "weight mean, one start": {"how": "mean", "one_start": True},
-    "matched mean, one start": {"how": "matched_mean", "one_start": True},
+    "weight mean, one start": {"how": "mean", "members": "one_start"},
+    "matched mean, one start": {"how": "matched_mean", "members": "one_start"},
     "target + 0.3 of each other": {"how": "output_sum", "others": 0.3},
     "target - 0.3 of each other": {"how": "output_sum", "others": -0.3},
     "search, of outputs": {"how": "output_sum", "weights": "search"},
     "search, of weights (LoraHub's)": {"how": "sum", "weights": "search"},
+    "output mean, target's seeds": {"how": "output_mean", "members": "seeds"},
+    "weight mean, target's seeds": {"how": "mean", "members": "seeds"},
+    "matched mean, target's seeds": {
+        "how": "matched_mean",
+        "members": "seeds",
+    },
 }
 OF_LORA = {"output mean, rank of one": {"how": "output_mean", "rank": 8}}
 
@@ -73,18 +79,26 @@ def settings_of(options, task, seed, method, learning_rate):
     }
 
 
-def members_of(options, replicate, one_start=False):
+def members_of(options, replicate, which="tasks"):
     """Returns task and seed of each of a merge's members, the target's last.
 
-    Unless they have one start the seeds of all differ.
+    Args:
+        options: The script's.
+        replicate: The seed of the target's adapter.
+        which: `"tasks"` (default): one of each task, of different seeds;
+            `"one_start"`: one of each task, of one seed, so that all began with
+            the same weights; `"seeds"`: the target's of all seeds.
     """
+    target = (options.target, replicate)
+    if which == "seeds":
+        others = [s for s in range(options.seeds) if s != replicate]
+        return [*((options.target, seed) for seed in others), target]
     count = max(len(options.sizes), options.seeds)
     seeds = [
-        replicate if one_start else (replicate + 1 + place) % count
+        replicate if which == "one_start" else (replicate + 1 + place) % count
         for place in range(len(options.others))
     ]
-    members = zip(options.others, seeds, strict=True)
-    return [*members, (options.target, replicate)]
+    return [*zip(options.others, seeds, strict=True), target]
 
 
 def folders_of(options, method, members):
@@ -94,9 +108,9 @@ def folders_of(options, method, members):
 
 def train_members(options, method):
     """Trains all members of all merges of a method."""
-    for one_start in (False, True):
+    for which in ("tasks", "one_start"):
         for replicate in range(options.seeds):
-            members = members_of(options, replicate, one_start)
+            members = members_of(options, replicate, which)
             folders = folders_of(options, method, members)
             for (task, seed), folder in zip(members, folders, strict=True):
                 settings = settings_of(
@@ -105,25 +119,32 @@ def train_members(options, method):
                 train(options, folder, settings)
 
 
+@functools.lru_cache(maxsize=1)
+def target_of(folder):
+    """Returns the `MergeTarget` of a run, which its merges share."""
+    from tf_adapters.runs import merged_run
+
+    return merged_run.MergeTarget(folder)
+
+
 def merge(options, method, name, way, replicate):
     """Returns the result of one merge."""
-    import keras
-
     from tf_adapters.runs import merged_run
 
     way = dict(way)
-    members = members_of(options, replicate, way.pop("one_start", False))
+    members = members_of(options, replicate, way.pop("members", "tasks"))
     others = way.pop("others", None)
     if others is not None:
         way["weights"] = (*[others] * (len(members) - 1), 1.0)
     short = "".join(c if c.isalnum() else "_" for c in name)
     folder = options.out / method / f"{short}_{replicate}"
     if not (folder / "result.json").exists():
-        keras.utils.clear_session()
+        folders = folders_of(options, method, members)
         merged_run.merge_runs(
-            folders_of(options, method, members),
+            folders,
             folder,
             merged_run.MergeSettings(**way),
+            target_of(folders[-1]),
             overwrite=True,
         )
     return read_result(folder)
@@ -174,9 +195,15 @@ def print_table(options, method):
     seconds = [result["training_seconds"] for result in alone]
     print_row("the target's adapter alone", alone, own, own, seconds)
     is_lora = method == "lora"
-    for name, way in {**WAYS, **(OF_LORA if is_lora else {})}.items():
-        results = [merge(options, method, name, way, r) for r in replicates]
-        trained = len(options.sizes) if "weights" in way else 0
+    ways = {**WAYS, **(OF_LORA if is_lora else {})}
+    found = {
+        (replicate, name): merge(options, method, name, way, replicate)
+        for replicate in replicates
+        for name, way in ways.items()
+    }
+    for name, way in ways.items():
+        results = [found[replicate, name] for replicate in replicates]
+        trained = len(options.sizes) * ("weights" in way)
         stored = results[0]["merged"]["adapter_weights"]
         seconds = [result["merging_seconds"] for result in results]
         print_row(name, results, trained, stored, seconds)

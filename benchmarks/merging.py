@@ -35,7 +35,8 @@ WAYS = {
         "members": "seeds",
     },
 }
-OF_LORA = {"output mean, rank of one": {"how": "output_mean", "rank": 8}}
+# Only of LoRAs.
+CUT = {"output mean, rank of one": {"how": "output_mean", "rank": 8}}
 
 
 def train(options, folder, settings):
@@ -106,9 +107,16 @@ def folders_of(options, method, members):
     return [options.out / method / f"{task}_{seed}" for task, seed in members]
 
 
+def ways_of(options, method):
+    """Returns the ways to merge adapters of a method, those asked for."""
+    ways = {**WAYS, **(CUT if method == "lora" else {})}
+    return {k: v for k, v in ways.items() if k in (options.ways or ways)}
+
+
 def train_members(options, method):
     """Trains all members of all merges of a method."""
-    for which in ("tasks", "one_start"):
+    ways = ways_of(options, method).values()
+    for which in sorted({way.get("members", "tasks") for way in ways}):
         for replicate in range(options.seeds):
             members = members_of(options, replicate, which)
             folders = folders_of(options, method, members)
@@ -194,8 +202,7 @@ def print_table(options, method):
     own = own_weights(alone[0])
     seconds = [result["training_seconds"] for result in alone]
     print_row("the target's adapter alone", alone, own, own, seconds)
-    is_lora = method == "lora"
-    ways = {**WAYS, **(OF_LORA if is_lora else {})}
+    ways = ways_of(options, method)
     found = {
         (replicate, name): merge(options, method, name, way, replicate)
         for replicate in replicates
@@ -207,7 +214,7 @@ def print_table(options, method):
         stored = results[0]["merged"]["adapter_weights"]
         seconds = [result["merging_seconds"] for result in results]
         print_row(name, results, trained, stored, seconds)
-    if not is_lora:
+    if method != "lora":
         results = [fuse(options, method, replicate) for replicate in replicates]
         trained = own_weights(results[0])
         stored = trained + len(options.sizes) * own
@@ -229,6 +236,11 @@ def main():
         help="task:training examples:epochs, with commas between",
     )
     parser.add_argument("--methods", default="pfeiffer,lora")
+    parser.add_argument(
+        "--ways",
+        type=lambda text: text.split(";"),
+        help="names in the table, with semicolons between; default: all",
+    )
     parser.add_argument("--seeds", type=int, default=3)
     # As in the study `adapterfusion_minilm`.
     parser.add_argument("--learning_rate", type=float, default=2e-3)

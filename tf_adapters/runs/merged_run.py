@@ -61,7 +61,6 @@ class MergeTarget:
     """
 
     def __init__(self, folder, data_dir=None):
-        self.folder = folder
         self.config = _config_of(folder, data_dir)
         self.task = splits.get_task(self.config)
         self.rows = splits.load_rows(self.config, self.task)

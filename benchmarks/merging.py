@@ -5,9 +5,9 @@
 Trains an adapter of each task with each seed, merges those of different seeds
 in every way, trains AdapterFusion over the same adapters, and prints a table
 for each method: the metric on the target's validation split, which nothing is
-chosen by, as mean and deviation over the seeds. The seconds of a merge and of a
-fusion leave its members' training out. Runs that lie in `--out` already are not
-trained again.
+chosen by, as mean and deviation over the seeds. The seconds are the median over
+them; those of a merge and of a fusion leave their members' training out. Runs
+that lie in `--out` already are not trained again.
 """
 
 import argparse
@@ -24,8 +24,8 @@ WAYS = {
     "matched mean": {"how": "matched_mean"},
     "weight mean, one start": {"how": "mean", "members": "one_start"},
     "matched mean, one start": {"how": "matched_mean", "members": "one_start"},
-    "target + 0.3 of each other": {"how": "output_sum", "others": 0.3},
-    "target - 0.3 of each other": {"how": "output_sum", "others": -0.3},
+    "target plus 0.3 of each other": {"how": "output_sum", "others": 0.3},
+    "target minus 0.3 of each other": {"how": "output_sum", "others": -0.3},
     "search, of outputs": {"how": "output_sum", "weights": "search"},
     "search, of weights (LoraHub's)": {"how": "sum", "weights": "search"},
     "output mean, target's seeds": {"how": "output_mean", "members": "seeds"},
@@ -177,7 +177,7 @@ def print_row(name, results, trained, stored, seconds):
     spread = statistics.stdev(values) if len(values) > 1 else 0.0
     print(
         f"| {name} | {statistics.mean(values):.1f} ± {spread:.1f} "
-        f"| {trained:,} | {stored:,} | {statistics.mean(seconds):.1f} |",
+        f"| {trained:,} | {stored:,} | {statistics.median(seconds):.1f} |",
         flush=True,
     )
 

@@ -5,31 +5,38 @@
 Trains an adapter of each task with each seed, merges those of different seeds
 in every way, trains AdapterFusion over the same adapters, and prints a table
 for each method: the metric on the target's validation split, which nothing is
-chosen by, as mean and deviation over the seeds. The seconds of a merge and of a
-fusion leave its members' training out. Runs that lie in `--out` already are not
-trained again.
+chosen by, as mean and deviation over the seeds. The seconds are the median over
+them; those of a merge and of a fusion leave their members' training out. Runs
+that lie in `--out` already are not trained again.
 """
 
 import argparse
+import functools
 import json
 from pathlib import Path
 import statistics
 
 # Name in the table: settings of `MergeSettings`. `others` is the weight of all
-# but the target; with `one_start` all members have the target's seed, so that
-# they began with the same weights.
+# but the target; for `members` see `members_of`.
 WAYS = {
     "output mean": {"how": "output_mean"},
     "weight mean": {"how": "mean"},
     "matched mean": {"how": "matched_mean"},
-    "weight mean, one start": {"how": "mean", "one_start": True},
-    "matched mean, one start": {"how": "matched_mean", "one_start": True},
-    "target + 0.3 of each other": {"how": "output_sum", "others": 0.3},
-    "target - 0.3 of each other": {"how": "output_sum", "others": -0.3},
+    "weight mean, one start": {"how": "mean", "members": "one_start"},
+    "matched mean, one start": {"how": "matched_mean", "members": "one_start"},
+    "target plus 0.3 of each other": {"how": "output_sum", "others": 0.3},
+    "target minus 0.3 of each other": {"how": "output_sum", "others": -0.3},
     "search, of outputs": {"how": "output_sum", "weights": "search"},
     "search, of weights (LoraHub's)": {"how": "sum", "weights": "search"},
+    "output mean, target's seeds": {"how": "output_mean", "members": "seeds"},
+    "weight mean, target's seeds": {"how": "mean", "members": "seeds"},
+    "matched mean, target's seeds": {
+        "how": "matched_mean",
+        "members": "seeds",
+    },
 }
-OF_LORA = {"output mean, rank of one": {"how": "output_mean", "rank": 8}}
+# Only of LoRAs.
+CUT = {"output mean, rank of one": {"how": "output_mean", "rank": 8}}
 
 
 def train(options, folder, settings):
@@ -73,18 +80,26 @@ def settings_of(options, task, seed, method, learning_rate):
     }
 
 
-def members_of(options, replicate, one_start=False):
+def members_of(options, replicate, which="tasks"):
     """Returns task and seed of each of a merge's members, the target's last.
 
-    Unless they have one start the seeds of all differ.
+    Args:
+        options: The script's.
+        replicate: The seed of the target's adapter.
+        which: `"tasks"` (default): one of each task, of different seeds;
+            `"one_start"`: one of each task, of one seed, so that all began with
+            the same weights; `"seeds"`: the target's of all seeds.
     """
+    target = (options.target, replicate)
+    if which == "seeds":
+        others = [s for s in range(options.seeds) if s != replicate]
+        return [*((options.target, seed) for seed in others), target]
     count = max(len(options.sizes), options.seeds)
     seeds = [
-        replicate if one_start else (replicate + 1 + place) % count
+        replicate if which == "one_start" else (replicate + 1 + place) % count
         for place in range(len(options.others))
     ]
-    members = zip(options.others, seeds, strict=True)
-    return [*members, (options.target, replicate)]
+    return [*zip(options.others, seeds, strict=True), target]
 
 
 def folders_of(options, method, members):
@@ -92,11 +107,18 @@ def folders_of(options, method, members):
     return [options.out / method / f"{task}_{seed}" for task, seed in members]
 
 
+def ways_of(options, method):
+    """Returns the ways to merge adapters of a method, those asked for."""
+    ways = {**WAYS, **(CUT if method == "lora" else {})}
+    return {k: v for k, v in ways.items() if k in (options.ways or ways)}
+
+
 def train_members(options, method):
     """Trains all members of all merges of a method."""
-    for one_start in (False, True):
+    ways = ways_of(options, method).values()
+    for which in sorted({way.get("members", "tasks") for way in ways}):
         for replicate in range(options.seeds):
-            members = members_of(options, replicate, one_start)
+            members = members_of(options, replicate, which)
             folders = folders_of(options, method, members)
             for (task, seed), folder in zip(members, folders, strict=True):
                 settings = settings_of(
@@ -105,25 +127,32 @@ def train_members(options, method):
                 train(options, folder, settings)
 
 
+@functools.lru_cache(maxsize=1)
+def target_of(folder):
+    """Returns the `MergeTarget` of a run, which its merges share."""
+    from tf_adapters.runs import merged_run
+
+    return merged_run.MergeTarget(folder)
+
+
 def merge(options, method, name, way, replicate):
     """Returns the result of one merge."""
-    import keras
-
     from tf_adapters.runs import merged_run
 
     way = dict(way)
-    members = members_of(options, replicate, way.pop("one_start", False))
+    members = members_of(options, replicate, way.pop("members", "tasks"))
     others = way.pop("others", None)
     if others is not None:
         way["weights"] = (*[others] * (len(members) - 1), 1.0)
     short = "".join(c if c.isalnum() else "_" for c in name)
     folder = options.out / method / f"{short}_{replicate}"
     if not (folder / "result.json").exists():
-        keras.utils.clear_session()
+        folders = folders_of(options, method, members)
         merged_run.merge_runs(
-            folders_of(options, method, members),
+            folders,
             folder,
             merged_run.MergeSettings(**way),
+            target_of(folders[-1]),
             overwrite=True,
         )
     return read_result(folder)
@@ -148,7 +177,7 @@ def print_row(name, results, trained, stored, seconds):
     spread = statistics.stdev(values) if len(values) > 1 else 0.0
     print(
         f"| {name} | {statistics.mean(values):.1f} ± {spread:.1f} "
-        f"| {trained:,} | {stored:,} | {statistics.mean(seconds):.1f} |",
+        f"| {trained:,} | {stored:,} | {statistics.median(seconds):.1f} |",
         flush=True,
     )
 
@@ -173,14 +202,19 @@ def print_table(options, method):
     own = own_weights(alone[0])
     seconds = [result["training_seconds"] for result in alone]
     print_row("the target's adapter alone", alone, own, own, seconds)
-    is_lora = method == "lora"
-    for name, way in {**WAYS, **(OF_LORA if is_lora else {})}.items():
-        results = [merge(options, method, name, way, r) for r in replicates]
-        trained = len(options.sizes) if "weights" in way else 0
+    ways = ways_of(options, method)
+    found = {
+        (replicate, name): merge(options, method, name, way, replicate)
+        for replicate in replicates
+        for name, way in ways.items()
+    }
+    for name, way in ways.items():
+        results = [found[replicate, name] for replicate in replicates]
+        trained = len(options.sizes) * ("weights" in way)
         stored = results[0]["merged"]["adapter_weights"]
         seconds = [result["merging_seconds"] for result in results]
         print_row(name, results, trained, stored, seconds)
-    if not is_lora:
+    if method != "lora":
         results = [fuse(options, method, replicate) for replicate in replicates]
         trained = own_weights(results[0])
         stored = trained + len(options.sizes) * own
@@ -202,6 +236,11 @@ def main():
         help="task:training examples:epochs, with commas between",
     )
     parser.add_argument("--methods", default="pfeiffer,lora")
+    parser.add_argument(
+        "--ways",
+        type=lambda text: text.split(";"),
+        help="names in the table, with semicolons between; default: all",
+    )
     parser.add_argument("--seeds", type=int, default=3)
     # As in the study `adapterfusion_minilm`.
     parser.add_argument("--learning_rate", type=float, default=2e-3)

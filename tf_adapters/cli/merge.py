@@ -50,15 +50,16 @@ def _merge(options):
         examples=options.examples,
         evaluations=options.evaluations,
     )
+    adapters = options.adapters.split(",")
+    target = None
+    if options.data_dir:
+        folder = options.head_of or adapters[-1]
+        target = merged_run.MergeTarget(folder, options.data_dir)
     model_dir = remote_folder.local(options.model_dir)
-    config, result = merged_run.merge_runs(
-        options.adapters.split(","),
-        model_dir,
-        settings,
-        options.data_dir,
-        options.overwrite,
+    result = merged_run.merge_runs(
+        adapters, model_dir, settings, target, options.overwrite
     )
-    summary.print_merge(result, config, model_dir)
+    summary.print_merge(result, model_dir)
 
 
 def _weights(options):

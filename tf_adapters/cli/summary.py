@@ -35,9 +35,9 @@ def print_run(result, config, model_dir):
         print_evaluation({"transfer": result["transfer"]}, config)
 
 
-def print_merge(result, config, model_dir):
+def print_merge(result, model_dir):
     """Prints the result of a merge of adapters."""
-    print_evaluation({"validation": result["validation"]}, config)
+    print(f"validation: {_metrics(result['validation'])}")
     merged = result["merged"]
     if merged["weights"]:
         weights = (f"{weight:.4g}" for weight in merged["weights"])

@@ -50,8 +50,40 @@ class MergeSettings:
     evaluations: int = 40
 
 
-def merge_runs(adapters, model_dir, settings, data_dir=None, overwrite=False):
-    """Writes a run folder of the merged adapter; returns config and result.
+class MergeTarget:
+    """The run whose task the merged adapter answers: its rows and encoder.
+
+    Several merges of the same adapters may share one.
+
+    Args:
+        folder: The run's folder.
+        data_dir: Where the task's data are now. Default: where they were.
+    """
+
+    def __init__(self, folder, data_dir=None):
+        self.config = _config_of(folder, data_dir)
+        self.task = splits.get_task(self.config)
+        self.rows = splits.load_rows(self.config, self.task)
+        plain = dataclasses.replace(self.config, method=methods.HeadOnly())
+        self.base = Experiment(plain, self.task)
+
+    def examples(self, count=None):
+        """Returns validation examples, or so many of the training's."""
+        if count is None:
+            return self.base.examples(self.rows["validation"])
+        seed = self.config.seed
+        return self.base.examples(
+            sampling.subsample(self.rows["train"], count, seed)
+        )
+
+    def trainer(self, model):
+        """Returns a `Trainer` that evaluates a model."""
+        base = self.base
+        return Trainer(model, base.strategy, base.config, self.task.metrics)
+
+
+def merge_runs(adapters, model_dir, settings, target=None, overwrite=False):
+    """Writes a run folder of the merged adapter; returns its result.
 
     It evaluates, predicts and exports as any run's. The result has the metrics
     on validation only; `--mode=eval` gives those on test.
@@ -60,24 +92,21 @@ def merge_runs(adapters, model_dir, settings, data_dir=None, overwrite=False):
         adapters: List of run or adapter folders.
         model_dir: Path of the run folder.
         settings: `MergeSettings`.
-        data_dir: Where the task's data are now. Default: where they were.
+        target: `MergeTarget`. Default: that of the settings' `head_of`.
         overwrite: Whether a run in `model_dir` is replaced.
 
     Raises:
         UserError: If an adapter does not fit, or the folder holds a run.
     """
     adapters = list(adapters)
-    target = settings.head_of or (adapters[-1] if adapters else None)
     _check_folder(model_dir, adapters, overwrite)
-    config = _config_of(target, data_dir)
-    task = splits.get_task(config)
-    rows = splits.load_rows(config, task)
-    base = _experiment_of_encoder(config, task)
+    head_of = settings.head_of or (adapters or [None])[-1]
+    target = target or MergeTarget(head_of)
     started = time.perf_counter()
-    weights, model = _merge(adapters, settings, base, rows["train"])
+    weights, model = _merge(adapters, settings, target)
     seconds = time.perf_counter() - started
-    config = dataclasses.replace(config, method=model.method)
-    fingerprint = sampling.fingerprints(rows)
+    config = dataclasses.replace(target.config, method=model.method)
+    fingerprint = sampling.fingerprints(target.rows)
     run = RunFolder(
         model_dir,
         config,
@@ -85,19 +114,24 @@ def merge_runs(adapters, model_dir, settings, data_dir=None, overwrite=False):
         overwrite,
         frozen=frozen_weights(model),
     )
-    merged = _description(adapters, settings, target, weights, model)
-    details = {"task": task.name, "max_length": config.data.max_length}
-    run.save_adapter(model, {**details, "merged": merged})
+    merged = _description(adapters, settings, head_of, weights, model)
+    details = {
+        "task": target.task.name,
+        "max_length": config.data.max_length,
+        "merged": merged,
+    }
+    run.save_adapter(model, details)
     result = {
         **experiment_lib.facts(config, model),
         "trained_weights": 0,
         "merged": merged,
         "merging_seconds": round(seconds, 2),
         "data_fingerprint": fingerprint,
-        "validation": _evaluate(config, task, rows, run.adapter_folder, base),
+        # Ways and weights are chosen among: the test split is for later.
+        "validation": target.trainer(model).evaluate(target.examples()),
     }
     run.save_result(result)
-    return config, result
+    return result
 
 
 def _check_folder(model_dir, adapters, overwrite):
@@ -132,49 +166,35 @@ def _config_of(target, data_dir):
     return resolve.with_absolute_paths(dataclasses.replace(config, data=data))
 
 
-def _experiment_of_encoder(config, task):
-    plain = dataclasses.replace(config, method=methods.HeadOnly())
-    return Experiment(plain, task)
-
-
-def _merge(adapters, settings, base, train_rows):
+def _merge(adapters, settings, target):
     """Returns the weights and the merged `AdapterModel`."""
-
-    def some(count):
-        return base.examples(
-            sampling.subsample(train_rows, count, base.config.seed)
-        )
-
-    head_of, weights, inputs = settings.head_of, settings.weights, None
+    encoder, inputs, weights = target.base.encoder, None, settings.weights
     if weights == SEARCH:
         weights = search_weights(
             adapters,
-            base.encoder,
-            _loss_on(some(settings.examples), base),
+            encoder,
+            _loss_on(target.examples(settings.examples), target),
             settings.how,
-            head_of,
+            settings.head_of,
             settings.evaluations,
         )
     if settings.how == "matched_mean":
-        inputs = _as_one_batch(some(settings.texts))
+        inputs = _as_one_batch(target.examples(settings.texts))
     model = merge_adapters(
         adapters,
-        base.encoder,
+        encoder,
         settings.how,
         weights,
-        head_of,
+        settings.head_of,
         inputs,
         settings.rank,
     )
     return weights, model
 
 
-def _loss_on(examples, base):
+def _loss_on(examples, target):
     """Returns a function from a model to its mean loss on some examples."""
-
-    @functools.cache
-    def trainer_of(model):
-        return Trainer(model, base.strategy, base.config, base.task.metrics)
+    trainer_of = functools.cache(target.trainer)
 
     def loss(model):
         outputs = trainer_of(model).predict(examples)
@@ -196,12 +216,12 @@ def _as_one_batch(examples):
     }
 
 
-def _description(adapters, settings, target, weights, model):
+def _description(adapters, settings, head_of, weights, model):
     """Returns what the adapter folder and the result say of the merge."""
     return {
         "how": settings.how,
         "adapters": [str(adapter) for adapter in adapters],
-        "head_of": str(target),
+        "head_of": str(head_of),
         "weights": None if weights is None else list(weights),
         "are_searched": settings.weights == SEARCH,
         "adapter_weights": count_weights(
@@ -210,10 +230,3 @@ def _description(adapters, settings, target, weights, model):
             if not name.startswith("head/")
         ),
     }
-
-
-def _evaluate(config, task, rows, adapter, base):
-    # Not on the test split: ways and weights of a merge are chosen among.
-    experiment = Experiment(config, task, adapter, sibling=base)
-    examples = experiment.examples(rows["validation"])
-    return experiment.trainer.evaluate(examples)

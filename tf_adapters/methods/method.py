@@ -79,9 +79,10 @@ class Method:
     tasks = ()
     # By how many positions the text moves on, for what stands before it.
     position_offset = 0
-    # How banks and fusions stack what it trained: a key of `fusion.PLACEMENTS`,
-    # for a method whose slots are `BottleneckSlot`s at those places and that
-    # has the settings of `Pfeiffer`. `None`: they refuse it.
+    # How banks and fusions stack what it trained: a key of
+    # `bottleneck_slots.PLACEMENTS`, for a method whose slots are
+    # `BottleneckSlot`s at those places and that has the settings of `Pfeiffer`.
+    # `None`: they refuse it.
     stacks_as = None
     # The factor of the learning rate in the last phase; see `last_phase_step`.
     last_phase_learning_rate_multiplier = 1.0

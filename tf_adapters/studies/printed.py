@@ -1,5 +1,6 @@
 """The paper's printed numbers beside those that were measured."""
 
+import collections
 import dataclasses
 import statistics
 
@@ -43,48 +44,44 @@ def beside(study, runs, rows):
     if study.expected is None:
         return []
     settings = {run.id: run.settings for run in runs}
-    finished = [row for row in rows if row["state"] == "finished"]
+    keys = ("task", *report_lib.cell_keys(study.report))
+    cells = [
+        # A cell may be of other values than its run: see `further_cells`.
+        (row, settings[row["run"]] | {k: row[k] for k in keys if k in row})
+        for row in rows
+        if row["state"] == "finished" and row[study.report.split] is not None
+    ]
     return [
-        one
-        for row in study.expected.rows
-        for one in _row(study, row, finished, settings)
+        one for row in study.expected.rows for one in _row(study, row, cells)
     ]
 
 
-def _row(study, expected, rows, settings):
+def _row(study, expected, cells):
     label = study_settings.in_words(expected.runs)
     columns = [str(column) for column in study.expected.columns]
     errors = expected.errors or [None] * len(columns)
-    values = {
-        column: _values(study, {**expected.runs}, column, rows, settings)
-        for column in columns
-        if column != paper.AVERAGE
-    }
+    values = _by_column(study.report, expected.runs, cells)
     for column, number, error in zip(
         columns, expected.values, errors, strict=True
     ):
-        measured = _summary(values.get(column, []))
+        measured = _summary(values[column])
         if column == paper.AVERAGE:
-            measured = _average(list(values.values()))
+            others = [values[c] for c in columns if c != column]
+            measured = _average(others)
         yield Beside(label, column, number, error, *measured)
 
 
-def _values(study, wanted, column, rows, settings):
-    """Returns the runs' numbers of a cell, in points."""
-    report = study.report
-    keys = ("task", *report_lib.cell_keys(report))
-    found = []
-    for row in rows:
-        # A cell may be of other values than its run: see `further_cells`.
-        known = settings[row["run"]] | {k: row[k] for k in keys if k in row}
+def _by_column(report, wanted, cells):
+    """Returns the numbers of a row's runs by column, in points."""
+    values = collections.defaultdict(list)
+    for row, known in cells:
         is_best = row.get(report.best_of) == further_cells.BEST
         if is_best and report.best_of not in wanted:
             continue
-        is_its = study_settings.matches(wanted, known)
-        is_its &= str(known.get(report.columns)) == column
-        if is_its and row[report.split] is not None:
-            found.append(100 * row[report.split])
-    return found
+        if study_settings.matches(wanted, known):
+            column = str(known.get(report.columns))
+            values[column].append(100 * row[report.split])
+    return values
 
 
 def _summary(values):

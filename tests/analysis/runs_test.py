@@ -171,11 +171,17 @@ def test_another_method_is_refused(name, message, houlsby, capsys):
     assert message in capsys.readouterr().err
 
 
+_NEEDED = {
+    "gains": ["--baseline=full"],
+    "setting_search": ["--panels=method.k", "--x=method.units"],
+}
+
+
 def test_a_folder_that_is_no_run(tmp_path, capsys):
     make.load_all()
     for name, one in ANALYSES.items():
         flag = "study_dir" if one.reads == "study_dir" else "model_dir"
-        flags = ["--baseline=full"] if name == "gains" else []
+        flags = _NEEDED.get(name, [])
         assert analyse.run([name, f"--{flag}={tmp_path}", *flags]) == 1
         assert capsys.readouterr().err.startswith("Error: ")
 

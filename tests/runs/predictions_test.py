@@ -144,13 +144,17 @@ def test_a_run_without_predictions_has_none(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        b"no gzip",
-        gzip.compress(b"{}"),
-        gzip.compress(b'{"head": "span", "rows": {"target": [1]}}'),
-        gzip.compress(
-            b'{"head": "span", "rows": {"target": [1], "predicted": []}}'
+        pytest.param(b"no gzip", id="no gzip"),
+        *(
+            # Each with its name: compressed bytes hold the time.
+            pytest.param(gzip.compress(text), id=text.decode())
+            for text in (
+                b"{}",
+                b'{"head": "span", "rows": {"target": [1]}}',
+                b'{"head": "span", "rows": {"target": [1], "predicted": []}}',
+                b"[1]",
+            )
         ),
-        gzip.compress(b"[1]"),
     ],
 )
 def test_what_is_damaged_is_named(tmp_path, content):

@@ -64,10 +64,11 @@ class TransferCurves(Analysis):
             ):
                 means = lines.groupby("step")[column].mean()
                 axis.plot(means.index, means, label=method, **style)
-            languages = table.languages.iloc[0]
-            pictures.describe(
-                axis, "step", f"{column}, mean of {languages} languages"
-            )
+            number = table.languages.iloc[0]
+            words = "one other language"
+            if number > 1:
+                words = f"mean of {number} languages"
+            pictures.describe(axis, "step", f"{column}, {words}")
         return figure
 
 

@@ -306,6 +306,21 @@ def test_settings_of_the_grid_part_pairs_though_they_are_no_integers(tmp_path):
     assert verdict.comparison.difference == pytest.approx(0.875)
 
 
+def test_the_blocks_of_two_runs_are_one_pair(tmp_path):
+    table = [("method", "seed", "block", "similarity")]
+    for seed in (0, 1):
+        for block in range(8):
+            table.append(("houlsby", seed, block, 0.9 + seed + block / 10))
+            table.append(("head_only", seed, block, 0.5))
+    _write_table(tmp_path, table)
+    own = {**OF_FIGURE, "where": None}
+    (verdict,) = _judge(tmp_path, _by_method(0.9, 0.7), [own], figures=FIGURE)
+    found = verdict.comparison
+    assert (found.pairs, found.difference) == (2, pytest.approx(1.25))
+    # Two pairs show nothing, sixteen rows would.
+    assert verdict.verdict == "too small to tell" and found.p == 0.5
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [

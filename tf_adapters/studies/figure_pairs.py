@@ -8,9 +8,10 @@ import numpy as np
 def figure_differences(claim, paths, keys):
     """Returns the differences between rows of a figure's tables.
 
-    Pairs have equal values of the other columns that both sides share values
-    of, but for measured numbers. Several rows of one side of a pair are
-    averaged.
+    Rows are compared that have equal values of the other columns that both
+    sides share values of, but for measured numbers; several such rows of one
+    side are averaged. What one pair of runs has more than one difference of,
+    its blocks for example, is averaged too: these are not independent.
 
     Args:
         claim: `paper.Claim` of a figure.
@@ -18,7 +19,8 @@ def figure_differences(claim, paths, keys):
         keys: Names of settings, which are no measured numbers.
 
     Returns:
-        List of differences, or a text: why there are none.
+        List of a difference for each pair of runs, or a text: why there are
+        none.
     """
     table = [row for path in paths for row in _read(path)]
     asked = {**claim.higher, **claim.than, **(claim.where or {})}
@@ -32,9 +34,26 @@ def figure_differences(claim, paths, keys):
     compared = {claim.value, *claim.higher, *claim.than}
     columns = _pair_columns(sides, compared, keys)
     high, low = (_means(side, columns, claim.value) for side in sides)
-    return [high[pair] - low[pair] for pair in high if pair in low] or (
+    differences = {row: high[row] - low[row] for row in high if row in low}
+    of_runs = [place for place, column in enumerate(columns) if column in keys]
+    return _by_runs(differences, of_runs) or (
         f"the figure `{claim.of}` has no pair of rows"
     )
+
+
+def _by_runs(differences, places):
+    """Returns the mean difference of each pair of runs.
+
+    Args:
+        differences: Dict from tuples, what two rows share, to numbers.
+        places: Where in the tuples what two runs share stands; where nothing
+            does, each difference counts.
+    """
+    groups = {}
+    for row, difference in differences.items():
+        runs = tuple(row[place] for place in places) or row
+        groups.setdefault(runs, []).append(difference)
+    return [float(np.mean(values)) for values in groups.values()]
 
 
 def _read(path):

@@ -82,6 +82,7 @@ class Curves(Analysis):
                 )
                 if many and metric != metrics[-1]:
                     axis.get_legend().remove()
+        pictures.explain_bands(figure, found["count"].max())
         return figure
 
 

@@ -60,3 +60,14 @@ def describe(axes, x, y, title="", legend_beside=False):
     if axes.get_legend_handles_labels()[0]:
         beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
         axes.legend(fontsize=8, **(beside if legend_beside else {}))
+
+
+def explain_bands(figure, runs):
+    """Says above the panels what bands are, where a line is of several runs.
+
+    Args:
+        figure: Matplotlib's.
+        runs: Largest number of runs of a line.
+    """
+    if runs > 1:
+        figure.suptitle("Bands: the least to the largest run", size=9)

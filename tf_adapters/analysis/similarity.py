@@ -116,6 +116,8 @@ class Similarity(Analysis):
             pictures.describe(
                 axis, "block", "similarity to the untuned encoder", title
             )
+        runs = table.groupby(["task", "language", "method"]).run.nunique()
+        pictures.explain_bands(figure, runs.max())
         return figure
 
 

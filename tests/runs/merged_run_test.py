@@ -136,6 +136,14 @@ def test_the_mean_is_numpys_and_answers_the_named_members_task(folder, mean):
     assert _result(mean)["task"] == "mnli"
 
 
+def test_its_adapter_folder_says_how_good_it_is_and_of_what(mean, folder):
+    path = mean / "adapter/adapter_config.json"
+    details = json.loads(path.read_text(encoding="utf-8"))["details"]
+    assert details["validation"] == _result(mean)["validation"]
+    adapters = [str(folder / "runs" / name) for name in ("mnli", "qqp")]
+    assert details["merged"]["adapters"] == adapters
+
+
 def test_it_predicts_and_becomes_another_librarys_folder(mean, folder, capsys):
     rows = [{"sentence1": "a man walks", "sentence2": "a dog sleeps"}]
     path = commands.write_rows(folder / "texts.jsonl", rows)

@@ -105,6 +105,8 @@ def merge_runs(adapters, model_dir, settings, target=None, overwrite=False):
     started = time.perf_counter()
     weights, model = _merge(adapters, settings, target)
     seconds = time.perf_counter() - started
+    # Ways and weights are chosen among: the test split is for later.
+    validation = target.trainer(model).evaluate(target.examples())
     config = dataclasses.replace(target.config, method=model.method)
     fingerprint = sampling.fingerprints(target.rows)
     run = RunFolder(
@@ -119,6 +121,7 @@ def merge_runs(adapters, model_dir, settings, target=None, overwrite=False):
         "task": target.task.name,
         "max_length": config.data.max_length,
         "merged": merged,
+        "validation": validation,
     }
     run.save_adapter(model, details)
     result = {
@@ -127,8 +130,7 @@ def merge_runs(adapters, model_dir, settings, target=None, overwrite=False):
         "merged": merged,
         "merging_seconds": round(seconds, 2),
         "data_fingerprint": fingerprint,
-        # Ways and weights are chosen among: the test split is for later.
-        "validation": target.trainer(model).evaluate(target.examples()),
+        "validation": validation,
     }
     run.save_result(result)
     return result

@@ -44,7 +44,7 @@ def merge_adapters(
         UserError: If an adapter is missing, damaged or of another encoder, if
             they do not fit one another, or an argument is wrong.
 
-    Example:
+    Examples:
         >>> method = methods.Pfeiffer(units=8)
         >>> one = tf_adapters.adapt(encoder, method, head, name="one")
         >>> two = tf_adapters.adapt(encoder, method, head, name="two")
@@ -91,7 +91,7 @@ def search_weights(
     Returns:
         List of a number from -1.5 to 1.5 for each adapter.
 
-    Example:
+    Examples:
         >>> one = tf_adapters.adapt(encoder, methods.LoRA(), head, name="one")
         >>> two = tf_adapters.adapt(encoder, methods.LoRA(), head, name="two")
         >>> def loss(model):

@@ -71,7 +71,7 @@ def read_members(adapters, encoder, fingerprint=None, with_heads=None):
     members = [
         read_member(adapter, encoder, fingerprint, with_head)
         if isinstance(adapter, str | Path)
-        else member_of_model(adapter, fingerprint)
+        else member_of_model(adapter, fingerprint, with_head)
         for adapter, with_head in zip(adapters, with_heads, strict=True)
     ]
     paths = [
@@ -125,8 +125,13 @@ def read_member(folder, encoder, fingerprint, with_head=True):
     )
 
 
-def member_of_model(model, fingerprint):
+def member_of_model(model, fingerprint, with_head=True):
     """Returns the `Member` that an `AdapterModel` in memory is.
+
+    Args:
+        model: `AdapterModel`.
+        fingerprint: That of the encoder that it must have.
+        with_head: Whether its head is a part of it. Defaults to `True`.
 
     Raises:
         AdapterError: If it is no such model, or one of another encoder.
@@ -146,12 +151,13 @@ def member_of_model(model, fingerprint):
     tensors = {
         name: keras.ops.convert_to_numpy(variable)
         for name, variable in model.trained_variables().items()
+        if with_head or not name.startswith("head/")
     }
     return Member(
         name=model.name,
         folder=None,
         method=model.method,
-        head=model.head,
+        head=model.head if with_head else None,
         tensors=tensors,
         fingerprint=None,
         left_out=model.left_out,

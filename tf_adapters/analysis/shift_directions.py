@@ -73,7 +73,9 @@ class ShiftDirections(Analysis):
                     )
             title = f"{here.method.iloc[0]}, {here.text.nunique()} texts"
             names = ("first component", "second component")
-            pictures.describe(axis, *names, title)
+            pictures.describe(axis, *names, title, legend_beside=True)
+        for axis in axes.flat[:-1]:
+            axis.get_legend().remove()
         return figure
 
 

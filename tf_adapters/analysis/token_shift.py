@@ -70,7 +70,8 @@ class TokenShift(Analysis):
             axis.set_yticks(here.index)
             runs = here["count"].max()
             title = task if runs == 1 else f"{task}, mean of {runs} runs"
-            pictures.describe(axis, "mean |alpha|", "", title)
+            error = "" if runs == 1 else "; bars: standard error"
+            pictures.describe(axis, f"mean |alpha|{error}", "", title)
         axes.flat[0].invert_yaxis()
         axes.flat[0].set_ylabel("block", size=9)
         return figure

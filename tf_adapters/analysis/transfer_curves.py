@@ -67,7 +67,7 @@ class TransferCurves(Analysis):
             number = table.languages.iloc[0]
             words = "one other language"
             if number > 1:
-                words = f"mean of {number} languages"
+                words = f"mean over languages ({number})"
             pictures.describe(axis, "step", f"{column}, {words}")
         return figure
 

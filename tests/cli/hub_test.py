@@ -49,6 +49,8 @@ def test_an_adapter_comes_from_the_hub_and_stays_in_its_cache(tmp_path):
         assert {
             name: (tmp_path / "here" / name).read_bytes() for name in content
         } == content
+        done = _command("pull", "hf://me/lora", "here", cwd=tmp_path, **there)
+        assert done.returncode == 1 and "is there already" in done.stderr
     done = _command("adapters", "hf://me/lora@v1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 

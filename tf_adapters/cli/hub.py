@@ -75,7 +75,13 @@ def _list(options):
 
 
 def _pull(options):
-    return hub.pull(options.address, options.folder)
+    folder = Path(options.folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise AdapterError(
+            f"{folder} is there already. Name a folder that is new or empty, "
+            "so that the files of two adapters are not mixed."
+        )
+    return hub.pull(options.address, folder)
 
 
 def _push(options):

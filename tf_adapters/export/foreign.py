@@ -1,5 +1,6 @@
 """The adapter of a run as a folder that other libraries load."""
 
+import contextlib
 from pathlib import Path
 import shutil
 
@@ -25,6 +26,22 @@ def export_adapter(config, model_dir, form, with_head=True):
     """
     run = finished_run.load_to_export(config, model_dir)
     folder = Path(model_dir) / form / run.task.name
-    shutil.rmtree(folder, ignore_errors=True)
-    saving.save_adapter(run.model, folder, format=form, with_head=with_head)
+    with _put_aside(folder):
+        saving.save_adapter(run.model, folder, format=form, with_head=with_head)
     return folder
+
+
+@contextlib.contextmanager
+def _put_aside(folder):
+    """Removes an earlier folder once its successor is there."""
+    earlier = folder.with_name(f"{folder.name}.earlier")
+    if folder.exists():
+        shutil.rmtree(earlier, ignore_errors=True)
+        folder.rename(earlier)
+    try:
+        yield
+    except BaseException:
+        if earlier.exists():
+            earlier.rename(folder)
+        raise
+    shutil.rmtree(earlier, ignore_errors=True)

@@ -48,7 +48,7 @@ TASKS = {
     "agnews": TaskSize(115000, 5000, 7600, 52.8),
     "helpfulness": TaskSize(115251, 5000, 25000, 286.2),  # Tokens of IMDB.
     "imdb": TaskSize(20000, 5000, 25000, 286.2),
-    "sick": TaskSize(4439, 495, 4906, 22.2),
+    "sick": TaskSize(4500, 500, 4927, 22.2),
     "scitail": TaskSize(23097, 1304, 2126, 39.0),  # Tokens of MNLI.
     "cb": TaskSize(250, 56, 0, 83.3),
     "boolq": TaskSize(9427, 3270, 0, 136.9),

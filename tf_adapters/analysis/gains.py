@@ -265,7 +265,7 @@ class Gains(Analysis):
         axes.set_xticks(range(len(names)), labels)
         pictures.describe(
             axes,
-            "task and its training examples",
+            "task and its training examples (lines: standard error)",
             f"accuracy beside {table.baseline[0]}, points",
         )
         return figure

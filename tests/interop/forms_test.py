@@ -7,7 +7,8 @@ library's own, for the same configurations.
 import pytest
 
 from tf_adapters import methods
-from tf_adapters.interop import adapterhub_config
+from tf_adapters.interop import adapterhub_reading
+from tf_adapters.interop import adapterhub_writing
 
 WIDTH = 32
 # By name in `tests/fixtures/make_methods_fixtures.py`: what the configuration
@@ -70,9 +71,9 @@ FORMS = {
 def test_a_form_is_read_and_written(name):
     changes, options = FORMS[name]
     config = {"original_ln_before": True, "reduction_factor": 4, **changes}
-    method = adapterhub_config.read_method(config, WIDTH, (1, 3, 0))
+    method = adapterhub_reading.read_method(config, WIDTH, (1, 3, 0))
     assert method == methods.BottleneckForms(
         units=WIDTH // 4, reduction_factor=None, **options
     )
-    written = adapterhub_config.write_method(method, WIDTH)
+    written = adapterhub_writing.write_method(method, WIDTH)
     assert {key: written[key] for key in config} == config

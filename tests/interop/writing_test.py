@@ -190,7 +190,7 @@ def test_what_a_format_cannot_hold_is_refused_and_leaves_nothing(
 
 def test_every_width_survives_the_librarys_division():
     # `int(width // factor)` of a factor in floating point loses a unit.
-    from tf_adapters.interop.adapterhub_config import write_method
+    from tf_adapters.interop.adapterhub_writing import write_method
 
     for width in (312, 384, 768):
         for units in range(1, width):

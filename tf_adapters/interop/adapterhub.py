@@ -9,8 +9,9 @@ import safetensors.numpy
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
-from tf_adapters.interop import adapterhub_config
 from tf_adapters.interop import adapterhub_heads
+from tf_adapters.interop import adapterhub_reading
+from tf_adapters.interop import adapterhub_writing
 from tf_adapters.interop import tensor_names
 from tf_adapters.interop.adapterhub_names import tensor_names as adapter_names
 from tf_adapters.interop.architectures import check_model_type
@@ -64,7 +65,7 @@ def read_adapter(folder, shape, architecture, with_head=True):
     folder = Path(folder)
     config = read_json(folder / adapter_folder.CONFIG_FILE)
     _check_encoder(config, shape, architecture, folder)
-    method = adapterhub_config.read_method(
+    method = adapterhub_reading.read_method(
         config["config"], shape.width, _version(config)
     )
     path = weights_file(folder, "adapter")
@@ -182,7 +183,7 @@ def write_adapter(folder, name, config, tensors, shape, architecture):
         AdapterError: If the library has no such method or head.
     """
     folder, method = Path(folder), methods.from_config(config["method"])
-    inner = adapterhub_config.write_method(method, shape.width)
+    inner = adapterhub_writing.write_method(method, shape.width)
     is_prompt = isinstance(method, methods.PromptTuning)
     if is_prompt and architecture.model_type == "distilbert":
         raise AdapterError(

@@ -9,7 +9,7 @@ def tensor_names(method, shape, architecture, adapter):
     """Returns the `TensorName`s of everything that a method trains.
 
     Args:
-        method: `Method` that AdapterHub has; see `adapterhub_config`.
+        method: `Method` that AdapterHub has; see `adapterhub_writing`.
         shape: `EncoderShape`.
         architecture: `Architecture`.
         adapter: The adapter's name.

@@ -14,6 +14,7 @@ from tf_adapters.interop import adapterhub
 from tf_adapters.interop import adapterhub_fusion
 from tf_adapters.interop import architectures
 from tf_adapters.interop import peft
+from tf_adapters.interop import peft_writing
 from tf_adapters.interop.formats import FORMATS
 from tf_adapters.interop.formats import SETUP_FILE
 from tf_adapters.interop.formats import format_of
@@ -136,7 +137,7 @@ def write_folder(folder, form, config, tensors, members, encoder):
         partial = Path(scratch) / folder.name
         partial.mkdir()
         if form == "peft":
-            peft.write_adapter(partial, config, tensors, *arguments)
+            peft_writing.write_adapter(partial, config, tensors, *arguments)
         elif members:
             adapterhub_fusion.write_fusion(
                 partial, config, tensors, members, *arguments

@@ -1,8 +1,8 @@
 """Writes adapters in other libraries' formats, with what they answer here.
 
-    python benchmarks/interchange.py --output=/tmp/interchange \
+    python benchmarks/interchange.py --output=<output> \
         --encoders=<Hugging Face folder>,...
-    .venv-peer/bin/python benchmarks/peers/interchange.py /tmp/interchange
+    .venv-peer/bin/python benchmarks/peers/interchange.py <output>
 
 The second command, in the environment of `benchmarks/peers`, loads them there
 and prints what is missing, unexpected and different.

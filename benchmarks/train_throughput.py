@@ -80,8 +80,8 @@ class Ours:
         else:
             # A part of them: evaluation works ahead, and must not do so while
             # another side is being measured.
-            step, batches = self.evaluation
-            some = itertools.islice(batches, steps)
+            step, features = self.evaluation
+            some = itertools.islice(features, steps)
             results = self.trainer.eval_steps(step, some)
         for result in results:
             np.asarray(result[0])  # Waits for the device.

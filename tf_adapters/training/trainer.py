@@ -151,6 +151,10 @@ class Trainer:
             # all of them whether there is a batch left.
             return data.repeat()
 
+        if isinstance(self.strategy, tf.distribute.OneDeviceStrategy):
+            # It distributes nothing, and its iterators end seconds late: their
+            # autotuning cannot be turned off (docs/log.md).
+            return build(tf.distribute.InputContext())
         return self.strategy.distribute_datasets_from_function(build)
 
     def _eval_on_replicas(self, features):

@@ -8,6 +8,7 @@ import transformers
 
 from tests.fixtures import huggingface_folders
 from tests.fixtures.sentences import SENTENCES
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens import packing
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.encoders import huggingface_tokenizer
@@ -217,3 +218,25 @@ def test_pairs_and_single_texts_in_one_batch(packer):
             value, np.where(is_pair[:, None], pairs[name], alone[name])
         )
     assert mixed["padding_mask"].numpy().sum(1).max() == 24
+
+
+@pytest.mark.parametrize(
+    "texts",
+    ["one text", [("first", "second")], [1, 2], ["a text", None]],
+    ids=["one string", "pairs", "numbers", "a missing text"],
+)
+def test_what_is_no_list_of_strings(packer, texts):
+    with pytest.raises(UserError, match="`texts_a` must be a list of strings"):
+        packer(texts)
+
+
+def test_fewer_second_texts_than_first_ones(packer):
+    with pytest.raises(UserError, match="2 in `texts_a`, 1 in `texts_b`"):
+        packer(["a", "b"], ["c"])
+
+
+def test_an_array_of_texts(packer):
+    texts = np.array(["a fine film", "who?"], dtype=object)
+    np.testing.assert_array_equal(
+        packer(texts)["token_ids"], packer(list(texts))["token_ids"]
+    )

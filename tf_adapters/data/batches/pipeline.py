@@ -231,9 +231,14 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
             return found
         return _hidden(examples, found, draw)
 
-    return plan.map(
-        features, num_parallel_calls=2, deterministic=True
-    ).prefetch(4)
+    # Autotuning would have nothing to tune, and ends seconds late.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return (
+        plan.map(features, num_parallel_calls=2, deterministic=True)
+        .prefetch(4)
+        .with_options(options)
+    )
 
 
 def _filled_up(batch, num_shards):

@@ -78,7 +78,20 @@ class TextPacker:
         Returns:
             Dict of int32 tensors `(batch, length)`: `token_ids`,
             `padding_mask`, and `segment_ids` where the encoder has segments.
+
+        Raises:
+            UserError: If the texts are no list of strings, or the second ones
+                are not as many as the first.
         """
+        texts_a = _strings("texts_a", texts_a)
+        if texts_b is not None:
+            texts_b = _strings("texts_b", texts_b)
+            if not texts_a.shape.is_compatible_with(texts_b.shape):
+                raise UserError(
+                    "There must be as many second texts as first ones. "
+                    f"Received: {texts_a.shape[0]} in `texts_a`, "
+                    f"{texts_b.shape[0]} in `texts_b`"
+                )
         limit = min(self.max_length, sequence_length or self.max_length)
         rows, first_lengths = self._pack(texts_a, texts_b, limit, is_pair)
         return self._features(rows, first_lengths, sequence_length)
@@ -239,6 +252,21 @@ class TextPacker:
         return mask_tokens.tokenize_with_masks(
             self._tokenize, texts, self._mask, self.mask_id
         )
+
+
+def _strings(name, texts):
+    """Returns a batch of texts as a string tensor `(batch,)`."""
+    try:
+        tensor = tf.convert_to_tensor(texts, tf.string)
+    except (TypeError, ValueError):
+        tensor = None
+    if tensor is None or tensor.shape.rank not in (1, None):
+        raise UserError(
+            f"`{name}` must be a list of strings; the second texts of pairs "
+            "are a list of their own, `packer(texts_a, texts_b)`. Received: "
+            f"{name}={texts!r:.100}"
+        )
+    return tensor
 
 
 def _choose(condition, rows, others):

@@ -9,6 +9,8 @@ import sys
 import numpy as np
 import pytest
 
+from tests import commands
+
 pytestmark = pytest.mark.integration
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
@@ -48,3 +50,16 @@ def test_the_fusion_that_is_timed_trains_and_answers(monkeypatch):
     step, batches = trainer.evaluation(examples, [batch])
     some = itertools.islice(batches, 1)
     assert len(list(trainer.eval_steps(step, some))) == 1
+
+
+@pytest.mark.slow
+def test_the_training_that_is_timed_trains_and_answers(tmp_path, monkeypatch):
+    rows = [{"sentence": f"film {n}", "label": n % 2} for n in range(8)]
+    for split in ("train", "validation", "test"):
+        commands.write_rows(tmp_path / "sst2" / f"{split}.jsonl", rows)
+    monkeypatch.syspath_prepend(FOLDER)
+    throughput = importlib.import_module("train_throughput")
+    monkeypatch.setattr(throughput, "BATCH_SIZE", 4)
+    ours = throughput.Ours("sst2", str(tmp_path), "float32", 8)
+    assert ours.do("train", 2) > 0
+    assert ours.do("infer", 2) > 0

@@ -324,3 +324,13 @@ def test_predictions_come_in_the_order_of_the_rows():
         np.testing.assert_allclose(
             trainer.predict(one)[0], together[i], atol=1e-5
         )
+
+
+def test_nothing_is_tuned_that_ends_late():
+    trainer = toy_runs.trainer(toy_runs.config(epochs=1))
+    examples = toy_runs.examples(seed=0)
+    plan = trainer.plan(examples, 0)
+    batches = trainer._distribute(examples, plan)
+    # No iterator of a strategy, whose autotuning stays on.
+    assert isinstance(batches, tf.data.Dataset)
+    assert batches.options().autotune.enabled is False

@@ -13,7 +13,7 @@ from tf_adapters.layers.bottleneck import Initialization
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.gate import TextGate
 from tf_adapters.layers.normalization import layer_norm
-from tf_adapters.layers.slot import Slot
+from tf_adapters.layers.slot_of_layers import SlotOfLayers
 from tf_adapters.layers.stateless_seeds import dropout
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods.method import Method
@@ -131,7 +131,7 @@ class BottleneckForms(Method):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class FormSlot(Slot):
+class FormSlot(SlotOfLayers):
     """Slot of `BottleneckForms`, before or behind the pretrained norm.
 
     Args:
@@ -166,11 +166,8 @@ class FormSlot(Slot):
         self.gate = TextGate(name="gate") if form.use_gating else None
 
     def build(self, input_shape):
+        super().build(input_shape)
         width, form = input_shape[-1], self.form
-        if not self.delta.built:
-            self.delta.build(input_shape)
-        if self.gate is not None and not self.gate.built:
-            self.gate.build(input_shape)
         self.norms = {
             place: self._norm_weights(place, width)
             for place in ("before", "after")

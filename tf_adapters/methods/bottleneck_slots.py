@@ -8,7 +8,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_choices
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers.bottleneck import Bottleneck
-from tf_adapters.layers.slot import Slot
+from tf_adapters.layers.slot_of_layers import SlotOfLayers
 from tf_adapters.methods import mixout
 
 # The weights of a `Bottleneck`, as an adapter folder names them.
@@ -34,7 +34,7 @@ def read(name, x, context):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class BottleneckSlot(Slot):
+class BottleneckSlot(SlotOfLayers):
     """Slot `x + delta(read)`: a bottleneck on what a method reads.
 
     Args:
@@ -58,10 +58,6 @@ class BottleneckSlot(Slot):
         self.delta = Bottleneck(
             units, activation, initialization, init_stddev, name="delta"
         )
-
-    def build(self, input_shape):
-        if not self.delta.built:
-            self.delta.build(input_shape)
 
     def call(self, x, context=None, training=None):
         return x + self.delta(read(self.reads, x, context)), {}

@@ -9,8 +9,7 @@ from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers import activations
 from tf_adapters.layers.projected_attention import Projections
 from tf_adapters.layers.projected_attention import SmallAttention
-from tf_adapters.layers.slot import Slot
-from tf_adapters.layers.slot import with_layers
+from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register
 
@@ -77,7 +76,7 @@ class ProjectedAttention(Method):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class ProjectedAttentionSlot(Slot):
+class ProjectedAttentionSlot(SlotGivenLayers):
     """Slot `x + f(up(attention(down(block_input))))`.
 
     Args:
@@ -93,17 +92,14 @@ class ProjectedAttentionSlot(Slot):
         The sum, of the shape of `x`, and no probes.
     """
 
+    arguments = ("projections", "attention", "activation")
+
     def __init__(self, projections, attention, activation, **kwargs):
         super().__init__(**kwargs)
         self.projections = projections
         self.attention = attention
         self.activation = activation
         self._activation = activations.get_activation(activation)
-
-    def build(self, input_shape):
-        for layer in (self.projections, self.attention):
-            if not layer.built:
-                layer.build(input_shape)
 
     def call(self, x, context=None, training=None):
         tokens = self.projections.down(context.block_input)
@@ -115,16 +111,3 @@ class ProjectedAttentionSlot(Slot):
             seeds=context.seeds,
         )
         return x + self.projections.up(mixed, self._activation), {}
-
-    def get_config(self):
-        serialize = keras.saving.serialize_keras_object
-        return {
-            **super().get_config(),
-            "projections": serialize(self.projections),
-            "attention": serialize(self.attention),
-            "activation": self.activation,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**with_layers(config, "projections", "attention"))

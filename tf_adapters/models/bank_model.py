@@ -10,7 +10,7 @@ from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.layers.bank import BankBottleneck
 from tf_adapters.layers.bank import BankHead
 from tf_adapters.layers.bank import BankNorm
-from tf_adapters.layers.slot import Slot
+from tf_adapters.layers.slot_of_layers import SlotOfLayers
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods.bottleneck_slots import PARTS
 from tf_adapters.methods.bottleneck_slots import PLACEMENTS
@@ -155,7 +155,7 @@ def _make_slots(encoder, members, facts):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class BankSlot(Slot):
+class BankSlot(SlotOfLayers):
     """Slot `x + delta_n(reads(x, context))` with each example's adapter `n`.
 
     Args:
@@ -174,10 +174,6 @@ class BankSlot(Slot):
         super().__init__(**{**kwargs, "trainable": False})
         self.reads = reads
         self.bank = BankBottleneck(num_adapters, units, activation, name="bank")
-
-    def build(self, input_shape):
-        if not self.bank.built:
-            self.bank.build(input_shape)
 
     def call(self, x, context=None, training=None):
         read = bottleneck_slots.read(self.reads, x, context)

@@ -7,7 +7,6 @@ import keras
 import numpy as np
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers.adapter_bias import TokenWeight
 from tf_adapters.layers.adapter_bias import Vector
 from tf_adapters.layers.slot_of_layers import SlotGivenLayers
@@ -67,7 +66,7 @@ class AdapterBias(Method):
     leave_out: tuple[int, ...] = ()
 
     def __post_init__(self):
-        check_choices(self)
+        super().__post_init__()
         if self.l0_lambda is not None and not self.use_alpha:
             raise UserError(
                 "`l0_lambda` gates the weights of L_alpha, but `use_alpha` is "

@@ -6,7 +6,6 @@ import typing
 import keras
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers.activations import Activation
 from tf_adapters.layers.adapter_fusion import AdapterFusion
 from tf_adapters.layers.adapter_fusion import FusionStart
@@ -61,9 +60,6 @@ class Fusion(Method):
     value_pull: float = 0.01
     subset: int | None = None
     leave_out: tuple[int, ...] = ()
-
-    def __post_init__(self):
-        check_choices(self)
 
     def make_slots(self, shape):
         """Returns one dict of slots for each block."""

@@ -7,7 +7,6 @@ import keras
 from keras import ops
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.gate import TextGate
@@ -56,7 +55,7 @@ class PrefixTuning(Method):
     leave_out: tuple[int, ...] = ()
 
     def __post_init__(self):
-        check_choices(self)
+        super().__post_init__()
         if self.prefix_length < 1 or self.hidden_units < 0:
             raise UserError(
                 "A prefix has one or more vectors, and its network 0 or more "

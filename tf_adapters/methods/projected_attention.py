@@ -5,7 +5,6 @@ import dataclasses
 import keras
 from keras import ops
 
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers import activations
 from tf_adapters.layers.projected_attention import Projections
 from tf_adapters.layers.projected_attention import SmallAttention
@@ -45,9 +44,6 @@ class ProjectedAttention(Method):
     attention_dropout: float = 0.1
     init_stddev: float = 0.02
     leave_out: tuple[int, ...] = ()
-
-    def __post_init__(self):
-        check_choices(self)
 
     def make_slots(self, shape):
         """Returns one dict of slots for each block."""

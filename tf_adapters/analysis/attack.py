@@ -114,9 +114,7 @@ class Attack(Analysis):
             return self._draw_bars(table, counted)
         figure, ((axes,),) = pictures.make_figure()
         groups = table.groupby("method", sort=False)
-        for (method, group), style in zip(
-            groups, pictures.styles(), strict=False
-        ):
+        for method, group, style in pictures.styled(groups):
             group = group.sort_values("pretraining_steps")
             for column, (words, line) in counted.items():
                 axes.plot(

@@ -122,9 +122,8 @@ def _draw_lines(found):
     least = found.l0_lambda[found.l0_lambda > 0].min()
     for axis, group in zip(axes.flat, groups, strict=True):
         here = found[found.group == group].sort_values("l0_lambda")
-        for (name, line), style in zip(
-            here.groupby("share", sort=False), pictures.styles(), strict=False
-        ):
+        shares_of_gates = here.groupby("share", sort=False)
+        for name, line, style in pictures.styled(shares_of_gates):
             axis.plot(line.l0_lambda, 100 * line.open, label=name, **style)
             start = 100 * line.open_at_start.iloc[0]
             axis.axhline(start, color=style["color"], linestyle=":")

@@ -42,6 +42,12 @@ def styles():
         }
 
 
+def styled(groups):
+    """Yields name, rows and style of each group of a `groupby`."""
+    for (name, rows), style in zip(groups, styles(), strict=False):
+        yield name, rows, style
+
+
 def describe(axes, x, y, title="", legend_beside=False):
     """Labels both axes, and gives a legend to what has one.
 

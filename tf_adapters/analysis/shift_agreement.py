@@ -1,14 +1,12 @@
 """Whether tokens of one class are moved in one direction, in a number."""
 
 import numpy as np
-import pandas as pd
 
 from tf_adapters.analysis import pictures
 from tf_adapters.analysis import shift_directions
-from tf_adapters.analysis import trained_run
-from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
 from tf_adapters.analysis.encoder_passes import encoder_passes
+from tf_adapters.analysis.runs_analysis import RunsAnalysis
 
 COLUMNS = ("run", "task", "method", "same_label", "different_labels", "gap")
 _SHOWN = {"same_label": "one label", "different_labels": "two labels"}
@@ -49,7 +47,7 @@ def agreement(sums, counts, labels):
 
 
 @register("shift_agreement")
-class ShiftAgreement(Analysis):
+class ShiftAgreement(RunsAnalysis):
     """How alike the last block moves tokens of one class, and of two.
 
     The sentence behind AdapterBias's figure 5 as numbers, which the paper does
@@ -61,16 +59,11 @@ class ShiftAgreement(Analysis):
     ones.
     """
 
-    reads = "model_dirs"
+    columns = COLUMNS
 
-    def table(self, options):
-        rows = []
-        for folder in options.folders:
-            run = trained_run.load_run(folder)
-            same, other = _of_run(run)
-            name = str(folder), run.task.name, run.label
-            rows.append((*name, same, other, same - other))
-        return pd.DataFrame(rows, columns=COLUMNS)
+    def rows(self, run, options):
+        same, other = _of_run(run)
+        yield run.task.name, run.label, same, other, same - other
 
     def draw(self, table):
         figure, ((axes,),) = pictures.make_figure()

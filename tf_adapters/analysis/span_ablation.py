@@ -1,12 +1,10 @@
 """What is lost without the adapters of each continuous span of blocks."""
 
 import numpy as np
-import pandas as pd
 
 from tf_adapters.analysis import pictures
-from tf_adapters.analysis import trained_run
-from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
+from tf_adapters.analysis.runs_analysis import RunsAnalysis
 from tf_adapters.common.errors import UserError
 
 COLUMNS = ("run", "task", "first", "last", "blocks", "metric", "value")
@@ -71,7 +69,7 @@ def name_of(first, last, num_blocks):
 
 
 @register("span_ablation")
-class SpanAblation(Analysis):
+class SpanAblation(RunsAnalysis):
     """What is lost without the adapters of each continuous span of blocks.
 
     Takes what the method added out of blocks i to j of a trained run, for all
@@ -81,14 +79,10 @@ class SpanAblation(Analysis):
     panel for each task, with means over its runs.
     """
 
-    reads = "model_dirs"
+    columns = COLUMNS
 
-    def table(self, options):
-        rows = []
-        for folder in options.folders:
-            run = trained_run.load_run(folder)
-            rows += [(str(folder), run.task.name, *row) for row in _of_run(run)]
-        return pd.DataFrame(rows, columns=COLUMNS)
+    def rows(self, run, options):
+        return [(run.task.name, *row) for row in _of_run(run)]
 
     def draw(self, table):
         spans = table[table["first"] >= 0]

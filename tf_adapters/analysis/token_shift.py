@@ -1,13 +1,11 @@
 """How far AdapterBias shifts tokens: by block, and in which direction."""
 
 import numpy as np
-import pandas as pd
 
 from tf_adapters.analysis import pictures
-from tf_adapters.analysis import trained_run
-from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
 from tf_adapters.analysis.encoder_passes import encoder_passes
+from tf_adapters.analysis.runs_analysis import RunsAnalysis
 from tf_adapters.common.errors import UserError
 
 COLUMNS = ("run", "task", "block", "place", "alpha", "shift")
@@ -29,7 +27,7 @@ def means(alphas, mask):
 
 
 @register("token_shift")
-class TokenShift(Analysis):
+class TokenShift(RunsAnalysis):
     """The mean weight of AdapterBias's shift, by block.
 
     `|alpha|` averaged over all tokens of the validation set, and with it
@@ -38,20 +36,15 @@ class TokenShift(Analysis):
     for each task; of several runs the mean, with the standard error as a bar.
     """
 
-    reads = "model_dirs"
+    columns = COLUMNS
 
-    def table(self, options):
-        rows = []
-        for folder in options.folders:
-            run = trained_run.load_run(folder)
-            values, lengths = _of_run(run)
-            for block, (alpha, length) in enumerate(
-                zip(values, lengths, strict=True), start=1
-            ):
-                place = "last" if block == len(values) else "earlier"
-                name = str(folder), run.task.name
-                rows.append((*name, block, place, alpha, alpha * length))
-        return pd.DataFrame(rows, columns=COLUMNS)
+    def rows(self, run, options):
+        values, lengths = _of_run(run)
+        for block, (alpha, length) in enumerate(
+            zip(values, lengths, strict=True), start=1
+        ):
+            place = "last" if block == len(values) else "earlier"
+            yield run.task.name, block, place, alpha, alpha * length
 
     def draw(self, table):
         tasks = list(dict.fromkeys(table.task))

@@ -4,6 +4,7 @@ import dataclasses
 import os
 from pathlib import Path
 
+from tf_adapters.runs import earlier_runs
 from tf_adapters.studies import local_runner
 
 
@@ -42,9 +43,7 @@ def _source(run, found, task):
     point = {"task": task, **run.point}
     if len(run.metrics) > 1:
         point["task"] = task
-    own = found and found / task
-    if own is None or not (own / "config.yaml").exists():
-        own = found
+    own = found and earlier_runs.folder_of_task(found, task)
     return Source(found, own, point, {**run.settings, "task": task})
 
 

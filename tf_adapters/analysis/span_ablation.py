@@ -125,9 +125,7 @@ def _of_run(run):
     def evaluate(blocks):
         with model.without(blocks):
             # Another graph, so another trainer.
-            trainer = type(experiment.trainer)(
-                model, experiment.strategy, experiment.config, (metric,)
-            )
+            trainer = experiment.trainer_of(model)
             return trainer.evaluate(examples)[metric]
 
     whole = evaluate(())

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from tf_adapters.runs import earlier_runs
-from tf_adapters.studies import local_runner
+from tf_adapters.studies import finished_runs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +33,7 @@ def find_sources(runs, folder):
         folder: Folder of the study.
     """
     return [
-        _source(run, local_runner.find_run(run, folder), task)
+        _source(run, finished_runs.find_run(run, folder), task)
         for run in runs
         for task in run.metrics
     ]

@@ -131,15 +131,11 @@ class Attack(Analysis):
         """Draws a group of bars for each method, where none was pretrained."""
         means = table.groupby("method", sort=False).mean(numeric_only=True)
         figure, ((axes,),) = pictures.make_figure(width=3 + 0.9 * len(means))
-        for place, (column, (words, _)) in enumerate(counted.items()):
-            at = [i + (place - 0.5) * 0.4 for i in range(len(means))]
-            axes.bar(
-                at,
-                100 * means[column],
-                0.38,
-                label=words,
-                color=pictures.COLOURS[place],
-            )
+        series = [
+            (words, 100 * means[column], None)
+            for column, (words, _) in counted.items()
+        ]
+        pictures.draw_bars(axes, series, 0.4, 0.38)
         axes.set_xticks(range(len(means)), means.index)
         axes.set_ylim(0, 105)
         pictures.describe(

@@ -218,24 +218,13 @@ class Gains(Analysis):
         figure, ((axes,),) = pictures.make_figure(
             width=2 + 1.1 * max(1, len(names))
         )
-        methods = list(dict.fromkeys(shown.method))
-        width = 0.8 / max(1, len(methods))
-        for place, (method, style) in enumerate(
-            zip(methods, pictures.styles(), strict=False)
-        ):
-            own = shown[shown.method == method]
-            axes.bar(
-                [
-                    names.index(t) - 0.4 + (place + 0.5) * width
-                    for t in own.task
-                ],
-                100 * own.difference,
-                width,
-                yerr=100 * own.standard_error,
-                capsize=2,
-                color=style["color"],
-                label=method,
-            )
+        series = []
+        for method, rows in shown.groupby("method", sort=False):
+            own = rows.set_index("task").reindex(names)
+            error = 100 * own.standard_error
+            series.append((method, 100 * own.difference, error))
+        width = 0.8 / max(1, len(series))
+        pictures.draw_bars(axes, series, width, width, capsize=2)
         axes.axhline(0, color="black", linewidth=0.8)
         labels = [
             f"{task}\n{size:,}"

@@ -102,13 +102,17 @@ def _draw_bars(found):
     groups = list(dict.fromkeys(found.group))
     figure, ((axes,),) = pictures.make_figure(width=3.7 + 0.9 * len(groups))
     names = list(dict.fromkeys(found.share))
-    for place, (name, style) in enumerate(
-        zip(names, pictures.styles(), strict=False)
-    ):
-        here = found[found.share == name].set_index("group").loc[groups]
-        at = [i + (place - 1) * 0.27 for i in range(len(groups))]
-        axes.bar(at, 100 * here.open, 0.25, label=name, color=style["color"])
-        axes.plot(at, 100 * here.open_at_start, "k_", markersize=12)
+    parts = [
+        found[found.share == name].set_index("group").loc[groups]
+        for name in names
+    ]
+    series = [
+        (name, 100 * part.open, None)
+        for name, part in zip(names, parts, strict=True)
+    ]
+    places = pictures.draw_bars(axes, series, 0.27, 0.25)
+    for at, part in zip(places, parts, strict=True):
+        axes.plot(at, 100 * part.open_at_start, "k_", markersize=12)
     axes.plot([], [], "k_", label="before training")
     axes.set_xticks(range(len(groups)), groups)
     axes.set_ylim(0, 105)
@@ -117,11 +121,10 @@ def _draw_bars(found):
 
 
 def _draw_lines(found):
-    groups = list(dict.fromkeys(found.group))
-    figure, axes = pictures.make_figure(columns=len(groups))
+    figure, panels = pictures.make_panels(found, "group")
     least = found.l0_lambda[found.l0_lambda > 0].min()
-    for axis, group in zip(axes.flat, groups, strict=True):
-        here = found[found.group == group].sort_values("l0_lambda")
+    for axis, group, here in panels:
+        here = here.sort_values("l0_lambda")
         shares_of_gates = here.groupby("share", sort=False)
         for name, line, style in pictures.styled(shares_of_gates):
             axis.plot(line.l0_lambda, 100 * line.open, label=name, **style)

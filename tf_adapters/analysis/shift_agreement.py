@@ -67,22 +67,15 @@ class ShiftAgreement(RunsAnalysis):
 
     def draw(self, table):
         figure, ((axes,),) = pictures.make_figure()
-        methods = list(dict.fromkeys(table.method))
-        for place, ((column, name), style) in enumerate(
-            zip(_SHOWN.items(), pictures.styles(), strict=False)
-        ):
-            groups = table.groupby("method", sort=False)[column]
-            axes.bar(
-                [i + 0.36 * (place - 0.5) for i in range(len(methods))],
-                groups.mean(),
-                0.34,
-                yerr=groups.sem().fillna(0),
-                capsize=3,
-                label=f"texts of {name}",
-                color=style["color"],
-            )
+        methods = table.groupby("method", sort=False)[list(_SHOWN)]
+        means, errors = methods.mean(), methods.sem().fillna(0)
+        series = [
+            (f"texts of {name}", means[column], errors[column])
+            for column, name in _SHOWN.items()
+        ]
+        pictures.draw_bars(axes, series, 0.36, 0.34, capsize=3)
         axes.axhline(0, color="black", linewidth=0.8)
-        axes.set_xticks(range(len(methods)), methods)
+        axes.set_xticks(range(len(means)), means.index)
         runs = table.method.value_counts().max()
         pictures.describe(
             axes,

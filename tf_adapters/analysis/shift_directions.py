@@ -49,11 +49,9 @@ class ShiftDirections(RunsAnalysis):
         return _of_run(run, run.rows["validation"][: options.texts])
 
     def draw(self, table):
-        runs = list(dict.fromkeys(table.run))
-        figure, axes = pictures.make_figure(columns=len(runs))
+        figure, panels = pictures.make_panels(table, "run")
         labels = sorted(dict.fromkeys(table.label))
-        for axis, run in zip(axes.flat, runs, strict=True):
-            here = table[table.run == run]
+        for axis, _, here in panels:
             for label, style in zip(labels, pictures.styles(), strict=False):
                 for state, alpha in (("before", 0.25), ("after", 1.0)):
                     some = here[(here.label == label) & (here.state == state)]
@@ -68,7 +66,7 @@ class ShiftDirections(RunsAnalysis):
             title = f"{here.method.iloc[0]}, {here.text.nunique()} texts"
             names = ("first component", "second component")
             pictures.describe(axis, *names, title, legend_beside=True)
-        for axis in axes.flat[:-1]:
+        for axis, *_ in panels[:-1]:
             axis.get_legend().remove()
         return figure
 

@@ -86,13 +86,11 @@ class SpanAblation(RunsAnalysis):
 
     def draw(self, table):
         spans = table[table["first"] >= 0]
-        tasks = list(dict.fromkeys(table.task))
         size = spans["last"].max() + 1
-        figure, axes = pictures.make_figure(
-            columns=len(tasks), width=1.6 + 0.45 * size, height=1.3 + 0.4 * size
+        figure, panels = pictures.make_panels(
+            spans, "task", width=1.6 + 0.45 * size, height=1.3 + 0.4 * size
         )
-        for axis, task in zip(axes.flat, tasks, strict=True):
-            here = spans[spans.task == task]
+        for axis, task, here in panels:
             image = _draw_matrix(axis, mean_changes(here))
             figure.colorbar(image, ax=axis).set_label(
                 f"change of {here.metric.iloc[0]}, %", size=9

@@ -47,12 +47,11 @@ class TokenShift(RunsAnalysis):
             yield run.task.name, block, place, alpha, alpha * length
 
     def draw(self, table):
-        tasks = list(dict.fromkeys(table.task))
-        figure, axes = pictures.make_figure(
-            columns=len(tasks), width=2.8, sharey=True
+        figure, panels = pictures.make_panels(
+            table, "task", width=2.8, sharey=True
         )
-        for axis, task in zip(axes.flat, tasks, strict=True):
-            here = spread(table[table.task == task])
+        for axis, task, rows in panels:
+            here = spread(rows)
             axis.barh(
                 here.index,
                 here["mean"],
@@ -65,8 +64,9 @@ class TokenShift(RunsAnalysis):
             title = task if runs == 1 else f"{task}, mean of {runs} runs"
             error = "" if runs == 1 else "; bars: standard error"
             pictures.describe(axis, f"mean |alpha|{error}", "", title)
-        axes.flat[0].invert_yaxis()
-        axes.flat[0].set_ylabel("block", size=9)
+        first, *_ = panels[0]
+        first.invert_yaxis()
+        first.set_ylabel("block", size=9)
         return figure
 
 

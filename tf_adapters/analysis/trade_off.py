@@ -170,12 +170,10 @@ class TradeOff(Analysis):
     def draw(self, table):
         if "baseline" in table:
             return _draw_percentiles(table)
-        tasks = list(dict.fromkeys(table.task))
         methods = list(dict.fromkeys(table.method))
         styles = dict(zip(methods, pictures.styles(), strict=False))
-        figure, axes = pictures.make_figure(columns=len(tasks))
-        for axis, task in zip(axes.flat, tasks, strict=True):
-            here = table[table.task == task]
+        figure, panels = pictures.make_panels(table, "task")
+        for axis, task, here in panels:
             for method, line in here.groupby("method", sort=False):
                 line = line.sort_values("x")
                 axis.errorbar(

@@ -211,27 +211,16 @@ def _attack(run, options, synonyms):
     words = [pwws.split_words(row[field]) for row in rows]
     search = pwws.SEARCHES[options.rules]
     searches = [
-        _with_row(row, search(row[field], found, row["label"], candidates))
+        search(row[field], found, row["label"], candidates)
         for row, found, candidates in zip(
             rows, words, synonyms.of_texts(words), strict=True
         )
     ]
 
     def score(asked):
-        changed = [{**row, field: text} for row, text in asked]
+        changed = [{**rows[place], field: text} for place, text in asked]
         examples = experiment.examples(changed, labelled=False)
         outputs = np.stack(experiment.trainer.predict(examples))
         return scipy.special.softmax(outputs.astype("float64"), axis=-1)
 
     return pwws.run_searches(searches, score)
-
-
-def _with_row(row, search):
-    """Yields what a search asks for with the row that it asks about."""
-    answer = None
-    while True:
-        try:
-            texts = search.send(answer)
-        except StopIteration as end:
-            return end.value
-        answer = yield [(row, text) for text in texts]

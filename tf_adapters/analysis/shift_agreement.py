@@ -5,7 +5,7 @@ import numpy as np
 from tf_adapters.analysis import pictures
 from tf_adapters.analysis import shift_directions
 from tf_adapters.analysis.analysis import register
-from tf_adapters.analysis.encoder_passes import encoder_passes
+from tf_adapters.analysis.encoder_passes import probe_passes
 from tf_adapters.analysis.runs_analysis import RunsAnalysis
 
 COLUMNS = ("run", "task", "method", "same_label", "different_labels", "gap")
@@ -91,14 +91,9 @@ def _of_run(run):
     shift_directions.check_classes(run)
     rows = run.rows["validation"]
     experiment = run.experiment()
-    examples = experiment.examples(rows, labelled=False)
     sums, counts, labels = [], [], []
-    for texts, inputs, states in encoder_passes(
-        experiment.model,
-        run.config,
-        examples,
-        shift_directions.before_and_after,
-        return_probes=True,
+    for texts, inputs, states in probe_passes(
+        experiment, rows, shift_directions.before_and_after
     ):
         masks = inputs["padding_mask"].numpy().astype(bool)
         before, after = (state.numpy() for state in states)

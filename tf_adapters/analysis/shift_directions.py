@@ -5,7 +5,7 @@ import sklearn.decomposition
 
 from tf_adapters.analysis import pictures
 from tf_adapters.analysis.analysis import register
-from tf_adapters.analysis.encoder_passes import encoder_passes
+from tf_adapters.analysis.encoder_passes import probe_passes
 from tf_adapters.analysis.runs_analysis import RunsAnalysis
 from tf_adapters.common.errors import UserError
 
@@ -83,15 +83,10 @@ def check_classes(run):
 def _of_run(run, rows):
     check_classes(run)
     experiment = run.experiment()
-    examples = experiment.examples(rows, labelled=False)
     found = {"before": [], "after": []}
     tokens = []
-    for texts, inputs, states in encoder_passes(
-        experiment.model,
-        run.config,
-        examples,
-        before_and_after,
-        return_probes=True,
+    for texts, inputs, states in probe_passes(
+        experiment, rows, before_and_after
     ):
         mask = inputs["padding_mask"].numpy().astype(bool)
         for name, state in zip(found, states, strict=True):

@@ -4,7 +4,7 @@ import numpy as np
 
 from tf_adapters.analysis import pictures
 from tf_adapters.analysis.analysis import register
-from tf_adapters.analysis.encoder_passes import encoder_passes
+from tf_adapters.analysis.encoder_passes import probe_passes
 from tf_adapters.analysis.runs_analysis import RunsAnalysis
 from tf_adapters.common.errors import UserError
 
@@ -79,10 +79,9 @@ def _of_run(run):
     """Returns each block's mean `|alpha|` and the length of its vector."""
     experiment = run.experiment()
     lengths = vector_lengths(run, experiment.model)
-    examples = experiment.examples(run.rows["validation"], labelled=False)
     total, tokens = 0.0, 0.0
-    for _, inputs, alphas in encoder_passes(
-        experiment.model, run.config, examples, read_alphas, return_probes=True
+    for _, inputs, alphas in probe_passes(
+        experiment, run.rows["validation"], read_alphas
     ):
         alphas = [alpha.numpy() for alpha in alphas]
         sums, count = means(alphas, inputs["padding_mask"].numpy())

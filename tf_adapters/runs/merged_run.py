@@ -11,6 +11,7 @@ from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import resolve
 from tf_adapters.data.batches import pipeline
+from tf_adapters.data.encoded import encoder_inputs
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
 from tf_adapters.merging.merge import merge_adapters
@@ -205,11 +206,7 @@ def _as_one_batch(examples):
         np.arange(len(examples)), int(examples.lengths.max())
     )
     (features,) = pipeline.dataset(examples, [batch])
-    return {
-        name: value
-        for name, value in features.items()
-        if name in ("token_ids", "padding_mask", "segment_ids")
-    }
+    return encoder_inputs(features)
 
 
 def _description(adapters, settings, head_of, weights, model):

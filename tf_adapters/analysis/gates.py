@@ -101,18 +101,14 @@ def averaged(table):
 def _draw_bars(found):
     groups = list(dict.fromkeys(found.group))
     figure, ((axes,),) = pictures.make_figure(width=3.7 + 0.9 * len(groups))
-    names = list(dict.fromkeys(found.share))
-    parts = [
-        found[found.share == name].set_index("group").loc[groups]
-        for name in names
-    ]
-    series = [
-        (name, 100 * part.open, None)
-        for name, part in zip(names, parts, strict=True)
-    ]
+    series, starts = [], []
+    for name in dict.fromkeys(found.share):
+        here = found[found.share == name].set_index("group").loc[groups]
+        series.append((name, 100 * here.open, None))
+        starts.append(100 * here.open_at_start)
     places = pictures.draw_bars(axes, series, 0.27, 0.25)
-    for at, part in zip(places, parts, strict=True):
-        axes.plot(at, 100 * part.open_at_start, "k_", markersize=12)
+    for at, start in zip(places, starts, strict=True):
+        axes.plot(at, start, "k_", markersize=12)
     axes.plot([], [], "k_", label="before training")
     axes.set_xticks(range(len(groups)), groups)
     axes.set_ylim(0, 105)

@@ -118,16 +118,13 @@ class BottleneckForms(Method):
         settings = dataclasses.asdict(self) | {"units": units}
         for name in ("reduction_factor", "position", "leave_out"):
             del settings[name]
-        return [
-            {
-                f"after_{name}{behind}": FormSlot(
-                    **settings, name=f"block_{i}_after_{name}"
-                )
-                for name in names
-                if kept
-            }
-            for i, kept in enumerate(self.kept_blocks(shape))
-        ]
+
+        def make(place, name):
+            # Named by the sublayer, on whichever side of its norm it stands.
+            return FormSlot(**settings, name=name.removesuffix("_norm"))
+
+        places = [f"after_{name}{behind}" for name in names]
+        return self.fill_places(shape, places, make)
 
 
 @keras.saving.register_keras_serializable("tf_adapters")

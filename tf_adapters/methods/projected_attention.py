@@ -50,25 +50,20 @@ class ProjectedAttention(Method):
         projections = Projections(
             self.units, self.init_stddev, name="shared_projections"
         )
-        return [
-            {
-                "after_ffn": ProjectedAttentionSlot(
-                    projections,
-                    SmallAttention(
-                        self.units,
-                        self.num_heads,
-                        self.attention_dropout,
-                        self.init_stddev,
-                        name=f"block_{i}_attention",
-                    ),
-                    self.activation,
-                    name=f"block_{i}_after_ffn",
-                )
-            }
-            if kept
-            else {}
-            for i, kept in enumerate(self.kept_blocks(shape))
-        ]
+
+        def make(place, name):
+            attention = SmallAttention(
+                self.units,
+                self.num_heads,
+                self.attention_dropout,
+                self.init_stddev,
+                name=name.replace(place, "attention"),
+            )
+            return ProjectedAttentionSlot(
+                projections, attention, self.activation, name=name
+            )
+
+        return self.fill_places(shape, ["after_ffn"], make)
 
 
 @keras.saving.register_keras_serializable("tf_adapters")

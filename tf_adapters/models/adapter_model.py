@@ -93,23 +93,10 @@ class AdapterModel(keras.Model):
         # Of the frozen adapters of a composition, in its order.
         self.below = below
         self.slots_below = ()
-        shape = methods.EncoderShape.of(encoder.backbone)
-        slots, embedding_slots = self._make_slots(shape)
-        self.encoder = AdaptedEncoder(
-            encoder,
-            slots,
-            use_encoder_dropout,
-            embedding_slots=embedding_slots,
-            position_offset=method.position_offset,
-            name="encoder",
-        )
+        self.encoder = self._adapt(encoder)
         for slot in self.all_slots():
             check_names(slot)
-        self.head_layer = None
-        if head is not None:
-            self.head_layer = head.make_layer()
-            self.head_layer.build((None, None, shape.width))
-            head.attach(self.head_layer, self.encoder)
+        self.head_layer = None if head is None else self._make_head_layer()
         self.reparameterization = Reparameterization(
             method.reparameterize(self),
             lambda: method.merges(self),
@@ -121,14 +108,29 @@ class AdapterModel(keras.Model):
         self._freeze_all_but_declared()
         self.built = True
 
-    def _make_slots(self, shape):
+    def _adapt(self, encoder):
+        """Returns the encoder with the slots of method and composition."""
+        shape = methods.EncoderShape.of(encoder.backbone)
         slots = self.method.make_slots(shape)
         embedding_slots = self.method.make_embedding_slots(shape)
         if self.below is not None:
             slots, embedding_slots, self.slots_below = composition.put_below(
                 self.below, slots, embedding_slots, shape
             )
-        return slots, embedding_slots
+        return AdaptedEncoder(
+            encoder,
+            slots,
+            self.use_encoder_dropout,
+            embedding_slots=embedding_slots,
+            position_offset=self.method.position_offset,
+            name="encoder",
+        )
+
+    def _make_head_layer(self):
+        layer = self.head.make_layer()
+        layer.build((None, None, self.encoder.width))
+        self.head.attach(layer, self.encoder)
+        return layer
 
     @property
     def slots(self):

@@ -67,13 +67,8 @@ def train_experiment(
         examples = experiment.examples_by_split(rows)
         run_facts.print_sizes(examples)
         before = _prepare(experiment, prepare, examples["validation"])
-        outcome, compared = _fit(experiment, run, examples)
-        run.save_predictions("validation", experiment.model.head, compared)
-        result = {
-            **_result(experiment, outcome, fingerprint),
-            **before,
-            **_of_pretraining(config.init_adapter),
-        }
+        result = _train(experiment, run, examples, fingerprint)
+        result |= before | _of_pretraining(config.init_adapter)
         if test:
             result |= evaluate_held_out(experiment.trainer, examples, run)
         if languages:
@@ -91,6 +86,22 @@ def _prepare(experiment, prepare, validation):
         return {}
     prepare(experiment.model)
     return {"before": experiment.trainer.evaluate(validation)}
+
+
+def _train(experiment, run, examples, fingerprint):
+    """Trains; returns the result as far as it goes then."""
+    model = experiment.model
+    outcome, compared = _fit(experiment, run, examples)
+    run.save_predictions("validation", model.head, compared)
+    report = model.method.report(model)
+    seconds = outcome.pop("seconds")
+    return {
+        **run_facts.facts(experiment.config, model),
+        **outcome,
+        **({"method_report": report} if report else {}),
+        "training_seconds": seconds,
+        "data_fingerprint": fingerprint,
+    }
 
 
 def _fit(experiment, run, examples):
@@ -134,19 +145,6 @@ def evaluate_held_out(trainer, examples, run):
             metrics[split], compared = trainer.judge(examples[split])
             run.save_predictions(split, trainer.model.head, compared)
     return metrics
-
-
-def _result(experiment, outcome, data_fingerprint):
-    model = experiment.model
-    report = model.method.report(model)
-    seconds = outcome.pop("seconds")
-    return {
-        **run_facts.facts(experiment.config, model),
-        **outcome,
-        **({"method_report": report} if report else {}),
-        "training_seconds": seconds,
-        "data_fingerprint": data_fingerprint,
-    }
 
 
 def _of_pretraining(folder):

@@ -14,7 +14,8 @@ from tf_adapters.methods.method import Method
 
 # The weights of a `Bottleneck`, as an adapter folder names them.
 PARTS = ("down_kernel", "down_bias", "up_kernel", "up_bias")
-
+# The axis along which its units lie, of each part that has them.
+UNITS_AXIS = {"down_kernel": 1, "down_bias": 0, "up_kernel": 0}
 
 # What a bottleneck reads: the sublayer's output, before residual and norm; what
 # the block would put out without the slot; or the sublayer's input.

@@ -14,12 +14,10 @@ from tf_adapters.layers.slot_of_layers import SlotOfLayers
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods.bottleneck_slots import PARTS
 from tf_adapters.methods.bottleneck_slots import PLACEMENTS
+from tf_adapters.methods.bottleneck_slots import UNITS_AXIS
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_checks import check_inputs
-
-# Parts of a bottleneck and the axis of each along which `units` lie.
-_UNITS_AXIS = {"down_kernel": 1, "down_bias": 0, "up_kernel": 0}
 
 
 class BankModel(keras.Model):
@@ -146,7 +144,7 @@ def _make_slots(encoder, members, facts):
                             members,
                             f"{name}/delta/{part}",
                             facts["units"],
-                            _UNITS_AXIS.get(part),
+                            UNITS_AXIS.get(part),
                         )
                     )
                 )

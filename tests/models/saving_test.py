@@ -80,7 +80,7 @@ def test_a_kill_while_the_old_one_is_removed_leaves_a_whole_one(
 
 def test_a_kill_between_the_two_renames_leaves_the_old_one(folder, monkeypatch):
     model = saving.load_adapter(folder, tiny.encoder())
-    tensors = saving.read_tensors(folder / "adapter.safetensors")
+    tensors = adapter_folder.read_tensors(folder / "adapter.safetensors")
     rename = pathlib.Path.rename
 
     def die_at_the_second(path, target):

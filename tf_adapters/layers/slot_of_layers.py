@@ -16,9 +16,10 @@ class SlotOfLayers(Slot):
 
 
 class SlotGivenLayers(SlotOfLayers):
-    """A slot whose constructor takes layers, as Keras cannot write by itself.
+    """A slot whose constructor takes layers.
 
-    `arguments` names all that the constructor takes; each is an attribute.
+    Keras writes plain arguments into a configuration by itself, but no layers.
+    `arguments` names all that the constructor takes; each is an attribute, too.
     """
 
     arguments = ()

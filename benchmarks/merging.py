@@ -45,7 +45,7 @@ def train(options, folder, settings):
 
     from tf_adapters.config import resolve
     from tf_adapters.data.rows import splits
-    from tf_adapters.runs.experiment import train_experiment
+    from tf_adapters.runs.training_run import train_experiment
 
     if not (folder / "result.json").exists():
         keras.utils.clear_session()

@@ -22,7 +22,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.config import plugins
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.method import METHODS
-from tf_adapters.studies import local_runner
+from tf_adapters.studies import process_runner
 from tf_adapters.tasks.output_kinds import KINDS
 
 pytestmark = pytest.mark.integration
@@ -170,7 +170,7 @@ def test_loading_names_the_plug_in(run, monkeypatch):
 
 
 def test_other_processes_get_the_plug_in(run, folder):
-    flags = local_runner.train_flags(["-m", "x"], "a.yaml", "b")
+    flags = process_runner.train_flags(["-m", "x"], "a.yaml", "b")
     assert f"--plugin={folder / 'grades.py'}" in flags
 
 

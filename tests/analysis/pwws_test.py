@@ -14,7 +14,8 @@ def _run(search, victim, words, candidates, label=1):
     """Returns the outcome, and the texts that the victim was asked for."""
     asked = []
 
-    def score(texts):
+    def score(pairs):
+        texts = [text for _, text in pairs]
         asked.extend(texts)
         right = np.array([victim(text.split()) for text in texts])
         return np.stack([1 - right, right], axis=1)

@@ -19,26 +19,32 @@ def _export(folder, monkeypatch, save):
     return foreign.export_adapter(None, folder, "peft")
 
 
-def _write(model, folder, **options):
-    folder.mkdir(parents=True)
-    (folder / "weights").write_text(f"{len(list(folder.parent.iterdir()))}")
+def _write(text):
+    def save(model, folder, **options):
+        folder.mkdir(parents=True)
+        (folder / "weights").write_text(text)
+
+    return save
 
 
 def test_a_new_export_replaces_the_earlier_one(tmp_path, monkeypatch):
-    for _ in range(2):
-        folder = _export(tmp_path, monkeypatch, _write)
-    # The earlier one lay beside while the new one was written, and is gone.
-    assert (folder / "weights").read_text() == "2"
+    for text in ("one", "two"):
+        folder = _export(tmp_path, monkeypatch, _write(text))
+    assert (folder / "weights").read_text() == "two"
+    assert folder == tmp_path / "peft" / "rte"
     assert list(folder.parent.iterdir()) == [folder]
+    assert list(tmp_path.iterdir()) == [folder.parent]
 
 
 def test_a_refused_export_leaves_the_earlier_one(tmp_path, monkeypatch):
-    folder = _export(tmp_path, monkeypatch, _write)
+    folder = _export(tmp_path, monkeypatch, _write("one"))
 
     def refuse(model, folder, **options):
+        folder.mkdir(parents=True)
         raise AdapterError("no room")
 
     with pytest.raises(AdapterError, match="no room"):
         _export(tmp_path, monkeypatch, refuse)
-    assert (folder / "weights").read_text() == "1"
+    assert (folder / "weights").read_text() == "one"
     assert list(folder.parent.iterdir()) == [folder]
+    assert list(tmp_path.iterdir()) == [folder.parent]

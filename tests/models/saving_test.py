@@ -80,7 +80,7 @@ def test_a_kill_while_the_old_one_is_removed_leaves_a_whole_one(
 
 def test_a_kill_between_the_two_renames_leaves_the_old_one(folder, monkeypatch):
     model = saving.load_adapter(folder, tiny.encoder())
-    tensors = saving.read_tensors(folder / "adapter.safetensors")
+    tensors = adapter_folder.read_tensors(folder / "adapter.safetensors")
     rename = pathlib.Path.rename
 
     def die_at_the_second(path, target):
@@ -144,13 +144,14 @@ def test_weights_that_do_not_fit_are_named(folder, change, message):
 
 def test_nothing_is_assigned_if_one_weight_is_wrong(folder):
     model = saving.load_adapter(folder, tiny.encoder())
-    before = tiny.values(model.trained_variables().values())
-    _change(folder, lambda t: t.update({"head/bias": np.ones(3, "float32")}))
-    _change(folder, lambda t: t.update({"head/kernel": t["head/kernel"] + 1}))
-    with pytest.raises(saving.AdapterError):
-        saving.load_adapter_weights(model, folder)
-    after = tiny.values(model.trained_variables().values())
-    assert all(map(np.array_equal, before, after))
+    before = {n: v.numpy() for n, v in model.trained_variables().items()}
+    first, *_, last = sorted(n for n in before if not n.startswith("head/"))
+    _change(folder, lambda t: t.update({first: t[first] + 1}))
+    _change(folder, lambda t: t.update({last: np.ones(3, "float32")}))
+    with pytest.raises(saving.AdapterError, match=r"has shape \(3,\)"):
+        saving.start_from(model, folder)
+    for name, variable in model.trained_variables().items():
+        np.testing.assert_array_equal(variable, before[name])
 
 
 def test_missing_weights_and_missing_folder(folder):

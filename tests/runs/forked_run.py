@@ -21,7 +21,7 @@ def start(command):
         A `multiprocessing` process.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "tf_adapters.runs.experiment"])
+    context.set_forkserver_preload([__name__, "tf_adapters.runs.training_run"])
     process = context.Process(target=_main, args=(command[1:],))
     process.start()
     return process

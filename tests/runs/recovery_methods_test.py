@@ -6,7 +6,7 @@ from tests.runs import whole_runs
 from tf_adapters.common.errors import Stopped
 from tf_adapters.config import resolve
 from tf_adapters.data.rows import splits
-from tf_adapters.runs import experiment
+from tf_adapters.runs import training_run
 
 pytestmark = pytest.mark.slow
 # A mask that is fixed half way, weights to mix with, gates, a scaled product.
@@ -25,7 +25,7 @@ def _train(folder, method):
     config = resolve.resolve_config(whole_runs.SETTINGS, layer)
     task = splits.get_task(config)
     rows = splits.load_rows(config, task)
-    return experiment.train_experiment(config, task, rows, folder)[1]
+    return training_run.train_experiment(config, task, rows, folder)
 
 
 @pytest.mark.parametrize("method", METHODS)

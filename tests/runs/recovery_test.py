@@ -22,9 +22,9 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import Stopped
 from tf_adapters.config import resolve
 from tf_adapters.data.rows import splits
-from tf_adapters.runs import experiment
 from tf_adapters.runs import run_folder
 from tf_adapters.runs import run_folder_of_workers
+from tf_adapters.runs import training_run
 from tf_adapters.training import workers
 
 pytestmark = pytest.mark.integration
@@ -36,9 +36,9 @@ def _train(folder, seconds=0.0, overwrite=False, **layer):
     )
     task = splits.get_task(config)
     rows = splits.load_rows(config, task)
-    return experiment.train_experiment(
+    return training_run.train_experiment(
         config, task, rows, folder, overwrite=overwrite
-    )[1]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -265,7 +265,7 @@ def test_a_worker_lost_outside_of_the_steps_is_a_stop(tmp_path, monkeypatch):
     def lose(config, task, **options):
         raise tf.errors.UnavailableError(None, None, "Socket closed\nMore")
 
-    monkeypatch.setattr(experiment, "Experiment", lose)
+    monkeypatch.setattr(training_run, "Experiment", lose)
     with pytest.raises(tf.errors.UnavailableError):
         _train(tmp_path)
     monkeypatch.setattr(workers, "num_workers", lambda strategy: 2)

@@ -358,7 +358,8 @@ def test_the_file_has_a_row_for_each_claim(tmp_path):
         _by_method(0.9, 0.7),
         [CLAIM, {**CLAIM, "than": {"method": "head_only", "seed": 0}}],
     )
-    claims.write_claims(verdicts, tmp_path / "claims.csv")
+    rows = claims.claim_rows(verdicts)
+    study_report.write_csv(tmp_path / "claims.csv", rows, claims.COLUMNS)
     with (tmp_path / "claims.csv").open(newline="") as file:
         first, second = csv.DictReader(file)
     assert first["verdict"] == "shown" and first["test"] == "bootstrap"

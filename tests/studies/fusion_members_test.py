@@ -15,8 +15,8 @@ from tf_adapters.common.errors import DataError
 from tf_adapters.config import fields as config_fields
 from tf_adapters.config import resolve
 from tf_adapters.data.rows import splits
-from tf_adapters.runs import experiment
 from tf_adapters.runs import finished_run
+from tf_adapters.runs import training_run
 from tf_adapters.studies import fusion_members
 from tf_adapters.studies import local_runner
 from tf_adapters.studies import plan as study_plan
@@ -217,7 +217,7 @@ def test_both_stages_and_pruning_with_real_processes(tmp_path, capsys):
     config = fusion_members.train_members(config, tmp_path / "members")
     task = splits.get_task(config)
     rows = splits.load_rows(config, task)
-    _, result = experiment.train_experiment(
+    result = training_run.train_experiment(
         config, task, rows, tmp_path / "fusion"
     )
     smaller = tmp_path / "smaller"

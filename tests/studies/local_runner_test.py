@@ -10,7 +10,9 @@ import pytest
 
 from tests.fixtures import studies
 from tf_adapters.config import resolve
+from tf_adapters.studies import finished_runs
 from tf_adapters.studies import local_runner
+from tf_adapters.studies import process_runner
 
 GRID = {"task": ["sst2"], "method": ["houlsby", "head_only"], "seed": [0, 1]}
 
@@ -50,24 +52,24 @@ def test_a_run_of_a_study_beside_is_taken(runs, study_dir, capsys):
     assert "2 of the finished ones are those of other" in (
         capsys.readouterr().out
     )
-    assert local_runner.find_run(runs[0], study_dir) == other / runs[0].id
-    assert local_runner.find_run(runs[2], study_dir) == study_dir / runs[2].id
+    assert finished_runs.find_run(runs[0], study_dir) == other / runs[0].id
+    assert finished_runs.find_run(runs[2], study_dir) == study_dir / runs[2].id
     assert not (study_dir / runs[0].id).exists()
-    result = local_runner.read_run_result(runs[0], study_dir)
+    result = finished_runs.read_run_result(runs[0], study_dir)
     assert result["validation"] == {"accuracy": 0.8}
 
 
 def test_its_own_run_comes_first(runs, study_dir):
     _run_missing(runs[:1], study_dir)
     shutil.copytree(study_dir, study_dir.parent / "a_study")
-    assert local_runner.find_run(runs[0], study_dir).parent == study_dir
+    assert finished_runs.find_run(runs[0], study_dir).parent == study_dir
 
 
 def test_a_run_beside_of_other_settings_is_not_taken(runs, study_dir):
     other = study_dir.parent / "other"
     _run_missing(runs[:1], other)
     resolve.save_config(runs[1].config, other / runs[0].id / "config.yaml")
-    assert local_runner.find_run(runs[0], study_dir) is None
+    assert finished_runs.find_run(runs[0], study_dir) is None
     assert _run_missing(runs[:1], study_dir)[0] == [runs[0].id]
 
 
@@ -107,7 +109,7 @@ def test_a_result_of_another_configuration_is_neither_taken_nor_removed(
     _run_missing(runs[:1], study_dir)
     folder = study_dir / runs[0].id
     resolve.save_config(runs[1].config, folder / "config.yaml")
-    assert local_runner.read_run_result(runs[0], study_dir) is None
+    assert finished_runs.read_run_result(runs[0], study_dir) is None
     seen, (outcome,) = _run_missing(runs[:1], study_dir)
     assert seen == [] and outcome.result is None
     assert "finished run with other settings or paths" in outcome.error
@@ -116,7 +118,7 @@ def test_a_result_of_another_configuration_is_neither_taken_nor_removed(
     (folder / "result.json").unlink()
     seen, _ = _run_missing(runs[:1], study_dir)
     assert seen == [runs[0].id]
-    assert local_runner.read_run_result(runs[0], study_dir) is not None
+    assert finished_runs.read_run_result(runs[0], study_dir) is not None
 
 
 def test_a_failing_run_is_recorded_passed_over_and_tried_again(
@@ -131,11 +133,11 @@ def test_a_failing_run_is_recorded_passed_over_and_tried_again(
     assert len(seen) == 4
     expected = "exit status 1. Last line: Error: no loss"
     assert [o.error for o in outcomes] == [expected, "", expected, ""]
-    assert local_runner.read_error(runs[0], study_dir) == expected
+    assert finished_runs.read_error(runs[0], study_dir) == expected
     assert "FAILED, exit status 1" in capsys.readouterr().out
     seen, _ = _run_missing(runs, study_dir)
     assert seen == [runs[0].id, runs[2].id]
-    assert local_runner.read_error(runs[0], study_dir) == ""
+    assert finished_runs.read_error(runs[0], study_dir) == ""
 
 
 def test_an_exit_without_a_result_is_a_failure(runs, study_dir):
@@ -220,7 +222,7 @@ def program(tmp_path):
 
 
 def test_processes_get_the_flags_and_write_the_log(runs, tmp_path, program):
-    runner = local_runner.ProcessRunner(1, [program])
+    runner = process_runner.ProcessRunner(1, [program])
     outcomes = local_runner.run_missing(
         [runs[0], runs[2]], tmp_path / "study", runner
     )
@@ -236,7 +238,7 @@ def test_processes_get_the_flags_and_write_the_log(runs, tmp_path, program):
 def test_processes_share_the_cores(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
-    environment = local_runner.ProcessRunner(4).environment
+    environment = process_runner.ProcessRunner(4).environment
     assert environment["TF_NUM_INTRAOP_THREADS"] == "2"
 
 
@@ -244,7 +246,7 @@ def test_an_interruption_ends_the_processes(
     runs, tmp_path, program, monkeypatch
 ):
     monkeypatch.setenv("SLEEP", "1")
-    runner = local_runner.ProcessRunner(2, [program])
+    runner = process_runner.ProcessRunner(2, [program])
 
     def interrupted(futures):
         while len(runner._alive) < 2:
@@ -257,4 +259,4 @@ def test_an_interruption_ends_the_processes(
         local_runner.run_missing(runs[:2], tmp_path / "study", runner, 2)
     assert time.perf_counter() - started < 30
     assert not runner._alive
-    assert local_runner.read_run_result(runs[0], tmp_path / "study") is None
+    assert finished_runs.read_run_result(runs[0], tmp_path / "study") is None

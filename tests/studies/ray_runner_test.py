@@ -19,6 +19,7 @@ from tests import commands
 from tests.fixtures import studies
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.studies import local_runner
+from tf_adapters.studies import process_runner
 from tf_adapters.studies import ray_runner
 from tf_adapters.studies import ray_task
 from tf_adapters.studies import study as study_lib
@@ -158,7 +159,7 @@ def old_process(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "config.yaml").touch()
-    flags = local_runner.train_flags(
+    flags = process_runner.train_flags(
         [tmp_path / "program.py"], folder / "config.yaml", folder
     )
     environment = {**os.environ, "TF_NUM_INTRAOP_THREADS": "1"}

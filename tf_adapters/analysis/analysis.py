@@ -39,6 +39,18 @@ class Analysis:
         raise NotImplementedError
 
 
+def add_split(parser):
+    """Adds the flag `--split`: which split's metric a study is asked for."""
+    parser.add_argument(
+        "--split", choices=("validation", "test"), default="validation"
+    )
+
+
+def names(text):
+    """Returns what a flag lists with commas between, for `add_argument`."""
+    return [name for name in text.split(",") if name]
+
+
 def register(name):
     """Returns a decorator that makes an `Analysis` known by a name."""
 

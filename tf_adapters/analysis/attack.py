@@ -114,9 +114,7 @@ class Attack(Analysis):
             return self._draw_bars(table, counted)
         figure, ((axes,),) = pictures.make_figure()
         groups = table.groupby("method", sort=False)
-        for (method, group), style in zip(
-            groups, pictures.styles(), strict=False
-        ):
+        for method, group, style in pictures.styled(groups):
             group = group.sort_values("pretraining_steps")
             for column, (words, line) in counted.items():
                 axes.plot(
@@ -133,15 +131,11 @@ class Attack(Analysis):
         """Draws a group of bars for each method, where none was pretrained."""
         means = table.groupby("method", sort=False).mean(numeric_only=True)
         figure, ((axes,),) = pictures.make_figure(width=3 + 0.9 * len(means))
-        for place, (column, (words, _)) in enumerate(counted.items()):
-            at = [i + (place - 0.5) * 0.4 for i in range(len(means))]
-            axes.bar(
-                at,
-                100 * means[column],
-                0.38,
-                label=words,
-                color=pictures.COLOURS[place],
-            )
+        series = [
+            (words, 100 * means[column], None)
+            for column, (words, _) in counted.items()
+        ]
+        pictures.draw_bars(axes, series, 0.4, 0.38)
         axes.set_xticks(range(len(means)), means.index)
         axes.set_ylim(0, 105)
         pictures.describe(
@@ -217,27 +211,16 @@ def _attack(run, options, synonyms):
     words = [pwws.split_words(row[field]) for row in rows]
     search = pwws.SEARCHES[options.rules]
     searches = [
-        _with_row(row, search(row[field], found, row["label"], candidates))
+        search(row[field], found, row["label"], candidates)
         for row, found, candidates in zip(
             rows, words, synonyms.of_texts(words), strict=True
         )
     ]
 
     def score(asked):
-        changed = [{**row, field: text} for row, text in asked]
+        changed = [{**rows[place], field: text} for place, text in asked]
         examples = experiment.examples(changed, labelled=False)
         outputs = np.stack(experiment.trainer.predict(examples))
         return scipy.special.softmax(outputs.astype("float64"), axis=-1)
 
     return pwws.run_searches(searches, score)
-
-
-def _with_row(row, search):
-    """Yields what a search asks for with the row that it asks about."""
-    answer = None
-    while True:
-        try:
-            texts = search.send(answer)
-        except StopIteration as end:
-            return end.value
-        answer = yield [(row, text) for text in texts]

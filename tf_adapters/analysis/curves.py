@@ -90,9 +90,7 @@ def _draw_groups(axis, here, method):
     """Draws a line for each group, of one method or of all."""
     groups = here.groupby(["method", "pretraining"], sort=True)
     lengths = sorted(here.pretraining.unique())
-    for ((name, steps), line), style in zip(
-        groups, pictures.styles(), strict=False
-    ):
+    for (name, steps), line, style in pictures.styled(groups):
         label = _words(name, steps) if method is None else f"{steps:,} steps"
         runs = line["count"].max()
         if runs > 1:

@@ -1,6 +1,18 @@
 """A trained encoder over a data set, batch by batch."""
 
-_INPUTS = ("token_ids", "padding_mask", "segment_ids")
+
+def probe_passes(experiment, rows, read):
+    """Returns what `encoder_passes` does, of an experiment's model over rows.
+
+    Args:
+        experiment: `Experiment`.
+        rows: Its task's rows.
+        read: As of `encoder_passes`; there are probes among the outputs.
+    """
+    examples = experiment.examples(rows, labelled=False)
+    return encoder_passes(
+        experiment.model, experiment.config, examples, read, return_probes=True
+    )
 
 
 def encoder_passes(model, config, examples, read, **options):
@@ -20,6 +32,7 @@ def encoder_passes(model, config, examples, read, **options):
     import tensorflow as tf
 
     from tf_adapters.data.batches import pipeline
+    from tf_adapters.data.encoded import encoder_inputs
     from tf_adapters.models.adapter_model import as_sequences
 
     @tf.function(reduce_retracing=True)
@@ -30,7 +43,5 @@ def encoder_passes(model, config, examples, read, **options):
         examples.lengths, config.train.eval_batch_size
     )
     for features in pipeline.dataset(examples, plan):
-        inputs = as_sequences(
-            {k: features[k] for k in _INPUTS if k in features}
-        )
+        inputs = as_sequences(encoder_inputs(features))
         yield features["indices"].numpy(), inputs, step(inputs)

@@ -25,12 +25,13 @@ def mean_weights(model, batches):
     """
     import tensorflow as tf
 
+    from tf_adapters.data.encoded import encoder_inputs
     from tf_adapters.models.adapter_model import as_sequences
 
     @tf.function(reduce_retracing=True)
     def step(features):
         # Of choices those that are none have no tokens and do not count.
-        inputs = as_sequences({key: features[key] for key in _inputs(features)})
+        inputs = as_sequences(encoder_inputs(features))
         outputs = model.encoder(inputs, training=False, return_probes=True)
         mask = tf.cast(inputs["padding_mask"], "float32")[:, :, None]
         return tf.reduce_sum(mask), {
@@ -49,11 +50,6 @@ def mean_weights(model, batches):
         for place, value in weights.items():
             sums[place] = sums.get(place, 0) + value.numpy().astype("float64")
     return {place: value / tokens for place, value in sums.items()}
-
-
-def _inputs(features):
-    known = ("token_ids", "padding_mask", "segment_ids")
-    return [key for key in known if key in features]
 
 
 def table(weights, members):

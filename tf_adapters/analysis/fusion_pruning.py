@@ -47,20 +47,13 @@ def table(experiment, ranked, rows, turns=5):
         names, speed = ranked[:kept], (1.0, 1.0, 1.0)
         trainer = experiment.trainer
         if kept < len(ranked):
-            trainer = _trainer(
-                experiment, fusion_model.pruned(experiment.model, names)
-            )
+            smaller = fusion_model.pruned(experiment.model, names)
+            trainer = experiment.trainer_of(smaller)
             whole = experiment.trainer, few
             speed = speeds.beside(whole, (trainer, few), turns)
         value = trainer.evaluate(examples)[metric]
         results.append((kept, " ".join(names), metric, value, *speed))
     return results
-
-
-def _trainer(experiment, model):
-    return type(experiment.trainer)(
-        model, experiment.strategy, experiment.config, experiment.task.metrics
-    )
 
 
 def save(experiment, names, folder, value):

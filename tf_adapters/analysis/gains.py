@@ -1,6 +1,5 @@
 """What the methods of a study gain over one of them, with its spread."""
 
-import csv
 import dataclasses
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from tf_adapters.analysis import trained_run
 from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
 from tf_adapters.common.errors import UserError
+from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 
 
@@ -125,12 +125,15 @@ def evaluate_runs(study_dir):
         UserError: If the folder holds no study, or a task has no classes.
     """
     hits, sizes = {}, {}
-    for row in _finished(study_dir):
-        task, right, size = _hits(_run_folder(study_dir, row))
+    runs = study_runs.load_study_runs(study_dir, ("task", "method"))
+    for _, row in runs.iterrows():
+        folder = study_runs.run_folder(study_dir, row)
+        own = earlier_runs.folder_of_task(folder, row["task"])
+        task, right, size = _hits(own)
         sizes[task] = size
         key = (task, row["method"])
         by_seed = hits.setdefault(key, {})
-        seed = row.get("seed", "0")
+        seed = str(row.get("seed", 0))
         if seed in by_seed:
             raise UserError(
                 f"Two runs of the study are of task `{task}`, method "
@@ -141,30 +144,6 @@ def evaluate_runs(study_dir):
         by_seed[seed] = right
         print(f"{task}, {row['method']}: {np.mean(right):.4f}", flush=True)
     return hits, sizes
-
-
-def _finished(study_dir):
-    path = Path(study_dir) / "runs.csv"
-    if not path.exists():
-        raise UserError(
-            f"{study_dir} is no folder of a study: it has no runs.csv. "
-            "`tf-adapters --study=<name> --report` writes it."
-        )
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file)]
-    if rows and not {"task", "method"} <= set(rows[0]):
-        raise UserError(
-            f"{path} has no columns `task` and `method`: the study's grid "
-            "needs both."
-        )
-    return [row for row in rows if row["state"] == "finished"]
-
-
-def _run_folder(study_dir, row):
-    """Returns the folder of a run, or of one of the tasks of its run."""
-    folder = study_runs.run_folder(study_dir, row)
-    own = folder / row["task"]
-    return own if (own / "config.yaml").exists() else folder
 
 
 def _hits(folder):
@@ -239,24 +218,13 @@ class Gains(Analysis):
         figure, ((axes,),) = pictures.make_figure(
             width=2 + 1.1 * max(1, len(names))
         )
-        methods = list(dict.fromkeys(shown.method))
-        width = 0.8 / max(1, len(methods))
-        for place, (method, style) in enumerate(
-            zip(methods, pictures.styles(), strict=False)
-        ):
-            own = shown[shown.method == method]
-            axes.bar(
-                [
-                    names.index(t) - 0.4 + (place + 0.5) * width
-                    for t in own.task
-                ],
-                100 * own.difference,
-                width,
-                yerr=100 * own.standard_error,
-                capsize=2,
-                color=style["color"],
-                label=method,
-            )
+        series = []
+        for method, rows in shown.groupby("method", sort=False):
+            own = rows.set_index("task").reindex(names)
+            error = 100 * own.standard_error
+            series.append((method, 100 * own.difference, error))
+        width = 0.8 / max(1, len(series))
+        pictures.draw_bars(axes, series, width, width, capsize=2)
         axes.axhline(0, color="black", linewidth=0.8)
         labels = [
             f"{task}\n{size:,}"

@@ -101,14 +101,14 @@ def averaged(table):
 def _draw_bars(found):
     groups = list(dict.fromkeys(found.group))
     figure, ((axes,),) = pictures.make_figure(width=3.7 + 0.9 * len(groups))
-    names = list(dict.fromkeys(found.share))
-    for place, (name, style) in enumerate(
-        zip(names, pictures.styles(), strict=False)
-    ):
+    series, starts = [], []
+    for name in dict.fromkeys(found.share):
         here = found[found.share == name].set_index("group").loc[groups]
-        at = [i + (place - 1) * 0.27 for i in range(len(groups))]
-        axes.bar(at, 100 * here.open, 0.25, label=name, color=style["color"])
-        axes.plot(at, 100 * here.open_at_start, "k_", markersize=12)
+        series.append((name, 100 * here.open, None))
+        starts.append(100 * here.open_at_start)
+    places = pictures.draw_bars(axes, series, 0.27, 0.25)
+    for at, start in zip(places, starts, strict=True):
+        axes.plot(at, start, "k_", markersize=12)
     axes.plot([], [], "k_", label="before training")
     axes.set_xticks(range(len(groups)), groups)
     axes.set_ylim(0, 105)
@@ -117,14 +117,12 @@ def _draw_bars(found):
 
 
 def _draw_lines(found):
-    groups = list(dict.fromkeys(found.group))
-    figure, axes = pictures.make_figure(columns=len(groups))
+    figure, panels = pictures.make_panels(found, "group")
     least = found.l0_lambda[found.l0_lambda > 0].min()
-    for axis, group in zip(axes.flat, groups, strict=True):
-        here = found[found.group == group].sort_values("l0_lambda")
-        for (name, line), style in zip(
-            here.groupby("share", sort=False), pictures.styles(), strict=False
-        ):
+    for axis, group, here in panels:
+        here = here.sort_values("l0_lambda")
+        shares_of_gates = here.groupby("share", sort=False)
+        for name, line, style in pictures.styled(shares_of_gates):
             axis.plot(line.l0_lambda, 100 * line.open, label=name, **style)
             start = 100 * line.open_at_start.iloc[0]
             axis.axhline(start, color=style["color"], linestyle=":")

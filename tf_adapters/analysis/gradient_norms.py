@@ -122,11 +122,9 @@ class GradientNorms(Analysis):
     def draw(self, table):
         if "kept" in table:
             return _draw_kept(table)
-        runs = list(dict.fromkeys(table.run))
         styles = _styles(sorted(table.part.unique(), key=_order))
-        figure, axes = pictures.make_figure(columns=len(runs), sharey=True)
-        for axis, run in zip(axes.flat, runs, strict=True):
-            here = table[table.run == run]
+        figure, panels = pictures.make_panels(table, "run", sharey=True)
+        for axis, _, here in panels:
             for part in sorted(here.part.unique(), key=_order):
                 line = here[here.part == part]
                 axis.plot(
@@ -167,23 +165,14 @@ def _draw_kept(table):
     parts = sorted(table.part.unique(), key=_order)
     methods = list(dict.fromkeys(table.method))
     figure, ((axes,),) = pictures.make_figure(width=2 + 0.7 * len(parts))
-    for place, (method, style) in enumerate(
-        zip(methods, pictures.styles(), strict=False)
-    ):
+    series = []
+    for method in methods:
         here = table[table.method == method]
         groups = here.groupby("part").kept.agg(["mean", "sem"]).reindex(parts)
-        axes.bar(
-            [
-                i + (place + 0.5) * 0.8 / len(methods) - 0.4
-                for i in range(len(parts))
-            ],
-            groups["mean"],
-            0.8 / len(methods),
-            yerr=None if groups["sem"].isna().all() else groups["sem"],
-            capsize=2,
-            color=style["color"],
-            label=method,
-        )
+        errors = None if groups["sem"].isna().all() else groups["sem"]
+        series.append((method, groups["mean"], errors))
+    width = 0.8 / len(methods)
+    pictures.draw_bars(axes, series, width, width, capsize=2)
     axes.axhline(1, color="black", linewidth=0.8)
     axes.set_xticks(range(len(parts)), parts, rotation=45)
     pictures.describe(

@@ -5,6 +5,8 @@ import pandas as pd
 from tf_adapters.analysis import pictures
 from tf_adapters.analysis import study_runs
 from tf_adapters.analysis.analysis import Analysis
+from tf_adapters.analysis.analysis import add_split
+from tf_adapters.analysis.analysis import names
 from tf_adapters.analysis.analysis import register
 from tf_adapters.common.errors import UserError
 
@@ -62,20 +64,20 @@ class Improvements(Analysis):
     def add_flags(self, parser):
         parser.add_argument(
             "--methods",
+            type=names,
             default="fusion,fusion_multitask",
             help="with commas between; fusion,fusion_multitask",
         )
         parser.add_argument(
             "--baselines",
+            type=names,
             default="pfeiffer,multitask",
             help="with commas between; pfeiffer,multitask",
         )
         parser.add_argument(
             "--threshold", type=float, default=0.3, help="points; 0.3"
         )
-        parser.add_argument(
-            "--split", choices=("validation", "test"), default="validation"
-        )
+        add_split(parser)
 
     def table(self, options):
         runs = study_runs.load_study_runs(
@@ -84,8 +86,8 @@ class Improvements(Analysis):
         means = runs.groupby(["task", "method"], sort=False)[options.split]
         found = changes(
             dict(100 * means.mean()),
-            options.methods.split(","),
-            options.baselines.split(","),
+            options.methods,
+            options.baselines,
             options.threshold,
         )
         if found.empty:

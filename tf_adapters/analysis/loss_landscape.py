@@ -1,12 +1,10 @@
 """The loss on the line through the weights before and after tuning."""
 
 import numpy as np
-import pandas as pd
 
 from tf_adapters.analysis import pictures
-from tf_adapters.analysis import trained_run
-from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
+from tf_adapters.analysis.runs_analysis import RunsAnalysis
 from tf_adapters.common.errors import UserError
 
 COLUMNS = ("run", "task", "method", "seed", "split", "alpha", "distance")
@@ -69,7 +67,7 @@ def _crossing(steps, losses, edge):
 
 
 @register("loss_landscape")
-class LossLandscape(Analysis):
+class LossLandscape(RunsAnalysis):
     """The loss between the weights before and after tuning, and beyond.
 
     `L(t0 + a (t1 - t0))` for `a` from -2 to 2, with `t0` what the run began
@@ -81,31 +79,26 @@ class LossLandscape(Analysis):
     1`, are those of the part around it in which the loss is at most 0.1 higher.
     """
 
-    reads = "model_dirs"
+    columns = COLUMNS
 
     def add_flags(self, parser):
         parser.add_argument(
             "--points", type=int, default=20, help="steps of alpha; 20"
         )
 
-    def table(self, options):
+    def rows(self, run, options):
         steps = alphas(options.points)
-        rows = []
-        for folder in options.folders:
-            run = trained_run.load_run(folder)
-            moved, losses = _of_run(run, steps)
-            for split, values in losses.items():
-                wide = width(steps, values)
-                print(
-                    f"{folder}, {split}: |t1 - t0| = {moved:.4g}, width "
-                    f"{wide:.3g}, or {wide * moved:.3g} in distance"
-                )
-                facts = run.task.name, run.label, run.config.seed, split
-                for alpha, value in zip(steps, values, strict=True):
-                    widths = (wide, wide * moved) if alpha == 1 else (None,) * 2
-                    numbers = alpha, (alpha - 1) * moved, value
-                    rows.append((str(folder), *facts, *numbers, *widths))
-        return pd.DataFrame(rows, columns=COLUMNS)
+        moved, losses = _of_run(run, steps)
+        for split, values in losses.items():
+            wide = width(steps, values)
+            print(
+                f"{run.folder}, {split}: |t1 - t0| = {moved:.4g}, width "
+                f"{wide:.3g}, or {wide * moved:.3g} in distance"
+            )
+            facts = run.task.name, run.label, run.config.seed, split
+            for alpha, value in zip(steps, values, strict=True):
+                widths = (wide, wide * moved) if alpha == 1 else (None,) * 2
+                yield *facts, alpha, (alpha - 1) * moved, value, *widths
 
     def draw(self, table):
         tasks = list(dict.fromkeys(table.task))

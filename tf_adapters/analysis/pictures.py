@@ -42,6 +42,61 @@ def styles():
         }
 
 
+def make_panels(table, column, **options):
+    """Returns a figure with a panel for each value of a column.
+
+    Args:
+        table: `DataFrame`.
+        column: Name of one of its columns.
+        **options: See `make_figure`.
+
+    Returns:
+        The figure, and a list of each panel's axes, value and rows.
+    """
+    values = list(dict.fromkeys(table[column]))
+    figure, axes = make_figure(columns=len(values), **options)
+    return figure, [
+        (axis, value, table[table[column] == value])
+        for axis, value in zip(axes.flat, values, strict=True)
+    ]
+
+
+def draw_bars(axes, series, step, width, **options):
+    """Draws groups of bars, a bar of each series in each group.
+
+    Args:
+        axes: Of `matplotlib`; group `i` is drawn around `i`.
+        series: List of a label, a height for each group, and as many errors or
+            `None`.
+        step: How far the bars of a group are apart.
+        width: Of a bar.
+        **options: Of `Axes.bar`.
+
+    Returns:
+        A list with the places of each series' bars.
+    """
+    drawn = []
+    for (label, heights, errors), style in zip(series, styles(), strict=False):
+        shift = (len(drawn) - (len(series) - 1) / 2) * step
+        drawn.append([i + shift for i in range(len(heights))])
+        axes.bar(
+            drawn[-1],
+            heights,
+            width,
+            yerr=errors,
+            label=label,
+            color=style["color"],
+            **options,
+        )
+    return drawn
+
+
+def styled(groups):
+    """Yields name, rows and style of each group of a `groupby`."""
+    for (name, rows), style in zip(groups, styles(), strict=False):
+        yield name, rows, style
+
+
 def describe(axes, x, y, title="", legend_beside=False):
     """Labels both axes, and gives a legend to what has one.
 

@@ -185,8 +185,9 @@ def run_searches(searches, score):
 
     Args:
         searches: List of generators, see above.
-        score: Function from a list of texts to probabilities
-            `(texts, classes)`, called with what all of them ask for next.
+        score: Function from pairs, a search's place in the list and a text,
+            to probabilities `(pairs, classes)`, called with what all of them
+            ask for next.
 
     Returns:
         List of `Outcome`.
@@ -195,8 +196,10 @@ def run_searches(searches, score):
     for place, search in enumerate(searches):
         asked[place] = next(search)
     while asked:
-        texts = [text for some in asked.values() for text in some]
-        answers = iter(score(texts))
+        pairs = [
+            (place, text) for place, texts in asked.items() for text in texts
+        ]
+        answers = iter(score(pairs))
         for place, texts in list(asked.items()):
             answer = [next(answers) for _ in texts]
             try:

@@ -7,6 +7,8 @@ import pandas as pd
 from tf_adapters.analysis import pictures
 from tf_adapters.analysis import study_runs
 from tf_adapters.analysis.analysis import Analysis
+from tf_adapters.analysis.analysis import add_split
+from tf_adapters.analysis.analysis import names
 from tf_adapters.analysis.analysis import register
 from tf_adapters.common.dataclass_config import load_yaml
 from tf_adapters.common.errors import UserError
@@ -54,18 +56,19 @@ class SettingSearch(Analysis):
 
     def add_flags(self, parser):
         parser.add_argument(
-            "--panels", required=True, help="settings, with commas between"
+            "--panels",
+            type=names,
+            required=True,
+            help="settings, with commas between",
         )
         parser.add_argument(
             "--x", required=True, help="setting on the horizontal axis"
         )
         parser.add_argument("--reference", help="method of a line across")
-        parser.add_argument(
-            "--split", choices=("validation", "test"), default="validation"
-        )
+        add_split(parser)
 
     def table(self, options):
-        folder, panels = options.folders[0], options.panels.split(",")
+        folder, panels = options.folders[0], options.panels
         runs = study_runs.load_study_runs(folder, ("task", "method"))
         reference = runs.method == options.reference
         searched = _with_settings(
@@ -107,9 +110,8 @@ class SettingSearch(Analysis):
 
 
 def _draw_panel(axis, here):
-    for (setting, line), style in zip(
-        here.groupby("setting", sort=False), pictures.styles(), strict=False
-    ):
+    settings = here.groupby("setting", sort=False)
+    for setting, line, style in pictures.styled(settings):
         line = line.sort_values("x")
         axis.plot(line.x, line.score, label=setting, **style)
     axis.set_xscale("log")

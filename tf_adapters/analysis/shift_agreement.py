@@ -1,14 +1,12 @@
 """Whether tokens of one class are moved in one direction, in a number."""
 
 import numpy as np
-import pandas as pd
 
 from tf_adapters.analysis import pictures
 from tf_adapters.analysis import shift_directions
-from tf_adapters.analysis import trained_run
-from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
-from tf_adapters.analysis.encoder_passes import encoder_passes
+from tf_adapters.analysis.encoder_passes import probe_passes
+from tf_adapters.analysis.runs_analysis import RunsAnalysis
 
 COLUMNS = ("run", "task", "method", "same_label", "different_labels", "gap")
 _SHOWN = {"same_label": "one label", "different_labels": "two labels"}
@@ -49,7 +47,7 @@ def agreement(sums, counts, labels):
 
 
 @register("shift_agreement")
-class ShiftAgreement(Analysis):
+class ShiftAgreement(RunsAnalysis):
     """How alike the last block moves tokens of one class, and of two.
 
     The sentence behind AdapterBias's figure 5 as numbers, which the paper does
@@ -61,35 +59,23 @@ class ShiftAgreement(Analysis):
     ones.
     """
 
-    reads = "model_dirs"
+    columns = COLUMNS
 
-    def table(self, options):
-        rows = []
-        for folder in options.folders:
-            run = trained_run.load_run(folder)
-            same, other = _of_run(run)
-            name = str(folder), run.task.name, run.label
-            rows.append((*name, same, other, same - other))
-        return pd.DataFrame(rows, columns=COLUMNS)
+    def rows(self, run, options):
+        same, other = _of_run(run)
+        yield run.task.name, run.label, same, other, same - other
 
     def draw(self, table):
         figure, ((axes,),) = pictures.make_figure()
-        methods = list(dict.fromkeys(table.method))
-        for place, ((column, name), style) in enumerate(
-            zip(_SHOWN.items(), pictures.styles(), strict=False)
-        ):
-            groups = table.groupby("method", sort=False)[column]
-            axes.bar(
-                [i + 0.36 * (place - 0.5) for i in range(len(methods))],
-                groups.mean(),
-                0.34,
-                yerr=groups.sem().fillna(0),
-                capsize=3,
-                label=f"texts of {name}",
-                color=style["color"],
-            )
+        methods = table.groupby("method", sort=False)[list(_SHOWN)]
+        means, errors = methods.mean(), methods.sem().fillna(0)
+        series = [
+            (f"texts of {name}", means[column], errors[column])
+            for column, name in _SHOWN.items()
+        ]
+        pictures.draw_bars(axes, series, 0.36, 0.34, capsize=3)
         axes.axhline(0, color="black", linewidth=0.8)
-        axes.set_xticks(range(len(methods)), methods)
+        axes.set_xticks(range(len(means)), means.index)
         runs = table.method.value_counts().max()
         pictures.describe(
             axes,
@@ -105,14 +91,9 @@ def _of_run(run):
     shift_directions.check_classes(run)
     rows = run.rows["validation"]
     experiment = run.experiment()
-    examples = experiment.examples(rows, labelled=False)
     sums, counts, labels = [], [], []
-    for texts, inputs, states in encoder_passes(
-        experiment.model,
-        run.config,
-        examples,
-        shift_directions.before_and_after,
-        return_probes=True,
+    for texts, inputs, states in probe_passes(
+        experiment, rows, shift_directions.before_and_after
     ):
         masks = inputs["padding_mask"].numpy().astype(bool)
         before, after = (state.numpy() for state in states)

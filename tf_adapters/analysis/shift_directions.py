@@ -1,14 +1,12 @@
 """Where the last block moves tokens, seen in a plane."""
 
 import numpy as np
-import pandas as pd
 import sklearn.decomposition
 
 from tf_adapters.analysis import pictures
-from tf_adapters.analysis import trained_run
-from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
-from tf_adapters.analysis.encoder_passes import encoder_passes
+from tf_adapters.analysis.encoder_passes import probe_passes
+from tf_adapters.analysis.runs_analysis import RunsAnalysis
 from tf_adapters.common.errors import UserError
 
 COLUMNS = ("run", "method", "text", "position", "label", "state", "x", "y")
@@ -31,7 +29,7 @@ def plane(before, after):
 
 
 @register("shift_directions")
-class ShiftDirections(Analysis):
+class ShiftDirections(RunsAnalysis):
     """Tokens before and after the last block's feed-forward network.
 
     Of a few texts of the validation set, each token's vector behind the last
@@ -40,26 +38,20 @@ class ShiftDirections(Analysis):
     beside it). Pale is before, full colour after; a colour for each class.
     """
 
-    reads = "model_dirs"
+    columns = COLUMNS
 
     def add_flags(self, parser):
         parser.add_argument(
             "--texts", type=int, default=5, help="the first so many; 5"
         )
 
-    def table(self, options):
-        rows = []
-        for folder in options.folders:
-            run = trained_run.load_run(folder)
-            rows += _of_run(run, run.rows["validation"][: options.texts])
-        return pd.DataFrame(rows, columns=COLUMNS)
+    def rows(self, run, options):
+        return _of_run(run, run.rows["validation"][: options.texts])
 
     def draw(self, table):
-        runs = list(dict.fromkeys(table.run))
-        figure, axes = pictures.make_figure(columns=len(runs))
+        figure, panels = pictures.make_panels(table, "run")
         labels = sorted(dict.fromkeys(table.label))
-        for axis, run in zip(axes.flat, runs, strict=True):
-            here = table[table.run == run]
+        for axis, _, here in panels:
             for label, style in zip(labels, pictures.styles(), strict=False):
                 for state, alpha in (("before", 0.25), ("after", 1.0)):
                     some = here[(here.label == label) & (here.state == state)]
@@ -74,7 +66,7 @@ class ShiftDirections(Analysis):
             title = f"{here.method.iloc[0]}, {here.text.nunique()} texts"
             names = ("first component", "second component")
             pictures.describe(axis, *names, title, legend_beside=True)
-        for axis in axes.flat[:-1]:
+        for axis, *_ in panels[:-1]:
             axis.get_legend().remove()
         return figure
 
@@ -91,15 +83,10 @@ def check_classes(run):
 def _of_run(run, rows):
     check_classes(run)
     experiment = run.experiment()
-    examples = experiment.examples(rows, labelled=False)
     found = {"before": [], "after": []}
     tokens = []
-    for texts, inputs, states in encoder_passes(
-        experiment.model,
-        run.config,
-        examples,
-        before_and_after,
-        return_probes=True,
+    for texts, inputs, states in probe_passes(
+        experiment, rows, before_and_after
     ):
         mask = inputs["padding_mask"].numpy().astype(bool)
         for name, state in zip(found, states, strict=True):
@@ -110,7 +97,7 @@ def _of_run(run, rows):
     before, after = plane(*(np.concatenate(some) for some in found.values()))
     return [
         (
-            *(str(run.folder), run.label, text, position),
+            *(run.label, text, position),
             run.task.labels[rows[text]["label"]],
             *(state, *point),
         )

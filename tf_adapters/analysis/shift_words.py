@@ -10,7 +10,7 @@ from tf_adapters.analysis import token_shift
 from tf_adapters.analysis import trained_run
 from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
-from tf_adapters.analysis.encoder_passes import encoder_passes
+from tf_adapters.analysis.encoder_passes import probe_passes
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens import vocabulary
 
@@ -94,14 +94,9 @@ class ShiftWords(Analysis):
 def _shifted_tokens(run, experiment):
     """Returns the arguments of `mean_shifts` for a run's validation set."""
     lengths = token_shift.vector_lengths(run, experiment.model)
-    examples = experiment.examples(run.rows["validation"], labelled=False)
     ids, alphas = [], []
-    for _, inputs, found in encoder_passes(
-        experiment.model,
-        run.config,
-        examples,
-        token_shift.read_alphas,
-        return_probes=True,
+    for _, inputs, found in probe_passes(
+        experiment, run.rows["validation"], token_shift.read_alphas
     ):
         mask = inputs["padding_mask"].numpy().astype(bool)
         ids.append(inputs["token_ids"].numpy()[mask])

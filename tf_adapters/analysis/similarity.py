@@ -1,13 +1,12 @@
 """How alike the representations of a tuned and of the untuned encoder are."""
 
 import numpy as np
-import pandas as pd
 
 from tf_adapters.analysis import pictures
-from tf_adapters.analysis import trained_run
-from tf_adapters.analysis.analysis import Analysis
+from tf_adapters.analysis.analysis import names
 from tf_adapters.analysis.analysis import register
 from tf_adapters.analysis.encoder_passes import encoder_passes
+from tf_adapters.analysis.runs_analysis import RunsAnalysis
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows import load
 from tf_adapters.tasks.languages import in_language
@@ -71,7 +70,7 @@ def drawn_tokens(lengths, is_special, number, seed=0):
 
 
 @register("similarity")
-class Similarity(Analysis):
+class Similarity(RunsAnalysis):
     """How alike each block's vectors are before and after tuning (RSA).
 
     Draws tokens of the validation set, the same for all runs of a task, and
@@ -84,25 +83,22 @@ class Similarity(Analysis):
     panel for each.
     """
 
-    reads = "model_dirs"
+    columns = COLUMNS
 
     def add_flags(self, parser):
         parser.add_argument(
             "--tokens", type=int, default=5000, help="how many are drawn; 5000"
         )
-        parser.add_argument("--languages", default="", help="zh,ja for example")
+        parser.add_argument(
+            "--languages", type=names, default=[], help="zh,ja for example"
+        )
 
-    def table(self, options):
-        languages = [name for name in options.languages.split(",") if name]
-        rows = []
-        for folder in options.folders:
-            run = trained_run.load_run(folder)
-            experiment = run.experiment()
-            for language, texts in _texts(run, languages):
-                facts = run.task.name, language, run.label, run.config.seed
-                found = _of_texts(run, experiment, texts, options.tokens)
-                rows += [(str(folder), *facts, *numbers) for numbers in found]
-        return pd.DataFrame(rows, columns=COLUMNS)
+    def rows(self, run, options):
+        experiment = run.experiment()
+        for language, texts in _texts(run, options.languages):
+            facts = run.task.name, language, run.label, run.config.seed
+            for numbers in _of_texts(run, experiment, texts, options.tokens):
+                yield *facts, *numbers
 
     def draw(self, table):
         groups = table.groupby(["task", "language"], sort=False)
@@ -122,9 +118,8 @@ class Similarity(Analysis):
 
 
 def _draw_lines(axis, here):
-    for (method, line), style in zip(
-        here.groupby("method", sort=False), pictures.styles(), strict=False
-    ):
+    methods = here.groupby("method", sort=False)
+    for method, line, style in pictures.styled(methods):
         found = line.groupby("block").similarity.agg(["mean", "min", "max"])
         runs = line.run.nunique()
         name = f"{method}, mean of {runs} runs" if runs > 1 else method

@@ -1,12 +1,10 @@
 """What is lost without the adapters of each continuous span of blocks."""
 
 import numpy as np
-import pandas as pd
 
 from tf_adapters.analysis import pictures
-from tf_adapters.analysis import trained_run
-from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
+from tf_adapters.analysis.runs_analysis import RunsAnalysis
 from tf_adapters.common.errors import UserError
 
 COLUMNS = ("run", "task", "first", "last", "blocks", "metric", "value")
@@ -71,7 +69,7 @@ def name_of(first, last, num_blocks):
 
 
 @register("span_ablation")
-class SpanAblation(Analysis):
+class SpanAblation(RunsAnalysis):
     """What is lost without the adapters of each continuous span of blocks.
 
     Takes what the method added out of blocks i to j of a trained run, for all
@@ -81,24 +79,18 @@ class SpanAblation(Analysis):
     panel for each task, with means over its runs.
     """
 
-    reads = "model_dirs"
+    columns = COLUMNS
 
-    def table(self, options):
-        rows = []
-        for folder in options.folders:
-            run = trained_run.load_run(folder)
-            rows += [(str(folder), run.task.name, *row) for row in _of_run(run)]
-        return pd.DataFrame(rows, columns=COLUMNS)
+    def rows(self, run, options):
+        return [(run.task.name, *row) for row in _of_run(run)]
 
     def draw(self, table):
         spans = table[table["first"] >= 0]
-        tasks = list(dict.fromkeys(table.task))
         size = spans["last"].max() + 1
-        figure, axes = pictures.make_figure(
-            columns=len(tasks), width=1.6 + 0.45 * size, height=1.3 + 0.4 * size
+        figure, panels = pictures.make_panels(
+            spans, "task", width=1.6 + 0.45 * size, height=1.3 + 0.4 * size
         )
-        for axis, task in zip(axes.flat, tasks, strict=True):
-            here = spans[spans.task == task]
+        for axis, task, here in panels:
             image = _draw_matrix(axis, mean_changes(here))
             figure.colorbar(image, ax=axis).set_label(
                 f"change of {here.metric.iloc[0]}, %", size=9
@@ -131,9 +123,7 @@ def _of_run(run):
     def evaluate(blocks):
         with model.without(blocks):
             # Another graph, so another trainer.
-            trainer = type(experiment.trainer)(
-                model, experiment.strategy, experiment.config, (metric,)
-            )
+            trainer = experiment.trainer_of(model)
             return trainer.evaluate(examples)[metric]
 
     whole = evaluate(())

@@ -5,6 +5,8 @@ import pandas as pd
 from tf_adapters.analysis import pictures
 from tf_adapters.analysis import study_runs
 from tf_adapters.analysis.analysis import Analysis
+from tf_adapters.analysis.analysis import add_split
+from tf_adapters.analysis.analysis import names
 from tf_adapters.analysis.analysis import register
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -50,15 +52,16 @@ class Stability(Analysis):
         parser.add_argument(
             "--over", default="method", help="setting of the grid; `method`"
         )
+        add_split(parser)
         parser.add_argument(
-            "--split", choices=("validation", "test"), default="validation"
-        )
-        parser.add_argument(
-            "--panels", default="", help="settings, with commas between"
+            "--panels",
+            type=names,
+            default=[],
+            help="settings, with commas between",
         )
 
     def table(self, options):
-        panels = [name for name in options.panels.split(",") if name]
+        panels = options.panels
         columns = ("task", "method", options.over, *panels)
         runs = study_runs.load_study_runs(options.folders[0], columns)
         words = runs[panels].astype(str).agg(", ".join, axis=1)

@@ -1,13 +1,11 @@
 """How far AdapterBias shifts tokens: by block, and in which direction."""
 
 import numpy as np
-import pandas as pd
 
 from tf_adapters.analysis import pictures
-from tf_adapters.analysis import trained_run
-from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
-from tf_adapters.analysis.encoder_passes import encoder_passes
+from tf_adapters.analysis.encoder_passes import probe_passes
+from tf_adapters.analysis.runs_analysis import RunsAnalysis
 from tf_adapters.common.errors import UserError
 
 COLUMNS = ("run", "task", "block", "place", "alpha", "shift")
@@ -29,7 +27,7 @@ def means(alphas, mask):
 
 
 @register("token_shift")
-class TokenShift(Analysis):
+class TokenShift(RunsAnalysis):
     """The mean weight of AdapterBias's shift, by block.
 
     `|alpha|` averaged over all tokens of the validation set, and with it
@@ -38,28 +36,22 @@ class TokenShift(Analysis):
     for each task; of several runs the mean, with the standard error as a bar.
     """
 
-    reads = "model_dirs"
+    columns = COLUMNS
 
-    def table(self, options):
-        rows = []
-        for folder in options.folders:
-            run = trained_run.load_run(folder)
-            values, lengths = _of_run(run)
-            for block, (alpha, length) in enumerate(
-                zip(values, lengths, strict=True), start=1
-            ):
-                place = "last" if block == len(values) else "earlier"
-                name = str(folder), run.task.name
-                rows.append((*name, block, place, alpha, alpha * length))
-        return pd.DataFrame(rows, columns=COLUMNS)
+    def rows(self, run, options):
+        values, lengths = _of_run(run)
+        for block, (alpha, length) in enumerate(
+            zip(values, lengths, strict=True), start=1
+        ):
+            place = "last" if block == len(values) else "earlier"
+            yield run.task.name, block, place, alpha, alpha * length
 
     def draw(self, table):
-        tasks = list(dict.fromkeys(table.task))
-        figure, axes = pictures.make_figure(
-            columns=len(tasks), width=2.8, sharey=True
+        figure, panels = pictures.make_panels(
+            table, "task", width=2.8, sharey=True
         )
-        for axis, task in zip(axes.flat, tasks, strict=True):
-            here = spread(table[table.task == task])
+        for axis, task, rows in panels:
+            here = spread(rows)
             axis.barh(
                 here.index,
                 here["mean"],
@@ -72,8 +64,9 @@ class TokenShift(Analysis):
             title = task if runs == 1 else f"{task}, mean of {runs} runs"
             error = "" if runs == 1 else "; bars: standard error"
             pictures.describe(axis, f"mean |alpha|{error}", "", title)
-        axes.flat[0].invert_yaxis()
-        axes.flat[0].set_ylabel("block", size=9)
+        first, *_ = panels[0]
+        first.invert_yaxis()
+        first.set_ylabel("block", size=9)
         return figure
 
 
@@ -86,10 +79,9 @@ def _of_run(run):
     """Returns each block's mean `|alpha|` and the length of its vector."""
     experiment = run.experiment()
     lengths = vector_lengths(run, experiment.model)
-    examples = experiment.examples(run.rows["validation"], labelled=False)
     total, tokens = 0.0, 0.0
-    for _, inputs, alphas in encoder_passes(
-        experiment.model, run.config, examples, read_alphas, return_probes=True
+    for _, inputs, alphas in probe_passes(
+        experiment, run.rows["validation"], read_alphas
     ):
         alphas = [alpha.numpy() for alpha in alphas]
         sums, count = means(alphas, inputs["padding_mask"].numpy())

@@ -8,6 +8,7 @@ import pandas as pd
 from tf_adapters.analysis import pictures
 from tf_adapters.analysis import study_runs
 from tf_adapters.analysis.analysis import Analysis
+from tf_adapters.analysis.analysis import names
 from tf_adapters.analysis.analysis import register
 from tf_adapters.common.errors import UserError
 
@@ -90,8 +91,8 @@ def percentiles(table, baseline):
     for (method, x), group in others.groupby(["method", "x"]):
         values = np.percentile(group.difference, PERCENTILES)
         rows.append((method, x, len(group), *values))
-    names = [f"p{p}" for p in PERCENTILES]
-    return pd.DataFrame(rows, columns=["method", "x", "tasks", *names])
+    columns = [f"p{p}" for p in PERCENTILES]
+    return pd.DataFrame(rows, columns=["method", "x", "tasks", *columns])
 
 
 @register("trade_off")
@@ -111,11 +112,12 @@ class TradeOff(Analysis):
     reads = "study_dir"
 
     def add_flags(self, parser):
-        names = "settings of the grid, with commas between, "
+        settings = "settings of the grid, with commas between, "
         parser.add_argument(
             "--sizes",
-            default="",
-            help=names + "that make a model smaller or larger: "
+            type=names,
+            default=[],
+            help=settings + "that make a model smaller or larger: "
             "method.units,method.k",
         )
         parser.add_argument(
@@ -128,8 +130,9 @@ class TradeOff(Analysis):
         )
         parser.add_argument(
             "--select_over",
-            default="",
-            help=names + "of which each point takes what is best on "
+            type=names,
+            default=[],
+            help=settings + "of which each point takes what is best on "
             "validation: train.learning_rate,train.epochs",
         )
         parser.add_argument("--baseline", help="method at zero")
@@ -143,10 +146,7 @@ class TradeOff(Analysis):
         )
 
     def table(self, options):
-        sizes, over = (
-            [name for name in text.split(",") if name]
-            for text in (options.sizes, options.select_over)
-        )
+        sizes, over = options.sizes, options.select_over
         (folder,) = options.folders
         x = [] if options.x == WEIGHTS else [options.x]
         needed = ("task", *sizes, *over, *x, options.lines)
@@ -163,19 +163,17 @@ class TradeOff(Analysis):
         if options.baseline:
             found = percentiles(found, options.baseline)
             found = found.assign(baseline=options.baseline)
-        names = set(runs.metric) if options.metric is None else {options.metric}
-        metric = names.pop() if len(names) == 1 else "metric"
+        known = set(runs.metric) if options.metric is None else {options.metric}
+        metric = known.pop() if len(known) == 1 else "metric"
         return found.assign(over=options.x, of=f"{split} {metric}")
 
     def draw(self, table):
         if "baseline" in table:
             return _draw_percentiles(table)
-        tasks = list(dict.fromkeys(table.task))
         methods = list(dict.fromkeys(table.method))
         styles = dict(zip(methods, pictures.styles(), strict=False))
-        figure, axes = pictures.make_figure(columns=len(tasks))
-        for axis, task in zip(axes.flat, tasks, strict=True):
-            here = table[table.task == task]
+        figure, panels = pictures.make_panels(table, "task")
+        for axis, task, here in panels:
             for method, line in here.groupby("method", sort=False):
                 line = line.sort_values("x")
                 axis.errorbar(
@@ -215,9 +213,8 @@ def _label(axes, table, y, title):
 
 def _draw_percentiles(table):
     figure, ((axes,),) = pictures.make_figure()
-    for (method, line), style in zip(
-        table.groupby("method", sort=False), pictures.styles(), strict=False
-    ):
+    methods = table.groupby("method", sort=False)
+    for method, line, style in pictures.styled(methods):
         line = line.sort_values("x")
         axes.plot(line.x, line.p50, label=method, **style)
         axes.fill_between(

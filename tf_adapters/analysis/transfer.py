@@ -68,9 +68,7 @@ class Transfer(Analysis):
             names = list(dict.fromkeys(here.language))
             order = [*AVERAGES, *(n for n in names if n not in AVERAGES)]
             lines = here.groupby("method", sort=False)
-            for (method, line), style in zip(
-                lines, pictures.styles(), strict=False
-            ):
+            for method, line, style in pictures.styled(lines):
                 groups = line.groupby("language").score
                 found = groups.agg(["mean", "sem"]).reindex(order)
                 axis.errorbar(

@@ -3,12 +3,9 @@
 import dataclasses
 from pathlib import Path
 
-import pandas as pd
-
 from tf_adapters.analysis import pictures
-from tf_adapters.analysis import trained_run
-from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
+from tf_adapters.analysis.runs_analysis import RunsAnalysis
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import sampling
@@ -22,7 +19,7 @@ def rows_of(facts, by_step):
     """Returns rows of `COLUMNS`, a mean over languages for each step.
 
     Args:
-        facts: Run, method and seed.
+        facts: What stands before the step.
         by_step: Dict from step to a list of `(loss, score)`, of each language.
     """
     rows = []
@@ -36,7 +33,7 @@ def rows_of(facts, by_step):
 
 
 @register("transfer_curves")
-class TransferCurves(Analysis):
+class TransferCurves(RunsAnalysis):
     """Loss and metric on other languages' validation sets by step.
 
     Evaluates each snapshot of a run (`train.snapshot_steps`) on the validation
@@ -44,24 +41,16 @@ class TransferCurves(Analysis):
     mean over them (He et al. 2021, appendix A.3, figure 10).
     """
 
-    reads = "model_dirs"
+    columns = COLUMNS
 
-    def table(self, options):
-        rows = []
-        for folder in options.folders:
-            run = trained_run.load_run(folder)
-            facts = str(folder), run.label, run.config.seed
-            rows += rows_of(facts, _by_step(run))
-        return pd.DataFrame(rows, columns=COLUMNS)
+    def rows(self, run, options):
+        return rows_of((run.label, run.config.seed), _by_step(run))
 
     def draw(self, table):
         figure, axes = pictures.make_figure(columns=2)
         for column, axis in zip(("loss", "score"), axes.flat, strict=True):
-            for (method, lines), style in zip(
-                table.groupby("method", sort=False),
-                pictures.styles(),
-                strict=False,
-            ):
+            methods = table.groupby("method", sort=False)
+            for method, lines, style in pictures.styled(methods):
                 means = lines.groupby("step")[column].mean()
                 axis.plot(means.index, means, label=method, **style)
             number = table.languages.iloc[0]

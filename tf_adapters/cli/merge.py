@@ -9,7 +9,6 @@ and data are those of the last adapter's run, or of --head_of.
 """
 
 import argparse
-import sys
 
 from tf_adapters.cli import errors as cli_errors
 from tf_adapters.common.errors import ConfigError
@@ -23,16 +22,7 @@ def run(arguments):
         arguments: List of strings, what stands behind `merge`.
     """
     options = _parser().parse_args(arguments)
-    try:
-        _merge(options)
-    except Exception as error:
-        sentence = cli_errors.error_sentence(error)
-        if sentence is None:
-            error.add_note(cli_errors.FAULT)
-            raise
-        print(f"Error: {sentence}", file=sys.stderr)
-        return 1
-    return 0
+    return cli_errors.exit_status(_merge, options)
 
 
 def _merge(options):

@@ -35,8 +35,8 @@ def train_command(config, model_dir, options):
         return
     # Imported when the data is known to be there: it takes seconds.
     from tf_adapters.runs import earlier_runs
-    from tf_adapters.runs import experiment
     from tf_adapters.runs import pretraining
+    from tf_adapters.runs import training_run
 
     config = _with_members(declared, model_dir, options)
     if config.pretrain.steps:
@@ -51,7 +51,7 @@ def train_command(config, model_dir, options):
             model_dir.absolute() / "pretrain",
             overwrite=options.overwrite and goes_on is None,
         )
-    _, result = experiment.train_experiment(
+    result = training_run.train_experiment(
         config,
         task,
         rows,

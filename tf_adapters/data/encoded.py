@@ -66,6 +66,12 @@ class Encoded:
     masking: Masking | None = None
 
 
+def encoder_inputs(features):
+    """Returns those of a batch's features that an encoder takes."""
+    names = ("token_ids", "padding_mask", "segment_ids")
+    return {name: features[name] for name in names if name in features}
+
+
 def encode_texts(rows, fields, packer, targets=None):
     """Returns one example for each row, of its text or its two texts.
 

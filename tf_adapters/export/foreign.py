@@ -1,9 +1,9 @@
 """The adapter of a run as a folder that other libraries load."""
 
-import contextlib
 from pathlib import Path
-import shutil
+import tempfile
 
+from tf_adapters.common import adapter_folder
 from tf_adapters.models import saving
 from tf_adapters.runs import finished_run
 
@@ -26,22 +26,10 @@ def export_adapter(config, model_dir, form, with_head=True):
     """
     run = finished_run.load_to_export(config, model_dir)
     folder = Path(model_dir) / form / run.task.name
-    with _put_aside(folder):
-        saving.save_adapter(run.model, folder, format=form, with_head=with_head)
+    with tempfile.TemporaryDirectory(dir=model_dir, prefix=".") as scratch:
+        # By its name: AdapterHub's files say what the adapter is called.
+        new = Path(scratch) / folder.name
+        saving.save_adapter(run.model, new, format=form, with_head=with_head)
+        folder.parent.mkdir(exist_ok=True)
+        adapter_folder.replace(folder, new)
     return folder
-
-
-@contextlib.contextmanager
-def _put_aside(folder):
-    """Removes an earlier folder once its successor is there."""
-    earlier = folder.with_name(f"{folder.name}.earlier")
-    if folder.exists():
-        shutil.rmtree(earlier, ignore_errors=True)
-        folder.rename(earlier)
-    try:
-        yield
-    except BaseException:
-        if earlier.exists():
-            earlier.rename(folder)
-        raise
-    shutil.rmtree(earlier, ignore_errors=True)

@@ -10,7 +10,6 @@ import math
 from pathlib import Path
 
 from tf_adapters.data.rows import load
-from tf_adapters.data.rows import tfds_rows
 from tf_adapters.tasks import glue as glue_tasks
 
 
@@ -149,13 +148,7 @@ def load_glue_rows(task_name, split, data_dir=None):
         if local is not None:
             return load.load_file(DIAGNOSTIC, local)
     task = DIAGNOSTIC if task_name == "ax" else _TASKS[task_name]
-    rows = load.load_split(task, split, data_dir)
-    prepared = _prepared_folder(task, data_dir)
-    if prepared is None:
-        return rows
-    indices = _official_indices(task, split, prepared)
-    ordered = sorted(zip(indices, rows, strict=True), key=lambda pair: pair[0])
-    return [row for _, row in ordered]
+    return load.load_split(task, split, data_dir)
 
 
 def _test_sets(task_name, data_dir):
@@ -176,31 +169,6 @@ def _diagnostic_file(data_dir):
     names = ("diagnostic/diagnostic.tsv", "AX/AX.tsv", "AX.tsv")
     files = [Path(data_dir) / name for name in names] if data_dir else []
     return next((file for file in files if file.is_file()), None)
-
-
-def _prepared_folder(task, data_dir):
-    """Returns the set of TensorFlow Datasets that is read, if one is."""
-    if data_dir is None:
-        return tfds_rows.find_prepared(task, tfds_rows.default_directory())
-    local = (task.name, task.glue.folder)
-    if any((Path(data_dir) / name).is_dir() for name in local):
-        return None
-    return tfds_rows.find_prepared(task, data_dir)
-
-
-def _official_indices(task, split, prepared):
-    """Returns the place of each row in the official file.
-
-    TensorFlow Datasets shuffles rows when it stores them, always in the same
-    way, and keeps their place as `idx`.
-    """
-    import tensorflow_datasets as tfds
-
-    builder = tfds.builder_from_directory(str(prepared))
-    dataset = builder.as_dataset(
-        split=task.unlabelled_splits[split], shuffle_files=False
-    )
-    return [int(example["idx"]) for example in tfds.as_numpy(dataset)]
 
 
 def _check_rows(file, num_rows):

@@ -11,17 +11,16 @@ import scipy.special
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.encoded import Encoded
-from tf_adapters.heads import metrics
-from tf_adapters.heads.head import Head
 from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import ABSENT
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
+from tf_adapters.heads.vector_head import ValueHead
 
 
 @register("choice")
 @dataclasses.dataclass(frozen=True)
-class Choice(Head):
+class Choice(ValueHead):
     """One score for each choice, and a softmax over a question's choices.
 
     Each choice makes a sequence of its own, `[CLS] question [SEP] choice
@@ -122,21 +121,6 @@ class Choice(Head):
     def predictions(self, outputs):
         """Returns the places of the choices with the highest scores."""
         return np.array([int(np.argmax(row)) for row in outputs])
-
-    def compare(self, outputs, targets, source=None):
-        """Returns the places of the right choices and of those predicted."""
-        return {"target": targets, "predicted": self.predictions(outputs)}
-
-    @classmethod
-    def score(cls, names, compared):
-        """Returns metrics over a whole set, see `metrics.compute`."""
-        return metrics.compute_metrics(names, *metrics.both(compared))
-
-    @classmethod
-    def resample(cls, name, compared):
-        """Returns the metric's function, see `metrics.resampled`."""
-        known = metrics.resampled(name, compared)
-        return known or super().resample(name, compared)
 
     def decode(self, outputs, source):
         """Returns one dict for each question, for people and JSON."""

@@ -10,18 +10,13 @@ import numpy as np
 import scipy.special
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_choices
-from tf_adapters.data.encoded import encode_texts
-from tf_adapters.heads import metrics
-from tf_adapters.heads.head import Head
 from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import HiddenLayer
-from tf_adapters.heads.linear import LinearHead
-from tf_adapters.heads.linear import check_reads
+from tf_adapters.heads.vector_head import VectorHead
 
 
 @dataclasses.dataclass(frozen=True)
-class TextHead(Head):
+class TextHead(VectorHead):
     """Settings that heads of classes on one vector for each text share.
 
     The defaults are Houlsby's (section 3.1). Devlin's, as Hugging Face's for
@@ -54,12 +49,9 @@ class TextHead(Head):
     hidden_layer: HiddenLayer = "none"
     hidden_dropout_rate: float = 0.0
 
-    signature = "text"
-
     def __post_init__(self):
         object.__setattr__(self, "labels", tuple(self.labels))
-        check_reads(self.reads)
-        check_choices(self)
+        super().__post_init__()
         if len(self.labels) < 2:
             raise UserError(
                 "A classifier needs at least two labels. Received: "
@@ -70,22 +62,6 @@ class TextHead(Head):
     def for_task(cls, task, encoder=None, **settings):
         """Returns the head with a task's classes."""
         return cls(labels=task.labels, **settings)
-
-    @property
-    def is_linear(self):
-        """Whether there is no hidden layer."""
-        return self.hidden_layer == "none"
-
-    def make_layer(self):
-        """Returns the layer from encoder outputs to logits."""
-        return LinearHead(
-            len(self.labels),
-            self.reads,
-            self.dropout_rate,
-            None if self.hidden_layer == "none" else self.hidden_layer,
-            self.hidden_dropout_rate,
-            name="head",
-        )
 
 
 @register("classification")
@@ -142,11 +118,6 @@ class Classification(TextHead):
         weights = len(rows) / (len(counts) * counts)
         return dataclasses.replace(self, class_weights=tuple(weights.tolist()))
 
-    def encode(self, rows, fields, packer, labelled=True):
-        """Returns an example for each row; see `encode_texts`."""
-        targets = self.targets(rows) if labelled else None
-        return encode_texts(rows, fields, packer, targets)
-
     def targets(self, rows):
         """Returns the class ids of rows, `(len(rows),)` int32.
 
@@ -182,21 +153,6 @@ class Classification(TextHead):
     def predictions(self, outputs):
         """Returns the most probable class ids of logits, as metrics want."""
         return np.argmax(outputs, axis=-1)
-
-    def compare(self, outputs, targets, source=None):
-        """Returns the class ids that are right and those predicted."""
-        return {"target": targets, "predicted": self.predictions(outputs)}
-
-    @classmethod
-    def score(cls, names, compared):
-        """Returns metrics over a whole set, see `metrics.compute`."""
-        return metrics.compute_metrics(names, *metrics.both(compared))
-
-    @classmethod
-    def resample(cls, name, compared):
-        """Returns the metric's function, see `metrics.resampled`."""
-        known = metrics.resampled(name, compared)
-        return known or super().resample(name, compared)
 
     def decode(self, outputs, source=None):
         """Returns one dict for each row of logits, for people and JSON."""

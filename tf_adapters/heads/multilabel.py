@@ -9,7 +9,6 @@ from sklearn import metrics as sklearn_metrics
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_known
-from tf_adapters.data.encoded import encode_texts
 from tf_adapters.heads import metrics
 from tf_adapters.heads import resampling
 from tf_adapters.heads.classification import TextHead
@@ -47,11 +46,6 @@ class MultiLabel(TextHead):
                 "`threshold` is a probability between 0 and 1. Received: "
                 f"threshold={self.threshold}"
             )
-
-    def encode(self, rows, fields, packer, labelled=True):
-        """Returns an example for each row; see `encode_texts`."""
-        targets = self.targets(rows) if labelled else None
-        return encode_texts(rows, fields, packer, targets)
 
     def targets(self, rows):
         """Returns 1 where a row has a class, `(len(rows), classes)` float32."""

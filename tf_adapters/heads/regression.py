@@ -8,19 +8,14 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_choices
-from tf_adapters.data.encoded import encode_texts
-from tf_adapters.heads import metrics
-from tf_adapters.heads.head import Head
 from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import HiddenLayer
-from tf_adapters.heads.linear import LinearHead
-from tf_adapters.heads.linear import check_reads
+from tf_adapters.heads.vector_head import VectorHead
 
 
 @register("regression")
 @dataclasses.dataclass(frozen=True)
-class Regression(Head):
+class Regression(VectorHead):
     """A linear regression on one vector for each text.
 
     Attributes:
@@ -40,33 +35,6 @@ class Regression(Head):
     dropout_rate: float = 0.1
     hidden_layer: HiddenLayer = "none"
     hidden_dropout_rate: float = 0.0
-
-    signature = "text"
-
-    def __post_init__(self):
-        check_reads(self.reads)
-        check_choices(self)
-
-    @property
-    def is_linear(self):
-        """Whether there is no hidden layer."""
-        return self.hidden_layer == "none"
-
-    def make_layer(self):
-        """Returns the layer from encoder outputs to one number."""
-        return LinearHead(
-            1,
-            self.reads,
-            self.dropout_rate,
-            None if self.is_linear else self.hidden_layer,
-            self.hidden_dropout_rate,
-            name="head",
-        )
-
-    def encode(self, rows, fields, packer, labelled=True):
-        """Returns an example for each row; see `encode_texts`."""
-        targets = self.targets(rows) if labelled else None
-        return encode_texts(rows, fields, packer, targets)
 
     def targets(self, rows):
         """Returns the numbers of rows, `(len(rows),)` float32.
@@ -97,17 +65,6 @@ class Regression(Head):
             "target": np.asarray(targets, "float64"),
             "predicted": predicted,
         }
-
-    @classmethod
-    def score(cls, names, compared):
-        """Returns metrics over a whole set, see `metrics.compute`."""
-        return metrics.compute_metrics(names, *metrics.both(compared))
-
-    @classmethod
-    def resample(cls, name, compared):
-        """Returns the metric's function, see `metrics.resampled`."""
-        known = metrics.resampled(name, compared)
-        return known or super().resample(name, compared)
 
     def decode(self, outputs, source=None):
         """Returns one dict for each row, for people and JSON."""

@@ -1,7 +1,7 @@
 """The mathematics of the methods, as Keras layers.
 
-Keras makes a layer's configuration from the arguments of its constructor; only
-layers that hold other layers write `get_config` themselves.
+Keras makes a layer's configuration from the arguments of its constructor; that
+of slots which are given layers is `SlotGivenLayers`'s.
 """
 
 from tf_adapters.layers.adapter_bias import TokenWeight

@@ -2,27 +2,24 @@
 
 import keras
 
-from tf_adapters.layers.slot import Slot
+from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class StackSlot(Slot):
+class StackSlot(SlotGivenLayers):
     """Slot that calls others one after the other.
 
     Args:
         members: List of `Slot`s of a place that maps `x` to `x'`.
     """
 
+    arguments = ("members",)
+
     def __init__(self, members, **kwargs):
         super().__init__(**kwargs)
         self.members = list(members)
         self.needs_all_tokens = any(slot.needs_all_tokens for slot in members)
         self.built = all(slot.built for slot in members)
-
-    def build(self, input_shape):
-        for slot in self.members:
-            if not slot.built:
-                slot.build(input_shape)
 
     def call(self, x, context=None, training=None):
         probes = {}
@@ -45,17 +42,6 @@ class StackSlot(Slot):
 
         return undo
 
-    def get_config(self):
-        members = [keras.saving.serialize_keras_object(m) for m in self.members]
-        return {**super().get_config(), "members": members}
-
-    @classmethod
-    def from_config(cls, config):
-        build = keras.saving.deserialize_keras_object
-        return cls(
-            **{**config, "members": [build(m) for m in config["members"]]}
-        )
-
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class AverageSlot(StackSlot):
@@ -63,13 +49,16 @@ class AverageSlot(StackSlot):
 
     Args:
         members: List of `Slot`s of a place that maps `x` to `x'`.
-        weights: A number for each.
+        weights_of_members: A number for each.
         own_weight: That of `x` itself, of members that have no slot here.
     """
 
-    def __init__(self, members, weights, own_weight=0.0, **kwargs):
+    arguments = ("members", "weights_of_members", "own_weight")
+    inverse = None
+
+    def __init__(self, members, weights_of_members, own_weight=0.0, **kwargs):
         super().__init__(members, **kwargs)
-        self.weights_of_members = list(weights)
+        self.weights_of_members = list(weights_of_members)
         self.own_weight = own_weight
 
     def call(self, x, context=None, training=None):
@@ -80,15 +69,6 @@ class AverageSlot(StackSlot):
             output, _ = slot(x, context=context, training=training)
             total = total + weight * output
         return total, {}
-
-    inverse = None
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "weights": self.weights_of_members,
-            "own_weight": self.own_weight,
-        }
 
 
 @keras.saving.register_keras_serializable("tf_adapters")

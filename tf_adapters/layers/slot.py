@@ -99,9 +99,3 @@ def check_names(slot):
                 "the number of its block, as in name=f'block_{i}_after_ffn', "
                 "and a layer in it a name."
             )
-
-
-def with_layers(config, *names):
-    """Returns a layer's configuration with the layers in it built anew."""
-    build = keras.saving.deserialize_keras_object
-    return {**config, **{name: build(config[name]) for name in names}}

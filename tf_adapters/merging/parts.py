@@ -1,12 +1,10 @@
-"""The weights of adapters, slot by slot, and along which axes their units lie.
+"""The weights of adapters, slot by slot.
 
 A bottleneck is a sum over its units: each has a column of `down_kernel`, a
 number of `down_bias` and a row of `up_kernel`. A LoRA is one over its ranks,
 which have no bias and no activation.
 """
 
-# Axis along which the units lie, of each part that has them.
-UNITS_AXIS = {"down_kernel": 1, "down_bias": 0, "up_kernel": 0}
 # What a unit's output is proportional to; with its sign changes that of all.
 UP = ("up_kernel", "up_bias")
 

@@ -7,11 +7,9 @@ import keras
 import numpy as np
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers.adapter_bias import TokenWeight
 from tf_adapters.layers.adapter_bias import Vector
-from tf_adapters.layers.slot import Slot
-from tf_adapters.layers.slot import with_layers
+from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 from tf_adapters.methods import sparse_packing
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register
@@ -68,7 +66,7 @@ class AdapterBias(Method):
     leave_out: tuple[int, ...] = ()
 
     def __post_init__(self):
-        check_choices(self)
+        super().__post_init__()
         if self.l0_lambda is not None and not self.use_alpha:
             raise UserError(
                 "`l0_lambda` gates the weights of L_alpha, but `use_alpha` is "
@@ -186,7 +184,7 @@ def _gates(slots):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class Shift(Slot):
+class Shift(SlotGivenLayers):
     """Slot `x + alpha(token) v`; its probe is `alpha`.
 
     Args:
@@ -202,16 +200,13 @@ class Shift(Slot):
         The sum, of the shape of `x`, and `{"alpha": (batch, tokens, 1)}`.
     """
 
+    arguments = ("vector", "alpha", "alpha_input")
+
     def __init__(self, vector, alpha, alpha_input, **kwargs):
         super().__init__(**kwargs)
         self.vector = vector
         self.alpha = alpha
         self.alpha_input = alpha_input
-
-    def build(self, input_shape=None):
-        for layer in (self.vector, self.alpha):
-            if layer is not None and not layer.built:
-                layer.build(None)
 
     def call(self, x, context=None, training=None):
         vector = keras.ops.cast(self.vector.call(), x.dtype)
@@ -221,16 +216,3 @@ class Shift(Slot):
             getattr(context, self.alpha_input), seeds=context.seeds
         )
         return x + weight * vector, {"alpha": weight}
-
-    def get_config(self):
-        serialize = keras.saving.serialize_keras_object
-        return {
-            **super().get_config(),
-            "vector": serialize(self.vector),
-            "alpha": None if self.alpha is None else serialize(self.alpha),
-            "alpha_input": self.alpha_input,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**with_layers(config, "vector", "alpha"))

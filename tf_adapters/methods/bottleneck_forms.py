@@ -13,7 +13,7 @@ from tf_adapters.layers.bottleneck import Initialization
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.gate import TextGate
 from tf_adapters.layers.normalization import layer_norm
-from tf_adapters.layers.slot import Slot
+from tf_adapters.layers.slot_of_layers import SlotOfLayers
 from tf_adapters.layers.stateless_seeds import dropout
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods.method import Method
@@ -118,20 +118,17 @@ class BottleneckForms(Method):
         settings = dataclasses.asdict(self) | {"units": units}
         for name in ("reduction_factor", "position", "leave_out"):
             del settings[name]
-        return [
-            {
-                f"after_{name}{behind}": FormSlot(
-                    **settings, name=f"block_{i}_after_{name}"
-                )
-                for name in names
-                if kept
-            }
-            for i, kept in enumerate(self.kept_blocks(shape))
-        ]
+
+        def make(place, name):
+            # Named by the sublayer, on whichever side of its norm it stands.
+            return FormSlot(**settings, name=name.removesuffix("_norm"))
+
+        places = [f"after_{name}{behind}" for name in names]
+        return self.fill_places(shape, places, make)
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class FormSlot(Slot):
+class FormSlot(SlotOfLayers):
     """Slot of `BottleneckForms`, before or behind the pretrained norm.
 
     Args:
@@ -166,11 +163,8 @@ class FormSlot(Slot):
         self.gate = TextGate(name="gate") if form.use_gating else None
 
     def build(self, input_shape):
+        super().build(input_shape)
         width, form = input_shape[-1], self.form
-        if not self.delta.built:
-            self.delta.build(input_shape)
-        if self.gate is not None and not self.gate.built:
-            self.gate.build(input_shape)
         self.norms = {
             place: self._norm_weights(place, width)
             for place in ("before", "after")

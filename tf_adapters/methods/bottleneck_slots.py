@@ -8,12 +8,14 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_choices
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers.bottleneck import Bottleneck
-from tf_adapters.layers.slot import Slot
+from tf_adapters.layers.slot_of_layers import SlotOfLayers
 from tf_adapters.methods import mixout
+from tf_adapters.methods.method import Method
 
 # The weights of a `Bottleneck`, as an adapter folder names them.
 PARTS = ("down_kernel", "down_bias", "up_kernel", "up_bias")
-
+# The axis along which its units lie, of each part that has them.
+UNITS_AXIS = {"down_kernel": 1, "down_bias": 0, "up_kernel": 0}
 
 # What a bottleneck reads: the sublayer's output, before residual and norm; what
 # the block would put out without the slot; or the sublayer's input.
@@ -34,7 +36,7 @@ def read(name, x, context):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class BottleneckSlot(Slot):
+class BottleneckSlot(SlotOfLayers):
     """Slot `x + delta(read)`: a bottleneck on what a method reads.
 
     Args:
@@ -58,10 +60,6 @@ class BottleneckSlot(Slot):
         self.delta = Bottleneck(
             units, activation, initialization, init_stddev, name="delta"
         )
-
-    def build(self, input_shape):
-        if not self.delta.built:
-            self.delta.build(input_shape)
 
     def call(self, x, context=None, training=None):
         return x + self.delta(read(self.reads, x, context)), {}
@@ -93,37 +91,37 @@ def width_of_bottleneck(method, width):
     return max(1, int(width // method.reduction_factor))
 
 
-def make_slots(method, shape):
-    """Returns the slots of a method that stands and reads as its `stacks_as`.
+class BottleneckMethod(Method):
+    """A method that stands and reads as `stacks_as`; settings as `Pfeiffer`."""
 
-    Args:
-        method: `Houlsby` or `Pfeiffer`.
-        shape: `EncoderShape`.
-    """
-    places, reads = PLACEMENTS[method.stacks_as]
+    def __post_init__(self):
+        check_settings(self)
 
-    def make(place, name):
-        return BottleneckSlot(
-            reads,
-            width_of_bottleneck(method, shape.width),
-            method.activation,
-            method.initialization,
-            method.init_stddev,
-            name=name,
-        )
+    def make_slots(self, shape):
+        """Returns one dict of slots for each block."""
+        places, reads = PLACEMENTS[self.stacks_as]
 
-    return method.fill_places(shape, places, make)
+        def make(place, name):
+            return BottleneckSlot(
+                reads,
+                width_of_bottleneck(self, shape.width),
+                self.activation,
+                self.initialization,
+                self.init_stddev,
+                name=name,
+            )
 
+        return self.fill_places(shape, places, make)
 
-def mixout_of_method(rate, model):
-    """Returns the reparameterization of mixout: what follows a dropout mixes.
+    def reparameterize(self, model):
+        """Returns what mixout mixes, if anything: what follows a dropout.
 
-    That is `W_down`, which reads the sublayer's output after its dropout, and
-    the head; nothing is dropped before `W_up`.
-    """
-    kernels = [
-        (slot.delta.down_kernel, 1)
-        for slot in model.all_slots()
-        if isinstance(slot, BottleneckSlot)
-    ]
-    return mixout.mixout_pairs(rate, kernels, model)
+        That is `W_down`, which reads the sublayer's output after its dropout,
+        and the head; nothing is dropped before `W_up`.
+        """
+        kernels = [
+            (slot.delta.down_kernel, 1)
+            for slot in model.all_slots()
+            if isinstance(slot, BottleneckSlot)
+        ]
+        return mixout.mixout_pairs(self.mixout, kernels, model)

@@ -10,8 +10,7 @@ from keras import ops
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
-from tf_adapters.layers.slot import Slot
-from tf_adapters.layers.slot import with_layers
+from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register
@@ -114,7 +113,7 @@ class KroneckerFactors(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class CompacterSlot(Slot):
+class CompacterSlot(SlotGivenLayers):
     """Slot `x + W_up f(W_down read + b_down) + b_up` of Kronecker products.
 
     Args:
@@ -132,6 +131,8 @@ class CompacterSlot(Slot):
         The sum, of the shape of `x`, and no probes.
     """
 
+    arguments = ("factors", "reads", "units", "activation", "rank")
+
     def __init__(self, factors, reads, units, activation, rank=1, **kwargs):
         super().__init__(**kwargs)
         self.factors = factors
@@ -142,8 +143,7 @@ class CompacterSlot(Slot):
         self._activation = activations.get_activation(activation)
 
     def build(self, input_shape):
-        if not self.factors.built:
-            self.factors.build()
+        super().build(input_shape)
         width, n = input_shape[-1], self.factors.order
         for name, inputs, outputs in (
             ("down", width, self.units),
@@ -173,17 +173,3 @@ class CompacterSlot(Slot):
         )
         kernel = self.factors.kernel(self.up_left, self.up_right)
         return x + dense(hidden, kernel, self.up_bias), {}
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "factors": keras.saving.serialize_keras_object(self.factors),
-            "reads": self.reads,
-            "units": self.units,
-            "activation": self.activation,
-            "rank": self.rank,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**with_layers(config, "factors"))

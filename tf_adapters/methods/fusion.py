@@ -6,12 +6,11 @@ import typing
 import keras
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers.activations import Activation
 from tf_adapters.layers.adapter_fusion import AdapterFusion
 from tf_adapters.layers.adapter_fusion import FusionStart
 from tf_adapters.layers.adapter_fusion import FusionValue
-from tf_adapters.layers.slot import Slot
+from tf_adapters.layers.slot_of_layers import SlotOfLayers
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register
@@ -62,9 +61,6 @@ class Fusion(Method):
     subset: int | None = None
     leave_out: tuple[int, ...] = ()
 
-    def __post_init__(self):
-        check_choices(self)
-
     def make_slots(self, shape):
         """Returns one dict of slots for each block."""
         self._check_subset()
@@ -104,7 +100,7 @@ class Fusion(Method):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class FusionSlot(Slot):
+class FusionSlot(SlotOfLayers):
     """Slot `x + sum_n p_n V z_n`, with the weights `p` as its probe.
 
     Args:
@@ -140,10 +136,6 @@ class FusionSlot(Slot):
         self.fusion = AdapterFusion(
             num_adapters, units, activation, value, value_start, name="fusion"
         )
-
-    def build(self, input_shape):
-        if not self.fusion.built:
-            self.fusion.build(input_shape)
 
     def call(self, x, context=None, training=None):
         chosen = None

@@ -4,14 +4,13 @@ import dataclasses
 
 from tf_adapters.layers.activations import Activation
 from tf_adapters.layers.bottleneck import Initialization
-from tf_adapters.methods import bottleneck_slots
-from tf_adapters.methods.method import Method
+from tf_adapters.methods.bottleneck_slots import BottleneckMethod
 from tf_adapters.methods.method import register
 
 
 @register("houlsby")
 @dataclasses.dataclass(frozen=True)
-class Houlsby(Method):
+class Houlsby(BottleneckMethod):
     """Two serial bottlenecks in each block; layer norms and the head train too.
 
     Trains `2 (2dm + d + m)` weights a block, and two a norm and dimension
@@ -45,17 +44,6 @@ class Houlsby(Method):
 
     stacks_as = "houlsby"
 
-    def __post_init__(self):
-        bottleneck_slots.check_settings(self)
-
-    def make_slots(self, shape):
-        """Returns one dict of slots for each block."""
-        return bottleneck_slots.make_slots(self, shape)
-
     def trainable_encoder_variables(self, encoder):
         """Returns gamma and beta of every layer norm, or nothing."""
         return encoder.norm_variables() if self.train_layer_norms else []
-
-    def reparameterize(self, model):
-        """Returns the mixed kernels, if there are any."""
-        return bottleneck_slots.mixout_of_method(self.mixout, model)

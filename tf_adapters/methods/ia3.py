@@ -6,7 +6,6 @@ import typing
 import keras
 from keras import ops
 
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.method import Method
@@ -52,9 +51,6 @@ class IA3(Method):
 
     form: typing.Literal["adapterhub", "peft"] = "adapterhub"
     leave_out: tuple[int, ...] = ()
-
-    def __post_init__(self):
-        check_choices(self)
 
     def make_slots(self, shape):
         """Returns one dict of slots for each block."""

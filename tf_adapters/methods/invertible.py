@@ -5,7 +5,6 @@ import dataclasses
 import keras
 from keras import ops
 
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers import activations
 from tf_adapters.layers.bottleneck import Bottleneck
 from tf_adapters.layers.slot import Slot
@@ -36,9 +35,6 @@ class Invertible(Method):
 
     reduction_factor: float = 2.0
     activation: activations.Activation = "relu"
-
-    def __post_init__(self):
-        check_choices(self)
 
     def make_embedding_slots(self, shape):
         """Returns the map of the embeddings."""

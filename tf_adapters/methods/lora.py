@@ -4,7 +4,6 @@ import dataclasses
 import typing
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers.lora import LoRAUpdate
 from tf_adapters.layers.slot import Projection
 from tf_adapters.methods.method import Method
@@ -49,7 +48,7 @@ class LoRA(Method):
     leave_out: tuple[int, ...] = ()
 
     def __post_init__(self):
-        check_choices(self)
+        super().__post_init__()
         if not self.projections:
             raise UserError(
                 "`projections` must name one or more of "

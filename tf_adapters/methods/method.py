@@ -5,6 +5,7 @@ import dataclasses
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.registry import Registry
+from tf_adapters.common.suggestions import check_choices
 from tf_adapters.common.suggestions import check_known
 
 # Name to class; `register` fills it.
@@ -86,6 +87,9 @@ class Method:
     stacks_as = None
     # The factor of the learning rate in the last phase; see `last_phase_step`.
     last_phase_learning_rate_multiplier = 1.0
+
+    def __post_init__(self):
+        check_choices(self)
 
     def make_slots(self, shape):
         """Returns the slots of the blocks; see `tf_adapters.layers.slot`.

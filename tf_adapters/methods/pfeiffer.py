@@ -4,14 +4,13 @@ import dataclasses
 
 from tf_adapters.layers.activations import Activation
 from tf_adapters.layers.bottleneck import Initialization
-from tf_adapters.methods import bottleneck_slots
-from tf_adapters.methods.method import Method
+from tf_adapters.methods.bottleneck_slots import BottleneckMethod
 from tf_adapters.methods.method import register
 
 
 @register("pfeiffer")
 @dataclasses.dataclass(frozen=True)
-class Pfeiffer(Method):
+class Pfeiffer(BottleneckMethod):
     """One bottleneck in each block, which reads the block's normed output.
 
     The adapter sees `norm(x + residual)`; its result joins `x` before the same
@@ -43,14 +42,3 @@ class Pfeiffer(Method):
     mixout: float = 0.0
 
     stacks_as = "pfeiffer"
-
-    def __post_init__(self):
-        bottleneck_slots.check_settings(self)
-
-    def make_slots(self, shape):
-        """Returns one dict of slots for each block."""
-        return bottleneck_slots.make_slots(self, shape)
-
-    def reparameterize(self, model):
-        """Returns the mixed kernels, if there are any."""
-        return bottleneck_slots.mixout_of_method(self.mixout, model)

@@ -7,12 +7,10 @@ import keras
 from keras import ops
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.gate import TextGate
-from tf_adapters.layers.slot import Slot
-from tf_adapters.layers.slot import with_layers
+from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 from tf_adapters.layers.stateless_seeds import dropout
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register
@@ -57,7 +55,7 @@ class PrefixTuning(Method):
     leave_out: tuple[int, ...] = ()
 
     def __post_init__(self):
-        check_choices(self)
+        super().__post_init__()
         if self.prefix_length < 1 or self.hidden_units < 0:
             raise UserError(
                 "A prefix has one or more vectors, and its network 0 or more "
@@ -159,7 +157,7 @@ class PrefixVectors(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class Prefix(Slot):
+class Prefix(SlotGivenLayers):
     """Slot that puts one block's trained keys and values before the text's.
 
     Args:
@@ -177,6 +175,8 @@ class Prefix(Slot):
         Keys and values `(batch, P + tokens, width)`, and their mask.
     """
 
+    arguments = ("vectors", "block", "dropout_rate", "use_gating")
+
     def __init__(
         self, vectors, block, dropout_rate=0.0, use_gating=False, **kwargs
     ):
@@ -186,12 +186,6 @@ class Prefix(Slot):
         self.dropout_rate = dropout_rate
         self.use_gating = use_gating
         self.gate = TextGate(name="gate") if use_gating else None
-
-    def build(self, input_shape):
-        if not self.vectors.built:
-            self.vectors.build()
-        if self.gate is not None and not self.gate.built:
-            self.gate.build(input_shape)
 
     def call(self, keys, values=None, context=None, training=None):
         added = [
@@ -213,16 +207,3 @@ class Prefix(Slot):
         vectors = ops.cast(vectors, keys.dtype)[None]
         repeated = ops.repeat(vectors, ops.shape(keys)[0], axis=0)
         return dropout(repeated, self.dropout_rate, context.seeds)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "vectors": keras.saving.serialize_keras_object(self.vectors),
-            "block": self.block,
-            "dropout_rate": self.dropout_rate,
-            "use_gating": self.use_gating,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**with_layers(config, "vectors"))

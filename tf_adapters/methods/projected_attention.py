@@ -5,12 +5,10 @@ import dataclasses
 import keras
 from keras import ops
 
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.layers import activations
 from tf_adapters.layers.projected_attention import Projections
 from tf_adapters.layers.projected_attention import SmallAttention
-from tf_adapters.layers.slot import Slot
-from tf_adapters.layers.slot import with_layers
+from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register
 
@@ -47,37 +45,29 @@ class ProjectedAttention(Method):
     init_stddev: float = 0.02
     leave_out: tuple[int, ...] = ()
 
-    def __post_init__(self):
-        check_choices(self)
-
     def make_slots(self, shape):
         """Returns one dict of slots for each block."""
         projections = Projections(
             self.units, self.init_stddev, name="shared_projections"
         )
-        return [
-            {
-                "after_ffn": ProjectedAttentionSlot(
-                    projections,
-                    SmallAttention(
-                        self.units,
-                        self.num_heads,
-                        self.attention_dropout,
-                        self.init_stddev,
-                        name=f"block_{i}_attention",
-                    ),
-                    self.activation,
-                    name=f"block_{i}_after_ffn",
-                )
-            }
-            if kept
-            else {}
-            for i, kept in enumerate(self.kept_blocks(shape))
-        ]
+
+        def make(place, name):
+            attention = SmallAttention(
+                self.units,
+                self.num_heads,
+                self.attention_dropout,
+                self.init_stddev,
+                name=name.replace(place, "attention"),
+            )
+            return ProjectedAttentionSlot(
+                projections, attention, self.activation, name=name
+            )
+
+        return self.fill_places(shape, ["after_ffn"], make)
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class ProjectedAttentionSlot(Slot):
+class ProjectedAttentionSlot(SlotGivenLayers):
     """Slot `x + f(up(attention(down(block_input))))`.
 
     Args:
@@ -93,17 +83,14 @@ class ProjectedAttentionSlot(Slot):
         The sum, of the shape of `x`, and no probes.
     """
 
+    arguments = ("projections", "attention", "activation")
+
     def __init__(self, projections, attention, activation, **kwargs):
         super().__init__(**kwargs)
         self.projections = projections
         self.attention = attention
         self.activation = activation
         self._activation = activations.get_activation(activation)
-
-    def build(self, input_shape):
-        for layer in (self.projections, self.attention):
-            if not layer.built:
-                layer.build(input_shape)
 
     def call(self, x, context=None, training=None):
         tokens = self.projections.down(context.block_input)
@@ -115,16 +102,3 @@ class ProjectedAttentionSlot(Slot):
             seeds=context.seeds,
         )
         return x + self.projections.up(mixed, self._activation), {}
-
-    def get_config(self):
-        serialize = keras.saving.serialize_keras_object
-        return {
-            **super().get_config(),
-            "projections": serialize(self.projections),
-            "attention": serialize(self.attention),
-            "activation": self.activation,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**with_layers(config, "projections", "attention"))

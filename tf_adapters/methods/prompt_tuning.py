@@ -7,7 +7,6 @@ import keras
 from keras import ops
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.method import Method
@@ -49,7 +48,7 @@ class PromptTuning(Method):
     init_range: float = 0.5
 
     def __post_init__(self):
-        check_choices(self)
+        super().__post_init__()
         if self.prompt_length < 1:
             raise UserError(
                 "A prompt has one or more vectors. Received: "

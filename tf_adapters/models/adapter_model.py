@@ -5,20 +5,18 @@ import contextlib
 import keras
 from keras import ops
 
-from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
-from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.layers.reparameterization import Reparameterization
-from tf_adapters.layers.reparameterization import stored_name
 from tf_adapters.layers.slot import check_names
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods import composition
+from tf_adapters.models import model_config
+from tf_adapters.models import part_checks
 from tf_adapters.models import variable_groups
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_checks import check_inputs
-from tf_adapters.models.part_checks import check_parts
 from tf_adapters.models.replicas import replica_number
 
 
@@ -81,7 +79,7 @@ class AdapterModel(keras.Model):
         **kwargs,
     ):
         super().__init__(autocast=False, **kwargs)
-        check_parts(encoder, method, head)
+        part_checks.check_parts(encoder, method, head)
         self.fingerprint = encoder_fingerprint(encoder)
         self.encoder_info = encoder
         self.method = method
@@ -95,23 +93,10 @@ class AdapterModel(keras.Model):
         # Of the frozen adapters of a composition, in its order.
         self.below = below
         self.slots_below = ()
-        shape = methods.EncoderShape.of(encoder.backbone)
-        slots, embedding_slots = self._make_slots(shape)
-        self.encoder = AdaptedEncoder(
-            encoder,
-            slots,
-            use_encoder_dropout,
-            embedding_slots=embedding_slots,
-            position_offset=method.position_offset,
-            name="encoder",
-        )
+        self.encoder = self._adapt(encoder)
         for slot in self.all_slots():
             check_names(slot)
-        self.head_layer = None
-        if head is not None:
-            self.head_layer = head.make_layer()
-            self.head_layer.build((None, None, shape.width))
-            head.attach(self.head_layer, self.encoder)
+        self.head_layer = None if head is None else self._make_head_layer()
         self.reparameterization = Reparameterization(
             method.reparameterize(self),
             lambda: method.merges(self),
@@ -123,14 +108,29 @@ class AdapterModel(keras.Model):
         self._freeze_all_but_declared()
         self.built = True
 
-    def _make_slots(self, shape):
+    def _adapt(self, encoder):
+        """Returns the encoder with the slots of method and composition."""
+        shape = methods.EncoderShape.of(encoder.backbone)
         slots = self.method.make_slots(shape)
         embedding_slots = self.method.make_embedding_slots(shape)
         if self.below is not None:
             slots, embedding_slots, self.slots_below = composition.put_below(
                 self.below, slots, embedding_slots, shape
             )
-        return slots, embedding_slots
+        return AdaptedEncoder(
+            encoder,
+            slots,
+            self.use_encoder_dropout,
+            embedding_slots=embedding_slots,
+            position_offset=self.method.position_offset,
+            name="encoder",
+        )
+
+    def _make_head_layer(self):
+        layer = self.head.make_layer()
+        layer.build((None, None, self.encoder.width))
+        self.head.attach(layer, self.encoder)
+        return layer
 
     @property
     def slots(self):
@@ -159,22 +159,7 @@ class AdapterModel(keras.Model):
             UserError: If a block does not exist, the method adds nothing to
                 blocks, or the model is merged.
         """
-        if blocks and self.reparameterization.merged:
-            raise UserError(
-                "The trained weights are merged into the encoder's, so they "
-                "cannot be left out. Call `unmerge()` first."
-            )
-        if blocks and not any(self.slots):
-            raise UserError(
-                f"{type(self.method).__name__} adds nothing to the blocks, so "
-                "there is nothing to leave out."
-            )
-        unknown = sorted(set(blocks) - set(range(len(self.slots))))
-        if unknown:
-            raise UserError(
-                f"There are no blocks {unknown}: the encoder has blocks 0 to "
-                f"{len(self.slots) - 1}."
-            )
+        part_checks.check_left_out(self, blocks)
         for block in blocks:
             # Their variables stay the model's; nothing reads them any more.
             self.encoder.blocks[block].places_in_use = ()
@@ -372,21 +357,12 @@ class AdapterModel(keras.Model):
                 trained.
         """
         self._check_not_merged()
-        variables = [
+        return variable_groups.by_stored_name(
             variable
             for _, trains, variables in self.variable_groups()
             if trains
             for variable in variables
-        ]
-        named = {stored_name(variable): variable for variable in variables}
-        if len(named) != len(variables):
-            paths = [stored_name(variable) for variable in variables]
-            twice = next(path for path in paths if paths.count(path) > 1)
-            raise UserError(
-                f"Two trained weights are called `{twice}`: a slot's name must "
-                "have the number of its block."
-            )
-        return named
+        )
 
     def penalty(self):
         """Returns the method's own term of the loss, a scalar."""
@@ -425,41 +401,11 @@ class AdapterModel(keras.Model):
 
     def get_config(self):
         self._check_not_merged()
-        info = vars(self.encoder_info)
-        backbone = keras.saving.serialize_keras_object(info["backbone"])
-        return {
-            **super().get_config(),
-            "encoder": {**info, "backbone": backbone},
-            "method": methods.to_config(self.method),
-            "head": None if self.head is None else heads.to_config(self.head),
-            "use_encoder_dropout": self.use_encoder_dropout,
-            "seed": self.seed,
-            "below": self.below and composition.tree_to_config(self.below),
-            "left_out": self.left_out,
-            "fingerprint": self.fingerprint,
-        }
+        return {**super().get_config(), **model_config.config_of(self)}
 
     @classmethod
     def from_config(cls, config):
-        config = dict(config)
-        fields = dict(config.pop("encoder"))
-        backbone = keras.saving.deserialize_keras_object(fields["backbone"])
-        head = config.pop("head")
-        below = config.pop("below", None)
-        fingerprint = config.pop("fingerprint")
-        # Files of version 0.1.0 know no blocks that were left out.
-        left_out = config.pop("left_out", ())
-        model = cls(
-            encoder=Encoder(**{**fields, "backbone": backbone}),
-            method=methods.from_config(config.pop("method")),
-            head=None if head is None else heads.from_config(head),
-            below=below and composition.tree_from_config(below),
-            **config,
-        )
-        # The weights come later; until then the encoder is a random one.
-        model.fingerprint = fingerprint
-        model.leave_out(left_out)
-        return model
+        return model_config.model_from(cls, config)
 
 
 def _ids(variables):

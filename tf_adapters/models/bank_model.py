@@ -10,16 +10,14 @@ from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.layers.bank import BankBottleneck
 from tf_adapters.layers.bank import BankHead
 from tf_adapters.layers.bank import BankNorm
-from tf_adapters.layers.slot import Slot
+from tf_adapters.layers.slot_of_layers import SlotOfLayers
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods.bottleneck_slots import PARTS
 from tf_adapters.methods.bottleneck_slots import PLACEMENTS
+from tf_adapters.methods.bottleneck_slots import UNITS_AXIS
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_checks import check_inputs
-
-# Parts of a bottleneck and the axis of each along which `units` lie.
-_UNITS_AXIS = {"down_kernel": 1, "down_bias": 0, "up_kernel": 0}
 
 
 class BankModel(keras.Model):
@@ -146,7 +144,7 @@ def _make_slots(encoder, members, facts):
                             members,
                             f"{name}/delta/{part}",
                             facts["units"],
-                            _UNITS_AXIS.get(part),
+                            UNITS_AXIS.get(part),
                         )
                     )
                 )
@@ -155,7 +153,7 @@ def _make_slots(encoder, members, facts):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class BankSlot(Slot):
+class BankSlot(SlotOfLayers):
     """Slot `x + delta_n(reads(x, context))` with each example's adapter `n`.
 
     Args:
@@ -174,10 +172,6 @@ class BankSlot(Slot):
         super().__init__(**{**kwargs, "trainable": False})
         self.reads = reads
         self.bank = BankBottleneck(num_adapters, units, activation, name="bank")
-
-    def build(self, input_shape):
-        if not self.bank.built:
-            self.bank.build(input_shape)
 
     def call(self, x, context=None, training=None):
         read = bottleneck_slots.read(self.reads, x, context)

@@ -19,7 +19,6 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common.adapter_folder import CONFIG_FILE
 from tf_adapters.common.adapter_folder import FORMAT_VERSION
 from tf_adapters.common.adapter_folder import WEIGHTS_FILE
-from tf_adapters.common.adapter_folder import read_tensors
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import foreign_folder
 from tf_adapters.methods import composition
@@ -220,17 +219,6 @@ def load_adapter(
     _assign(model, model.trained_variables(), tensors, path)
     model.leave_out(config.get("left_out", ()))
     return model
-
-
-def load_adapter_weights(model, folder):
-    """Assigns the weights in `folder` to a model of the same configuration.
-
-    Raises:
-        AdapterError: If a weight is missing, unexpected or misshaped. Then no
-            weight was assigned.
-    """
-    path = adapter_folder.find_adapter_folder(folder) / WEIGHTS_FILE
-    _assign(model, model.trained_variables(), read_tensors(path), path)
 
 
 def _assign(model, variables, tensors, path):

@@ -3,6 +3,7 @@
 import math
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.layers.reparameterization import stored_name
 
 
 def variable_groups(model):
@@ -37,6 +38,24 @@ def trained_additions(model):
     added = [*_in_slots(model), *model.reparameterization.weights]
     head = [] if model.head_layer is None else model.head_layer.weights
     return [v for v in [*added, *head] if v.trainable]
+
+
+def by_stored_name(variables):
+    """Returns a dict from a variable's name in adapter folders to itself.
+
+    Raises:
+        UserError: If two have one name.
+    """
+    named = {}
+    for variable in variables:
+        name = stored_name(variable)
+        if name in named:
+            raise UserError(
+                f"Two trained weights are called `{name}`: a slot's name must "
+                "have the number of its block."
+            )
+        named[name] = variable
+    return named
 
 
 def _in_slots(model):

@@ -99,6 +99,17 @@ def _flat(config):
     return dataclass_config.flatten(resolve.to_dict(config))
 
 
+def folder_of_task(folder, task):
+    """Returns the folder of a task within that of its run, or the run's own.
+
+    Args:
+        folder: Path of a run folder.
+        task: Name of a task, perhaps one of several that trained together.
+    """
+    own = Path(folder) / task
+    return own if (own / "config.yaml").exists() else Path(folder)
+
+
 def read_result(folder):
     """Returns `result.json` of a run folder, or `None` if it is unfinished."""
     path = Path(folder) / "result.json"

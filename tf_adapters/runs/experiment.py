@@ -1,7 +1,6 @@
-"""A training run, from a configuration to its result."""
+"""What a run computes with: encoder, model, trainer, and what they give."""
 
 import dataclasses
-import time
 
 import keras
 import tensorflow as tf
@@ -11,7 +10,6 @@ from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.data.batches import pipeline
-from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.encoders.load import load_encoder
@@ -21,18 +19,9 @@ from tf_adapters.models import fusion_model
 from tf_adapters.models import saving
 from tf_adapters.models import stored_adapter
 from tf_adapters.models.adapter_model import adapt
-from tf_adapters.models.variable_groups import count_weights
-from tf_adapters.models.variable_groups import trained_table
 from tf_adapters.runs import compatibility
-from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import pretraining_task
-from tf_adapters.runs import run_folder_of_workers
-from tf_adapters.runs.provenance import provenance
-from tf_adapters.runs.recovery import Recovery
-from tf_adapters.runs.run_folder import frozen_weights
 from tf_adapters.training import distribution
-from tf_adapters.training import workers
-from tf_adapters.training.loop import Loop
 from tf_adapters.training.trainer import Trainer
 
 
@@ -62,10 +51,11 @@ class Experiment:
             self.encoder = sibling.encoder
             self.tokenizer, self.packer = sibling.tokenizer, sibling.packer
         with self.strategy.scope():
-            self.model = self._make_model(adapter, train_rows)
-        self.trainer = Trainer(
-            self.model, self.strategy, config, task.metrics, self._trained()
-        )
+            if adapter is None:
+                self.model = self._make_model(train_rows)
+            else:
+                self.model = self._load_model(adapter)
+        self.trainer = self.trainer_of(self.model, self._trained())
 
     def _load_encoder(self):
         with self.strategy.scope():
@@ -79,25 +69,30 @@ class Experiment:
             self.encoder.takes_segments,
         )
 
-    def _make_model(self, adapter, train_rows):
-        options = {"use_encoder_dropout": self.config.train.encoder_dropout}
-        if adapter is not None:
-            members = self.config.method.adapters or None
-            # A run that moved knows by itself where what it stood on is now.
-            below = self.config.stack_on
-            is_there = below and stored_adapter.find_stored(below).is_dir()
-            model = saving.load_adapter(
-                adapter,
-                self.encoder,
-                members,
-                below=below if is_there else None,
-                **options,
-            )
-            compatibility.check_labels(model.head, self.task, adapter)
-            # What the run's own configuration leaves out has no slots anyway.
-            model.leave_out(self.config.method.leave_out)
-            return model
-        method = self.config.method
+    @property
+    def _model_options(self):
+        return {"use_encoder_dropout": self.config.train.encoder_dropout}
+
+    def _load_model(self, adapter):
+        """Returns the model in an adapter folder."""
+        # A run that moved knows by itself where what it stood on is now.
+        below = self.config.stack_on
+        is_there = below and stored_adapter.find_stored(below).is_dir()
+        model = saving.load_adapter(
+            adapter,
+            self.encoder,
+            self.config.method.adapters or None,
+            below=below if is_there else None,
+            **self._model_options,
+        )
+        compatibility.check_labels(model.head, self.task, adapter)
+        # What the run's own configuration leaves out has no slots anyway.
+        model.leave_out(self.config.method.leave_out)
+        return model
+
+    def _make_model(self, train_rows):
+        """Returns a new model, on other adapters where those are named."""
+        method, options = self.config.method, self._model_options
         head = self._make_head(train_rows)
         if self.config.stack_on:
             stack = Stack(self.config.stack_on, method)
@@ -109,6 +104,17 @@ class Experiment:
         if self.config.init_adapter:
             saving.start_from(model, self.config.init_adapter)
         return model
+
+    def trainer_of(self, model, trained=None):
+        """Returns a `Trainer` of a model, with the settings of this run.
+
+        Args:
+            model: `AdapterModel`.
+            trained: See `Trainer`.
+        """
+        return Trainer(
+            model, self.strategy, self.config, self.task.metrics, trained
+        )
 
     def _trained(self):
         """Returns what trains, by name: all that is declared, but for TAPT."""
@@ -197,184 +203,3 @@ def _make_deterministic(config):
     gpus = tf.config.list_physical_devices("GPU")
     if config.train.deterministic and gpus:
         tf.config.experimental.enable_op_determinism()
-
-
-def train_experiment(
-    config,
-    task,
-    rows,
-    model_dir,
-    test=True,
-    overwrite=False,
-    prepare=None,
-    declared=None,
-):
-    """Trains, writes the run folder, and returns `(experiment, result)`.
-
-    Goes on where an earlier process of the same run was stopped.
-
-    Args:
-        config: `Config`.
-        task: `Task`, see `splits.get_task`.
-        rows: Dict from split to rows, see `splits.load_rows`.
-        model_dir: Folder of the run.
-        test: Whether to evaluate on the test split too, where it is labelled,
-            and on the task's further validation splits.
-        overwrite: Whether to remove a run that lies in `model_dir` first.
-        prepare: Function of the model, called before it trains, or `None`
-            (default). With it, the result has `before`: the metrics on
-            validation at that time.
-        declared: See `RunFolder`.
-
-    Raises:
-        Stopped: If the process was told to stop, or another worker is gone.
-    """
-    with workers.losses_as_stops(distribution.strategy_for_config(config)):
-        started = time.perf_counter()
-        # First, so that missing data are missed before the training.
-        languages = (
-            zero_shot_transfer.load_languages(task, config.data) if test else {}
-        )
-        fingerprint = sampling.fingerprints(rows)
-        # What is wrong with a run is to show before it removes an earlier one.
-        experiment = Experiment(config, task, train_rows=rows["train"])
-        run = run_folder_of_workers.open_run(
-            experiment.strategy,
-            model_dir,
-            config,
-            fingerprint,
-            overwrite,
-            declared,
-            frozen_weights(experiment.model),
-        )
-        print_weights(experiment.model, run)
-        examples = experiment.examples_by_split(rows)
-        print_sizes(examples)
-        before = _prepare(experiment, prepare, examples["validation"])
-        outcome, compared = _fit(experiment, run, examples)
-        run.save_predictions("validation", experiment.model.head, compared)
-        result = {
-            **_result(experiment, outcome, fingerprint),
-            **before,
-            **_of_pretraining(config.init_adapter),
-        }
-        if test:
-            result |= evaluate_held_out(experiment.trainer, examples, run)
-        if languages:
-            result["transfer"] = experiment.transfer(languages, run)
-        result["seconds"] = round(time.perf_counter() - started, 1)
-        run.save_result(result)
-        # Before that, no worker may read what the chief writes, nor end.
-        workers.wait_for_all(experiment.strategy)
-        return experiment, result
-
-
-def _prepare(experiment, prepare, validation):
-    """Returns the metrics before the training, if that has to be prepared."""
-    if prepare is None:
-        return {}
-    prepare(experiment.model)
-    return {"before": experiment.trainer.evaluate(validation)}
-
-
-def _fit(experiment, run, examples):
-    """Trains; returns the summary of `Loop.run`, and the predictions."""
-    config = experiment.config
-    details = {
-        "task": experiment.task.name,
-        "max_length": config.data.max_length,
-    }
-
-    def save_best(values):
-        run.save_adapter(experiment.model, {**details, "validation": values})
-
-    recovery = Recovery(
-        run, config.train.checkpoint_seconds, experiment.strategy
-    )
-    loop = Loop(
-        experiment.trainer,
-        examples["train"],
-        examples["validation"],
-        run.log,
-        save_best,
-        recovery,
-        lambda step: run.save_snapshot(experiment.model, step, details),
-    )
-    with recovery.listening():
-        return loop.run(), loop.predictions
-
-
-def evaluate_held_out(trainer, examples, run):
-    """Returns the metrics of the splits that chose nothing, by split.
-
-    Args:
-        trainer: `Trainer`.
-        examples: Dict from split to `Examples`.
-        run: `RunFolder`, which gets the predictions.
-    """
-    metrics = {}
-    for split in examples:
-        if split not in ("train", "validation"):
-            metrics[split], compared = trainer.judge(examples[split])
-            run.save_predictions(split, trainer.model.head, compared)
-    return metrics
-
-
-def print_weights(model, run):
-    """Prints which weights train; the run folder has the table too."""
-    table = trained_table(model)
-    run.save_text("trained_weights.txt", table)
-    print(table, flush=True)
-
-
-def print_sizes(examples):
-    """Prints how many examples there are, by name, and how long they are."""
-    for split, tokenized in examples.items():
-        lengths = tokenized.lengths
-        print(
-            f"{split}: {len(tokenized):,} examples, {lengths.mean():.0f} "
-            f"tokens on average, {lengths.max()} at most",
-            flush=True,
-        )
-
-
-def _result(experiment, outcome, data_fingerprint):
-    model = experiment.model
-    report = model.method.report(model)
-    seconds = outcome.pop("seconds")
-    return {
-        **facts(experiment.config, model),
-        **outcome,
-        **({"method_report": report} if report else {}),
-        "training_seconds": seconds,
-        "data_fingerprint": data_fingerprint,
-    }
-
-
-def _of_pretraining(folder):
-    """Returns how the loss of masked tokens changed in the run before this."""
-    result = earlier_runs.read_result(folder) if folder else None
-    if result is None or "before" not in result:
-        return {}
-    before, after = result["before"], result["validation"]
-    losses = {
-        "masked_lm_loss_before": -before["log_likelihood"],
-        "masked_lm_loss_after": -after["log_likelihood"],
-    }
-    return {"pretraining": losses}
-
-
-def facts(config, model):
-    """Returns what a run's result says of its configuration and model."""
-    trained = model.trained_variables()
-    of_head = [v for n, v in trained.items() if n.startswith("head/")]
-    return {
-        "task": config.task,
-        "encoder": config.encoder,
-        "method": methods.to_config(config.method)["name"],
-        "seed": config.seed,
-        "trained_weights": count_weights(trained.values()),
-        "head_weights": count_weights(of_head),
-        "encoder_weights": model.encoder.backbone.count_params(),
-        **provenance(),
-    }

@@ -11,17 +11,17 @@ from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import resolve
 from tf_adapters.data.batches import pipeline
+from tf_adapters.data.encoded import encoder_inputs
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
 from tf_adapters.merging.merge import merge_adapters
 from tf_adapters.merging.merge import search_weights
 from tf_adapters.models.variable_groups import count_weights
-from tf_adapters.runs import experiment as experiment_lib
+from tf_adapters.runs import run_facts
 from tf_adapters.runs.experiment import Experiment
 from tf_adapters.runs.run_folder import RunFolder
 from tf_adapters.runs.run_folder import frozen_weights
 from tf_adapters.training.mean_loss import mean_loss
-from tf_adapters.training.trainer import Trainer
 
 SEARCH = "search"
 
@@ -76,11 +76,6 @@ class MergeTarget:
             sampling.subsample(self.rows["train"], count, seed)
         )
 
-    def trainer(self, model):
-        """Returns a `Trainer` that evaluates a model."""
-        base = self.base
-        return Trainer(model, base.strategy, base.config, self.task.metrics)
-
 
 def merge_runs(adapters, model_dir, settings, target=None, overwrite=False):
     """Writes a run folder of the merged adapter; returns its result.
@@ -106,7 +101,7 @@ def merge_runs(adapters, model_dir, settings, target=None, overwrite=False):
     weights, model = _merge(adapters, settings, target)
     seconds = time.perf_counter() - started
     # Ways and weights are chosen among: the test split is for later.
-    validation = target.trainer(model).evaluate(target.examples())
+    validation = target.base.trainer_of(model).evaluate(target.examples())
     config = dataclasses.replace(target.config, method=model.method)
     fingerprint = sampling.fingerprints(target.rows)
     run = RunFolder(
@@ -125,7 +120,7 @@ def merge_runs(adapters, model_dir, settings, target=None, overwrite=False):
     }
     run.save_adapter(model, details)
     result = {
-        **experiment_lib.facts(config, model),
+        **run_facts.facts(config, model),
         "trained_weights": 0,
         "merged": merged,
         "merging_seconds": round(seconds, 2),
@@ -196,7 +191,7 @@ def _merge(adapters, settings, target):
 
 def _loss_on(examples, target):
     """Returns a function from a model to its mean loss on some examples."""
-    trainer_of = functools.cache(target.trainer)
+    trainer_of = functools.cache(target.base.trainer_of)
 
     def loss(model):
         outputs = trainer_of(model).predict(examples)
@@ -211,11 +206,7 @@ def _as_one_batch(examples):
         np.arange(len(examples)), int(examples.lengths.max())
     )
     (features,) = pipeline.dataset(examples, [batch])
-    return {
-        name: value
-        for name, value in features.items()
-        if name in ("token_ids", "padding_mask", "segment_ids")
-    }
+    return encoder_inputs(features)
 
 
 def _description(adapters, settings, head_of, weights, model):

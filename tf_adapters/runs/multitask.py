@@ -11,9 +11,11 @@ from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.models.multitask_model import MultiTaskModel
 from tf_adapters.models.variable_groups import count_weights
-from tf_adapters.runs import experiment as experiment_lib
 from tf_adapters.runs import remote_folder
+from tf_adapters.runs import run_facts
 from tf_adapters.runs import run_folder_of_workers
+from tf_adapters.runs import training_run
+from tf_adapters.runs.experiment import Experiment
 from tf_adapters.runs.recovery import Recovery
 from tf_adapters.runs.run_folder import frozen_weights
 from tf_adapters.training import distribution
@@ -62,7 +64,7 @@ def train_multitask(config, tasks, rows, model_dir, test=True, overwrite=False):
             name: e.examples_by_split(rows[name])
             for name, e in experiments.items()
         }
-        experiment_lib.print_sizes(
+        run_facts.print_sizes(
             {
                 f"{name} {split}": some
                 for name, splits in examples.items()
@@ -76,7 +78,7 @@ def train_multitask(config, tasks, rows, model_dir, test=True, overwrite=False):
         results = _results(experiments, model, folders, outcome)
         for name, splits in examples.items() if test else ():
             trainer = experiments[name].trainer
-            results[name] |= experiment_lib.evaluate_held_out(
+            results[name] |= training_run.evaluate_held_out(
                 trainer, splits, folders.tasks[name]
             )
         seconds = time.perf_counter() - started
@@ -110,7 +112,7 @@ def _results(experiments, model, folders, outcome):
     """Returns each task's result, before its test."""
     return {
         name: {
-            **experiment_lib.facts(own, experiments[name].model),
+            **run_facts.facts(own, experiments[name].model),
             "trained_weights": count_weights(
                 model.own_variables(name).values()
             ),
@@ -127,7 +129,7 @@ def _results(experiments, model, folders, outcome):
 def _make_experiments(config, tasks, rows):
     experiments, sibling = {}, None
     for name, own in config_task.by_task(config).items():
-        sibling = experiment_lib.Experiment(
+        sibling = Experiment(
             own, tasks[name], sibling=sibling, train_rows=rows[name]["train"]
         )
         experiments[name] = sibling
@@ -184,7 +186,7 @@ class _Folders:
         }
         for record in self.whole.restored:
             self._log_to_tasks(record)
-        experiment_lib.print_weights(model, self.whole)
+        run_facts.print_weights(model, self.whole)
 
     def log(self, record):
         """Logs to the whole; to each task its own validations."""
@@ -227,7 +229,7 @@ class _Folders:
         for name, result in results.items():
             self.tasks[name].save_result(result)
         whole = {
-            **experiment_lib.facts(self.config, self.model),
+            **run_facts.facts(self.config, self.model),
             **outcome,
             "training_seconds": outcome["seconds"],
             "data_fingerprint": {

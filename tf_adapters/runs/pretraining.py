@@ -14,8 +14,8 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.data.rows import sampling
 from tf_adapters.encoders import masked_lm_heads
 from tf_adapters.runs import earlier_runs
-from tf_adapters.runs import experiment
 from tf_adapters.runs import pretraining_task
+from tf_adapters.runs import training_run
 from tf_adapters.tasks.output_kinds import KINDS
 
 
@@ -43,7 +43,7 @@ def train_pretraining(config, task, rows, folder, overwrite=False):
         fingerprint = sampling.fingerprints(texts)
         result = earlier_runs.finished(folder, own, fingerprint)
     if result is None:
-        _, result = experiment.train_experiment(
+        result = training_run.train_experiment(
             own,
             pretraining_task.pretraining_task_of(task),
             texts,

@@ -10,6 +10,7 @@ import numpy as np
 
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import splits
+from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 from tf_adapters.studies import settings as study_settings
 from tf_adapters.studies import statistics
@@ -27,8 +28,7 @@ def run_folder(folder, row):
             where the run lies as seen from there.
     """
     path = Path(folder) / (row.get("folder") or row["run"])
-    own = path / row["task"]
-    return own if (own / "config.yaml").exists() else path
+    return earlier_runs.folder_of_task(path, row["task"])
 
 
 def match_runs(claim, runs, rows, select_over=()):

@@ -9,9 +9,7 @@
 - not measured: there is no pair to compare.
 """
 
-import csv
 import dataclasses
-from pathlib import Path
 
 from tf_adapters.studies import claim_pairs
 from tf_adapters.studies import figure_pairs
@@ -212,11 +210,3 @@ def _row(verdict):
 
 COLUMNS = ("says", "verdict", "sentence", "printed", "difference", "low")
 COLUMNS += ("high", "p", "corrected_p", "pairs", "seeds", "examples", "test")
-
-
-def write_claims(verdicts, path):
-    """Writes `claims.csv`."""
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(claim_rows(verdicts))

@@ -4,7 +4,8 @@ import dataclasses
 import os
 from pathlib import Path
 
-from tf_adapters.studies import local_runner
+from tf_adapters.runs import earlier_runs
+from tf_adapters.studies import finished_runs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +33,7 @@ def find_sources(runs, folder):
         folder: Folder of the study.
     """
     return [
-        _source(run, local_runner.find_run(run, folder), task)
+        _source(run, finished_runs.find_run(run, folder), task)
         for run in runs
         for task in run.metrics
     ]
@@ -42,9 +43,7 @@ def _source(run, found, task):
     point = {"task": task, **run.point}
     if len(run.metrics) > 1:
         point["task"] = task
-    own = found and found / task
-    if own is None or not (own / "config.yaml").exists():
-        own = found
+    own = found and earlier_runs.folder_of_task(found, task)
     return Source(found, own, point, {**run.settings, "task": task})
 
 

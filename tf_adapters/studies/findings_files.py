@@ -29,7 +29,8 @@ def write(name, command, study, runs, tables, folder, pictures):
     """
     folder = Path(folder)
     findings = findings_lib.find(study, runs, tables.runs, folder, pictures)
-    claims.write_claims(findings.verdicts, folder / "claims.csv")
+    rows = claims.claim_rows(findings.verdicts)
+    study_report.write_csv(folder / "claims.csv", rows, claims.COLUMNS)
     try:
         with needs_extra("studies", "report.html"):
             from tf_adapters.studies import latex

@@ -23,8 +23,10 @@ from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
+from tf_adapters.studies import finished_runs
 from tf_adapters.studies import local_runner
 from tf_adapters.studies import plan as study_plan
+from tf_adapters.studies import process_runner
 
 _SECONDS_TO_WAIT = 10
 
@@ -49,7 +51,7 @@ def train_members(config, folder, runner=None, processes=1):
     check_members_data(config)
     runs = plan_members(config)
     folder = Path(folder).absolute()
-    runner = runner or local_runner.ProcessRunner(processes)
+    runner = runner or process_runner.ProcessRunner(processes)
     found = _find_trained(runs, folder)
     missing = [run for run in runs if found[run.id] is None]
     if missing:
@@ -57,7 +59,7 @@ def train_members(config, folder, runner=None, processes=1):
         folder = folder / _digest(runs)
         _train_missing(missing, folder, runner, processes)
     folders = [
-        found[run.id] or local_runner.find_run(run, folder) for run in runs
+        found[run.id] or finished_runs.find_run(run, folder) for run in runs
     ]
     return _with_adapters(config, runs, folders)
 
@@ -135,7 +137,7 @@ def _find_trained(runs, folder):
             (
                 path.parent
                 for path in (*own, *beside)
-                if local_runner.is_of(run, path.parent)
+                if finished_runs.is_of(run, path.parent)
                 and _saw_our_data(run, path)
             ),
             None,
@@ -156,15 +158,15 @@ def _saw_our_data(run, path):
 
 def _train_missing(runs, folder, runner, processes):
     outcomes = local_runner.run_missing(runs, folder, runner, processes)
-    while any(o.error == local_runner.ELSEWHERE for o in outcomes):
+    while any(outcome.is_elsewhere for outcome in outcomes):
         # The fusion of another task trains it: both need it.
         time.sleep(_SECONDS_TO_WAIT)
         outcomes = local_runner.run_missing(runs, folder, runner, processes)
     for run in runs:
-        if local_runner.read_run_result(run, folder) is None:
+        if finished_runs.read_run_result(run, folder) is None:
             raise ConfigError(
                 f"The adapter of task `{run.id}` was not trained: "
-                f"{local_runner.read_error(run, folder)} See "
+                f"{finished_runs.read_error(run, folder)} See "
                 f"{folder / run.id / 'log.txt'}. The same command goes on with "
                 "what is missing."
             )

@@ -1,4 +1,4 @@
-"""Runs a study's missing runs, each in a process of its own."""
+"""Runs a study's missing runs, and goes on past those that fail."""
 
 import concurrent.futures
 import contextlib
@@ -7,22 +7,16 @@ import fcntl
 import glob
 import os
 from pathlib import Path
-import shlex
 import shutil
 import signal
-import subprocess
-import sys
-import threading
 import time
 
-import tf_adapters
-from tf_adapters.config import plugins
 from tf_adapters.config import resolve
 from tf_adapters.runs import earlier_runs
+from tf_adapters.studies import finished_runs
 from tf_adapters.studies import plan as study_plan
+from tf_adapters.studies import progress as progress_lib
 
-# What a Python runs to train: the command, as a module of this very package.
-COMMAND = ("-m", "tf_adapters")
 ELSEWHERE = "another process is working on it"
 _FINISHED_OTHERWISE = (
     "its folder holds a finished run with other settings or paths. Move the "
@@ -33,143 +27,6 @@ _FINISHED_OTHERWISE = (
 _STOPPED = (75, -signal.SIGTERM, -signal.SIGINT, 130)
 
 
-def find_run(run, folder):
-    """Returns the folder of a finished run, or `None`.
-
-    It is the run's own in the study's folder, or one of the same settings in
-    the folder of a study beside it.
-
-    Args:
-        run: `Run`.
-        folder: The study's folder.
-    """
-    folder = Path(folder)
-    beside = sorted(folder.parent.glob(f"*/{glob.escape(run.id)}"))
-    for path in (folder / run.id, *beside):
-        if (path / "result.json").exists() and is_of(run, path):
-            return path
-    return None
-
-
-def read_run_result(run, folder):
-    """Returns the result of a finished run, wherever `find_run` finds it."""
-    path = find_run(run, folder)
-    return None if path is None else earlier_runs.read_result(path)
-
-
-def is_of(run, path):
-    """Returns whether a folder was written for this run, as it is now."""
-    try:
-        saved = earlier_runs.declared_config(path)
-    except (ValueError, KeyError):
-        # Of another version, or its task file has moved.
-        return False
-    if saved is None:
-        return False
-    # Settings that are younger than the folder have their defaults there.
-    ours, theirs = map(resolve.to_dict, (run.config, saved))
-    return study_plan.identity(ours) == study_plan.identity(theirs)
-
-
-def read_error(run, folder):
-    """Returns why a run failed, or "" if it did not."""
-    path = Path(folder) / run.id / "error.txt"
-    return path.read_text(encoding="utf-8").strip() if path.exists() else ""
-
-
-def train_flags(program, config_file, folder):
-    """Returns the arguments of a Python that trains a run.
-
-    Args:
-        program: Arguments of Python that start a program with our flags.
-        config_file: YAML file of the run's settings.
-        folder: The run's folder.
-    """
-    flags = [f"--config_file={config_file}", f"--model_dir={folder}"]
-    return [*map(str, program), *flags, *plugins.plugin_flags()]
-
-
-def python_path():
-    """Returns a PYTHONPATH with this very package, installed or not."""
-    above_package = str(Path(tf_adapters.__file__).parents[1])
-    return os.pathsep.join(
-        filter(None, [above_package, os.environ.get("PYTHONPATH")])
-    )
-
-
-def environment(threads=None):
-    """Returns what a run's environment holds if it does not say otherwise.
-
-    Args:
-        threads: Integer, or `None` for TensorFlow's choice: all cores.
-    """
-    # A progress bar in a log file need not move ten times a second.
-    values = {"PYTHONUNBUFFERED": "1", "TQDM_MININTERVAL": "30"}
-    if threads is not None:
-        values["TF_NUM_INTRAOP_THREADS"] = str(threads)
-        values["OMP_NUM_THREADS"] = str(threads)
-        values["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
-    return values
-
-
-class ProcessRunner:
-    """Trains a run by a command in a process of its own.
-
-    Args:
-        processes: How many of them run at the same time; they share the cores.
-        program: See `train_flags`.
-    """
-
-    def __init__(self, processes=1, program=COMMAND):
-        self.program = program
-        threads = None
-        if processes > 1:
-            threads = max(1, (os.cpu_count() or 1) // processes)
-        self.environment = {
-            **environment(threads),
-            **os.environ,
-            "PYTHONPATH": python_path(),
-        }
-        self._alive = set()
-        self._stopped = False
-        self._lock = threading.Lock()
-
-    def __call__(self, config_file, folder, log):
-        """Trains, and returns the exit status.
-
-        Args:
-            config_file: YAML file of the run's settings.
-            folder: The run's folder.
-            log: Open file for what the run prints.
-        """
-        flags = train_flags(self.program, config_file, folder)
-        command = [sys.executable, *flags]
-        log.write(shlex.join(command) + "\n")
-        log.flush()
-        with self._lock:
-            if self._stopped:
-                return 1
-            process = subprocess.Popen(
-                command,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                env=self.environment,
-            )
-            self._alive.add(process)
-        try:
-            return process.wait()
-        finally:
-            self._alive.discard(process)
-
-    def stop(self):
-        """Ends the processes that still run, and lets no other one start."""
-        with self._lock:
-            self._stopped = True
-            for process in list(self._alive):
-                process.terminate()
-
-
 @dataclasses.dataclass(frozen=True)
 class Outcome:
     """What became of a run: `error` is empty if it finished."""
@@ -178,6 +35,11 @@ class Outcome:
     result: dict | None
     error: str
     seconds: float
+
+    @property
+    def is_elsewhere(self):
+        """Whether another process trains it now."""
+        return self.error == ELSEWHERE
 
 
 def run_missing(runs, folder, runner, processes=1):
@@ -194,11 +56,11 @@ def run_missing(runs, folder, runner, processes=1):
     Returns:
         List of an `Outcome` for each run that was started.
     """
-    found = {run.id: find_run(run, folder) for run in runs}
+    found = {run.id: finished_runs.find_run(run, folder) for run in runs}
     missing = [run for run in runs if found[run.id] is None]
-    print(_what_is_there(found, Path(folder)), flush=True)
-    _warn_of_other_data(runs, found)
-    progress = _Progress(len(runs), len(missing), processes)
+    print(progress_lib.what_is_there(found, Path(folder)), flush=True)
+    progress_lib.warn_of_other_data(runs, found)
+    progress = progress_lib.Progress(len(runs), len(missing))
     outcomes = []
     with (
         _termination_as_interruption(),
@@ -216,34 +78,6 @@ def run_missing(runs, folder, runner, processes=1):
             print("\nStopped. The same command goes on from here.")
             raise
     return outcomes
-
-
-def _what_is_there(found, folder):
-    """Returns how many runs are finished, and how many in folders beside."""
-    finished = [path for path in found.values() if path is not None]
-    words = f"{len(found)} runs, {len(finished)} of them finished, in {folder}"
-    beside = sorted(
-        path.parent.name for path in finished if path.parent != folder
-    )
-    if not beside:
-        return words
-    names = ", ".join(dict.fromkeys(beside))
-    return f"{words}; {len(beside)} of the finished ones are those of {names}"
-
-
-def _warn_of_other_data(runs, found):
-    """Prints which finished runs read their data elsewhere."""
-    for run in runs:
-        if found[run.id] is None:
-            continue
-        saved = earlier_runs.declared_config(found[run.id])
-        if saved.data.data_dir != run.config.data.data_dir:
-            where = saved.data.data_dir or "TensorFlow Datasets"
-            print(
-                f"{run.id} is kept, but its data were those in {where}: for "
-                "others give another --model_dir.",
-                flush=True,
-            )
 
 
 class Terminated(KeyboardInterrupt):
@@ -267,13 +101,15 @@ def _termination_as_interruption():
 
 
 def _run_one(run, folder, runner):
-    started = time.perf_counter()
-    path = Path(folder) / run.id
-    if find_run(run, folder) is not None:
+    """Trains a run, unless that is done or under way; returns its `Outcome`."""
+    found = finished_runs.find_run(run, folder)
+    if found is not None:
         # Another study has trained it in the meantime.
-        return Outcome(run, read_run_result(run, folder), "", 0.0)
+        return Outcome(run, earlier_runs.read_result(found), "", 0.0)
+    path = Path(folder) / run.id
     if _trains_beside(run, Path(folder)):
         return Outcome(run, None, ELSEWHERE, 0.0)
+    started = time.perf_counter()
     path.mkdir(parents=True, exist_ok=True)
     # The process that trains inherits this file and with it the lock, so that
     # it is held even if the study was killed and its run lives on.
@@ -281,23 +117,39 @@ def _run_one(run, folder, runner):
         if not _lock(log):
             return Outcome(run, None, ELSEWHERE, 0.0)
         status = 0
-        if read_run_result(run, folder) is None:
-            if not is_of(run, path):
-                if (path / "result.json").exists():
-                    return Outcome(run, None, _FINISHED_OTHERWISE, 0.0)
-                _clear(path)
-            log.truncate(0)
-            (path / "error.txt").unlink(missing_ok=True)
-            resolve.save_config(run.config, path / "config.yaml")
-            status = runner(path / "config.yaml", path, log)
-    result = read_run_result(run, folder)
-    error = ""
-    if result is None or status != 0:
-        result, error = None, _why(path, status)
-        # What was told to stop did not fail.
-        if status not in _STOPPED:
-            (path / "error.txt").write_text(error + "\n", encoding="utf-8")
-    return Outcome(run, result, error, time.perf_counter() - started)
+        if finished_runs.find_run(run, folder) is None:
+            if _is_finished_otherwise(run, path):
+                return Outcome(run, None, _FINISHED_OTHERWISE, 0.0)
+            status = _train(run, path, runner, log)
+    return _outcome(run, folder, status, time.perf_counter() - started)
+
+
+def _is_finished_otherwise(run, path):
+    has_result = (path / "result.json").exists()
+    return has_result and not finished_runs.is_of(run, path)
+
+
+def _train(run, path, runner, log):
+    """Trains in a folder with no rests of another run; returns the status."""
+    if not finished_runs.is_of(run, path):
+        _clear(path)
+    log.truncate(0)
+    (path / "error.txt").unlink(missing_ok=True)
+    resolve.save_config(run.config, path / "config.yaml")
+    return runner(path / "config.yaml", path, log)
+
+
+def _outcome(run, folder, status, seconds):
+    """Returns the `Outcome` of a training; writes why, if it failed."""
+    result = finished_runs.read_run_result(run, folder)
+    if result is not None and status == 0:
+        return Outcome(run, result, "", seconds)
+    path = Path(folder) / run.id
+    error = _why(path, status)
+    # What was told to stop did not fail.
+    if status not in _STOPPED:
+        (path / "error.txt").write_text(error + "\n", encoding="utf-8")
+    return Outcome(run, None, error, seconds)
 
 
 def _trains_beside(run, folder):
@@ -335,41 +187,3 @@ def _why(path, status):
     if status == 0:
         return f"it ended without a result.json. Last line: {last}"
     return f"exit status {status}. Last line: {last}"
-
-
-class _Progress:
-    """Makes one line for each run, with the time that is left."""
-
-    def __init__(self, total, missing, processes):
-        self.total = total
-        self.missing = missing
-        self.processes = processes
-        self.started = time.perf_counter()
-        self.done = 0
-
-    def line(self, outcome):
-        self.done += 1
-        number = self.total - self.missing + self.done
-        words = f"[{number} of {self.total}] {outcome.run.id}: "
-        if outcome.error:
-            failed = "" if outcome.error == ELSEWHERE else "FAILED, "
-            words += f"{failed}{outcome.error}"
-        else:
-            metric = outcome.run.metric
-            # What is no metric of a split is in the table alone.
-            value = outcome.result["validation"].get(metric)
-            words += "finished" if value is None else f"{metric} {value:.4f}"
-        words += f", {outcome.seconds:.0f} s"
-        left = self.missing - self.done
-        if not left:
-            return words
-        elapsed = time.perf_counter() - self.started
-        return f"{words}, about {_duration(left * elapsed / self.done)} left"
-
-
-def _duration(seconds):
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

@@ -100,12 +100,6 @@ class Claim:
     value: str | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class _Expected:
-    columns: list
-    rows: list
-
-
 def read(declared):
     """Returns the fields of a `Study` that come from the keys above.
 
@@ -174,10 +168,9 @@ def _check_names(names):
 def _expected(values):
     if values is None:
         return None
-    declared = dataclass_config.from_dict(_Expected, values, "expected.")
-    columns = declared.columns
-    rows = [_expected_row(row, columns) for row in declared.rows]
-    return Expected(columns, rows)
+    declared = dataclass_config.from_dict(Expected, values, "expected.")
+    rows = [_expected_row(row, declared.columns) for row in declared.rows]
+    return Expected(declared.columns, rows)
 
 
 def _expected_row(row, columns):

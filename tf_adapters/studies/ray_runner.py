@@ -12,7 +12,7 @@ import time
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.extras import needs_extra
 from tf_adapters.runs import run_folder
-from tf_adapters.studies import local_runner
+from tf_adapters.studies import process_runner
 from tf_adapters.studies import ray_task
 
 with needs_extra("ray", "--executor=ray"):
@@ -33,16 +33,16 @@ class RayRunner:
             which ends with this process.
         cpus: CPUs that a run asks for, and threads that it has.
         gpus: GPUs that a run asks for; several may share one (0.5).
-        program: See `local_runner.train_flags`.
+        program: See `process_runner.train_flags`.
     """
 
     def __init__(
-        self, address=None, cpus=1, gpus=0.0, program=local_runner.COMMAND
+        self, address=None, cpus=1, gpus=0.0, program=process_runner.COMMAND
     ):
         self.program = program
         self.asked = {"CPU": cpus, "GPU": gpus}
-        self.environment = local_runner.environment(threads=cpus)
-        self.python_path = local_runner.python_path()
+        self.environment = process_runner.environment(threads=cpus)
+        self.python_path = process_runner.python_path()
         _connect(address)
         self._task = ray.remote(
             num_cpus=cpus,
@@ -74,7 +74,7 @@ class RayRunner:
         """Trains, and returns the exit status; see `ProcessRunner`."""
         folder = Path(folder).absolute()
         config_file = Path(config_file).absolute()
-        flags = local_runner.train_flags(self.program, config_file, folder)
+        flags = process_runner.train_flags(self.program, config_file, folder)
         lock = folder / run_folder.LOCK
         with self._lock:
             if self._stopped:

@@ -72,8 +72,8 @@ def write_report(tables, folder):
     # All of its runs may lie in folders beside.
     folder.mkdir(parents=True, exist_ok=True)
     write_markdown(tables, folder)
-    _write_csv(folder / "table.csv", tables.cells)
-    _write_csv(folder / "runs.csv", tables.runs)
+    write_csv(folder / "table.csv", tables.cells)
+    write_csv(folder / "runs.csv", tables.runs)
 
 
 def write_markdown(tables, folder):
@@ -82,8 +82,16 @@ def write_markdown(tables, folder):
     path.write_text(tables.markdown + "\n", encoding="utf-8")
 
 
-def _write_csv(path, rows):
-    names = list(dict.fromkeys(key for row in rows for key in row))
+def write_csv(path, rows, names=()):
+    """Writes dicts as the rows of a CSV file.
+
+    Args:
+        path: Path of the file.
+        rows: List of dicts, which may lack some of the columns.
+        names: Of columns that are first, and there if no row has them.
+    """
+    keys = (key for row in rows for key in row)
+    names = list(dict.fromkeys((*names, *keys)))
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
         writer.writeheader()

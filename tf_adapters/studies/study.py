@@ -15,8 +15,10 @@ from tf_adapters.runs import earlier_runs
 from tf_adapters.studies import declaration
 from tf_adapters.studies import figures as figures_lib
 from tf_adapters.studies import findings_files
+from tf_adapters.studies import finished_runs
 from tf_adapters.studies import local_runner
 from tf_adapters.studies import plan as study_plan
+from tf_adapters.studies import process_runner
 from tf_adapters.studies import report as study_report
 from tf_adapters.studies import settings as study_settings
 from tf_adapters.studies import whole_paper
@@ -113,7 +115,7 @@ def _executor(options):
     """Returns what trains a run, and how many of them at a time."""
     if options.executor == "local":
         processes = options.study_processes or 1
-        return local_runner.ProcessRunner(processes), processes
+        return process_runner.ProcessRunner(processes), processes
     # Here, not above: Ray need not be installed.
     from tf_adapters.studies import ray_runner
 
@@ -136,13 +138,13 @@ def _flags(options, flag_layer):
 
 
 def _report(name, study, planned, folder, command):
-    found = {run.id: local_runner.find_run(run, folder) for run in planned}
+    found = {run.id: finished_runs.find_run(run, folder) for run in planned}
     results = {
         name: path and earlier_runs.read_result(path)
         for name, path in found.items()
     }
     errors = {
-        run.id: "" if found[run.id] else local_runner.read_error(run, folder)
+        run.id: "" if found[run.id] else finished_runs.read_error(run, folder)
         for run in planned
     }
     if not any(results.values()):

@@ -42,7 +42,6 @@ class LinearWarmupAndDecay(keras.optimizers.schedules.LearningRateSchedule):
         }
 
 
-@keras.saving.register_keras_serializable("tf_adapters")
 class SequentialSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """One schedule, and after it another one, which counts from its own start.
 
@@ -61,21 +60,6 @@ class SequentialSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return ops.where(
             step < self.steps, self.first(step), self.second(step - self.steps)
         )
-
-    def get_config(self):
-        return {
-            "first": keras.saving.serialize_keras_object(self.first),
-            "steps": self.steps,
-            "second": keras.saving.serialize_keras_object(self.second),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        parts = {
-            name: keras.saving.deserialize_keras_object(config[name])
-            for name in ("first", "second")
-        }
-        return cls(steps=config["steps"], **parts)
 
 
 class AdamWOfSums(keras.optimizers.AdamW):

@@ -1,0 +1,58 @@
+"""What heads of one value for each row, and those on one vector, share."""
+
+from tf_adapters.common.suggestions import check_choices
+from tf_adapters.data.encoded import encode_texts
+from tf_adapters.heads import metrics
+from tf_adapters.heads.head import Head
+from tf_adapters.heads.linear import LinearHead
+from tf_adapters.heads.linear import check_reads
+
+
+class ValueHead(Head):
+    """A head that predicts one class, choice or number for each row."""
+
+    def compare(self, outputs, targets, source=None):
+        """Returns each row's right value and the predicted one."""
+        return {"target": targets, "predicted": self.predictions(outputs)}
+
+    @classmethod
+    def score(cls, names, compared):
+        """Returns metrics over a whole set, see `metrics.compute_metrics`."""
+        return metrics.compute_metrics(names, *metrics.both(compared))
+
+    @classmethod
+    def resample(cls, name, compared):
+        """Returns the metric's function, see `metrics.resampled`."""
+        known = metrics.resampled(name, compared)
+        return known or super().resample(name, compared)
+
+
+class VectorHead(ValueHead):
+    """A head on one vector for each text, with the settings of `TextHead`."""
+
+    signature = "text"
+
+    def __post_init__(self):
+        check_reads(self.reads)
+        check_choices(self)
+
+    @property
+    def is_linear(self):
+        """Whether there is no hidden layer."""
+        return self.hidden_layer == "none"
+
+    def make_layer(self):
+        """Returns the layer from encoder outputs to logits or a number."""
+        return LinearHead(
+            max(1, len(self.labels)),
+            self.reads,
+            self.dropout_rate,
+            None if self.is_linear else self.hidden_layer,
+            self.hidden_dropout_rate,
+            name="head",
+        )
+
+    def encode(self, rows, fields, packer, labelled=True):
+        """Returns an example for each row; see `encode_texts`."""
+        targets = self.targets(rows) if labelled else None
+        return encode_texts(rows, fields, packer, targets)

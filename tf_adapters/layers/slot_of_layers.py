@@ -1,0 +1,40 @@
+"""Slots that are made of layers."""
+
+import keras
+
+from tf_adapters.layers.slot import Slot
+
+
+class SlotOfLayers(Slot):
+    """A slot whose layers all read what it reads."""
+
+    def build(self, input_shape=None):
+        for layer in self._flatten_layers(include_self=False, recursive=False):
+            # Blocks may share a layer.
+            if not layer.built:
+                layer.build(input_shape)
+
+
+class SlotGivenLayers(SlotOfLayers):
+    """A slot whose constructor takes layers.
+
+    Keras writes plain arguments into a configuration by itself, but no layers.
+    `arguments` names all that the constructor takes; each is an attribute, too.
+    """
+
+    arguments = ()
+
+    def get_config(self):
+        values = {
+            name: keras.saving.serialize_keras_object(getattr(self, name))
+            for name in self.arguments
+        }
+        return {**super().get_config(), **values}
+
+    @classmethod
+    def from_config(cls, config):
+        values = {
+            name: keras.saving.deserialize_keras_object(config[name])
+            for name in cls.arguments
+        }
+        return cls(**{**config, **values})

@@ -1,0 +1,40 @@
+"""What runs of every kind say of themselves, as text and in their results."""
+
+from tf_adapters import methods
+from tf_adapters.models.variable_groups import count_weights
+from tf_adapters.models.variable_groups import trained_table
+from tf_adapters.runs.provenance import provenance
+
+
+def facts(config, model):
+    """Returns what a run's result says of its configuration and model."""
+    trained = model.trained_variables()
+    of_head = [v for n, v in trained.items() if n.startswith("head/")]
+    return {
+        "task": config.task,
+        "encoder": config.encoder,
+        "method": methods.to_config(config.method)["name"],
+        "seed": config.seed,
+        "trained_weights": count_weights(trained.values()),
+        "head_weights": count_weights(of_head),
+        "encoder_weights": model.encoder.backbone.count_params(),
+        **provenance(),
+    }
+
+
+def print_weights(model, run):
+    """Prints which weights train; the run folder has the table too."""
+    table = trained_table(model)
+    run.save_text("trained_weights.txt", table)
+    print(table, flush=True)
+
+
+def print_sizes(examples):
+    """Prints how many examples there are, by name, and how long they are."""
+    for split, tokenized in examples.items():
+        lengths = tokenized.lengths
+        print(
+            f"{split}: {len(tokenized):,} examples, {lengths.mean():.0f} "
+            f"tokens on average, {lengths.max()} at most",
+            flush=True,
+        )

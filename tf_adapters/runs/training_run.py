@@ -1,0 +1,160 @@
+"""A run that trains one task, from its configuration to its result."""
+
+import time
+
+from tf_adapters.data.rows import sampling
+from tf_adapters.data.rows import zero_shot_transfer
+from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import run_facts
+from tf_adapters.runs import run_folder_of_workers
+from tf_adapters.runs.experiment import Experiment
+from tf_adapters.runs.recovery import Recovery
+from tf_adapters.runs.run_folder import frozen_weights
+from tf_adapters.training import distribution
+from tf_adapters.training import workers
+from tf_adapters.training.loop import Loop
+
+
+def train_experiment(
+    config,
+    task,
+    rows,
+    model_dir,
+    test=True,
+    overwrite=False,
+    prepare=None,
+    declared=None,
+):
+    """Trains, writes the run folder, and returns the result.
+
+    Goes on where an earlier process of the same run was stopped.
+
+    Args:
+        config: `Config`.
+        task: `Task`, see `splits.get_task`.
+        rows: Dict from split to rows, see `splits.load_rows`.
+        model_dir: Folder of the run.
+        test: Whether to evaluate on the test split too, where it is labelled,
+            and on the task's further validation splits.
+        overwrite: Whether to remove a run that lies in `model_dir` first.
+        prepare: Function of the model, called before it trains, or `None`
+            (default). With it, the result has `before`: the metrics on
+            validation at that time.
+        declared: See `RunFolder`.
+
+    Raises:
+        Stopped: If the process was told to stop, or another worker is gone.
+    """
+    with workers.losses_as_stops(distribution.strategy_for_config(config)):
+        started = time.perf_counter()
+        # First, so that missing data are missed before the training.
+        languages = (
+            zero_shot_transfer.load_languages(task, config.data) if test else {}
+        )
+        fingerprint = sampling.fingerprints(rows)
+        # What is wrong with a run is to show before it removes an earlier one.
+        experiment = Experiment(config, task, train_rows=rows["train"])
+        run = run_folder_of_workers.open_run(
+            experiment.strategy,
+            model_dir,
+            config,
+            fingerprint,
+            overwrite,
+            declared,
+            frozen_weights(experiment.model),
+        )
+        run_facts.print_weights(experiment.model, run)
+        examples = experiment.examples_by_split(rows)
+        run_facts.print_sizes(examples)
+        before = _prepare(experiment, prepare, examples["validation"])
+        result = _train(experiment, run, examples, fingerprint)
+        result |= before | _of_pretraining(config.init_adapter)
+        if test:
+            result |= evaluate_held_out(experiment.trainer, examples, run)
+        if languages:
+            result["transfer"] = experiment.transfer(languages, run)
+        result["seconds"] = round(time.perf_counter() - started, 1)
+        run.save_result(result)
+        # Before that, no worker may read what the chief writes, nor end.
+        workers.wait_for_all(experiment.strategy)
+        return result
+
+
+def _prepare(experiment, prepare, validation):
+    """Returns the metrics before the training, if that has to be prepared."""
+    if prepare is None:
+        return {}
+    prepare(experiment.model)
+    return {"before": experiment.trainer.evaluate(validation)}
+
+
+def _train(experiment, run, examples, fingerprint):
+    """Trains; returns the result as far as it goes then."""
+    model = experiment.model
+    outcome, compared = _fit(experiment, run, examples)
+    run.save_predictions("validation", model.head, compared)
+    report = model.method.report(model)
+    seconds = outcome.pop("seconds")
+    return {
+        **run_facts.facts(experiment.config, model),
+        **outcome,
+        **({"method_report": report} if report else {}),
+        "training_seconds": seconds,
+        "data_fingerprint": fingerprint,
+    }
+
+
+def _fit(experiment, run, examples):
+    """Trains; returns the summary of `Loop.run`, and the predictions."""
+    config = experiment.config
+    details = {
+        "task": experiment.task.name,
+        "max_length": config.data.max_length,
+    }
+
+    def save_best(values):
+        run.save_adapter(experiment.model, {**details, "validation": values})
+
+    recovery = Recovery(
+        run, config.train.checkpoint_seconds, experiment.strategy
+    )
+    loop = Loop(
+        experiment.trainer,
+        examples["train"],
+        examples["validation"],
+        run.log,
+        save_best,
+        recovery,
+        lambda step: run.save_snapshot(experiment.model, step, details),
+    )
+    with recovery.listening():
+        return loop.run(), loop.predictions
+
+
+def evaluate_held_out(trainer, examples, run):
+    """Returns the metrics of the splits that chose nothing, by split.
+
+    Args:
+        trainer: `Trainer`.
+        examples: Dict from split to `Examples`.
+        run: `RunFolder`, which gets the predictions.
+    """
+    metrics = {}
+    for split in examples:
+        if split not in ("train", "validation"):
+            metrics[split], compared = trainer.judge(examples[split])
+            run.save_predictions(split, trainer.model.head, compared)
+    return metrics
+
+
+def _of_pretraining(folder):
+    """Returns how the loss of masked tokens changed in the run before this."""
+    result = earlier_runs.read_result(folder) if folder else None
+    if result is None or "before" not in result:
+        return {}
+    before, after = result["before"], result["validation"]
+    losses = {
+        "masked_lm_loss_before": -before["log_likelihood"],
+        "masked_lm_loss_after": -after["log_likelihood"],
+    }
+    return {"pretraining": losses}

@@ -156,12 +156,6 @@ def _caveat(comparison):
             " With one seed the interval covers the choice of examples only, "
             "not what another seed would change."
         )
-    least = statistics.least_p(comparison.pairs)
-    if comparison.seeds is None and least >= LEVEL:
-        return (
-            f" Of {_count(comparison.pairs, 'pair')} alone p cannot be below "
-            f"{least:.2g}."
-        )
     return ""
 
 

@@ -12,14 +12,11 @@ how few they are (docs/studies.md).
 
 import collections
 import dataclasses
-import itertools
 
 import numpy as np
 from scipy import stats
 
 CONFIDENCE = 0.95
-# Two to this number of sign flips are all looked at.
-_EXACT_PAIRS = 16
 # Examples times draws that are in memory at a time.
 _AT_ONCE = 2_000_000
 
@@ -167,36 +164,19 @@ def _p_of_t(difference, error, freedom):
 def compare_pairs(differences):
     """Returns the `Comparison` of pairs of which differences are all we have.
 
-    p is of all flips of their signs (Fisher's test); of more than 16 pairs, of
-    a t test. The interval is that of a t test.
+    p and the interval are those of a paired t test, as the part that seeds have
+    in `bootstrap`. One pair alone has a p of 1.
 
     Args:
         differences: List of at least one number.
     """
     values = np.asarray(differences, "float64")
-    count = len(values)
-    error = np.nan
-    if count > 1:
-        error = float(np.std(values, ddof=1) / np.sqrt(count))
-    mean = float(values.mean())
-    if count <= _EXACT_PAIRS:
-        p = _sign_flips(values)
-    else:
-        p = _p_of_t(mean, error, count - 1)
+    count, mean = len(values), float(np.mean(differences))
+    if count == 1:
+        return Comparison(mean, np.nan, 0.0, 1.0, 1)
+    error = float(np.std(values, ddof=1) / np.sqrt(count))
+    p = _p_of_t(mean, error, count - 1)
     return Comparison(mean, error, float(count - 1), p, count)
-
-
-def _sign_flips(values):
-    """Returns the share of flips with a mean as far from zero, or farther."""
-    signs = np.array(list(itertools.product((-1, 1), repeat=len(values))))
-    sums = abs(signs @ values)
-    # Sums that are equal but for rounding are equal.
-    return float(np.mean(sums >= abs(values.sum()) - 1e-12 * sums.max()))
-
-
-def least_p(pairs):
-    """Returns the least p that so many pairs alone can have."""
-    return 2.0 ** (1 - pairs) if pairs <= _EXACT_PAIRS else 0.0
 
 
 def holm(p_values):

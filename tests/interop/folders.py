@@ -15,6 +15,7 @@ _ENCODERS = {
     "roberta": ROOT / "adapters" / "encoders" / "roberta",
     "xlm_roberta": ROOT / "huggingface" / "xlm_roberta",
     "distilbert": ROOT / "huggingface" / "distilbert_bare",
+    "electra": ROOT / "huggingface" / "electra",
 }
 
 

@@ -87,6 +87,21 @@ def _of_another_depth(folder):
 
 # Folder, what is done to it, and what the sentence says.
 CASES = {
+    "a head of three layers": (
+        "adapterhub/bert_deep_tagging",
+        _set("config.layers", 3, "head_config.json"),
+        "no head `tagging` of 3 layers",
+    ),
+    "a head's unknown activation": (
+        "adapterhub/bert_deep_span",
+        _set("config.activation_function", "swish", "head_config.json"),
+        "with activation `swish`",
+    ),
+    "a prompt where embeddings are narrower": (
+        "adapterhub/electra_prefix",
+        _set("config", {"architecture": "prompt_tuning", "prompt_length": 3}),
+        "narrower",
+    ),
     "another width": (PFEIFFER, _set("hidden_size", 768), "width 768"),
     "another model": (
         PFEIFFER,

@@ -188,6 +188,65 @@ def test_what_a_format_cannot_hold_is_refused_and_leaves_nothing(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("kind", "method", "form", "sentence"),
+    [
+        ("roberta", methods.PrefixTuning(form="peft"), "peft", "no pooler"),
+        ("electra", methods.PrefixTuning(form="peft"), "peft", "no pooler"),
+        ("electra", methods.PromptTuning(), "adapterhub", "narrower"),
+        ("electra", methods.Invertible(), "adapterhub", "narrower"),
+        ("distilbert", methods.PrefixTuning(form="peft"), "peft", "not run on"),
+    ],
+)
+def test_what_does_not_run_there_on_an_encoder_is_refused(
+    kind, method, form, sentence, tmp_path
+):
+    activations = {"roberta": "tanh", "electra": "gelu", "distilbert": "relu"}
+    head = heads.Classification(CLASSES, hidden_layer=activations[kind])
+    if isinstance(method, methods.Invertible):
+        method = methods.Union((method, methods.Pfeiffer(units=2)))
+    model = tf_adapters.adapt(folders.encoder(f"x/{kind}"), method, head)
+    with pytest.raises(AdapterError, match=sentence):
+        tf_adapters.save_adapter(model, tmp_path / "task", format=form)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_prompt_of_peft_is_as_wide_as_the_embeddings(tmp_path):
+    encoder = folders.encoder("x/electra")
+    method = methods.PromptTuning(prompt_length=2, form="peft")
+    model = tf_adapters.adapt(encoder, method)
+    tf_adapters.save_adapter(model, tmp_path / "task", format="peft")
+    path = tmp_path / "task" / "adapter_config.json"
+    assert json.loads(path.read_text())["token_dim"] == 16
+    again = tf_adapters.load_adapter(tmp_path / "task", encoder)
+    np.testing.assert_array_equal(
+        *(next(iter(m.trained_variables().values())) for m in (model, again))
+    )
+
+
+@pytest.mark.parametrize(
+    ("head", "advice"),
+    [
+        (
+            heads.Tagging(CLASSES, hidden_layer="tanh"),
+            "head.hidden_layer=none,",
+        ),
+        (heads.Span(hidden_layer="tanh"), "head.hidden_layer=none,"),
+        (heads.Choice(hidden_layer="tanh"), "no multiple-choice"),
+    ],
+)
+def test_a_head_of_two_layers_is_told_what_peft_has(head, advice, tmp_path):
+    model = tf_adapters.adapt(folders.encoder("x/bert"), methods.LoRA(), head)
+    with pytest.raises(AdapterError) as caught:
+        tf_adapters.save_adapter(model, tmp_path / "task", format="peft")
+    assert advice in str(caught.value)
+    tf_adapters.save_adapter(model, tmp_path / "hub", format="adapterhub")
+    again = tf_adapters.load_adapter(
+        tmp_path / "hub", folders.encoder("x/bert")
+    )
+    assert again.head.hidden_layer == "tanh"
+
+
 def test_every_width_survives_the_librarys_division():
     # `int(width // factor)` of a factor in floating point loses a unit.
     from tf_adapters.interop.adapterhub_writing import write_method

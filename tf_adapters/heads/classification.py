@@ -18,6 +18,7 @@ from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
+from tf_adapters.heads.linear import hidden_options
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,8 +83,7 @@ class TextHead(Head):
             len(self.labels),
             self.reads,
             self.dropout_rate,
-            None if self.hidden_layer == "none" else self.hidden_layer,
-            self.hidden_dropout_rate,
+            **hidden_options(self),
             name="head",
         )
 

@@ -16,6 +16,7 @@ from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
+from tf_adapters.heads.linear import hidden_options
 
 
 @register("regression")
@@ -58,8 +59,7 @@ class Regression(Head):
             1,
             self.reads,
             self.dropout_rate,
-            None if self.is_linear else self.hidden_layer,
-            self.hidden_dropout_rate,
+            **hidden_options(self),
             name="head",
         )
 

@@ -51,8 +51,7 @@ def _flex_form(kind, inner):
     if inner["layers"] == 1:
         return HeadForm(kind, reads, modules=("1",))
     hidden = str(inner["activation_function"]).lower()
-    known = hidden in heads.HIDDEN_LAYERS and kind == "text"
-    if inner["layers"] != 2 or not known:
+    if inner["layers"] != 2 or hidden not in heads.HIDDEN_LAYERS:
         raise AdapterError(
             f"tf_adapters has no head `{inner['head_type']}` of "
             f"{inner['layers']} layers with activation `{hidden}`. Load the "
@@ -115,8 +114,8 @@ def _inner(config, form):
     number = {"num_labels": len(labels)}
     types = {"words": "tagging", "span": "question_answering"}
     if form.kind in types:
-        # The library's default, which its one layer has no use for.
-        common["activation_function"] = "tanh"
+        # The library's default, which one layer has no use for.
+        common["activation_function"] = activation or "tanh"
         return {**common, **number, "head_type": types[form.kind]}
     is_multilabel = config["name"] == "multilabel"
     head_type = "classification"

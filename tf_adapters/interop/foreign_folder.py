@@ -11,6 +11,7 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.interop import adapterhub
+from tf_adapters.interop import adapterhub_checks
 from tf_adapters.interop import adapterhub_fusion
 from tf_adapters.interop import architectures
 from tf_adapters.interop import peft
@@ -144,7 +145,7 @@ def write_folder(folder, form, config, tensors, members, encoder):
             )
         else:
             name = folder.name
-            adapterhub.check_name(name)
+            adapterhub_checks.check_name(name)
             adapterhub.write_adapter(partial, name, config, tensors, *arguments)
         card = _card(form, config, folder.name)
         (partial / "README.md").write_text(card, encoding="utf-8")

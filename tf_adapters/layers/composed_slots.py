@@ -31,20 +31,6 @@ class StackSlot(Slot):
             probes.update(found)
         return x, probes
 
-    @property
-    def inverse(self):
-        """Function that undoes a call, or `None`."""
-        functions = [slot.inverse for slot in reversed(self.members)]
-        if None in functions:
-            return None
-
-        def undo(y):
-            for function in functions:
-                y = function(y)
-            return y
-
-        return undo
-
     def get_config(self):
         members = [keras.saving.serialize_keras_object(m) for m in self.members]
         return {**super().get_config(), "members": members}
@@ -80,8 +66,6 @@ class AverageSlot(StackSlot):
             output, _ = slot(x, context=context, training=training)
             total = total + weight * output
         return total, {}
-
-    inverse = None
 
     def get_config(self):
         return {

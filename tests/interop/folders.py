@@ -26,6 +26,25 @@ def encoder(case):
     return load_encoder(_ENCODERS[kind], with_tokenizer=False)[0]
 
 
+def inputs(model, expected):
+    """Returns a case's inputs, with segments where the model takes them.
+
+    Args:
+        model: `AdapterModel`.
+        expected: Dict of a case's inputs and output.
+    """
+    found = {
+        name.removeprefix("input/"): value
+        for name, value in expected.items()
+        if name.startswith("input/")
+    }
+    if not model.encoder_info.takes_segments:
+        found.pop("segment_ids", None)
+    elif "segment_ids" not in found:
+        found["segment_ids"] = 0 * found["padding_mask"]
+    return found
+
+
 def answer(model, expected):
     """Returns what a model and its own library answer where there is text.
 
@@ -33,18 +52,8 @@ def answer(model, expected):
         model: `AdapterModel`.
         expected: Dict of a case's inputs and output.
     """
-    inputs = {
-        name.removeprefix("input/"): value
-        for name, value in expected.items()
-        if name.startswith("input/")
-    }
-    mask, wanted = inputs["padding_mask"], expected["output"]
-    takes = model.encoder_info.takes_segments
-    if takes and "segment_ids" not in inputs:
-        inputs["segment_ids"] = 0 * mask
-    if not takes:
-        inputs.pop("segment_ids", None)
-    output = model(inputs)
+    mask, wanted = expected["input/padding_mask"], expected["output"]
+    output = model(inputs(model, expected))
     if model.head is None:
         output = output["sequence_output"]
     output = output.numpy()

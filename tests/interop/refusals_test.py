@@ -332,6 +332,42 @@ def test_a_file_of_version_1_is_read_as_it_meant_then(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("case", "names"),
+    [
+        (
+            "adapterhub/bert_houlsby",
+            {
+                "attention.output.adapters": "attention.output.{}",
+                "0.output.adapters": "0.output.{}",
+                "1.output.adapters": "1.output.{}",
+            },
+        ),
+        (
+            "adapterhub/bert_inv",
+            {
+                "output.adapters": "output.{}",
+                "bert.invertible_adapters": "bert.invertible_lang_adapters",
+            },
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", ["text_task", "text_lang"])
+def test_a_folder_with_the_modules_old_names_answers_alike(
+    case, names, kind, tmp_path
+):
+    folder = tmp_path / "task"
+    shutil.copytree(folders.FIXTURES / case, folder)
+    for new, old in names.items():
+        start = "attention" if new.startswith("attention") else "layer"
+        old = old.format(f"{start}_{kind}_adapters")
+        _tensors(_rename(new, old))(folder)
+    stored = load_file(folder / "adapter.safetensors")
+    assert not any(".adapters." in name for name in stored)
+    (output, wanted), _ = _answers(folder, case)
+    np.testing.assert_allclose(output, wanted, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
     ("version", "alpha"),
     [
         ("adapters.1.0.1", 2),

@@ -72,6 +72,15 @@ def test_a_folder_that_was_read_is_written_as_it_was(case, tmp_path):
                 if not key.endswith("key.bias"):
                     np.testing.assert_array_equal(here[key], value, key)
     assert len(files) + 1 == sum(p.is_file() for p in written.rglob("*"))
+    again = tf_adapters.load_adapter(written, folders.encoder(case))
+    there, here = (
+        {k: v.numpy() for k, v in one.trained_variables().items()}
+        for one in (model, again)
+    )
+    assert here.keys() == there.keys()
+    for key, value in there.items():
+        np.testing.assert_array_equal(here[key], value, key)
+    assert again.method == model.method
 
 
 @pytest.mark.parametrize(
@@ -89,21 +98,36 @@ def test_other_forms_answer_alike_after_a_way_out_and_in(case, tmp_path):
     np.testing.assert_allclose(output, wanted, rtol=0, atol=1e-5)
 
 
-def test_a_lora_moves_through_all_formats_bit_for_bit(tmp_path):
-    case = "adapterhub/bert_lora"
+@pytest.mark.parametrize(
+    ("name", "with_head", "alpha"),
+    [("bert_lora", False, 6), ("roberta_lora", True, 8)],
+)
+def test_a_lora_moves_through_all_formats_bit_for_bit(
+    name, with_head, alpha, tmp_path
+):
+    case = f"adapterhub/{name}"
     model = tf_adapters.load_adapter(
-        folders.FIXTURES / case, folders.encoder(case), with_head=False
+        folders.FIXTURES / case, folders.encoder(case), with_head=with_head
     )
+    expected = load_file(f"{folders.FIXTURES / case}.safetensors")
     first = {k: v.numpy() for k, v in model.trained_variables().items()}
+    answered = _output(model, expected)
     for number, form in enumerate(("tf_adapters", "peft", "adapterhub")):
         folder = tmp_path / f"{number}"
         tf_adapters.save_adapter(model, folder, format=form)
         model = tf_adapters.load_adapter(folder, folders.encoder(case))
-    last = {k: v.numpy() for k, v in model.trained_variables().items()}
-    assert sorted(first) == sorted(last)
-    for name, value in first.items():
-        np.testing.assert_array_equal(last[name], value, name)
-    assert model.method.alpha == 6
+        last = {k: v.numpy() for k, v in model.trained_variables().items()}
+        assert sorted(first) == sorted(last)
+        for key, value in first.items():
+            np.testing.assert_array_equal(last[key], value, key)
+        np.testing.assert_array_equal(_output(model, expected), answered)
+    assert model.method.alpha == alpha
+    assert any("head/" in key for key in first) == with_head
+
+
+def _output(model, expected):
+    output = model(folders.inputs(model, expected))
+    return output["sequence_output"] if model.head is None else output
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,8 @@ _HEADS = {
     "choice": heads.Choice(),
     "choice_pooled": heads.Choice(reads="pooled_output"),
     "choice_tanh": heads.Choice(hidden_layer="tanh"),
+    # Made for each encoder.
+    "masked": heads.MaskedLM,
 }
 
 
@@ -122,9 +124,22 @@ def _inputs(encoder, has_choices):
     return inputs
 
 
+def _output(model, inputs):
+    """Returns logits, of masked tokens at all places, or the last vectors."""
+    is_masked = isinstance(model.head, heads.MaskedLM)
+    if model.head is not None and not is_masked:
+        return model(inputs)
+    vectors = model.encoder(inputs)["sequence_output"]
+    if not is_masked:
+        return vectors
+    return model.head_layer.logits(vectors, model.encoder.token_embeddings)
+
+
 def _write(output, case, source, method, head, form):
     """Writes one case; returns why not, or `None`."""
     encoder, _ = tf_adapters.load_encoder(source, with_tokenizer=False)
+    if head is heads.MaskedLM:
+        head = heads.MaskedLM.for_encoder(encoder)
     keras.utils.set_random_seed(len(case))
     try:
         model = tf_adapters.adapt(encoder, method, head)
@@ -137,11 +152,8 @@ def _write(output, case, source, method, head, form):
     except UserError as error:
         return str(error)
     inputs = _inputs(encoder, isinstance(head, heads.Choice))
-    output = model(inputs)
-    if head is None:
-        output = output["sequence_output"]
     tensors = {name: np.asarray(value) for name, value in inputs.items()}
-    tensors["output"] = output.numpy()
+    tensors["output"] = _output(model, inputs).numpy()
     save_file(tensors, folder / "expected.safetensors")
     facts = {"encoder": source, "format": form, "head": head is not None}
     (folder / "about.json").write_text(json.dumps(facts))

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tf_adapters.encoders.load import load_encoder
+from tf_adapters.heads import MaskedLM
 
 ROOT = Path(__file__).parents[1] / "fixtures"
 FIXTURES = ROOT / "interop"
@@ -45,6 +46,17 @@ def inputs(model, expected):
     return found
 
 
+def output_of(model, given):
+    """Returns logits, of masked tokens at all places, or the last vectors."""
+    is_masked = isinstance(model.head, MaskedLM)
+    if model.head is not None and not is_masked:
+        return model(given)
+    vectors = model.encoder(given)["sequence_output"]
+    if not is_masked:
+        return vectors
+    return model.head_layer.logits(vectors, model.encoder.token_embeddings)
+
+
 def answer(model, expected):
     """Returns what a model and its own library answer where there is text.
 
@@ -53,10 +65,7 @@ def answer(model, expected):
         expected: Dict of a case's inputs and output.
     """
     mask, wanted = expected["input/padding_mask"], expected["output"]
-    output = model(inputs(model, expected))
-    if model.head is None:
-        output = output["sequence_output"]
-    output = output.numpy()
+    output = output_of(model, inputs(model, expected)).numpy()
     # What a prompt of AdapterHub adds stands in its output, too.
     wanted = (
         wanted[:, wanted.shape[1] - output.shape[1] :]

@@ -111,7 +111,7 @@ def test_a_lora_moves_through_all_formats_bit_for_bit(
     )
     expected = load_file(f"{folders.FIXTURES / case}.safetensors")
     first = {k: v.numpy() for k, v in model.trained_variables().items()}
-    answered = _output(model, expected)
+    answered = folders.output_of(model, folders.inputs(model, expected))
     for number, form in enumerate(("tf_adapters", "peft", "adapterhub")):
         folder = tmp_path / f"{number}"
         tf_adapters.save_adapter(model, folder, format=form)
@@ -120,14 +120,10 @@ def test_a_lora_moves_through_all_formats_bit_for_bit(
         assert sorted(first) == sorted(last)
         for key, value in first.items():
             np.testing.assert_array_equal(last[key], value, key)
-        np.testing.assert_array_equal(_output(model, expected), answered)
+        output = folders.output_of(model, folders.inputs(model, expected))
+        np.testing.assert_array_equal(output, answered)
     assert model.method.alpha == alpha
     assert any("head/" in key for key in first) == with_head
-
-
-def _output(model, expected):
-    output = model(folders.inputs(model, expected))
-    return output["sequence_output"] if model.head is None else output
 
 
 @pytest.mark.parametrize(
@@ -196,6 +192,12 @@ REFUSALS = {
         heads.Classification(CLASSES),
         "peft",
         "head.reads=pooled_output",
+    ),
+    "masked tokens in PEFT": (
+        methods.LoRA(),
+        heads.MaskedLM(100, 32),
+        "peft",
+        "with_head=false",
     ),
     "an unknown format": (methods.LoRA(), None, "onnx", "adapterhub, peft"),
 }

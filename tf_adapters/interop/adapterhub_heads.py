@@ -2,6 +2,7 @@
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import heads
+from tf_adapters.interop import masked_lm
 from tf_adapters.interop.heads import HeadForm
 
 _KINDS = {
@@ -26,6 +27,8 @@ def read_head(config, architecture):
     if config["config"] is None:
         return _read_static(config, architecture)
     inner = config["config"]
+    if inner["head_type"] == masked_lm.NAME:
+        return masked_lm.read_head(inner, config["name"])
     kind = _KINDS.get(inner["head_type"])
     if kind is None:
         raise AdapterError(
@@ -87,6 +90,8 @@ def write_head(config, architecture, name):
     Raises:
         AdapterError: If AdapterHub has no such head.
     """
+    if config["name"] == masked_lm.NAME:
+        return masked_lm.write_head(config, name)
     form = heads.form_of(config)
     if form.reads == "pooled_output" and architecture.prefix == "distilbert":
         raise AdapterError("DistilBERT has no pooler that a head could read.")

@@ -88,8 +88,8 @@ def form_of(config):
     kind = _KINDS.get(config["name"])
     if kind is None:
         raise AdapterError(
-            f"A head `{config['name']}` has no counterpart in AdapterHub and "
-            "PEFT. Save the adapter without it: --with_head=false."
+            f"A head `{config['name']}` has no counterpart in this format. "
+            "Save the adapter without it: --with_head=false."
         )
     reads = config.get("reads", "first_token")
     return HeadForm(kind, reads, config.get("hidden_layer", "none"), ())

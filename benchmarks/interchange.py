@@ -9,6 +9,7 @@ and prints what is missing, unexpected and different.
 """
 
 import argparse
+import collections
 import itertools
 import json
 from pathlib import Path
@@ -81,33 +82,64 @@ _METHODS = {
     ),
     "layer_norm": (methods.LayerNorm(), ["peft"]),
 }
+# In PEFT's format a trained pooler of BERT is the hidden layer of `tanh`.
 _HEADS = {
     "none": None,
+    "first": heads.Classification(_LABELS),
     "pooled": heads.Classification(_LABELS, reads="pooled_output"),
-    "hidden": heads.Classification(_LABELS, hidden_layer="tanh"),
+    "tanh": heads.Classification(_LABELS, hidden_layer="tanh"),
     "relu": heads.Classification(_LABELS, hidden_layer="relu"),
-    "regression": heads.Regression(hidden_layer="tanh"),
+    "gelu": heads.Classification(_LABELS, hidden_layer="gelu"),
+    "multilabel": heads.MultiLabel(_LABELS),
+    "multilabel_tanh": heads.MultiLabel(_LABELS, hidden_layer="tanh"),
+    "regression": heads.Regression(),
+    "regression_pooled": heads.Regression(reads="pooled_output"),
+    "regression_tanh": heads.Regression(hidden_layer="tanh"),
+    "regression_relu": heads.Regression(hidden_layer="relu"),
+    "regression_gelu": heads.Regression(hidden_layer="gelu"),
     "words": heads.Tagging(_LABELS),
+    "words_tanh": heads.Tagging(_LABELS, hidden_layer="tanh"),
     "span": heads.Span(),
+    "span_gelu": heads.Span(hidden_layer="gelu"),
+    "choice": heads.Choice(),
+    "choice_pooled": heads.Choice(reads="pooled_output"),
+    "choice_tanh": heads.Choice(hidden_layer="tanh"),
+    # Made for each encoder.
+    "masked": heads.MaskedLM,
 }
 
 
-def _inputs(encoder):
-    """Returns three texts of random tokens, without segments."""
+def _inputs(encoder, has_choices):
+    """Returns texts of random tokens, without segments; perhaps in pairs."""
     generator = np.random.default_rng(0)
-    ids = generator.integers(5, 60, (3, 10)).astype("int32")
+    ids = generator.integers(5, 60, (4, 10)).astype("int32")
     mask = np.ones_like(ids)
     mask[1, 7:] = mask[2, 4:] = 0
     pad = 1 if "oberta" in type(encoder.backbone).__name__ else 0
     inputs = {"token_ids": np.where(mask == 1, ids, pad), "padding_mask": mask}
     if encoder.takes_segments:
         inputs["segment_ids"] = np.zeros_like(ids)
+    if has_choices:
+        inputs = {k: v.reshape(2, 2, -1) for k, v in inputs.items()}
     return inputs
+
+
+def _output(model, inputs):
+    """Returns logits, of masked tokens at all places, or the last vectors."""
+    is_masked = isinstance(model.head, heads.MaskedLM)
+    if model.head is not None and not is_masked:
+        return model(inputs)
+    vectors = model.encoder(inputs)["sequence_output"]
+    if not is_masked:
+        return vectors
+    return model.head_layer.logits(vectors, model.encoder.token_embeddings)
 
 
 def _write(output, case, source, method, head, form):
     """Writes one case; returns why not, or `None`."""
     encoder, _ = tf_adapters.load_encoder(source, with_tokenizer=False)
+    if head is heads.MaskedLM:
+        head = heads.MaskedLM.for_encoder(encoder)
     keras.utils.set_random_seed(len(case))
     try:
         model = tf_adapters.adapt(encoder, method, head)
@@ -119,12 +151,9 @@ def _write(output, case, source, method, head, form):
         tf_adapters.save_adapter(model, folder / "task", format=form)
     except UserError as error:
         return str(error)
-    inputs = _inputs(encoder)
-    output = model(inputs)
-    if head is None:
-        output = output["sequence_output"]
+    inputs = _inputs(encoder, isinstance(head, heads.Choice))
     tensors = {name: np.asarray(value) for name, value in inputs.items()}
-    tensors["output"] = output.numpy()
+    tensors["output"] = _output(model, inputs).numpy()
     save_file(tensors, folder / "expected.safetensors")
     facts = {"encoder": source, "format": form, "head": head is not None}
     (folder / "about.json").write_text(json.dumps(facts))
@@ -142,12 +171,9 @@ def main():
     )
     arguments = parser.parse_args()
     encoders = arguments.encoders.split(",")
-    written = 0
+    written, refusals = 0, collections.Counter()
     for source, name, head in itertools.product(encoders, _METHODS, _HEADS):
         method, forms = _METHODS[name]
-        # Every method with no head, and every head with two methods.
-        if head != "none" and name not in ("pfeiffer", "lora"):
-            continue
         for form in forms:
             case = f"{Path(source).name}_{name}_{head}_{form}"
             refusal = _write(
@@ -155,7 +181,9 @@ def main():
             )
             written += refusal is None
             if refusal:
-                print(f"{case}: {refusal}")
+                refusals[refusal] += 1
+    for refusal, number in refusals.items():
+        print(f"{number} refused: {refusal}")
     print(f"{written} folders in {arguments.output}")
 
 

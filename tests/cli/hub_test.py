@@ -2,18 +2,21 @@
 
 import json
 import os
+from pathlib import Path
 import shutil
 import subprocess
 import sys
 
 import pytest
 
+from tests import commands
 from tests.interop import folders
 from tests.interop import hub_double
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import listing
 
 pytestmark = pytest.mark.integration
+ROOT = Path(__file__).parents[2]
 LORA = folders.FIXTURES / "peft" / "bert_lora"
 
 
@@ -69,6 +72,68 @@ def test_an_adapter_goes_to_the_hub(tmp_path):
         assert done.returncode == 0, done.stderr
         assert f"/me/new/commit/{hub_double.COMMIT}" in done.stdout
     assert repositories["me/new"] == _files(LORA)
+
+
+def test_training_and_evaluation_take_members_from_the_hub(tmp_path):
+    files = _files(folders.FIXTURES / "adapterhub" / "bert_pfeiffer")
+    repositories = {"me/nli": files, "you/sst": files}
+    flags = ["--task=demo_sentiment", "--method=fusion", "--model_dir=run"]
+    flags.append(f"--encoder={commands.ENCODER_OF_TWO_BLOCKS}")
+    flags.append("--adapters=hf://me/nli,hf://you/sst@v1")
+    flags.append("--params_override=data.max_train_examples=32")
+    flags.append("--params_override=data.max_length=16,train.epochs=1")
+    with hub_double.serve(repositories) as server:
+        there = {"HF_ENDPOINT": server.address}
+        done = _command(*flags, cwd=tmp_path, **there)
+        assert done.returncode == 0, done.stderr
+        assert "/api/models/you/sst/revision/v1" in server.asked
+    config = json.loads(
+        (tmp_path / "run/adapter/adapter_config.json").read_text()
+    )
+    assert [m["name"] for m in config["members"]] == ["nli", "sst@v1"]
+    # Without a network they are in the Hub's cache.
+    done = _command("--mode=eval", "--model_dir=run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "accuracy" in done.stdout
+
+
+_PROGRAM = """
+import numpy as np
+import tf_adapters
+from safetensors.numpy import save_file
+from tests.interop import folders
+
+encoder = folders.encoder("x/bert")
+inputs = {
+    "token_ids": np.array([[7, 9, 11]]),
+    "padding_mask": np.ones((1, 3), "int32"),
+    "segment_ids": np.zeros((1, 3), "int32"),
+}
+loaded = tf_adapters.load_adapter("hf://me/lora@v1", encoder)
+here = tf_adapters.load_adapter(folders.FIXTURES / "peft/bert_lora", encoder)
+np.testing.assert_array_equal(loaded(inputs), here(inputs))
+stack = tf_adapters.Stack("hf://me/lora", tf_adapters.methods.Pfeiffer())
+model = tf_adapters.compose(encoder, stack)
+print(*(type(member.method).__name__ for member in model.members))
+"""
+
+
+def test_a_program_loads_and_composes_addresses(tmp_path):
+    with hub_double.serve({"me/lora": _files(LORA)}) as server:
+        done = subprocess.run(
+            [sys.executable, "-c", _PROGRAM],
+            env={
+                **os.environ,
+                "HF_ENDPOINT": server.address,
+                "HF_HOME": str(tmp_path / "hf"),
+            },
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["LoRA"]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests import tiny
+from tests.heads import token_vectors
 from tests.references import heads_numpy
 from tf_adapters import heads
 from tf_adapters import methods
@@ -55,6 +56,17 @@ def test_scores_and_losses_are_those_of_each_question_alone():
         assert (scores[row, count:] == -1e9).all()
         np.testing.assert_allclose(losses[row], loss, rtol=1e-5, atol=1e-6)
     assert losses[1] == 0 and losses.max() > 0.5
+
+
+def test_a_hidden_layer_is_dense_and_its_activation():
+    head = heads.Choice(hidden_layer="relu")
+    layer, outputs = token_vectors.layer(head, WIDTH), _outputs((2, 2))
+    kernel, bias, hidden_kernel, hidden_bias = tiny.values(layer.weights)
+    x = outputs["first_token_output"]
+    hidden = np.maximum(x @ hidden_kernel + hidden_bias, 0)
+    expected = (hidden @ kernel + bias).reshape(2, 2)
+    assert np.abs(expected).max() > 1
+    np.testing.assert_allclose(layer(outputs), expected, atol=1e-5)
 
 
 def test_gradients_are_probabilities_minus_one_for_the_right_choice():

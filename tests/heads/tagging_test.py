@@ -1,5 +1,6 @@
 """Tagging against NumPy, and sentences that lose no word."""
 
+import dataclasses
 import json
 
 from keras import ops
@@ -14,6 +15,7 @@ from tf_adapters import heads
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.tokens.special_tokens import SpecialTokens
+from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 LABELS = ("O", "B-X", "I-X", "B-Y")
 HEAD = heads.Tagging(LABELS, dropout_rate=0.0)
@@ -45,6 +47,35 @@ def test_loss_sums_over_the_tokens_that_have_a_target():
     ]
     assert expected[0] > 2 and expected[2] == 0
     np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [heads.Tagging(LABELS), heads.Span()])
+def test_a_hidden_layer_is_dense_and_its_activation(kind):
+    head = dataclasses.replace(kind, hidden_layer="tanh")
+    layer, outputs = token_vectors.layer(head, WIDTH), _outputs()
+    kernel, bias, hidden_kernel, hidden_bias = tiny.values(layer.weights)
+    x = outputs["sequence_output"]
+    expected = np.tanh(x @ hidden_kernel + hidden_bias) @ kernel + bias
+    there = MASK == 1
+    np.testing.assert_allclose(
+        np.asarray(layer(outputs))[there], expected[there], atol=1e-5
+    )
+    assert hidden_kernel.shape == (WIDTH, WIDTH)
+    # The dropout before the hidden layer has a rate of its own.
+    dropped = dataclasses.replace(
+        head, dropout_rate=0.0, hidden_dropout_rate=0.5
+    )
+    layer = token_vectors.layer(dropped, WIDTH)
+    outputs["sequence_output"] = 0 * x + 1
+    in_training = np.asarray(layer(outputs, seeds=StatelessSeeds([1, 2])))
+    assert np.ptp(in_training[there], axis=0).max() > 0.1
+
+
+@pytest.mark.parametrize("kind", [heads.Tagging, heads.Span, heads.Choice])
+def test_an_unknown_hidden_layer_is_refused(kind):
+    options = {"labels": LABELS} if kind is heads.Tagging else {}
+    with pytest.raises(ValueError, match="hidden_layer.*tanh"):
+        kind(hidden_layer="mish", **options)
 
 
 def test_gradients_by_differences():
@@ -211,6 +242,8 @@ def test_config_round_trip_through_json():
         "name": "tagging",
         "labels": list(LABELS),
         "dropout_rate": 0.0,
+        "hidden_layer": "none",
+        "hidden_dropout_rate": 0.0,
     }
     assert heads.from_config(config) == HEAD
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tf_adapters.encoders.load import load_encoder
+from tf_adapters.heads import MaskedLM
 
 ROOT = Path(__file__).parents[1] / "fixtures"
 FIXTURES = ROOT / "interop"
@@ -15,6 +16,7 @@ _ENCODERS = {
     "roberta": ROOT / "adapters" / "encoders" / "roberta",
     "xlm_roberta": ROOT / "huggingface" / "xlm_roberta",
     "distilbert": ROOT / "huggingface" / "distilbert_bare",
+    "electra": ROOT / "huggingface" / "electra",
 }
 
 
@@ -25,6 +27,36 @@ def encoder(case):
     return load_encoder(_ENCODERS[kind], with_tokenizer=False)[0]
 
 
+def inputs(model, expected):
+    """Returns a case's inputs, with segments where the model takes them.
+
+    Args:
+        model: `AdapterModel`.
+        expected: Dict of a case's inputs and output.
+    """
+    found = {
+        name.removeprefix("input/"): value
+        for name, value in expected.items()
+        if name.startswith("input/")
+    }
+    if not model.encoder_info.takes_segments:
+        found.pop("segment_ids", None)
+    elif "segment_ids" not in found:
+        found["segment_ids"] = 0 * found["padding_mask"]
+    return found
+
+
+def output_of(model, given):
+    """Returns logits, of masked tokens at all places, or the last vectors."""
+    is_masked = isinstance(model.head, MaskedLM)
+    if model.head is not None and not is_masked:
+        return model(given)
+    vectors = model.encoder(given)["sequence_output"]
+    if not is_masked:
+        return vectors
+    return model.head_layer.logits(vectors, model.encoder.token_embeddings)
+
+
 def answer(model, expected):
     """Returns what a model and its own library answer where there is text.
 
@@ -32,21 +64,8 @@ def answer(model, expected):
         model: `AdapterModel`.
         expected: Dict of a case's inputs and output.
     """
-    inputs = {
-        name.removeprefix("input/"): value
-        for name, value in expected.items()
-        if name.startswith("input/")
-    }
-    mask, wanted = inputs["padding_mask"], expected["output"]
-    takes = model.encoder_info.takes_segments
-    if takes and "segment_ids" not in inputs:
-        inputs["segment_ids"] = 0 * mask
-    if not takes:
-        inputs.pop("segment_ids", None)
-    output = model(inputs)
-    if model.head is None:
-        output = output["sequence_output"]
-    output = output.numpy()
+    mask, wanted = expected["input/padding_mask"], expected["output"]
+    output = output_of(model, inputs(model, expected)).numpy()
     # What a prompt of AdapterHub adds stands in its output, too.
     wanted = (
         wanted[:, wanted.shape[1] - output.shape[1] :]

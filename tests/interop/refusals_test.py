@@ -59,6 +59,7 @@ def _add(name):
     return change
 
 
+_DECODER = "heads.task.3.weight"
 _UP = "bert.encoder.layer.0.output.adapters.task.adapter_up.weight"
 _QUERY = "base_model.model.bert.encoder.layer.0.attention.self.query"
 
@@ -87,6 +88,39 @@ def _of_another_depth(folder):
 
 # Folder, what is done to it, and what the sentence says.
 CASES = {
+    "a head of three layers": (
+        "adapterhub/bert_deep_tagging",
+        _set("config.layers", 3, "head_config.json"),
+        "no head `tagging` of 3 layers",
+    ),
+    "a head's unknown activation": (
+        "adapterhub/bert_deep_span",
+        _set("config.activation_function", "swish", "head_config.json"),
+        "with activation `swish`",
+    ),
+    "a prompt where embeddings are narrower": (
+        "adapterhub/electra_prefix",
+        _set("config", {"architecture": "prompt_tuning", "prompt_length": 3}),
+        "narrower",
+    ),
+    "a decoder of its own": (
+        "adapterhub/bert_masked",
+        _tensors(
+            lambda t: t.update({_DECODER: t[_DECODER] + 1}),
+            "model_head.safetensors",
+        ),
+        "not the token embedding",
+    ),
+    "another vocabulary": (
+        "adapterhub/bert_masked",
+        _set("config.vocab_size", 99, "head_config.json"),
+        "not the token embedding",
+    ),
+    "a head for the next token": (
+        "adapterhub/bert_masked",
+        _set("config.shift_labels", True, "head_config.json"),
+        "'shift_labels': True.*with_head=False",
+    ),
     "another width": (PFEIFFER, _set("hidden_size", 768), "width 768"),
     "another model": (
         PFEIFFER,
@@ -317,6 +351,42 @@ def test_a_file_of_version_1_is_read_as_it_meant_then(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("case", "names"),
+    [
+        (
+            "adapterhub/bert_houlsby",
+            {
+                "attention.output.adapters": "attention.output.{}",
+                "0.output.adapters": "0.output.{}",
+                "1.output.adapters": "1.output.{}",
+            },
+        ),
+        (
+            "adapterhub/bert_inv",
+            {
+                "output.adapters": "output.{}",
+                "bert.invertible_adapters": "bert.invertible_lang_adapters",
+            },
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", ["text_task", "text_lang"])
+def test_a_folder_with_the_modules_old_names_answers_alike(
+    case, names, kind, tmp_path
+):
+    folder = tmp_path / "task"
+    shutil.copytree(folders.FIXTURES / case, folder)
+    for new, old in names.items():
+        start = "attention" if new.startswith("attention") else "layer"
+        old = old.format(f"{start}_{kind}_adapters")
+        _tensors(_rename(new, old))(folder)
+    stored = load_file(folder / "adapter.safetensors")
+    assert not any(".adapters." in name for name in stored)
+    (output, wanted), _ = _answers(folder, case)
+    np.testing.assert_allclose(output, wanted, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
     ("version", "alpha"),
     [
         ("adapters.1.0.1", 2),
@@ -358,7 +428,8 @@ def _answers_without_head(case):
 )
 def test_a_head_of_an_unknown_kind_is_left_out_on_request(case, file, tmp_path):
     shutil.copytree(folders.FIXTURES / case, tmp_path / "task")
-    _edit(tmp_path / "task" / file, "config.head_type", "masked_lm")
+    unknown = "dependency_parsing"
+    _edit(tmp_path / "task" / file, "config.head_type", unknown)
     encoder = folders.encoder(case)
     with pytest.raises(AdapterError, match="with_head=False"):
         tf_adapters.load_adapter(tmp_path / "task", encoder)
@@ -371,10 +442,10 @@ def test_a_head_of_an_unknown_kind_is_left_out_on_request(case, file, tmp_path):
 
 @pytest.mark.parametrize("name", ["fusion", "stack"])
 def test_a_members_head_matters_only_where_it_is_used(name, tmp_path):
-    # Language adapters come with a head for masked tokens.
+    # Adapters come with heads of kinds that ours has not.
     shutil.copytree(folders.FIXTURES / PFEIFFER, tmp_path / "language")
     path = tmp_path / "language" / "head_config.json"
-    _edit(path, "config.head_type", "masked_lm")
+    _edit(path, "config.head_type", "dependency_parsing")
     encoder = folders.encoder(PFEIFFER)
     if name == "fusion":
         two = ["language", "other"]

@@ -72,6 +72,15 @@ def test_a_folder_that_was_read_is_written_as_it_was(case, tmp_path):
                 if not key.endswith("key.bias"):
                     np.testing.assert_array_equal(here[key], value, key)
     assert len(files) + 1 == sum(p.is_file() for p in written.rglob("*"))
+    again = tf_adapters.load_adapter(written, folders.encoder(case))
+    there, here = (
+        {k: v.numpy() for k, v in one.trained_variables().items()}
+        for one in (model, again)
+    )
+    assert here.keys() == there.keys()
+    for key, value in there.items():
+        np.testing.assert_array_equal(here[key], value, key)
+    assert again.method == model.method
 
 
 @pytest.mark.parametrize(
@@ -89,21 +98,32 @@ def test_other_forms_answer_alike_after_a_way_out_and_in(case, tmp_path):
     np.testing.assert_allclose(output, wanted, rtol=0, atol=1e-5)
 
 
-def test_a_lora_moves_through_all_formats_bit_for_bit(tmp_path):
-    case = "adapterhub/bert_lora"
+@pytest.mark.parametrize(
+    ("name", "with_head", "alpha"),
+    [("bert_lora", False, 6), ("roberta_lora", True, 8)],
+)
+def test_a_lora_moves_through_all_formats_bit_for_bit(
+    name, with_head, alpha, tmp_path
+):
+    case = f"adapterhub/{name}"
     model = tf_adapters.load_adapter(
-        folders.FIXTURES / case, folders.encoder(case), with_head=False
+        folders.FIXTURES / case, folders.encoder(case), with_head=with_head
     )
+    expected = load_file(f"{folders.FIXTURES / case}.safetensors")
     first = {k: v.numpy() for k, v in model.trained_variables().items()}
+    answered = folders.output_of(model, folders.inputs(model, expected))
     for number, form in enumerate(("tf_adapters", "peft", "adapterhub")):
         folder = tmp_path / f"{number}"
         tf_adapters.save_adapter(model, folder, format=form)
         model = tf_adapters.load_adapter(folder, folders.encoder(case))
-    last = {k: v.numpy() for k, v in model.trained_variables().items()}
-    assert sorted(first) == sorted(last)
-    for name, value in first.items():
-        np.testing.assert_array_equal(last[name], value, name)
-    assert model.method.alpha == 6
+        last = {k: v.numpy() for k, v in model.trained_variables().items()}
+        assert sorted(first) == sorted(last)
+        for key, value in first.items():
+            np.testing.assert_array_equal(last[key], value, key)
+        output = folders.output_of(model, folders.inputs(model, expected))
+        np.testing.assert_array_equal(output, answered)
+    assert model.method.alpha == alpha
+    assert any("head/" in key for key in first) == with_head
 
 
 @pytest.mark.parametrize(
@@ -173,6 +193,12 @@ REFUSALS = {
         "peft",
         "head.reads=pooled_output",
     ),
+    "masked tokens in PEFT": (
+        methods.LoRA(),
+        heads.MaskedLM(100, 32),
+        "peft",
+        "with_head=false",
+    ),
     "an unknown format": (methods.LoRA(), None, "onnx", "adapterhub, peft"),
 }
 
@@ -186,6 +212,65 @@ def test_what_a_format_cannot_hold_is_refused_and_leaves_nothing(
     with pytest.raises(AdapterError, match="(?s)" + advice.replace("(", r"\(")):
         tf_adapters.save_adapter(model, tmp_path / "task", format=form)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "form", "sentence"),
+    [
+        ("roberta", methods.PrefixTuning(form="peft"), "peft", "no pooler"),
+        ("electra", methods.PrefixTuning(form="peft"), "peft", "no pooler"),
+        ("electra", methods.PromptTuning(), "adapterhub", "narrower"),
+        ("electra", methods.Invertible(), "adapterhub", "narrower"),
+        ("distilbert", methods.PrefixTuning(form="peft"), "peft", "not run on"),
+    ],
+)
+def test_what_does_not_run_there_on_an_encoder_is_refused(
+    kind, method, form, sentence, tmp_path
+):
+    activations = {"roberta": "tanh", "electra": "gelu", "distilbert": "relu"}
+    head = heads.Classification(CLASSES, hidden_layer=activations[kind])
+    if isinstance(method, methods.Invertible):
+        method = methods.Union((method, methods.Pfeiffer(units=2)))
+    model = tf_adapters.adapt(folders.encoder(f"x/{kind}"), method, head)
+    with pytest.raises(AdapterError, match=sentence):
+        tf_adapters.save_adapter(model, tmp_path / "task", format=form)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_prompt_of_peft_is_as_wide_as_the_embeddings(tmp_path):
+    encoder = folders.encoder("x/electra")
+    method = methods.PromptTuning(prompt_length=2, form="peft")
+    model = tf_adapters.adapt(encoder, method)
+    tf_adapters.save_adapter(model, tmp_path / "task", format="peft")
+    path = tmp_path / "task" / "adapter_config.json"
+    assert json.loads(path.read_text())["token_dim"] == 16
+    again = tf_adapters.load_adapter(tmp_path / "task", encoder)
+    np.testing.assert_array_equal(
+        *(next(iter(m.trained_variables().values())) for m in (model, again))
+    )
+
+
+@pytest.mark.parametrize(
+    ("head", "advice"),
+    [
+        (
+            heads.Tagging(CLASSES, hidden_layer="tanh"),
+            "head.hidden_layer=none,",
+        ),
+        (heads.Span(hidden_layer="tanh"), "head.hidden_layer=none,"),
+        (heads.Choice(hidden_layer="tanh"), "no multiple-choice"),
+    ],
+)
+def test_a_head_of_two_layers_is_told_what_peft_has(head, advice, tmp_path):
+    model = tf_adapters.adapt(folders.encoder("x/bert"), methods.LoRA(), head)
+    with pytest.raises(AdapterError) as caught:
+        tf_adapters.save_adapter(model, tmp_path / "task", format="peft")
+    assert advice in str(caught.value)
+    tf_adapters.save_adapter(model, tmp_path / "hub", format="adapterhub")
+    again = tf_adapters.load_adapter(
+        tmp_path / "hub", folders.encoder("x/bert")
+    )
+    assert again.head.hidden_layer == "tanh"
 
 
 def test_every_width_survives_the_librarys_division():

@@ -277,7 +277,9 @@ CASES = [
     (LinearHead(3, "first_token", 0.1), SLOT, _head, FLOAT32),
     (LinearHead(3, "first_token", 0.1, "tanh", 0.1), SLOT, _head, FLOAT32),
     (TokenHead(3, 0.1), SLOT, _head, FLOAT32),
+    (TokenHead(3, 0.1, "gelu", 0.1), SLOT, _head, FLOAT32),
     (ChoiceHead("first_token", 0.1), SLOT, _choice, FLOAT32),
+    (ChoiceHead("first_token", 0.1, "tanh", 0.1), SLOT, _choice, FLOAT32),
     (MaskedLMHead(WORDS, WIDTH, "gelu", 1e-5), SLOT, _head, FLOAT32),
 ]
 each = pytest.mark.parametrize(

@@ -37,6 +37,8 @@ CASES = {
     "stack": (Stack, ("one", "two"), {}),
     "stack_of_three": (Stack, ("two", "one", "short"), {}),
     "stack_on_language": (Stack, ("language", "one"), {}),
+    "stack_of_languages": (Stack, ("language", "other_language"), {}),
+    "stack_under_language": (Stack, ("one", "language"), {}),
     "stack_of_double": (Stack, ("houlsby_one", "houlsby_two"), {}),
     # The library divides by the number of members once more.
     "average": (
@@ -240,17 +242,39 @@ def test_a_keras_file_round_trip(mad_x):
     )
 
 
-def test_an_inverse_undoes_all_maps_of_the_embeddings():
-    encoder = tiny.encoder(num_blocks=1)
-    maps = [
-        _trained(encoder, methods.Invertible(), f"map{i}", i) for i in (1, 2)
-    ]
-    model = tf_adapters.compose(encoder, Stack(*maps))
-    slot = model.encoder.embedding_slots["embeddings"]
-    x = np.random.default_rng(0).normal(size=(2, 3, tiny.WIDTH))
-    y, _ = slot(x, context=None)
-    np.testing.assert_allclose(slot.inverse(y), x, atol=1e-5)
-    assert np.abs(np.asarray(y) - x).max() > 0.1
+def test_a_method_on_top_has_no_map_of_the_embeddings(mad_x):
+    encoder, _, folder = mad_x
+    top = methods.Union((methods.Invertible(), methods.Pfeiffer(units=3)))
+    with pytest.raises(UserError, match="would not train"):
+        tf_adapters.compose(encoder, Stack(folder / "en", top), HEAD)
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_what_trained_on_others_needs_something_below(mad_x, in_memory):
+    encoder, model, folder = mad_x
+    tiny.randomize(model.trained_variables().values(), 0.3, 7)
+    tf_adapters.save_adapter(model, folder / "task")
+    task = model if in_memory else folder / "task"
+    for tree in (Stack(task), Average(folder / "en", task), Parallel(task)):
+        with pytest.raises(UserError, match="nothing stands below"):
+            tf_adapters.compose(encoder, tree)
+    for tree in (
+        Stack(folder / "en", task),
+        Stack(folder / "en", Average(task, folder / "de", weights=(1, 0))),
+    ):
+        if in_memory and isinstance(tree.members[1], Average):
+            continue
+        found = tf_adapters.compose(encoder, tree, HEAD)
+        output = found.encoder(tiny.batch(encoder))["sequence_output"]
+        wanted = model.encoder(tiny.batch(encoder))["sequence_output"]
+        np.testing.assert_allclose(output, wanted, atol=1e-5)
+    for gather in (tf_adapters.load_bank, _fused):
+        with pytest.raises(UserError, match="have no place"):
+            gather([task], encoder)
+
+
+def _fused(members, encoder):
+    return tf_adapters.fuse(encoder, head=HEAD, adapters=members)
 
 
 def test_blocks_that_a_member_is_left_out_of_stay_as_they_are(mad_x):

@@ -10,11 +10,14 @@ import numpy as np
 import scipy.special
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_choices
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import ABSENT
+from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
+from tf_adapters.heads.linear import hidden_options
 from tf_adapters.heads.vector_head import ValueHead
 
 
@@ -34,6 +37,8 @@ class Choice(ValueHead):
             after (Sakaguchi et al. 2020, arXiv:1907.10641, section 4.1).
         reads: `"first_token"` (default) or `"pooled_output"`.
         dropout_rate: Dropout before the linear unit. Defaults to 0.1.
+        hidden_layer: See `TextHead`.
+        hidden_dropout_rate: See `TextHead`.
 
     Examples:
         >>> head = heads.Choice()
@@ -46,6 +51,8 @@ class Choice(ValueHead):
     blank: str = ""
     reads: str = "first_token"
     dropout_rate: float = 0.1
+    hidden_layer: HiddenLayer = "none"
+    hidden_dropout_rate: float = 0.0
 
     signature = "choice"
 
@@ -56,10 +63,16 @@ class Choice(ValueHead):
 
     def __post_init__(self):
         check_reads(self.reads)
+        check_choices(self)
 
     def make_layer(self):
         """Returns the layer from encoder outputs to scores."""
-        return ChoiceHead(self.reads, self.dropout_rate, name="head")
+        return ChoiceHead(
+            self.reads,
+            self.dropout_rate,
+            **hidden_options(self),
+            name="head",
+        )
 
     def encode(self, rows, fields, packer, labelled=True):
         """Returns an example for each row, with a sequence for each choice.
@@ -159,11 +172,13 @@ def _place(row, label, count):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class ChoiceHead(keras.layers.Layer):
-    """One linear unit for all choices.
+    """One linear unit, or two layers, for all choices.
 
     Args:
         reads: See `LinearHead`.
         dropout_rate: See `LinearHead`.
+        hidden_activation: See `LinearHead`.
+        hidden_dropout_rate: See `LinearHead`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns for sequences of all
@@ -175,9 +190,23 @@ class ChoiceHead(keras.layers.Layer):
         Float32 tensor `(batch, choices)`, `ABSENT` where there is no choice.
     """
 
-    def __init__(self, reads, dropout_rate, **kwargs):
+    def __init__(
+        self,
+        reads,
+        dropout_rate,
+        hidden_activation=None,
+        hidden_dropout_rate=0.0,
+        **kwargs,
+    ):
         super().__init__(autocast=False, **kwargs)
-        self.linear = LinearHead(1, reads, dropout_rate, name="score")
+        self.linear = LinearHead(
+            1,
+            reads,
+            dropout_rate,
+            hidden_activation,
+            hidden_dropout_rate,
+            name="score",
+        )
 
     def build(self, input_shape):
         self.linear.build(input_shape)
@@ -185,7 +214,7 @@ class ChoiceHead(keras.layers.Layer):
     @property
     def kernel_after_dropout(self):
         """See `LinearHead`."""
-        return self.linear.kernel
+        return self.linear.kernel_after_dropout
 
     def call(self, outputs, seeds=None):
         mask = outputs["padding_mask"]

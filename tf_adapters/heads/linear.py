@@ -27,35 +27,77 @@ def width_of(input_shape):
     return input_shape[-1]
 
 
+def hidden_options(head):
+    """Returns a head's hidden layer as its layer's constructor takes it.
+
+    Args:
+        head: `Head` with the settings of `TextHead`'s hidden layer.
+    """
+    name = head.hidden_layer
+    return {
+        "hidden_activation": None if name == "none" else name,
+        "hidden_dropout_rate": head.hidden_dropout_rate,
+    }
+
+
 class DropoutAndLinear(keras.layers.Layer):
     """What the heads of texts and of tokens have in common.
 
+    With `hidden_activation` there is a dense layer of the vectors' own width
+    before the linear one, behind a dropout of its own.
+
     Args:
         num_outputs: Integer. Width of the output.
-        dropout_rate: Float. Dropout on what is read, in training.
+        dropout_rate: Float. Dropout before the linear layer, in training.
+        hidden_activation: Name of an activation, or `None` (default).
+        hidden_dropout_rate: Float. Dropout before the dense layer. Defaults
+            to 0.
     """
 
-    def __init__(self, num_outputs, dropout_rate, **kwargs):
+    def __init__(
+        self,
+        num_outputs,
+        dropout_rate,
+        hidden_activation=None,
+        hidden_dropout_rate=0.0,
+        **kwargs,
+    ):
         super().__init__(autocast=False, **kwargs)
         self.num_outputs = num_outputs
         self.dropout_rate = dropout_rate
+        self.hidden_activation = hidden_activation
+        self.hidden_dropout_rate = hidden_dropout_rate
 
     def build(self, input_shape):
-        self.kernel = self.add_weight(
-            (width_of(input_shape), self.num_outputs),
+        width = width_of(input_shape)
+        self.kernel, self.bias = self._add_dense(width, self.num_outputs)
+        if self.hidden_activation is not None:
+            self.hidden_kernel, self.hidden_bias = self._add_dense(
+                width, width, "hidden_"
+            )
+
+    def _add_dense(self, width, num_outputs, start=""):
+        kernel = self.add_weight(
+            (width, num_outputs),
             keras.initializers.TruncatedNormal(stddev=0.02),
-            name="kernel",
+            name=f"{start}kernel",
         )
-        self.bias = self.add_weight((self.num_outputs,), "zeros", name="bias")
+        bias = self.add_weight((num_outputs,), "zeros", name=f"{start}bias")
+        return kernel, bias
 
     @property
     def kernel_after_dropout(self):
-        """What mixout mixes in place of the dropout before it."""
-        return self.kernel
+        """What mixout mixes; nothing where two dropouts come after another."""
+        return self.kernel if self.hidden_activation is None else None
 
     def project(self, x, seeds):
         """Returns `(..., num_outputs)` in float32 from `(..., width)`."""
-        x = dropout(ops.cast(x, "float32"), self.dropout_rate, seeds)
+        x = ops.cast(x, "float32")
+        if self.hidden_activation is not None:
+            x = dropout(x, self.hidden_dropout_rate, seeds)
+            activation = activations.get_activation(self.hidden_activation)
+            x = dense(x, self.hidden_kernel, self.hidden_bias, activation)
+        x = dropout(x, self.dropout_rate, seeds)
         kernel = ops.convert_to_tensor(self.kernel, "float32")
         return dense(x, kernel, ops.convert_to_tensor(self.bias, "float32"))
 
@@ -64,17 +106,13 @@ class DropoutAndLinear(keras.layers.Layer):
 class LinearHead(DropoutAndLinear):
     """Reads one vector for each text and maps it to `num_outputs` numbers.
 
-    With `hidden_activation` there is a dense layer of the vector's own width
-    between, behind a dropout of its own.
-
     Args:
         num_outputs: Integer. Width of the output.
         reads: `"first_token"` (Houlsby et al. 2019, section 3.1) or
             `"pooled_output"`, the checkpoint's own pooler.
-        dropout_rate: Float. Dropout before the linear layer, in training.
-        hidden_activation: Name of an activation, or `None` (default).
-        hidden_dropout_rate: Float. Dropout before the dense layer. Defaults
-            to 0.
+        dropout_rate: See `DropoutAndLinear`.
+        hidden_activation: See `DropoutAndLinear`.
+        hidden_dropout_rate: See `DropoutAndLinear`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns.
@@ -93,40 +131,20 @@ class LinearHead(DropoutAndLinear):
         hidden_dropout_rate=0.0,
         **kwargs,
     ):
-        super().__init__(num_outputs, dropout_rate, **kwargs)
+        super().__init__(
+            num_outputs,
+            dropout_rate,
+            hidden_activation,
+            hidden_dropout_rate,
+            **kwargs,
+        )
         check_reads(reads)
         self.reads = reads
-        self.hidden_activation = hidden_activation
-        self.hidden_dropout_rate = hidden_dropout_rate
-
-    def build(self, input_shape):
-        super().build(input_shape)
-        if self.hidden_activation is None:
-            return
-        width = width_of(input_shape)
-        self.hidden_kernel = self.add_weight(
-            (width, width),
-            keras.initializers.TruncatedNormal(stddev=0.02),
-            name="hidden_kernel",
-        )
-        self.hidden_bias = self.add_weight(
-            (width,), "zeros", name="hidden_bias"
-        )
-
-    @property
-    def kernel_after_dropout(self):
-        """What mixout mixes; nothing where two dropouts come after another."""
-        return self.kernel if self.hidden_activation is None else None
 
     def call(self, outputs, seeds=None):
         is_first = self.reads == "first_token"
         name = "first_token_output" if is_first else "pooled_output"
-        x = outputs[name]
-        if self.hidden_activation is not None:
-            x = dropout(ops.cast(x, "float32"), self.hidden_dropout_rate, seeds)
-            activation = activations.get_activation(self.hidden_activation)
-            x = dense(x, self.hidden_kernel, self.hidden_bias, activation)
-        return self.project(x, seeds)
+        return self.project(outputs[name], seeds)
 
 
 def check_reads(reads):

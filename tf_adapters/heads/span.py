@@ -6,6 +6,7 @@ from keras import ops
 import numpy as np
 import scipy.special
 
+from tf_adapters.common.suggestions import check_choices
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.heads import metrics
@@ -14,6 +15,8 @@ from tf_adapters.heads import span_metrics
 from tf_adapters.heads import span_windows
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.head import register
+from tf_adapters.heads.linear import HiddenLayer
+from tf_adapters.heads.linear import hidden_options
 from tf_adapters.heads.tokens import TokenHead
 
 
@@ -34,6 +37,8 @@ class Span(Head):
         num_best: Best beginnings, ends and answers that are looked at.
         dropout_rate: Dropout before the linear layer. The code has none;
             defaults to 0.
+        hidden_layer: See `TextHead`.
+        hidden_dropout_rate: See `TextHead`.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), heads.Span())
@@ -46,12 +51,19 @@ class Span(Head):
     max_answer_tokens: int = 30
     num_best: int = 20
     dropout_rate: float = 0.0
+    hidden_layer: HiddenLayer = "none"
+    hidden_dropout_rate: float = 0.0
 
     signature = "span"
 
+    def __post_init__(self):
+        check_choices(self)
+
     def make_layer(self):
         """Returns the layer from encoder outputs to two logits a token."""
-        return TokenHead(2, self.dropout_rate, name="head")
+        return TokenHead(
+            2, self.dropout_rate, **hidden_options(self), name="head"
+        )
 
     def encode(self, rows, fields, packer, labelled=True):
         """Returns an example for each window of each text.

@@ -7,6 +7,7 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import check_choices
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.data.tokens.words import tokenize_words
@@ -15,6 +16,8 @@ from tf_adapters.heads import metrics
 from tf_adapters.heads import resampling
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.head import register
+from tf_adapters.heads.linear import HiddenLayer
+from tf_adapters.heads.linear import hidden_options
 from tf_adapters.heads.tokens import TokenHead
 
 
@@ -30,6 +33,8 @@ class Tagging(Head):
     Attributes:
         labels: Class names in the order of their ids; at least two.
         dropout_rate: Dropout before the linear layer. Defaults to 0.1.
+        hidden_layer: See `TextHead`.
+        hidden_dropout_rate: See `TextHead`.
 
     Examples:
         >>> tags = heads.Tagging(labels=("NOUN", "VERB", "OTHER"))
@@ -40,6 +45,8 @@ class Tagging(Head):
 
     labels: tuple[str, ...] = ()
     dropout_rate: float = 0.1
+    hidden_layer: HiddenLayer = "none"
+    hidden_dropout_rate: float = 0.0
 
     signature = "words"
 
@@ -50,6 +57,7 @@ class Tagging(Head):
 
     def __post_init__(self):
         object.__setattr__(self, "labels", tuple(self.labels))
+        check_choices(self)
         if len(self.labels) < 2:
             raise UserError(
                 "A tagger needs at least two labels. Received: "
@@ -58,7 +66,12 @@ class Tagging(Head):
 
     def make_layer(self):
         """Returns the layer from encoder outputs to logits of each token."""
-        return TokenHead(len(self.labels), self.dropout_rate, name="head")
+        return TokenHead(
+            len(self.labels),
+            self.dropout_rate,
+            **hidden_options(self),
+            name="head",
+        )
 
     def encode(self, rows, fields, packer, labelled=True):
         """Returns an example for each window.

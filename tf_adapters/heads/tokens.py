@@ -1,4 +1,4 @@
-"""Dropout and a linear layer on every token."""
+"""Dropout and a linear layer on every token, or two layers."""
 
 import keras
 from keras import ops
@@ -13,7 +13,9 @@ class TokenHead(DropoutAndLinear):
 
     Args:
         num_outputs: Integer. Width of the output.
-        dropout_rate: Float. Dropout on what is read, in training.
+        dropout_rate: See `DropoutAndLinear`.
+        hidden_activation: See `DropoutAndLinear`.
+        hidden_dropout_rate: See `DropoutAndLinear`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns, and `padding_mask`

@@ -6,6 +6,7 @@ from tf_adapters.heads import metrics
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
+from tf_adapters.heads.linear import hidden_options
 
 
 class ValueHead(Head):
@@ -47,8 +48,7 @@ class VectorHead(ValueHead):
             max(1, len(self.labels)),
             self.reads,
             self.dropout_rate,
-            None if self.is_linear else self.hidden_layer,
-            self.hidden_dropout_rate,
+            **hidden_options(self),
             name="head",
         )
 

@@ -9,14 +9,15 @@ import safetensors.numpy
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop import adapterhub_checks
 from tf_adapters.interop import adapterhub_heads
 from tf_adapters.interop import adapterhub_reading
 from tf_adapters.interop import adapterhub_writing
 from tf_adapters.interop import tensor_names
 from tf_adapters.interop.adapterhub_names import tensor_names as adapter_names
-from tf_adapters.interop.architectures import check_model_type
 from tf_adapters.interop.formats import read_json
 from tf_adapters.interop.torch_file import read_torch_file
+from tf_adapters.methods import composition
 
 HEAD_FILE = "head_config.json"
 # Version of the library whose folders ours are like.
@@ -64,15 +65,16 @@ def read_adapter(folder, shape, architecture, with_head=True):
     """
     folder = Path(folder)
     config = read_json(folder / adapter_folder.CONFIG_FILE)
-    _check_encoder(config, shape, architecture, folder)
+    adapterhub_checks.check_encoder(config, shape, architecture, folder)
     method = adapterhub_reading.read_method(
         config["config"], shape.width, _version(config)
     )
+    adapterhub_checks.check_embeddings(method, shape)
     path = weights_file(folder, "adapter")
     tensors = normalised(read_weights(path), architecture)
     if config.get("type") == "text_task":
         method = _without_missing_coupling(method, tensors)
-    _check_blocks(tensors, shape, architecture, path)
+    adapterhub_checks.check_blocks(tensors, shape, architecture, path)
     names = adapter_names(method, shape, architecture, config["name"])
     ours = tensor_names.to_ours(names, tensors, path)
     head, of_head = None, {}
@@ -95,15 +97,6 @@ def _has_head(folder):
             "file too, or load the adapter without: with_head=False."
         )
     return False
-
-
-def _check_encoder(config, shape, architecture, source):
-    check_model_type(config.get("model_type"), architecture, source)
-    if config.get("hidden_size") != shape.width:
-        raise AdapterError(
-            f"{source} is an adapter for encoders of width "
-            f"{config.get('hidden_size')}; this one has {shape.width}."
-        )
 
 
 def _version(config):
@@ -136,28 +129,14 @@ def normalised(tensors, architecture):
 def _without_missing_coupling(method, tensors):
     """Version 1 named a language adapter's coupling in task adapters too."""
     has_coupling = any("invertible_adapters" in name for name in tensors)
-    if has_coupling or not isinstance(method, methods.Union):
-        return method
-    parts = [p for p in method.parts if not isinstance(p, methods.Invertible)]
-    return parts[0] if len(parts) == 1 else methods.Union(tuple(parts))
-
-
-def _check_blocks(tensors, shape, architecture, source):
-    """Raises an error if an adapter is of a deeper encoder."""
-    pattern = rf"{re.escape(architecture.blocks)}\.(\d+)\."
-    blocks = [re.search(pattern, name) for name in tensors]
-    last = max((int(found[1]) for found in blocks if found), default=0)
-    if last >= shape.num_blocks:
-        raise AdapterError(
-            f"{source} is of an encoder with {last + 1} blocks or more; this "
-            f"one has {shape.num_blocks}."
-        )
+    return method if has_coupling else composition.without_map(method)
 
 
 def read_head(folder, shape, architecture):
     """Returns our head's configuration and tensors; see `read_adapter`."""
     config = read_json(folder / HEAD_FILE)
-    _check_encoder(config, shape, architecture, folder / HEAD_FILE)
+    path = folder / HEAD_FILE
+    adapterhub_checks.check_encoder(config, shape, architecture, path)
     head, names = adapterhub_heads.read_head(config, architecture)
     path = weights_file(folder, "model_head")
     tensors = read_weights(path)
@@ -184,6 +163,7 @@ def write_adapter(folder, name, config, tensors, shape, architecture):
     """
     folder, method = Path(folder), methods.from_config(config["method"])
     inner = adapterhub_writing.write_method(method, shape.width)
+    adapterhub_checks.check_embeddings(method, shape)
     is_prompt = isinstance(method, methods.PromptTuning)
     if is_prompt and architecture.model_type == "distilbert":
         raise AdapterError(
@@ -212,15 +192,6 @@ def write_head(folder, name, config, tensors, shape, architecture):
     write_json(folder / HEAD_FILE, {**facts, "config": inner, "name": name})
     found = tensor_names.to_theirs(names, tensors, refusal)
     safetensors.numpy.save_file(found, folder / "model_head.safetensors")
-
-
-def check_name(name):
-    """Raises an `AdapterError` if PyTorch's modules cannot be called so."""
-    if not re.fullmatch(r"[^.,/]+", name):
-        raise AdapterError(
-            f"An adapter in AdapterHub's format cannot be called `{name}`: "
-            "dots and commas mean something else there. Give it another name."
-        )
 
 
 def facts_of(config, shape, architecture):

@@ -7,6 +7,7 @@ import safetensors.numpy
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import adapterhub
+from tf_adapters.interop import adapterhub_checks
 from tf_adapters.interop import tensor_names
 from tf_adapters.interop.formats import SETUP_FILE
 from tf_adapters.interop.formats import read_json
@@ -175,7 +176,7 @@ def write_fusion(folder, config, tensors, members, shape, architecture):
     folder, method = Path(folder), methods.from_config(config["method"])
     names = [name for name, _, _ in members]
     for name, of_member, its_tensors in members:
-        adapterhub.check_name(name)
+        adapterhub_checks.check_name(name)
         (folder / name).mkdir()
         adapterhub.write_adapter(
             folder / name,

@@ -2,6 +2,7 @@
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import heads
+from tf_adapters.interop import masked_lm
 from tf_adapters.interop.heads import HeadForm
 
 _KINDS = {
@@ -26,6 +27,8 @@ def read_head(config, architecture):
     if config["config"] is None:
         return _read_static(config, architecture)
     inner = config["config"]
+    if inner["head_type"] == masked_lm.NAME:
+        return masked_lm.read_head(inner, config["name"])
     kind = _KINDS.get(inner["head_type"])
     if kind is None:
         raise AdapterError(
@@ -51,8 +54,7 @@ def _flex_form(kind, inner):
     if inner["layers"] == 1:
         return HeadForm(kind, reads, modules=("1",))
     hidden = str(inner["activation_function"]).lower()
-    known = hidden in heads.HIDDEN_LAYERS and kind == "text"
-    if inner["layers"] != 2 or not known:
+    if inner["layers"] != 2 or hidden not in heads.HIDDEN_LAYERS:
         raise AdapterError(
             f"tf_adapters has no head `{inner['head_type']}` of "
             f"{inner['layers']} layers with activation `{hidden}`. Load the "
@@ -88,6 +90,8 @@ def write_head(config, architecture, name):
     Raises:
         AdapterError: If AdapterHub has no such head.
     """
+    if config["name"] == masked_lm.NAME:
+        return masked_lm.write_head(config, name)
     form = heads.form_of(config)
     if form.reads == "pooled_output" and architecture.prefix == "distilbert":
         raise AdapterError("DistilBERT has no pooler that a head could read.")
@@ -115,8 +119,8 @@ def _inner(config, form):
     number = {"num_labels": len(labels)}
     types = {"words": "tagging", "span": "question_answering"}
     if form.kind in types:
-        # The library's default, which its one layer has no use for.
-        common["activation_function"] = "tanh"
+        # The library's default, which one layer has no use for.
+        common["activation_function"] = activation or "tanh"
         return {**common, **number, "head_type": types[form.kind]}
     is_multilabel = config["name"] == "multilabel"
     head_type = "classification"

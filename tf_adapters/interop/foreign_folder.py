@@ -11,8 +11,10 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.interop import adapterhub
+from tf_adapters.interop import adapterhub_checks
 from tf_adapters.interop import adapterhub_fusion
 from tf_adapters.interop import architectures
+from tf_adapters.interop import masked_lm
 from tf_adapters.interop import peft
 from tf_adapters.interop import peft_writing
 from tf_adapters.interop.formats import FORMATS
@@ -61,6 +63,7 @@ def read_folder(folder, encoder, fingerprint, with_head=True):
         else:
             library = peft if format_of(folder) == "peft" else adapterhub
             method, head, tensors = library.read_adapter(folder, *arguments)
+        head, tensors = masked_lm.tied(head, tensors, encoder)
         check_sizes(
             methods.from_config(methods.to_config(method)),
             tensors,
@@ -136,6 +139,9 @@ def write_folder(folder, form, config, tensors, members, encoder):
     with tempfile.TemporaryDirectory(dir=existing) as scratch:
         partial = Path(scratch) / folder.name
         partial.mkdir()
+        head = config["head"] or {}
+        if form == "adapterhub" and head.get("name") == masked_lm.NAME:
+            tensors = {**tensors, masked_lm.TABLE: masked_lm.table_of(encoder)}
         if form == "peft":
             peft_writing.write_adapter(partial, config, tensors, *arguments)
         elif members:
@@ -144,7 +150,7 @@ def write_folder(folder, form, config, tensors, members, encoder):
             )
         else:
             name = folder.name
-            adapterhub.check_name(name)
+            adapterhub_checks.check_name(name)
             adapterhub.write_adapter(partial, name, config, tensors, *arguments)
         card = _card(form, config, folder.name)
         (partial / "README.md").write_text(card, encoding="utf-8")

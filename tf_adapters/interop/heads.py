@@ -37,7 +37,8 @@ class HeadForm:
         output = "head/score/" if self.kind == "choice" else "head/"
         names = linear(output, f"{prefix}{self.modules[0]}")
         if self.hidden_layer != "none":
-            names += linear("head/hidden_", f"{prefix}{self.modules[1]}")
+            hidden = f"{prefix}{self.modules[1]}"
+            names += linear(f"{output}hidden_", hidden)
         return names
 
     def to_config(self, labels, is_multilabel=False):
@@ -47,14 +48,14 @@ class HeadForm:
             labels: Class names; one for regression.
             is_multilabel: Whether a text has any number of classes.
         """
+        hidden = {"hidden_layer": self.hidden_layer}
         if self.kind == "span":
-            return {"name": "span"}
+            return {"name": "span", **hidden}
         if self.kind == "words":
-            return {"name": "tagging", "labels": list(labels)}
-        config = {"reads": self.reads}
+            return {"name": "tagging", "labels": list(labels), **hidden}
+        config = {"reads": self.reads, **hidden}
         if self.kind == "choice":
             return {"name": "choice", **config}
-        config["hidden_layer"] = self.hidden_layer
         if len(labels) == 1 and not is_multilabel:
             return {"name": "regression", **config}
         name = "multilabel" if is_multilabel else "classification"
@@ -87,8 +88,8 @@ def form_of(config):
     kind = _KINDS.get(config["name"])
     if kind is None:
         raise AdapterError(
-            f"A head `{config['name']}` has no counterpart in AdapterHub and "
-            "PEFT. Save the adapter without it: --with_head=false."
+            f"A head `{config['name']}` has no counterpart in this format. "
+            "Save the adapter without it: --with_head=false."
         )
     reads = config.get("reads", "first_token")
     return HeadForm(kind, reads, config.get("hidden_layer", "none"), ())
@@ -100,9 +101,6 @@ def huggingface_form(kind, architecture):
     Args:
         kind: See `HeadForm`.
         architecture: `Architecture`.
-
-    Raises:
-        AdapterError: If ours has no such head.
     """
     if kind == "words":
         return HeadForm(kind)
@@ -113,20 +111,14 @@ def huggingface_form(kind, architecture):
     )
     if is_linear:
         return HeadForm(kind, "pooled_output")
-    if kind == "choice":
-        raise AdapterError(
-            f"The multiple-choice head of {architecture.class_name} has a "
-            "hidden layer, and that of tf_adapters has none. Load it without: "
-            "with_head=False."
-        )
-    two = ("classifier.out_proj", "classifier.dense")
-    return {
-        "roberta": HeadForm(kind, hidden_layer="tanh", modules=two),
-        "electra": HeadForm(kind, hidden_layer="gelu", modules=two),
-        "distilbert": HeadForm(
-            kind, hidden_layer="relu", modules=("classifier", "pre_classifier")
-        ),
-    }[architecture.prefix]
+    activations = {"roberta": "tanh", "electra": "gelu", "distilbert": "relu"}
+    modules = ("classifier.out_proj", "classifier.dense")
+    if architecture.prefix == "distilbert":
+        modules = ("classifier", "pre_classifier")
+    elif kind == "choice":
+        modules = ("classifier", "sequence_summary.summary")
+    hidden_layer = activations[architecture.prefix]
+    return HeadForm(kind, hidden_layer=hidden_layer, modules=modules)
 
 
 def names_of_labels(label2id, number):

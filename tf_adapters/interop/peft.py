@@ -200,10 +200,10 @@ def _read_norms(config, shape, architecture, tensors):
     return methods.LayerNorm(), config.to_ours(names, tensors)
 
 
-def _vectors(name, tensors, config, shape):
+def _vectors(name, tensors, config, shape, width):
     """Returns a prompt's vectors; those of two encoders may look alike."""
     config.check_known(_PROMPT)
-    sizes = {"num_layers": shape.num_blocks, "token_dim": shape.width}
+    sizes = {"num_layers": shape.num_blocks, "token_dim": width}
     for key, size in sizes.items():
         if config.get(key) not in (None, size):
             raise AdapterError(
@@ -216,11 +216,13 @@ def _vectors(name, tensors, config, shape):
 
 def _read_prefix(config, shape, architecture, tensors):
     # What a projection gave; PEFT does not save the projection itself.
-    found = _vectors("shared_prefix/vectors", tensors, config, shape)
+    width = shape.width
+    found = _vectors("shared_prefix/vectors", tensors, config, shape, width)
     length = config["num_virtual_tokens"]
     return methods.PrefixTuning(length, 0, form="peft"), found
 
 
 def _read_prompt(config, shape, architecture, tensors):
-    found = _vectors("prompt/vectors", tensors, config, shape)
+    width = shape.read_in("word_embeddings")
+    found = _vectors("prompt/vectors", tensors, config, shape, width)
     return methods.PromptTuning(config["num_virtual_tokens"], "peft"), found

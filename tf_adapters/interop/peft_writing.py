@@ -54,6 +54,8 @@ def write_adapter(folder, config, tensors, shape, architecture):
     rest = {k: v for k, v in tensors.items() if k not in of_head}
     own, names, rest = writers[type(method)](method, shape, architecture, rest)
     of_task, head_names, saved = _head(config["head"], architecture)
+    if isinstance(method, methods.PrefixTuning):
+        _check_prefix(of_task, architecture)
     start = "base_model.model."
     if config["head"] is not None:
         start += f"{architecture.prefix}."
@@ -116,9 +118,9 @@ def _head(config, architecture):
         ours.hidden_layer,
     ) == ("first_token", "tanh")
     if not trains_pooler:
-        settings = f"head.reads={theirs.reads}"
-        if theirs.hidden_layer != "none":
-            settings += f",head.hidden_layer={theirs.hidden_layer}"
+        settings = f"head.hidden_layer={theirs.hidden_layer}"
+        if ours.kind == "text":
+            settings = f"head.reads={theirs.reads},{settings}"
         raise AdapterError(
             f"PEFT saves the head of {architecture.class_name}"
             f"{heads.CLASSES[ours.kind]}, and this one is another: train with "
@@ -168,14 +170,14 @@ def _write_norms(method, shape, architecture, tensors):
     return config, peft_names.norm_names(shape, architecture), tensors
 
 
-def _of_prompt(kind, length, shape):
+def _of_prompt(kind, length, shape, width):
     return {
         "num_attention_heads": shape.num_heads,
         "num_layers": shape.num_blocks,
         "num_transformer_submodules": 1,
         "num_virtual_tokens": length,
         "peft_type": kind,
-        "token_dim": shape.width,
+        "token_dim": width,
     }
 
 
@@ -186,14 +188,24 @@ def _write_prefix(method, shape, architecture, tensors):
             "without gates. AdapterHub's form is another function: export it "
             "with --format=adapterhub."
         )
-    if architecture.model_type == "distilbert":
-        raise AdapterError("PEFT's prefix tuning does not run on DistilBERT.")
     if method.hidden_units:
         tensors = {"shared_prefix/vectors": _vectors_of(method, tensors)}
-    own = _of_prompt("PREFIX_TUNING", method.prefix_length, shape)
+    own = _of_prompt("PREFIX_TUNING", method.prefix_length, shape, shape.width)
     own |= {"encoder_hidden_size": shape.width, "prefix_projection": False}
     name = TensorName("shared_prefix/vectors", ("prompt_embeddings",))
     return own, [name], tensors
+
+
+def _check_prefix(task, architecture):
+    """Refuses heads that PEFT gives something else than the text's vectors."""
+    if architecture.model_type == "distilbert":
+        raise AdapterError("PEFT's prefix tuning does not run on DistilBERT.")
+    if task == peft_names.TASKS["text"] and architecture.model_type != "bert":
+        raise AdapterError(
+            "PEFT's prefix tuning does not run on "
+            f"{architecture.class_name}{heads.CLASSES['text']}, which has no "
+            "pooler. Export it without head: --with_head=false."
+        )
 
 
 def _vectors_of(method, tensors):
@@ -215,7 +227,9 @@ def _write_prompt(method, shape, architecture, tensors):
             "PEFT has prompt tuning as method.form=peft. AdapterHub's form is "
             "another function: export it with --format=adapterhub."
         )
-    own = _of_prompt("PROMPT_TUNING", method.prompt_length, shape)
+    # Before ELECTRA's projection its vectors may be narrower.
+    width = shape.read_in("word_embeddings")
+    own = _of_prompt("PROMPT_TUNING", method.prompt_length, shape, width)
     own |= {"prompt_tuning_init": "RANDOM", "prompt_tuning_init_text": None}
     own |= {"tokenizer_name_or_path": None}
     name = TensorName("prompt/vectors", ("prompt_embeddings",))

@@ -28,20 +28,6 @@ class StackSlot(SlotGivenLayers):
             probes.update(found)
         return x, probes
 
-    @property
-    def inverse(self):
-        """Function that undoes a call, or `None`."""
-        functions = [slot.inverse for slot in reversed(self.members)]
-        if None in functions:
-            return None
-
-        def undo(y):
-            for function in functions:
-                y = function(y)
-            return y
-
-        return undo
-
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class AverageSlot(StackSlot):
@@ -54,7 +40,6 @@ class AverageSlot(StackSlot):
     """
 
     arguments = ("members", "weights_of_members", "own_weight")
-    inverse = None
 
     def __init__(self, members, weights_of_members, own_weight=0.0, **kwargs):
         super().__init__(members, **kwargs)

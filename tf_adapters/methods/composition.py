@@ -8,10 +8,12 @@ import numbers
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers import composed_slots
-from tf_adapters.layers.slot import EMBEDDING_PLACES
 from tf_adapters.layers.slot import PROJECTIONS
+from tf_adapters.methods.baselines import HeadOnly
+from tf_adapters.methods.invertible import Invertible
 from tf_adapters.methods.method import from_config
 from tf_adapters.methods.method import to_config
+from tf_adapters.methods.union import Union
 
 
 class Composition:
@@ -40,7 +42,8 @@ class Stack(Composition):
 
     So MAD-X puts a task's adapter on a language's (Pfeiffer et al. 2020,
     arXiv:2005.00052, section 3.3). Where an adapter reads the normed output it
-    norms what the one below put out, as in the `adapters` library.
+    norms what the one below put out, as in the `adapters` library. As there,
+    of invertible adapters the first member's alone maps the embeddings.
 
     Examples:
         >>> method = methods.Pfeiffer()
@@ -149,6 +152,25 @@ def leaves(tree):
     return [leaf for member in tree.members for leaf in leaves(member)]
 
 
+def lowest(tree):
+    """Returns the leaves of a composition that nothing stands below."""
+    if not isinstance(tree, Composition):
+        return [tree]
+    members = tree.members[:1] if isinstance(tree, Stack) else tree.members
+    return [leaf for member in members for leaf in lowest(member)]
+
+
+def without_map(method):
+    """Returns a method without its map of the embeddings, if it has one."""
+    parts = method.parts if isinstance(method, Union) else (method,)
+    kept = tuple(part for part in parts if not isinstance(part, Invertible))
+    if len(kept) == len(parts):
+        return method
+    if not kept:
+        return HeadOnly()
+    return kept[0] if len(kept) == 1 else Union(kept)
+
+
 def check_nesting(tree):
     """Raises a `UserError` if answers side by side are within another tree."""
     for member in getattr(tree, "members", ()):
@@ -212,13 +234,29 @@ def put_below(tree, blocks, embeddings, shape):
         of its own slots.
     """
     below, below_embeddings, own = _slots_of(tree, shape)
+    _check_top(below_embeddings, embeddings)
     for slots in (*blocks, embeddings):
         _build(slots, shape)
     blocks = [
         _stacked([lower, upper])
         for lower, upper in zip(below, blocks, strict=True)
     ]
-    return blocks, _stacked([below_embeddings, embeddings]), own
+    return blocks, {**below_embeddings, **embeddings}, own
+
+
+def _check_top(below, embeddings):
+    """Refuses slots of the embeddings on top that have no place there."""
+    if any(slot.inverse for slot in embeddings.values()):
+        raise UserError(
+            "Of the invertible adapters of a Stack only the first member's "
+            "maps the embeddings, so that of a method on top would not train. "
+            "Take the method without an Invertible."
+        )
+    if set(below) & set(embeddings):
+        raise UserError(
+            "A prompt has no place on an invertible adapter. Train another "
+            "method on top, or leave the Invertible out."
+        )
 
 
 def _slots_of(tree, shape):
@@ -227,18 +265,19 @@ def _slots_of(tree, shape):
     found = [_slots_of(member, shape) for member in tree.members]
     blocks, embeddings, own = zip(*found, strict=True)
     if isinstance(tree, Average):
-        weights = tree.weights
-
-        def join(dicts):
-            return _averaged(dicts, weights)
-
+        if any(embeddings):
+            # The output layer could not undo a mean of maps.
+            raise UserError(
+                "An Average has no meaning for maps of the embeddings. Average "
+                "adapters without an Invertible."
+            )
+        joined = [
+            _averaged(dicts, tree.weights)
+            for dicts in zip(*blocks, strict=True)
+        ]
     else:
-        join = _stacked
-    return (
-        [join(dicts) for dicts in zip(*blocks, strict=True)],
-        join(embeddings),
-        [slots for part in own for slots in part],
-    )
+        joined = [_stacked(dicts) for dicts in zip(*blocks, strict=True)]
+    return joined, embeddings[0], [slots for part in own for slots in part]
 
 
 def _frozen_slots(method, shape):
@@ -290,12 +329,6 @@ def _averaged(dicts, weights):
 
 
 def _average_of(slots, weights, place):
-    if place in EMBEDDING_PLACES:
-        # The output layer could not undo a mean of maps.
-        raise UserError(
-            "An Average has no meaning for maps of the embeddings. Average "
-            "adapters without an Invertible."
-        )
     there = [(s, w) for s, w in zip(slots, weights, strict=True) if s]
     members, their_weights = zip(*there, strict=True)
     cls = composed_slots.AverageSlot

@@ -1,6 +1,5 @@
 """Models of several trained adapters: Stack, Average, Parallel, BatchSplit."""
 
-import dataclasses
 from pathlib import Path
 
 import keras
@@ -12,8 +11,7 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers.reparameterization import stored_name
 from tf_adapters.methods import composition as trees
-from tf_adapters.models import stacked_adapters
-from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models import composed_members
 from tf_adapters.models.adapter_model import AdapterModel
 
 
@@ -53,7 +51,9 @@ def compose(encoder, composition, head=None, **options):
         return ParallelModel(encoder, composition, head, **options)
     composition, method = _top(composition)
     takes_head = method is None and head is None
-    below = read_members(composition, encoder, with_head=takes_head)
+    below = composed_members.read_members(
+        composition, encoder, with_head=takes_head
+    )
     last = trees.leaves(below)[-1]
     takes_head = takes_head and last.head is not None
     model = AdapterModel(
@@ -95,68 +95,6 @@ def _top(composition):
                 f"last of a Stack, a method. Received: {leaf!r}"
             )
     return composition, method
-
-
-def read_members(composition, encoder, fingerprint=None, with_head=False):
-    """Returns a composition with a `Member` in the place of each leaf.
-
-    Args:
-        composition: Composition of folders and models.
-        encoder: `Encoder`.
-        fingerprint: That of the encoder, if it is known.
-        with_head: Whether the last member's head is read; no other's is.
-
-    Raises:
-        UserError: If one is missing, damaged, of another encoder, or trained
-            what all share, or has no place in the composition.
-    """
-    trees.check_nesting(composition)
-    leaves = trees.leaves(composition)
-    with_heads = [*[False] * (len(leaves) - 1), with_head]
-    members = stacked_adapters.read_members(
-        leaves, encoder, fingerprint, with_heads
-    )
-    for member in members:
-        _check_member(member, encoder)
-    return trees.with_leaves(composition, map(_without_left_out, members))
-
-
-def _without_left_out(member):
-    """Returns a member as if it never had been in blocks it is left out of."""
-    if not member.left_out:
-        return member
-    if "leave_out" not in {f.name for f in dataclasses.fields(member.method)}:
-        raise AdapterError(
-            f"{member.source} was left out of blocks {list(member.left_out)}, "
-            f"which a {type(member.method).__name__} in a composition cannot "
-            "be. Give the adapter in all its blocks."
-        )
-    blocks = tuple(sorted({*member.method.leave_out, *member.left_out}))
-    starts = tuple(f"block_{block}_" for block in blocks)
-    return dataclasses.replace(
-        member,
-        method=dataclasses.replace(member.method, leave_out=blocks),
-        tensors={
-            name: tensor
-            for name, tensor in member.tensors.items()
-            if not name.startswith(starts)
-        },
-        left_out=(),
-    )
-
-
-def _check_member(member, encoder):
-    if member.method.adapters:
-        raise AdapterError(
-            f"{member.source} is a fusion, and a composition's members are "
-            "single adapters."
-        )
-    if member.method.trainable_encoder_variables(AdaptedEncoder(encoder)):
-        raise AdapterError(
-            f"{member.source} trained weights of the encoder too, its layer "
-            "norms for example, which the members of a composition share. "
-            "Train a houlsby with method.train_layer_norms=false."
-        )
 
 
 def load_below(model, below):
@@ -213,7 +151,9 @@ def swap_adapters(model, composition):
         raise UserError("This model has no adapters below its own.")
     if not isinstance(composition, trees.Composition):
         composition = trees.Stack(composition)
-    below = read_members(composition, model.encoder_info, model.fingerprint)
+    below = composed_members.read_members(
+        composition, model.encoder_info, model.fingerprint
+    )
     wanted = trees.tree_to_config(model.below)
     found = trees.tree_to_config(methods_of(below))
     if wanted != found:
@@ -241,14 +181,14 @@ def restore(config, members, composition, encoder, folder):
     if composition is not None:
         if not isinstance(composition, trees.Composition):
             composition = trees.Stack(composition)
-        return read_members(composition, encoder)
+        return composed_members.read_members(composition, encoder)
     if not config.get("below"):
         return None
     try:
         tree = trees.tree_from_config(config["below"], dict)
         if len(trees.leaves(tree)) != len(members):
             raise ValueError("members")
-        return trees.with_leaves(tree, map(_without_left_out, members))
+        return composed_members.placed(tree, members)
     except (KeyError, TypeError, ValueError) as error:
         raise AdapterError(
             f"{folder}: its `below` is damaged. Copy it again from where it "

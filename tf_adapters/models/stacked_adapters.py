@@ -12,6 +12,7 @@ from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.encoders.encoder import encoder_fingerprint
+from tf_adapters.interop import hub
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.models import stored_adapter
 from tf_adapters.models import stored_parts
@@ -74,10 +75,7 @@ def read_members(adapters, encoder, fingerprint=None, with_heads=None):
         else member_of_model(adapter, fingerprint, with_head)
         for adapter, with_head in zip(adapters, with_heads, strict=True)
     ]
-    paths = [
-        _run_folder(member.folder) if member.folder else Path(member.name)
-        for member in members
-    ]
+    paths = list(map(_path_of, adapters, members))
     for path in paths:
         if paths.count(path) > 1:
             raise AdapterError(f"{path} is given twice. Name it once.")
@@ -86,6 +84,14 @@ def read_members(adapters, encoder, fingerprint=None, with_heads=None):
         dataclasses.replace(member, name=name)
         for member, name in zip(members, names, strict=True)
     )
+
+
+def _path_of(adapter, member):
+    """Returns what a member is named after: its address, folder, or name."""
+    if hub.is_address(adapter):
+        # In the Hub's cache its folder is called after a commit.
+        return Path(str(adapter).removeprefix("hf://"))
+    return _run_folder(member.folder) if member.folder else Path(member.name)
 
 
 def _run_folder(folder):
@@ -282,13 +288,19 @@ def describe_stack(members, encoder):
 
 
 def check_stacks(member):
-    """Raises an `AdapterError` if a member's method has no stacked form."""
+    """Raises an `AdapterError` if a member has no place beside others."""
     if member.method.stacks_as is None:
         names = [name for name, cls in methods.METHODS.items() if cls.stacks_as]
         raise AdapterError(
             f"{member.source} was trained with "
             f"`{methods.name_of(member.method)}`; only bottleneck adapters "
             f"({', '.join(names)}) share an encoder."
+        )
+    if member.is_stacked:
+        raise AdapterError(
+            f"{member.source} was trained on top of other adapters, for which "
+            "a bank and a fusion have no place. Load it alone, with "
+            "`load_adapter`, or give adapters that stand alone."
         )
 
 

@@ -1,0 +1,64 @@
+"""What an AdapterHub folder must say to fit an encoder."""
+
+import re
+
+from tf_adapters import methods
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop.architectures import check_model_type
+
+
+def check_encoder(config, shape, architecture, source):
+    """Raises an `AdapterError` unless a configuration is of the encoder's kind.
+
+    Args:
+        config: What a configuration says at its top.
+        shape: `EncoderShape`.
+        architecture: `Architecture`.
+        source: Path, for errors.
+    """
+    check_model_type(config.get("model_type"), architecture, source)
+    if config.get("hidden_size") != shape.width:
+        raise AdapterError(
+            f"{source} is an adapter for encoders of width "
+            f"{config.get('hidden_size')}; this one has {shape.width}."
+        )
+
+
+def check_embeddings(method, shape):
+    """Raises an error where ours has another place than the library.
+
+    Where embeddings are narrower than the encoder, as in ELECTRA's small
+    models, the library's prompts and invertible adapters stand before the
+    projection to its width; those of tf_adapters behind it.
+    """
+    parts = getattr(method, "parts", (method,))
+    kinds = (methods.Invertible, methods.PromptTuning)
+    narrow = shape.read_in("word_embeddings") != shape.width
+    if narrow and any(isinstance(part, kinds) for part in parts):
+        raise AdapterError(
+            "Prompts and invertible adapters of AdapterHub have another place "
+            "than those of tf_adapters in an encoder whose embeddings are "
+            f"narrower ({shape.read_in('word_embeddings')}) than its blocks "
+            f"({shape.width}). Take an encoder of one width."
+        )
+
+
+def check_blocks(tensors, shape, architecture, source):
+    """Raises an error if an adapter is of a deeper encoder."""
+    pattern = rf"{re.escape(architecture.blocks)}\.(\d+)\."
+    blocks = [re.search(pattern, name) for name in tensors]
+    last = max((int(found[1]) for found in blocks if found), default=0)
+    if last >= shape.num_blocks:
+        raise AdapterError(
+            f"{source} is of an encoder with {last + 1} blocks or more; this "
+            f"one has {shape.num_blocks}."
+        )
+
+
+def check_name(name):
+    """Raises an `AdapterError` if PyTorch's modules cannot be called so."""
+    if not re.fullmatch(r"[^.,/]+", name):
+        raise AdapterError(
+            f"An adapter in AdapterHub's format cannot be called `{name}`: "
+            "dots and commas mean something else there. Give it another name."
+        )

@@ -1,0 +1,100 @@
+"""AdapterHub's head for masked tokens as ours, and back.
+
+Its last matrix is the encoder's token embedding, of which the library writes a
+copy with each head; ours reads it from the encoder.
+"""
+
+import numpy as np
+
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop import adapterhub_defaults as keys
+from tf_adapters.interop.tensor_names import TensorName
+from tf_adapters.interop.tensor_names import linear
+
+NAME = "masked_lm"
+TABLE = "head/token_embeddings"
+# What the library's default head is, and ours always.
+_PLAIN = {"layers": 2, "layer_norm": True, "bias": True, "shift_labels": False}
+
+
+def read_head(inner, name):
+    """Returns our head's configuration, without epsilon, and `TensorName`s.
+
+    Args:
+        inner: What stands under `config` in `head_config.json`.
+        name: The head's name.
+
+    Raises:
+        AdapterError: If ours has no such head.
+    """
+    activation = str(inner["activation_function"]).lower()
+    given = {key: inner.get(key, value) for key, value in _PLAIN.items()}
+    if given != _PLAIN or activation not in keys.ACTIVATIONS:
+        raise AdapterError(
+            f"tf_adapters has no head `{NAME}` of AdapterHub with "
+            f"{given}, `activation_function: {activation}`. Load the adapter "
+            "without: with_head=False."
+        )
+    config = {
+        "name": NAME,
+        "vocabulary_size": inner["vocab_size"],
+        "embedding_width": inner["embedding_size"],
+        "activation": keys.ACTIVATIONS[activation],
+    }
+    return config, _tensor_names(name)
+
+
+def _tensor_names(name):
+    start = f"heads.{name}."
+    return [
+        *linear("head/", f"{start}0"),
+        TensorName("head/gamma", (f"{start}2.weight",)),
+        TensorName("head/beta", (f"{start}2.bias",)),
+        TensorName(TABLE, (f"{start}3.weight",)),
+        TensorName("head/output_bias", (f"{start}3.bias",)),
+    ]
+
+
+def tied(config, tensors, encoder):
+    """Returns a head and tensors as the encoder completes them.
+
+    Args:
+        config: Our head's configuration, or `None`.
+        tensors: Dict from our names to arrays.
+        encoder: `Encoder`.
+
+    Raises:
+        AdapterError: If the head's last matrix is not the token embedding.
+    """
+    if config is None or config["name"] != NAME:
+        return config, tensors
+    tensors = dict(tensors)
+    table, own = tensors.pop(TABLE), table_of(encoder)
+    sizes = (config["vocabulary_size"], config["embedding_width"])
+    if sizes != own.shape or not np.array_equal(table, own):
+        raise AdapterError(
+            "The last matrix of its head for masked tokens is not the token "
+            f"embedding of `{encoder.name}`, and that of tf_adapters always "
+            "is. Load the adapter without its head: with_head=False."
+        )
+    epsilon = encoder.layer_norm_epsilon
+    return {**config, "layer_norm_epsilon": epsilon}, tensors
+
+
+def write_head(config, name):
+    """Returns what stands under `config` in `head_config.json`, and names."""
+    inner = {
+        **_PLAIN,
+        "activation_function": keys.NON_LINEARITIES[config["activation"]],
+        "embedding_size": config["embedding_width"],
+        "head_type": NAME,
+        "label2id": None,
+        "vocab_size": config["vocabulary_size"],
+    }
+    return inner, _tensor_names(name)
+
+
+def table_of(encoder):
+    """Returns an encoder's token embedding as a float32 array."""
+    table = encoder.backbone.token_embedding.embeddings
+    return np.asarray(table, "float32")

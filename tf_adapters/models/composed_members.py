@@ -1,0 +1,111 @@
+"""The members of a composition, read and checked for their places."""
+
+import dataclasses
+
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.methods import composition as trees
+from tf_adapters.models import stacked_adapters
+from tf_adapters.models.adapted_encoder import AdaptedEncoder
+
+
+def read_members(composition, encoder, fingerprint=None, with_head=False):
+    """Returns a composition with a `Member` in the place of each leaf.
+
+    Args:
+        composition: Composition of folders and models.
+        encoder: `Encoder`.
+        fingerprint: That of the encoder, if it is known.
+        with_head: Whether the last member's head is read; no other's is.
+
+    Raises:
+        UserError: If one is missing, damaged, of another encoder, or trained
+            what all share, or has no place in the composition.
+    """
+    trees.check_nesting(composition)
+    leaves = trees.leaves(composition)
+    with_heads = [*[False] * (len(leaves) - 1), with_head]
+    members = stacked_adapters.read_members(
+        leaves, encoder, fingerprint, with_heads
+    )
+    for member in members:
+        _check_member(member, encoder)
+    tree = placed(composition, members)
+    for member in trees.lowest(tree):
+        _check_lowest(member)
+    return tree
+
+
+def _check_member(member, encoder):
+    if member.method.adapters:
+        raise AdapterError(
+            f"{member.source} is a fusion, and a composition's members are "
+            "single adapters."
+        )
+    if member.method.trainable_encoder_variables(AdaptedEncoder(encoder)):
+        raise AdapterError(
+            f"{member.source} trained weights of the encoder too, its layer "
+            "norms for example, which the members of a composition share. "
+            "Train a houlsby with method.train_layer_norms=false."
+        )
+
+
+def _check_lowest(member):
+    if member.is_stacked:
+        raise AdapterError(
+            f"{member.source} was trained on top of other adapters, and here "
+            "nothing stands below it. Put them there: Stack(<what it was "
+            "trained on>, <this one>)."
+        )
+
+
+def placed(composition, members):
+    """Returns a composition of members as each stands in its place.
+
+    Args:
+        composition: Composition with any leaves.
+        members: A `Member` for each leaf, in their order.
+    """
+    tree = trees.with_leaves(composition, map(_without_left_out, members))
+    lowest = {id(member) for member in trees.lowest(tree)}
+    found = [
+        member if id(member) in lowest else _without_map(member)
+        for member in trees.leaves(tree)
+    ]
+    return trees.with_leaves(tree, iter(found))
+
+
+def _without_map(member):
+    """Returns a member without its map of the embeddings, if it has one."""
+    return dataclasses.replace(
+        member,
+        method=trees.without_map(member.method),
+        tensors={
+            name: tensor
+            for name, tensor in member.tensors.items()
+            if not name.startswith("invertible/")
+        },
+    )
+
+
+def _without_left_out(member):
+    """Returns a member as if it never had been in blocks it is left out of."""
+    if not member.left_out:
+        return member
+    if "leave_out" not in {f.name for f in dataclasses.fields(member.method)}:
+        raise AdapterError(
+            f"{member.source} was left out of blocks {list(member.left_out)}, "
+            f"which a {type(member.method).__name__} in a composition cannot "
+            "be. Give the adapter in all its blocks."
+        )
+    blocks = tuple(sorted({*member.method.leave_out, *member.left_out}))
+    starts = tuple(f"block_{block}_" for block in blocks)
+    return dataclasses.replace(
+        member,
+        method=dataclasses.replace(member.method, leave_out=blocks),
+        tensors={
+            name: tensor
+            for name, tensor in member.tensors.items()
+            if not name.startswith(starts)
+        },
+        left_out=(),
+    )

@@ -144,13 +144,17 @@ def _write_lora(method, width):
     }
 
 
-def _write_ia3(method, width):
+def _check_form(method, what):
     if method.form != "adapterhub":
         raise _refusal(
-            "PEFT's form of (IA)^3, another function",
+            f"PEFT's form of {what}",
             " Export it with --format=peft, or train with "
             "method.form=adapterhub.",
         )
+
+
+def _write_ia3(method, width):
+    _check_form(method, "(IA)^3, another function")
     return {
         **keys.LORA,
         "r": 1,
@@ -164,12 +168,7 @@ def _write_ia3(method, width):
 
 
 def _write_prefix(method, width):
-    if method.form != "adapterhub":
-        raise _refusal(
-            "PEFT's form of prefix tuning",
-            " Export it with --format=peft, or train with "
-            "method.form=adapterhub.",
-        )
+    _check_form(method, "prefix tuning")
     return {
         **keys.PREFIX,
         "prefix_length": method.prefix_length,
@@ -183,12 +182,7 @@ def _write_prefix(method, width):
 
 
 def _write_prompt(method, width):
-    if method.form != "adapterhub":
-        raise _refusal(
-            "PEFT's form of prompt tuning",
-            " Export it with --format=peft, or train with "
-            "method.form=adapterhub.",
-        )
+    _check_form(method, "prompt tuning")
     combine = {ours: theirs for theirs, ours in keys.STANDS.items()}
     return {
         **keys.PROMPT,

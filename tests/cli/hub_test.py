@@ -13,6 +13,7 @@ from tests import commands
 from tests.interop import folders
 from tests.interop import hub_double
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop import hub
 from tf_adapters.interop import listing
 
 pytestmark = pytest.mark.integration
@@ -175,3 +176,8 @@ def test_a_damaged_folder_among_them_is_named(content, tmp_path):
     path.write_text(json.dumps({"config": content}))
     with pytest.raises(AdapterError, match="task.* is damaged"):
         listing.list_adapters(tmp_path)
+
+
+def test_a_name_has_nothing_that_a_folder_cannot_be_called():
+    assert hub.name_of("hf://o/n.v1@refs/pr/1") == "o/n_v1@refs-pr-1"
+    assert hub.name_of("hf://o/n") == "o/n"

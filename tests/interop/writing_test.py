@@ -11,6 +11,7 @@ import tf_adapters
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import UserError
 
 # Folders whose form ours is not: a head of a plain class, which goes back as
 # the library's own; a LoRA of several ranks; a key that PEFT repeats.
@@ -199,6 +200,12 @@ REFUSALS = {
         "peft",
         "with_head=false",
     ),
+    "a norm of its own": (
+        methods.LoRA(),
+        heads.MaskedLM(100, 32, layer_norm_epsilon=1e-2),
+        "adapterhub",
+        "layer_norm_epsilon=1e-12",
+    ),
     "an unknown format": (methods.LoRA(), None, "onnx", "adapterhub, peft"),
 }
 
@@ -232,7 +239,7 @@ def test_what_does_not_run_there_on_an_encoder_is_refused(
     if isinstance(method, methods.Invertible):
         method = methods.Union((method, methods.Pfeiffer(units=2)))
     model = tf_adapters.adapt(folders.encoder(f"x/{kind}"), method, head)
-    with pytest.raises(AdapterError, match=sentence):
+    with pytest.raises(UserError, match=sentence):
         tf_adapters.save_adapter(model, tmp_path / "task", format=form)
     assert not list(tmp_path.iterdir())
 

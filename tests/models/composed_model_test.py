@@ -3,6 +3,7 @@
 `tests/fixtures/make_composition_fixtures.py` made what is compared.
 """
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
 from tf_adapters.encoders.load import load_encoder
+from tf_adapters.layers.slot import Slot
 
 Average, BatchSplit = tf_adapters.Average, tf_adapters.BatchSplit
 Parallel, Stack = tf_adapters.Parallel, tf_adapters.Stack
@@ -343,7 +345,7 @@ def _members(encoder, *kinds):
         (
             (methods.Invertible(), methods.Invertible()),
             Average,
-            "no meaning for maps",
+            "no meaning for what changes the embeddings",
         ),
         (
             (methods.Pfeiffer(), methods.Pfeiffer()),
@@ -362,6 +364,31 @@ def test_what_has_no_place_is_refused(kinds, combine, message):
     members = _members(encoder, *kinds)
     with pytest.raises(UserError, match=message):
         tf_adapters.compose(encoder, combine(*members))(tiny.batch(encoder))
+
+
+class _Shift(Slot):
+    def build(self, shape):
+        self.shift = self.add_weight((shape[-1],), "zeros", name="shift")
+
+    def call(self, x, context=None, training=None):
+        return x + self.shift, {}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Shifted(methods.Method):
+    """A plug-in's method, which changes the embeddings."""
+
+    def make_embedding_slots(self, shape):
+        return {"embeddings": _Shift(name="embedding_shift")}
+
+
+def test_two_changes_of_the_embeddings_have_no_place_in_a_stack():
+    encoder = tiny.encoder(num_blocks=1)
+    members = _members(encoder, methods.Pfeiffer(), _Shifted())
+    with pytest.raises(UserError, match="there is room for one"):
+        tf_adapters.compose(encoder, Stack(*members))
+    with pytest.raises(UserError, match="there is room for one"):
+        tf_adapters.compose(encoder, Stack(members[1], _Shifted()))
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,13 @@ def test_of_one_pair_nothing_is_known():
     assert np.isnan(found.interval()).all()
 
 
+def test_equal_differences_do_not_say_how_much_they_vary():
+    found = statistics.compare_pairs([0.02, 0.02, 0.02])
+    assert (found.p, found.pairs) == (0.25, 3)
+    assert np.isnan(found.interval()).all()
+    assert statistics.compare_pairs([0.0, 0.0]).p == 1.0
+
+
 def test_holm_is_its_definition():
     # Sorted 0.01, 0.02, 0.03, 0.04 times 4, 3, 2, 1, and never falling.
     assert statistics.holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx(

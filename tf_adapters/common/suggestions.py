@@ -1,5 +1,6 @@
 """Names and choices are checked here, and unknown ones are answered here."""
 
+import dataclasses
 import difflib
 import typing
 
@@ -42,8 +43,9 @@ def check_choices(instance):
     Raises:
         UserError: Names the field.
     """
-    for name, hint in typing.get_type_hints(type(instance)).items():
-        value = getattr(instance, name)
+    hints = typing.get_type_hints(type(instance))
+    for name in (field.name for field in dataclasses.fields(instance)):
+        hint, value = hints[name], getattr(instance, name)
         values = (value,)
         if typing.get_origin(hint) is tuple:
             hint, values = typing.get_args(hint)[0], value

@@ -4,6 +4,7 @@ import re
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import UserError
 from tf_adapters.interop.architectures import check_model_type
 
 
@@ -35,11 +36,12 @@ def check_embeddings(method, shape):
     kinds = (methods.Invertible, methods.PromptTuning)
     narrow = shape.read_in("word_embeddings") != shape.width
     if narrow and any(isinstance(part, kinds) for part in parts):
-        raise AdapterError(
+        raise UserError(
             "Prompts and invertible adapters of AdapterHub have another place "
             "than those of tf_adapters in an encoder whose embeddings are "
             f"narrower ({shape.read_in('word_embeddings')}) than its blocks "
-            f"({shape.width}). Take an encoder of one width."
+            f"({shape.width}). Take an encoder whose embeddings are as wide as "
+            "its blocks."
         )
 
 

@@ -141,7 +141,7 @@ def write_folder(folder, form, config, tensors, members, encoder):
         partial.mkdir()
         head = config["head"] or {}
         if form == "adapterhub" and head.get("name") == masked_lm.NAME:
-            tensors = {**tensors, masked_lm.TABLE: masked_lm.table_of(encoder)}
+            tensors = masked_lm.untied(head, tensors, encoder)
         if form == "peft":
             peft_writing.write_adapter(partial, config, tensors, *arguments)
         elif members:

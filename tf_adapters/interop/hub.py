@@ -30,6 +30,16 @@ def parse_address(address):
     return found[1], found[2]
 
 
+def name_of(address):
+    """Returns what an adapter at an address is called: `owner/name@revision`.
+
+    Without dots, which names in AdapterHub's folders cannot have.
+    """
+    repository, revision = parse_address(address)
+    at = f"@{revision.replace('/', '-')}" if revision else ""
+    return f"{repository}{at}".replace(".", "_")
+
+
 def is_address(folder):
     """Returns whether this is an address on the Hub, and no path."""
     return str(folder).startswith("hf://")

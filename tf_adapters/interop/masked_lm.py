@@ -7,6 +7,7 @@ copy with each head; ours reads it from the encoder.
 import numpy as np
 
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import UserError
 from tf_adapters.interop import adapterhub_defaults as keys
 from tf_adapters.interop.tensor_names import TensorName
 from tf_adapters.interop.tensor_names import linear
@@ -64,7 +65,7 @@ def tied(config, tensors, encoder):
         encoder: `Encoder`.
 
     Raises:
-        AdapterError: If the head's last matrix is not the token embedding.
+        UserError: If the head's last matrix is not the token embedding.
     """
     if config is None or config["name"] != NAME:
         return config, tensors
@@ -72,13 +73,31 @@ def tied(config, tensors, encoder):
     table, own = tensors.pop(TABLE), table_of(encoder)
     sizes = (config["vocabulary_size"], config["embedding_width"])
     if sizes != own.shape or not np.array_equal(table, own):
-        raise AdapterError(
+        raise UserError(
             "The last matrix of its head for masked tokens is not the token "
             f"embedding of `{encoder.name}`, and that of tf_adapters always "
             "is. Load the adapter without its head: with_head=False."
         )
     epsilon = encoder.layer_norm_epsilon
     return {**config, "layer_norm_epsilon": epsilon}, tensors
+
+
+def untied(config, tensors, encoder):
+    """Returns tensors with those that the library's head has beside ours.
+
+    Raises:
+        AdapterError: If the head's norm has another epsilon than the
+            encoder's, which the library's has.
+    """
+    own, epsilon = config["layer_norm_epsilon"], encoder.layer_norm_epsilon
+    if own != epsilon:
+        raise AdapterError(
+            "AdapterHub's head for masked tokens has its encoder's epsilon, "
+            f"{epsilon:g}, and this one has {own:g}. Make the head with "
+            f"layer_norm_epsilon={epsilon:g}, or export it with "
+            "with_head=False."
+        )
+    return {**tensors, TABLE: table_of(encoder)}
 
 
 def write_head(config, name):

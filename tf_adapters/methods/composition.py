@@ -253,10 +253,15 @@ def _check_top(below, embeddings):
             "Take the method without an Invertible."
         )
     if set(below) & set(embeddings):
-        raise UserError(
-            "A prompt has no place on an invertible adapter. Train another "
-            "method on top, or leave the Invertible out."
-        )
+        raise _two_in(set(below) & set(embeddings))
+
+
+def _two_in(places):
+    return UserError(
+        f"Two members of a Stack change the embeddings ({', '.join(places)}), "
+        "and there is room for one: a prompt, say, has no place on an "
+        "invertible adapter. Leave one of the two out."
+    )
 
 
 def _slots_of(tree, shape):
@@ -268,14 +273,17 @@ def _slots_of(tree, shape):
         if any(embeddings):
             # The output layer could not undo a mean of maps.
             raise UserError(
-                "An Average has no meaning for maps of the embeddings. Average "
-                "adapters without an Invertible."
+                "An Average has no meaning for what changes the embeddings, "
+                "an Invertible for example. Average adapters without it."
             )
         joined = [
             _averaged(dicts, tree.weights)
             for dicts in zip(*blocks, strict=True)
         ]
     else:
+        # Of maps the lowest alone is left here, of what a plug-in adds, all.
+        if any(embeddings[1:]):
+            raise _two_in(set().union(*embeddings))
         joined = [_stacked(dicts) for dicts in zip(*blocks, strict=True)]
     return joined, embeddings[0], [slots for part in own for slots in part]
 

@@ -54,7 +54,8 @@ def _check_lowest(member):
         raise AdapterError(
             f"{member.source} was trained on top of other adapters, and here "
             "nothing stands below it. Put them there: Stack(<what it was "
-            "trained on>, <this one>)."
+            "trained on>, <this one>). --stack_on takes an adapter that "
+            "stands alone."
         )
 
 

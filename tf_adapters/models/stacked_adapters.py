@@ -90,7 +90,7 @@ def _path_of(adapter, member):
     """Returns what a member is named after: its address, folder, or name."""
     if hub.is_address(adapter):
         # In the Hub's cache its folder is called after a commit.
-        return Path(str(adapter).removeprefix("hf://"))
+        return Path(hub.name_of(adapter))
     return _run_folder(member.folder) if member.folder else Path(member.name)
 
 

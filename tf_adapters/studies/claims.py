@@ -135,7 +135,7 @@ def _sentence(claim, verdict, comparison, corrected_p):
 def _interval(claim, comparison):
     low, high = (end * _scale(claim) for end in comparison.interval())
     if low != low:
-        return "no interval, of one pair"
+        return "no interval, since there is one difference only"
     form = "+.3g" if claim.of else "+.1f"
     return f"95 % interval {low:{form}} to {high:{form}}"
 

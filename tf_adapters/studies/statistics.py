@@ -165,15 +165,18 @@ def compare_pairs(differences):
     """Returns the `Comparison` of pairs of which differences are all we have.
 
     p and the interval are those of a paired t test, as the part that seeds have
-    in `bootstrap`. One pair alone has a p of 1.
+    in `bootstrap`. Where all differences are equal, as is that of one pair,
+    they do not say how much it varies: there is no interval, and p is the share
+    of the flips of their signs that lie as far from zero.
 
     Args:
         differences: List of at least one number.
     """
     values = np.asarray(differences, "float64")
     count, mean = len(values), float(np.mean(differences))
-    if count == 1:
-        return Comparison(mean, np.nan, 0.0, 1.0, 1)
+    if np.ptp(values) <= 1e-9 * np.abs(values).max():
+        p = 2.0 ** (1 - count) if mean else 1.0
+        return Comparison(mean, np.nan, float(count - 1), p, count)
     error = float(np.std(values, ddof=1) / np.sqrt(count))
     p = _p_of_t(mean, error, count - 1)
     return Comparison(mean, error, float(count - 1), p, count)

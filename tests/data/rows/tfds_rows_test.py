@@ -3,6 +3,7 @@
 import re
 import types
 
+import numpy as np
 import pytest
 
 from tf_adapters.common import network
@@ -167,3 +168,12 @@ def test_sentences_without_words_are_left_out(tmp_path, caplog):
     assert [row["tokens"] for row in rows] == [["it", "rains"], ["yes"]]
     assert [row["label"] for row in rows] == [[10, 15], [6]]
     assert "1 sentences without words are left out" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("index", "place"),
+    [(np.int32(3), 3), ({"paragraph": 1}, 7), (b"test-12", 7)],
+    ids=["a number", "a dict", "a text"],
+)
+def test_only_a_number_is_a_place_in_the_official_file(index, place):
+    assert tfds_rows._place({"idx": index}, True, 7) == place

@@ -230,6 +230,11 @@ def test_what_is_no_list_of_strings(packer, texts):
         packer(texts)
 
 
+def test_the_text_that_is_none_is_named(packer):
+    with pytest.raises(UserError, match=r"texts_a\[200\] is None"):
+        packer(["a text"] * 200 + [None])
+
+
 def test_fewer_second_texts_than_first_ones(packer):
     with pytest.raises(UserError, match="2 in `texts_a`, 1 in `texts_b`"):
         packer(["a", "b"], ["c"])

@@ -9,6 +9,8 @@ import logging
 import os
 from pathlib import Path
 
+import numpy as np
+
 from tf_adapters.common import network
 from tf_adapters.common.errors import DataError
 from tf_adapters.data.rows import folders
@@ -152,7 +154,10 @@ def _place(example, is_secret, number):
     way, and keeps their place as `idx`. It matters where somebody else has the
     labels: GLUE's server scores predictions by their place.
     """
-    return int(example.get("idx", number)) if is_secret else number
+    place = np.asarray(example.get("idx", number))
+    # That of SuperGLUE's MultiRC is a dict, that of others a text.
+    is_number = np.issubdtype(place.dtype, np.integer)
+    return int(place) if is_secret and is_number else number
 
 
 def _plain(value, language=""):

@@ -258,15 +258,25 @@ def _strings(name, texts):
     """Returns a batch of texts as a string tensor `(batch,)`."""
     try:
         tensor = tf.convert_to_tensor(texts, tf.string)
-    except (TypeError, ValueError):
-        tensor = None
-    if tensor is None or tensor.shape.rank not in (1, None):
-        raise UserError(
-            f"`{name}` must be a list of strings; the second texts of pairs "
-            "are a list of their own, `packer(texts_a, texts_b)`. Received: "
-            f"{name}={texts!r:.100}"
-        )
+    except (TypeError, ValueError) as error:
+        raise _no_strings(name, texts) from error
+    if tensor.shape.rank not in (1, None):
+        raise _no_strings(name, texts)
     return tensor
+
+
+def _no_strings(name, texts):
+    received = f"{name}={texts!r:.100}"
+    if isinstance(texts, list | tuple):
+        wrong = [i for i, t in enumerate(texts) if not isinstance(t, str)]
+        if wrong:
+            received += (
+                f", in which {name}[{wrong[0]}] is {texts[wrong[0]]!r:.40}"
+            )
+    return UserError(
+        f"`{name}` must be a list of strings; the second texts of pairs are a "
+        f"list of their own, `packer(texts_a, texts_b)`. Received: {received}"
+    )
 
 
 def _choose(condition, rows, others):

@@ -114,17 +114,21 @@ def test_a_stopped_search_goes_on(finished):
     assert result["trained_weights"] == count
 
 
+def _check_the_first_is_kept(folder):
+    result = json.loads((folder / "result.json").read_text())
+    network = keras.saving.load_model(folder / "model.keras", compile=False)
+    kernels = [w for w in network.weights if len(w.shape) == 2]
+    assert kernels[-1].shape[0] == result["settings"]["units"]
+    assert result["best_trial"] == 0
+
+
 def test_of_equal_networks_the_first_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(no_bert_search, "_train", lambda *_: 0.5)
     space = {**SPACE, "units": list(range(4, 100))}
     settings = resolve.merge(SETTINGS, {"search": {"space": space}})
     folder = tmp_path / "run"
     assert commands.run(folder, settings) == 0
-    result = json.loads((folder / "result.json").read_text())
-    network = keras.saving.load_model(folder / "model.keras", compile=False)
-    kernels = [w for w in network.weights if len(w.shape) == 2]
-    assert kernels[-1].shape[0] == result["settings"]["units"]
-    assert result["best_trial"] == 0
+    _check_the_first_is_kept(folder)
     assert not list(folder.glob("trial_*"))
 
 
@@ -146,11 +150,7 @@ def test_a_network_whose_process_ended_is_no_others(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     assert commands.run(folder, settings) == 75
     assert commands.run(folder, settings) == 0
-    result = json.loads((folder / "result.json").read_text())
-    network = keras.saving.load_model(folder / "model.keras", compile=False)
-    kernels = [w for w in network.weights if len(w.shape) == 2]
-    assert kernels[-1].shape[0] == result["settings"]["units"]
-    assert result["best_trial"] == 0
+    _check_the_first_is_kept(folder)
 
 
 def test_a_network_that_diverges_scores_less_than_any():

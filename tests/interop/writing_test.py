@@ -296,3 +296,15 @@ def test_a_name_that_means_something_else_there_is_refused(name, tmp_path):
     with pytest.raises(AdapterError, match="another name"):
         tf_adapters.save_adapter(model, tmp_path / name, format="adapterhub")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_head_for_masked_tokens_has_its_encoders_epsilon(tmp_path):
+    encoder = folders.encoder("x/roberta")
+    epsilon = encoder.layer_norm_epsilon
+    assert epsilon != heads.MaskedLM.layer_norm_epsilon
+    sizes = encoder.backbone.token_embedding.embeddings.shape
+    head = heads.MaskedLM(*sizes, layer_norm_epsilon=epsilon)
+    model = tf_adapters.adapt(encoder, methods.Pfeiffer(units=2), head)
+    tf_adapters.save_adapter(model, tmp_path / "task", format="adapterhub")
+    again = tf_adapters.load_adapter(tmp_path / "task", encoder)
+    assert again.head.layer_norm_epsilon == epsilon

@@ -91,6 +91,9 @@ def test_each_language_is_evaluated():
     )
     tokens = 2 * 5010 * 34.7
     assert three - one == pytest.approx(2 * MINILM * tokens)
+    data = {"max_test_examples": 1000}
+    _, less = _operations(task="xnli", data=data)
+    assert one - less == pytest.approx(2 * MINILM * 4010 * 34.7)
 
 
 def test_tasks_that_train_together_are_added():

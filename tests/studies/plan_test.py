@@ -247,6 +247,17 @@ def test_mistakes_are_said_before_a_run_starts(tmp_path, changes, message):
     assert "demo.yaml" in str(error.value)
 
 
+def test_a_block_may_make_points_of_two_grids_one(tmp_path):
+    method = ["houlsby", "head_only"]
+    grids = [
+        {"task": ["sst2"], "method": method, "seed": [0, 1]},
+        {"task": ["cola"], "method": method, "seed": [0]},
+    ]
+    small = {"task": ["cola"], "seed": [0, 1]}
+    assert len(studies.plan(tmp_path, grid=grids)[1]) == 6
+    assert len(studies.plan(tmp_path, "small", grid=grids, small=small)[1]) == 4
+
+
 def test_a_flag_must_not_set_a_key_of_the_grid(tmp_path):
     with pytest.raises(ConfigError, match="in `grid` and in a flag"):
         studies.plan(tmp_path, flags={"seed": 3})

@@ -104,6 +104,6 @@ def _rows_of_languages(run):
             continue
         if load.may_have_labels(task, "validation", data.data_dir):
             rows = load.load_split(task, "validation", data.data_dir)
-            most = data.max_validation_examples or len(rows)
-            found[name] = sampling.subsample(rows, most, seed=0)
+            most = data.max_validation_examples
+            found[name] = sampling.at_most(rows, most)
     return found

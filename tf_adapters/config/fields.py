@@ -31,6 +31,9 @@ class DataConfig:
             0.2).
         max_validation_examples: Validation examples to draw, the same for all
             seeds, or `None` for all.
+        max_test_examples: Test examples to draw, of each of `eval_languages`
+            too, the same for all seeds, or `None` for all. Those of
+            `low_resource` stay whole.
         low_resource: `k` of He et al. 2021, section 3.2, or `None`: draw `k`
             training and 1,000 validation examples from the training split and
             test on the original validation split.
@@ -52,6 +55,7 @@ class DataConfig:
     train_examples_of: typing.Any = None
     train_fraction: float | None = None
     max_validation_examples: int | None = None
+    max_test_examples: int | None = None
     low_resource: int | None = None
     batching: typing.Literal["grouped", "random", "fixed"] = "grouped"
     length_buckets: tuple[int, ...] = ()

@@ -159,6 +159,7 @@ _MINIMA = {
     "data.doc_stride": 1,
     "data.max_train_examples": 1,
     "data.max_validation_examples": 1,
+    "data.max_test_examples": 1,
     "data.low_resource": 1,
     "train.learning_rate": 0.0,
     "train.epochs": 1,

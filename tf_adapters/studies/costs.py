@@ -137,6 +137,7 @@ def _rows(config):
     most = {
         "train": data.most_train_examples(config.task),
         "validation": data.max_validation_examples,
+        "test": data.max_test_examples,
     }
     for split, number in most.items():
         rows[split] = min(rows[split], number or rows[split])
@@ -144,7 +145,7 @@ def _rows(config):
         names = data.eval_languages
         if "all" in names:
             names = task.languages.names
-        rows["test"] = size.test * len(names)
+        rows["test"] *= len(names)
     return rows
 
 

@@ -72,7 +72,7 @@ def load_study(path, block=None, flags=None):
             study = declaration.override(study, blocks.get(block), flags)
             if block:
                 _check_where_matches(study, blocks[block].where)
-        runs = _expand(study)
+        runs = _expand(study, merge=bool(block))
         if block or flags:
             study = matching.cut(study, runs)
     except ConfigError as error:
@@ -98,11 +98,12 @@ def _points(study):
             yield dict(zip(grid, values, strict=True))
 
 
-def _expand(study):
+def _expand(study, merge=False):
+    """Returns the runs; a block (`merge`) may make points of two grids one."""
     runs = {}
     for point in _points(study):
         run = _make_run(study, point)
-        if run.id in runs:
+        if run.id in runs and not merge:
             raise ConfigError(
                 f"Two points of the grid are the same run: {run.point} and "
                 f"{runs[run.id].point}. Leave one of the two out."
@@ -127,7 +128,8 @@ def load_forms(path):
         study, blocks = declaration.read_study(path)
         forms = {None: _expand(study)}
         for name, block in blocks.items():
-            forms[name] = _expand(declaration.override(study, block))
+            changed = declaration.override(study, block)
+            forms[name] = _expand(changed, merge=True)
     except ConfigError as error:
         raise ConfigError(f"Study {path}: {error}") from error
     return study, forms

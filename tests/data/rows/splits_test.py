@@ -53,6 +53,8 @@ def test_a_labelled_test_set_is_read(read):
     )
     rows = splits.load_rows(_config(), task)
     assert len(rows["test"]) == 6 and "test" in read
+    config = _config(data={"max_test_examples": 2})
+    assert len(splits.load_rows(config, task)["test"]) == 2
 
 
 def test_a_local_test_file_may_be_labelled_where_the_public_one_is_not(

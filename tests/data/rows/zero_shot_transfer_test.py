@@ -58,6 +58,15 @@ def test_the_test_split_comes_first(data):
     assert not _load(data)
 
 
+def test_as_many_examples_of_each_language(data, tmp_path):
+    words = tmp_path / "ud/en_ewt/test.jsonl"
+    with words.open("a") as file:
+        file.writelines(words.read_text() * 4)
+    assert len(_load(data, "en")["en"][1]) == 5
+    data = dataclasses.replace(data, max_test_examples=3)
+    assert len(_load(data, "en")["en"][1]) == 3
+
+
 def test_a_split_without_labels_is_passed_over(data, tmp_path):
     german = tmp_path / "ud/de_gsd"
     for row in ({"tokens": ["a"]}, {"tokens": ["a"], "tags": ["_"]}):

@@ -28,6 +28,14 @@ def subsample(rows, num_rows, seed):
     return drawn
 
 
+def at_most(rows, num_rows):
+    """Returns rows to evaluate on: all of them where `num_rows` is `None`.
+
+    Runs of several seeds are compared on the same examples.
+    """
+    return rows if num_rows is None else subsample(rows, num_rows, seed=0)
+
+
 def hold_out(rows, num_held_out, seed):
     """Parts rows in two, for tasks that come without a validation split.
 

@@ -82,7 +82,7 @@ def _load_rows(config, task):
             train, validation, data.low_resource, config.seed
         )
         return dict(zip(("train", "validation", "test"), splits, strict=True))
-    validation = _some(validation, data)
+    validation = sampling.at_most(validation, data.max_validation_examples)
     if data.train_fraction:
         number = max(1, round(data.train_fraction * len(train)))
         train = sampling.subsample(train, number, config.seed)
@@ -94,23 +94,15 @@ def _load_rows(config, task):
     if load.may_have_labels(task, "test", data.data_dir):
         test = load.load_split(task, "test", data.data_dir)
         if load.is_labelled(task, test):
-            rows["test"] = test
+            rows["test"] = sampling.at_most(test, data.max_test_examples)
     return rows
 
 
 def _load_others(config, task):
     others = set(task.splits) & set(EVALUATED) - {"validation", "test"}
-    data_dir = config.data.data_dir
+    data_dir, most = config.data.data_dir, config.data.max_validation_examples
     return {
-        split: _some(load.load_split(task, split, data_dir), config.data)
+        split: sampling.at_most(load.load_split(task, split, data_dir), most)
         for split in sorted(others)
         if load.has_split(task, split, data_dir)
     }
-
-
-def _some(rows, data):
-    """Returns validation rows, or as many as a configuration asks for."""
-    if not data.max_validation_examples:
-        return rows
-    # Runs of several seeds are compared on the same examples.
-    return sampling.subsample(rows, data.max_validation_examples, seed=0)

@@ -2,6 +2,7 @@
 
 from tf_adapters.common.errors import DataError
 from tf_adapters.data.rows import load
+from tf_adapters.data.rows import sampling
 from tf_adapters.tasks.languages import averages
 from tf_adapters.tasks.languages import in_language
 
@@ -28,7 +29,8 @@ def load_languages(task, data):
     """
     found = {}
     for language in _languages(task, data):
-        found[language] = _load(in_language(task, language), data.data_dir)
+        split, rows = _load(in_language(task, language), data.data_dir)
+        found[language] = split, sampling.at_most(rows, data.max_test_examples)
     return found
 
 

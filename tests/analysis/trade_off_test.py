@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from tf_adapters.analysis import trade_off
 from tf_adapters.cli import analyse
 
 # Two sizes of training set, two seeds, two rates; test is half of validation.
@@ -58,6 +59,14 @@ def test_a_metric_against_the_number_of_training_examples(study):
         "validation answer_f1"
     }
     assert set(table.runs) == {2}
+
+
+def test_the_axis_has_the_values_that_were_trained(study):
+    drawn = trade_off.TradeOff().draw(_table(study, f"--x={SIZE}"))
+    (axis,) = drawn.axes
+    labels = [label.get_text() for label in axis.get_xticklabels()]
+    assert labels == ["100", "4000"]
+    assert axis.get_xlabel() == "training examples"
 
 
 def test_the_split_is_that_of_the_studys_table(study):

@@ -10,6 +10,18 @@ COLOURS = (
     *("#56b4e9", "#e69f00", "#f0e442", "#000000"),
 )
 MARKERS = "osD^vPX*"
+# What settings along an axis are called there.
+_IN_WORDS = {
+    "data.max_train_examples": "training examples",
+    "method.init_stddev": "standard deviation of the initial weights",
+    "method.k": "top blocks that train",
+    "method.l0_lambda": "lambda",
+    "method.reduction_factor": "reduction factor",
+    "method.units": "size of the adapters",
+    "pretrain.steps": "steps of pretraining",
+    "train.learning_rate": "learning rate",
+    "trained_weights": "trained weights",
+}
 _WIDTH, _HEIGHT = 4.2, 3.2
 
 
@@ -95,6 +107,11 @@ def styled(groups):
     """Yields name, rows and style of each group of a `groupby`."""
     for (name, rows), style in zip(groups, styles(), strict=False):
         yield name, rows, style
+
+
+def in_words(setting):
+    """Returns a setting's name for an axis, or the setting as it is."""
+    return _IN_WORDS.get(setting, setting)
 
 
 def describe(axes, x, y, title="", legend_beside=False):

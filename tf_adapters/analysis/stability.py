@@ -101,7 +101,8 @@ class Stability(Analysis):
             least, most = here.runs.min(), here.runs.max()
             runs = str(least) if least == most else f"{least} to {most}"
             seeds = f"{runs} runs a box"
-            label = seeds if over == "method" else f"{over} ({seeds})"
+            name = pictures.in_words(over)
+            label = seeds if over == "method" else f"{name} ({seeds})"
             title = f"{task}, {panel}" if panel else task
             beside = axis is axes[0, -1]
             pictures.describe(axis, label, f"{split} metric", title, beside)

@@ -206,14 +206,12 @@ def _bars(runs):
 def _label(axes, table, y, title):
     positive = table.x[table.x > 0]
     axes.set_xscale("symlog", linthresh=positive.min() if len(positive) else 1)
-    name = over = table.over.iloc[0]
-    if over == WEIGHTS:
-        name = "trained weights"
-    else:
+    over = table.over.iloc[0]
+    if over != WEIGHTS:
         values = sorted(set(table.x))
         axes.set_xticks(values, labels=[f"{value:g}" for value in values])
         axes.set_xticks([], minor=True)
-    pictures.describe(axes, name, y, title)
+    pictures.describe(axes, pictures.in_words(over), y, title)
 
 
 def _draw_percentiles(table):

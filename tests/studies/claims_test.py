@@ -311,6 +311,17 @@ def test_settings_of_the_grid_part_pairs_though_they_are_no_integers(tmp_path):
     assert verdict.comparison.difference == pytest.approx(0.875)
 
 
+def test_boxes_are_of_different_runs(tmp_path):
+    table = [("task", "method", "setting", "similarity")]
+    for rate in range(6):
+        table.append(("sst2", "houlsby", f"rate {rate}", 0.9 + rate / 100))
+        table.append(("sst2", "head_only", f"rate {rate}", 0.5))
+    _write_table(tmp_path, table)
+    own = {**OF_FIGURE, "where": None}
+    (verdict,) = _judge(tmp_path, _by_method(0.9, 0.7), [own], figures=FIGURE)
+    assert verdict.comparison.pairs == 6
+
+
 def test_the_blocks_of_two_runs_are_one_pair(tmp_path):
     table = [("method", "seed", "block", "similarity")]
     for seed in (0, 1):

@@ -12,6 +12,8 @@ from tf_adapters.config import resolve
 from tf_adapters.studies import declaration
 from tf_adapters.studies import plan as study_plan
 
+OWN_EPOCHS = {"when": {"seed": 0}, "set": {"train.epochs": 3}}
+
 
 def test_a_run_for_each_point_of_the_grid(tmp_path):
     _, runs = studies.plan(tmp_path)
@@ -230,6 +232,10 @@ def test_a_block_has_entries_of_where_and_a_report_of_its_own(tmp_path):
         ({"report": {"split": "dev"}}, "must be one of validation, valid"),
         ({"report": {"best_of": "seed"}}, "must be one of `report.rows`: meth"),
         ({"small": {"report": {"row": 1}}}, "Unknown setting `report.row`"),
+        (
+            {"small": {"seed": [0], "train.epochs": 1, "where": [OWN_EPOCHS]}},
+            "`train.epochs` is set both in the block and in its `where`",
+        ),
         ({"report": {"rows": []}}, "mix runs of different `method`"),
         ({"report": {"metric": "f1"}}, "must be one of task `sst2`: accuracy"),
         ({"where": [{"when": {"method": "full"}, "set": {}}]}, "No run of"),

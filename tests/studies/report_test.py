@@ -118,6 +118,27 @@ def test_selection_sees_validation_only(tmp_path, split):
         assert cell["mean"] == pytest.approx(expected, abs=1e-12)
 
 
+def test_selection_is_by_what_selects_checkpoints(tmp_path):
+    def score(run):
+        loss = run.config.train.learning_rate
+        values = {"accuracy": 0.9 - 10 * loss, "matthews": 0.0, "loss": loss}
+        return {"validation": values}
+
+    base = {**studies.STUDY["base"], "train.select_by": "accuracy"}
+    base["train.evaluate_loss"] = True
+    for metric, shown in (("loss", "loss"), (None, "matthews")):
+        tables = _tables(
+            tmp_path,
+            score,
+            base=base,
+            select_over=RATES,
+            report={"metric": metric},
+        )
+        cell = _cell(tables, method="houlsby", task="cola")
+        assert cell["train.learning_rate"] == 1e-4
+        assert cell["metric"] == shown
+
+
 def test_selection_is_made_for_each_cell(tmp_path):
     def score(run):
         best = 1e-4 if run.config.task == "cola" else 1e-2
@@ -396,7 +417,8 @@ TRANSFER = {
     [("mean_metric", 0.7), ("transfer/target", 0.4), ("transfer/de", 0.3)],
 )
 def test_what_is_of_no_split_can_be_shown(tmp_path, metric, expected):
-    result = {"validation": {"accuracy": 1.0}, "mean_metric": 0.7}
+    validation = {"accuracy": 1.0, "matthews": 1.0}
+    result = {"validation": validation, "mean_metric": 0.7}
     tables = _tables(
         tmp_path,
         lambda run: {**result, "transfer": TRANSFER},

@@ -1,5 +1,7 @@
 """Intervals and p values, against SciPy's and closed forms."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -70,6 +72,26 @@ def test_settings_are_strata_with_a_seed_variance_each():
     freedom = sum(parts) ** 2 / (parts[0] ** 2 / 2 + parts[1] ** 2 / 1)
     assert found.freedom == pytest.approx(freedom)
     assert found.seeds == 2 and found.examples == 10
+
+
+def test_languages_of_the_same_runs_are_one_sample_of_seeds():
+    # Rows are languages, columns seeds: a seed moves all of its languages.
+    values = np.array([[0.1, 0.5, 0.3], [0.2, 0.6, 0.5], [0.0, 0.4, 0.1]])
+    pairs = [
+        dataclasses.replace(
+            _pair([value] * 5, [0.0] * 5, language, language),
+            group="task",
+            runs=seed,
+        )
+        for language, row in enumerate(values)
+        for seed, value in enumerate(row)
+    ]
+    found = statistics.bootstrap(pairs)
+    closed = stats.ttest_1samp(values.mean(0), 0)
+    assert found.p == pytest.approx(closed.pvalue, rel=1e-9)
+    np.testing.assert_allclose(
+        found.interval(), closed.confidence_interval(), rtol=1e-9
+    )
 
 
 def test_a_set_of_examples_is_drawn_alike_for_all_its_pairs():

@@ -115,7 +115,8 @@ class Attack(Analysis):
         figure, ((axes,),) = pictures.make_figure()
         groups = table.groupby("method", sort=False)
         for method, group, style in pictures.styled(groups):
-            group = group.sort_values("pretraining_steps")
+            steps = group.groupby("pretraining_steps", as_index=False)
+            group = steps.mean(numeric_only=True)
             for column, (words, line) in counted.items():
                 axes.plot(
                     group.pretraining_steps,

@@ -40,10 +40,14 @@ def select(runs, keys, over=()):
         candidates = [group]
         if over:
             candidates = [c for _, c in group.groupby(list(over), dropna=False)]
-        kept.append(
-            max(candidates, key=lambda c: (len(c), c.validation.mean()))
-        )
+        kept.append(max(candidates, key=_rank))
     return pd.concat(kept)
+
+
+def _rank(candidate):
+    # Reports of earlier versions have no `selection`.
+    by = "selection" if "selection" in candidate else "validation"
+    return len(candidate), candidate[by].mean()
 
 
 def means(runs, keys, value, x=WEIGHTS):

@@ -104,11 +104,12 @@ def predicted_pairs(matched, runs, folder, split):
         folder: Path of the study.
         split: `report.split`.
     """
-    configs = {run.id: run.config for run in runs}
+    by_id = {run.id: run for run in runs}
     load = functools.cache(predictions.load_predictions)
     pairs = []
     for setting, high, low in matched:
-        parts = _parts(high, configs[high["run"]], split)
+        parts = _parts(high, by_id[high["run"]].config, split)
+        shared = _shared(setting, by_id[high["run"]], by_id[low["run"]])
         for part, metric in parts:
             both = [load(run_folder(folder, row), part) for row in (high, low)]
             if None in both:
@@ -123,11 +124,25 @@ def predicted_pairs(matched, runs, folder, split):
                     len(first),
                     both[0].resample(metric),
                     both[1].resample(metric),
+                    *shared,
                 )
             )
         if not parts:
             return None
     return pairs
+
+
+def _shared(setting, high, low):
+    """Returns the `group` and `runs` of `Pair`.
+
+    A setting has the languages that a pair of runs was evaluated in, and where
+    a side trained on several tasks at once, these are of one run too.
+    """
+    several = tuple(run.id for run in (high, low) if len(run.metrics) > 1)
+    if not several:
+        return setting, (high.id, low.id)
+    values = [value for value in json.loads(setting) if value[0] != "task"]
+    return json.dumps(values), several
 
 
 def _parts(row, config, split):

@@ -134,6 +134,8 @@ def _sentence(claim, verdict, comparison, corrected_p):
 
 def _interval(claim, comparison):
     low, high = (end * _scale(claim) for end in comparison.interval())
+    if low != low and comparison.pairs > 1:
+        return "no interval, since all differences are equal"
     if low != low:
         return "no interval, since there is one difference only"
     form = "+.3g" if claim.of else "+.1f"

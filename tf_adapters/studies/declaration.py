@@ -185,7 +185,10 @@ def _block(values):
     report = values.get("report", {})
     dataclass_config.from_dict(Report, report, "report.")
     where = [_where(entry) for entry in values.get("where", [])]
-    return Block(settings_of(settings), where, report)
+    settings = settings_of(settings)
+    for when, own in where:
+        refuse_both(settings, "the block", own, f"its `where` for {when}")
+    return Block(settings, where, report)
 
 
 def _axes(grid):

@@ -35,7 +35,9 @@ def figure_differences(claim, paths, keys):
     columns = _pair_columns(sides, compared, keys)
     high, low = (_means(side, columns, claim.value) for side in sides)
     differences = {row: high[row] - low[row] for row in high if row in low}
-    of_runs = [place for place, column in enumerate(columns) if column in keys]
+    # A table without runs has rows of several, its boxes for example.
+    names = keys if any({"run", "seed"} & row.keys() for row in table) else ()
+    of_runs = [place for place, column in enumerate(columns) if column in names]
     return _by_runs(differences, of_runs) or (
         f"the figure `{claim.of}` has no pair of rows"
     )

@@ -12,12 +12,16 @@ import inspect
 import json
 from pathlib import Path
 import re
+import shutil
 import tempfile
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
 from tf_adapters.studies import figure_runs
 from tf_adapters.studies import settings as study_settings
+
+# What an analysis of a study reads of its report.
+_TABLES = ("runs.csv", "table.csv")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +141,7 @@ def _make(figure, name, sources, folder):
         figure.analysis,
         _caption(make.summary(one), sources),
     )
-    record, key = Path(f"{output}.json"), _key(figure, one, sources)
+    record, key = Path(f"{output}.json"), _key(figure, one, sources, folder)
     if _is_made(made, record, key):
         return made
     with _folders(figure, one, sources, folder) as folders:
@@ -162,23 +166,28 @@ def _caption(summary, sources):
     return f"{summary} ({words})" if words else summary
 
 
-def _key(figure, one, sources):
+def _key(figure, one, sources, folder):
     """Returns all that a picture comes of."""
+    tables = _TABLES if one.reads == "study_dir" else ()
     code = Path(inspect.getfile(type(one))).read_bytes()
     return {
         "analysis": figure.analysis,
         "options": figure.options,
         "code": hashlib.sha256(code).hexdigest(),
+        "tables": [_digest(folder / name) for name in tables],
         "runs": [
-            [str(source.folder), _digest(source.folder), source.point]
+            [
+                str(source.folder),
+                _digest(source.folder / "result.json"),
+                source.point,
+            ]
             for source in sources
         ],
     }
 
 
-def _digest(folder):
-    result = (folder / "result.json").read_bytes()
-    return hashlib.sha256(result).hexdigest()
+def _digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _is_made(made, record, key):
@@ -201,7 +210,7 @@ def _folders(figure, one, sources, folder):
 
 
 def _write_part(folder, sources, some):
-    """Writes a study's `runs.csv` with some of its runs only."""
+    """Writes a study's tables, `runs.csv` with some of its runs only."""
     import pandas as pd
 
     runs = pd.read_csv(folder / "runs.csv", dtype=str, keep_default_na=False)
@@ -210,3 +219,4 @@ def _write_part(folder, sources, some):
     is_wanted = [pair in wanted for pair in zip(paths, runs.task, strict=True)]
     runs = runs.assign(folder=list(map(str, paths)))[is_wanted]
     runs.to_csv(some / "runs.csv", index=False)
+    shutil.copy(folder / "table.csv", some)

@@ -153,7 +153,8 @@ def _saw_our_data(run, path):
     }
     ours = found if len(found) > 1 else next(iter(found.values()))
     theirs = json.loads(path.read_text(encoding="utf-8"))
-    return theirs["data_fingerprint"] == ours
+    # A merge has the configuration of its target, and is no run of it.
+    return "merged" not in theirs and theirs["data_fingerprint"] == ours
 
 
 def _train_missing(runs, folder, runner, processes):

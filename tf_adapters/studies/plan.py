@@ -103,7 +103,7 @@ def _expand(study, merge=False):
     runs = {}
     for point in _points(study):
         run = _make_run(study, point)
-        if run.id in runs and not merge:
+        if run.id in runs and not (merge and runs[run.id].point == run.point):
             raise ConfigError(
                 f"Two points of the grid are the same run: {run.point} and "
                 f"{runs[run.id].point}. Leave one of the two out."
@@ -171,7 +171,7 @@ def metrics_of(config, name=None):
     Args:
         config: `Config`.
         name: Name of a metric that each of them has; `None` (default) for the
-            first one of each.
+            first one of each, whatever selects checkpoints.
     """
     metrics = {}
     for key, own in config_task.by_task(config).items():
@@ -183,8 +183,20 @@ def metrics_of(config, name=None):
                 f"{', '.join(known)}, transfer/<language>, "
                 f"method_report/<name>. Received: {name}"
             )
-        metrics[key] = name or task.metrics[0]
+        metrics[key] = name or splits.declared_task(_unselected(own)).metrics[0]
     return metrics
+
+
+def selecting_metric(config, task):
+    """Returns the metric that selects checkpoints of one of a run's tasks."""
+    own = config_task.by_task(config)[task]
+    return splits.declared_task(own).metrics[0]
+
+
+def _unselected(config):
+    """Returns a configuration whose task has its own first metric first."""
+    train = dataclasses.replace(config.train, select_by=None)
+    return dataclasses.replace(config, train=train)
 
 
 def identity(settings):

@@ -8,6 +8,7 @@ seeds of the metric on validation is best; test metrics play no part in that.
 import collections
 import csv
 import dataclasses
+import itertools
 import json
 from pathlib import Path
 import statistics
@@ -15,6 +16,7 @@ import statistics
 from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.studies import further_cells
 from tf_adapters.studies import markdown as markdown_lib
+from tf_adapters.studies import plan as study_plan
 
 # Parts of a result whose numbers are averaged over seeds.
 _REPORTED = ("method_report", "pretraining")
@@ -73,13 +75,22 @@ def write_report(tables, folder):
     folder.mkdir(parents=True, exist_ok=True)
     write_markdown(tables, folder)
     write_csv(folder / "table.csv", tables.cells)
-    write_csv(folder / "runs.csv", tables.runs)
+    write_csv(folder / "runs.csv", tables.runs, _settings(tables.runs))
 
 
 def write_markdown(tables, folder):
     """Writes `table.md`."""
     path = Path(folder) / "table.md"
     path.write_text(tables.markdown + "\n", encoding="utf-8")
+
+
+def _settings(rows):
+    """Returns what stands before `metric`, of every grid of the study."""
+    return [
+        key
+        for row in rows
+        for key in itertools.takewhile(lambda key: key != "metric", row)
+    ]
 
 
 def write_csv(path, rows, names=()):
@@ -131,6 +142,8 @@ def _finished_row(run, task, metric, result):
     transfer = _transfer(result)
     for split in EVALUATED:
         row[split] = _value_of(metric, split, result, transfer)
+    selecting = study_plan.selecting_metric(run.config, task)
+    row["selection"] = result.get("validation", {}).get(selecting)
     for key in _NUMBERS:
         row[key] = result.get(key)
     row |= _provenance(result)
@@ -257,6 +270,7 @@ def _finished(rows):
 def _best_candidate(group, select_over):
     """Returns the rows of the values of `select_over` best on validation.
 
+    The metric is that which selects checkpoints, whatever the table shows.
     Only candidates with as many finished seeds as the fullest one compete: a
     mean over fewer seeds could win by luck.
     """
@@ -266,7 +280,7 @@ def _best_candidate(group, select_over):
         return candidates[0]
     return max(
         (c for c in candidates if len(_finished(c)) == max_finished),
-        key=lambda c: statistics.fmean(r["validation"] for r in _finished(c)),
+        key=lambda c: statistics.fmean(r["selection"] for r in _finished(c)),
     )
 
 
@@ -293,7 +307,7 @@ def summarize(rows, split):
         ),
         "median": statistics.median(values) if values else None,
         "best": (
-            max(scored, key=lambda row: row["validation"])[split]
+            max(scored, key=lambda row: row["selection"])[split]
             if values
             else None
         ),

@@ -60,6 +60,9 @@ class Pair:
         count: Number of examples.
         high: Function from counts `(draws, examples)` to a metric of each draw.
         low: The same of the other side.
+        group: What the settings share that are values of the same runs, several
+            languages for example; `None` where there is one setting.
+        runs: The runs of a group that are its pairs'; `None` likewise.
     """
 
     setting: object
@@ -67,6 +70,8 @@ class Pair:
     count: int
     high: object
     low: object
+    group: object = None
+    runs: object = None
 
     def differences(self, counts):
         """Returns the difference for each draw."""
@@ -78,8 +83,9 @@ def bootstrap(pairs, draws=2000, seed=0):
 
     The difference is the mean over settings of the mean over their seeds. Its
     variance is that of the bootstrap over examples, a set of them drawn alike
-    for all pairs and both sides, and that of the mean over seeds. The settings
-    (tasks, say) are those asked about and are not drawn. What seeds and
+    for all pairs and both sides, and that of the mean over seeds, of which
+    settings of the same runs have one. The settings (tasks, say) are those
+    asked about and are not drawn. What seeds and
     examples vary together counts in both: the interval is rather too wide.
 
     Args:
@@ -96,7 +102,7 @@ def bootstrap(pairs, draws=2000, seed=0):
     sets = {pair.examples: pair.count for pair in pairs}
     drawn = _draw(pairs, weights, sets, draws, np.random.default_rng(seed))
     parts = [(np.var(drawn, ddof=1), sum(sets.values()) - len(sets))]
-    parts += _of_seeds(pairs, whole, len(settings))
+    parts += _of_seeds(pairs, np.multiply(weights, whole))
     error, freedom = _add(parts)
     return Comparison(
         difference,
@@ -135,15 +141,22 @@ def _counts(draws, count, generator):
     return counts.reshape(draws, count)
 
 
-def _of_seeds(pairs, differences, settings):
-    """Yields variance and degrees of freedom of each setting's mean."""
-    by_setting = collections.defaultdict(list)
-    for pair, difference in zip(pairs, differences, strict=True):
-        by_setting[pair.setting].append(difference)
-    for values in by_setting.values():
-        if len(values) > 1:
-            variance = np.var(values, ddof=1) / len(values) / settings**2
-            yield variance, len(values) - 1
+def _of_seeds(pairs, shares):
+    """Yields variance and degrees of freedom of what each group adds.
+
+    Args:
+        pairs: List of `Pair`.
+        shares: What each adds to the difference.
+    """
+    groups = collections.defaultdict(lambda: collections.defaultdict(float))
+    for number, (pair, share) in enumerate(zip(pairs, shares, strict=True)):
+        group = pair.setting if pair.group is None else pair.group
+        runs = number if pair.runs is None else pair.runs
+        groups[group][runs] += share
+    for sums in groups.values():
+        if len(sums) > 1:
+            variance = len(sums) * np.var(list(sums.values()), ddof=1)
+            yield variance, len(sums) - 1
 
 
 def _add(parts):

@@ -125,13 +125,14 @@ def _find_trained(runs, folder):
 
     It lies beside the fusion's own, in a study beside, or among its members.
     """
-    studies, digest = folder.parent.parent, _digest(runs)
+    studies = folder.parent.parent
     found = {}
     for run in runs:
         name = glob.escape(study_plan.run_id(run.config))
         own = sorted(folder.parent.glob("*/result.json"))
         beside = sorted(studies.glob(f"*/{name}/result.json"))
-        member = f"*/{folder.name}/{digest}/{run.id}/result.json"
+        # By content: settings that are new since have their defaults there.
+        member = f"*/{folder.name}/*/{run.id}/result.json"
         beside += sorted(studies.glob(member))
         found[run.id] = next(
             (

@@ -216,7 +216,7 @@ class Gains(Analysis):
         )
         names = list(order.task)
         figure, ((axes,),) = pictures.make_figure(
-            width=2 + 1.1 * max(1, len(names))
+            width=3.2 + 1.1 * max(1, len(names))
         )
         series = []
         for method, rows in shown.groupby("method", sort=False):
@@ -233,7 +233,9 @@ class Gains(Analysis):
         axes.set_xticks(range(len(names)), labels)
         pictures.describe(
             axes,
-            "task and its training examples (lines: standard error)",
+            "task and its training examples",
             f"accuracy beside {table.baseline[0]}, points",
+            "black: standard error over examples",
+            legend_beside=True,
         )
         return figure

@@ -16,7 +16,7 @@ def train_command(config, model_dir, options):
     Args:
         config: `Config`.
         model_dir: Path of the run folder.
-        options: See `command_line.run`.
+        options: See `main.run_command`.
     """
     declared = resolve.with_absolute_paths(config)
     _join_cluster(config)

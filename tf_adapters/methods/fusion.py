@@ -25,7 +25,7 @@ class Fusion(Method):
 
     Attributes:
         adapters: The members' folders, or, in a model that was built, their
-            names. `fusing.fuse` reads them, and sets what depends on them.
+            names. `tf_adapters.fuse` reads them, and sets what depends on them.
         placement: `"pfeiffer"` (default, section 2.2) or `"houlsby"`: the
             members' method.
         units: Bottleneck width `m` of the widest member.

@@ -190,10 +190,10 @@ class AdapterModel(keras.Model):
         """Returns a dict from name to variable of what is in one slot.
 
         The names are those in an adapter folder, without the slot's own
-        `block_<i>_<place>/` before them: `delta/down_kernel` `(d, m)`,
-        `delta/down_bias` `(m,)`, `delta/up_kernel` `(m, d)` and
-        `delta/up_bias` `(d,)` of a bottleneck of width `m`. See the guide for
-        those of other methods.
+        `block_<i>_<place>/` (AdapterBias: `block_<i>/`) before them:
+        `delta/down_kernel` `(d, m)`, `delta/down_bias` `(m,)`,
+        `delta/up_kernel` `(m, d)` and `delta/up_bias` `(d,)` of a bottleneck of
+        width `m`. See the guide for those of other methods.
 
         Args:
             block: Index of a block.

@@ -92,7 +92,7 @@ class MultiTaskModel:
             folder: Path.
             encoder: Name and fingerprint of the trained encoder, or `None`
                 where it did not train.
-            details: See `artifacts.save_adapter`.
+            details: See `saving.save_adapter`.
         """
         model = self.models[task]
         adapter = model.method.adapter

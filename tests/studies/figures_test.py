@@ -153,6 +153,15 @@ def test_an_analysis_of_a_study_reads_its_runs(tmp_path, fakes):
     assert len(pd.read_csv(whole.csv)) == 12
     assert set(pd.read_csv(part.csv).task) == {"cola"}
     assert len(pd.read_csv(part.csv)) == 6
+    # It is made anew when the report shows something else.
+    calls = fakes["study_dir"].options
+    for _ in range(2):
+        figures.make_figures(study, runs, folder)
+        assert len(calls) == 2
+    table = folder / "table.csv"
+    table.write_text(table.read_text().replace("validation", "test"))
+    figures.make_figures(study, runs, folder)
+    assert len(calls) == 4
 
 
 def test_what_is_made_is_kept_until_a_run_or_a_flag_changes(tmp_path, fakes):

@@ -112,7 +112,7 @@ class Attack(Analysis):
         }
         if table.pretraining_steps.nunique() == 1:
             return self._draw_bars(table, counted)
-        figure, ((axes,),) = pictures.make_figure()
+        figure, ((axes,),) = pictures.make_figure(width=6.4)
         groups = table.groupby("method", sort=False)
         for method, group, style in pictures.styled(groups):
             steps = group.groupby("pretraining_steps", as_index=False)
@@ -125,7 +125,8 @@ class Attack(Analysis):
                     label=f"{method}, {words}",
                     **style,
                 )
-        pictures.describe(axes, f"steps of pretraining {_how(table)}", _CHANGED)
+        steps = f"steps of pretraining {_how(table)}"
+        pictures.describe(axes, steps, _CHANGED, legend_beside=True)
         return figure
 
     def _draw_bars(self, table, counted):

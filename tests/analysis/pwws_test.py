@@ -1,6 +1,7 @@
 """The search for words that deceive, on victims whose answers are known."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.special
 
@@ -105,6 +106,16 @@ def test_what_a_text_was_wrong_about():
         )
         assert not outcome.was_correct
         assert (outcome.was_attacked, outcome.succeeded) == (attacked, attacked)
+
+
+def test_a_line_is_the_mean_over_runs_of_the_same_pretraining():
+    rates = {"success_of_all": [0.2, 0.4, 0.5], "success_of_correct": 0.1}
+    table = pd.DataFrame({"pretraining_steps": [0, 0, 200], **rates})
+    table = table.assign(method="full", texts=9, rules="openattack", tags="any")
+    (axes,) = attack.Attack().draw(table).axes
+    line = axes.get_lines()[0]
+    assert list(line.get_xdata()) == [0, 200]
+    assert list(line.get_ydata()) == pytest.approx([30, 50])
 
 
 def test_only_textattack_keeps_a_word_that_gains_nothing():

@@ -250,6 +250,64 @@ def test_an_average_over_languages_draws_the_examples_of_each(tmp_path):
     assert found.difference == pytest.approx(0.1)  # Without English.
     # One text in two languages is one example.
     assert (found.pairs, found.examples) == (2, COUNT)
+    # And the two languages of a pair of runs are one sample of seeds.
+    pairs = claim_pairs.predicted_pairs(
+        claim_pairs.match_runs(study.claims[0], runs, rows),
+        runs,
+        tmp_path,
+        "validation",
+    )
+    assert len({pair.setting for pair in pairs}) == 2
+    assert len({(pair.group, pair.runs) for pair in pairs}) == 1
+    assert None not in (pairs[0].group, pairs[0].runs)
+
+
+def test_tasks_of_one_run_are_one_sample_of_seeds(tmp_path):
+    grid = [
+        {
+            "method": ["multitask"],
+            "method.tasks": [["sst2", "rte"]],
+            "seed": [0, 1],
+        },
+        {"task": ["sst2", "rte"], "method": ["head_only"], "seed": [0, 1]},
+    ]
+    own = {**CLAIM, "higher": {"method": "multitask"}}
+    changes = {"grid": grid, "where": None, "small": None}
+    study, runs = studies.plan(tmp_path, claims=[own], **changes)
+    rows = []
+    for run in runs:
+        if len(run.metrics) == 1:
+            _predict(tmp_path / run.id, run, 0.5)
+            result = studies.finished(validation={"accuracy": 0.5})
+        else:
+            tasks = {}
+            for task in run.metrics:
+                _predict(tmp_path / run.id / task, run, 0.9)
+                (tmp_path / run.id / task / "config.yaml").touch()
+                tasks[task] = {"validation": {"accuracy": 0.9}}
+            result = studies.finished(validation={"mean": 0.9}, tasks=tasks)
+            result["data_fingerprint"] = dict.fromkeys(tasks, {})
+        rows += study_report.run_rows(run, result)
+    pairs = claim_pairs.predicted_pairs(
+        claim_pairs.match_runs(study.claims[0], runs, rows),
+        runs,
+        tmp_path,
+        "validation",
+    )
+    assert len(pairs) == 4
+    assert len({pair.group for pair in pairs}) == 1
+    # A sum over both tasks for each of the two seeds.
+    assert len({pair.runs for pair in pairs}) == 2
+
+
+def test_equal_differences_of_a_figure_have_no_interval(tmp_path):
+    table = [("method", "seed", "similarity")]
+    for seed in (0, 1):
+        table += [("houlsby", seed, 0.75), ("head_only", seed, 0.5)]
+    _write_table(tmp_path, table)
+    own = {**OF_FIGURE, "where": None}
+    (verdict,) = _judge(tmp_path, _by_method(0.9, 0.7), [own], figures=FIGURE)
+    assert "since all differences are equal" in verdict.sentence
 
 
 FIGURE = [{"analysis": "similarity", "name": "figure2"}]

@@ -1,5 +1,7 @@
 """The pictures of a study: of which runs, under which names, made when."""
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -64,6 +66,7 @@ class _Study(_Fake):
             study_runs.run_folder(folder, row) for _, row in runs.iterrows()
         ]
         assert all((path / "result.json").exists() for path in paths)
+        assert (Path(folder) / "table.csv").exists()
         return runs[["run", "task", "validation"]]
 
 

@@ -1,6 +1,7 @@
 """Fusion's first stage: which adapters it trains, where, and what it keeps."""
 
 import dataclasses
+import json
 from pathlib import Path
 import shutil
 
@@ -101,6 +102,16 @@ def test_a_run_of_a_study_beside_is_a_member(tmp_path):
     config, seen = _train(_config(), tmp_path / "figure4" / "members")
     assert seen == ["demo_entailment"]
     assert config.method.adapters[0] == str(tmp_path / "table1" / name)
+
+
+def test_a_merge_of_the_same_settings_is_no_member(tmp_path):
+    own, _ = fusion_members.plan_members(_config())
+    studies.finish(own.config, tmp_path / "merged")
+    path = tmp_path / "merged" / "result.json"
+    result = json.loads(path.read_text()) | {"merged": {"how": "mean"}}
+    path.write_text(json.dumps(result))
+    _, seen = _train(_config(), tmp_path / "members")
+    assert seen == ["demo_sentiment", "demo_entailment"]
 
 
 def test_members_of_a_study_beside_are_shared(tmp_path):

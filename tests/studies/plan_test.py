@@ -262,6 +262,11 @@ def test_a_block_may_make_points_of_two_grids_one(tmp_path):
     small = {"task": ["cola"], "seed": [0, 1]}
     assert len(studies.plan(tmp_path, grid=grids)[1]) == 6
     assert len(studies.plan(tmp_path, "small", grid=grids, small=small)[1]) == 4
+    # Of points that differ one row of the table would vanish.
+    grids[1]["method.init_stddev"] = [0.01]
+    grids[1]["method"] = ["houlsby"]
+    with pytest.raises(ConfigError, match="are the same run"):
+        studies.plan(tmp_path, "small", grid=grids, small=small)
 
 
 def test_a_flag_must_not_set_a_key_of_the_grid(tmp_path):

@@ -332,6 +332,19 @@ def test_reports_of_the_method_are_averaged(tmp_path):
     assert "gates_exactly_zero" in tables.markdown
 
 
+def test_settings_of_all_grids_stand_before_the_metric(tmp_path):
+    grid = [
+        {"method": ["head_only"], "seed": [0]},
+        {"method": ["houlsby"], "method.units": [2], "seed": [0]},
+    ]
+    base = {**studies.STUDY["base"], "task": "sst2"}
+    where = {"where": None, "grid": grid, "base": base}
+    tables = _tables(tmp_path, _random_scores(), **where)
+    study_report.write_report(tables, tmp_path)
+    header = (tmp_path / "runs.csv").read_text().split("\n")[0].split(",")
+    assert header.index("method.units") < header.index("metric")
+
+
 def test_files_hold_all_rows(tmp_path):
     tables = _tables(tmp_path, _random_scores(), lacking=[3])
     study_report.write_report(tables, tmp_path)

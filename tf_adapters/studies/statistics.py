@@ -85,8 +85,8 @@ def bootstrap(pairs, draws=2000, seed=0):
     variance is that of the bootstrap over examples, a set of them drawn alike
     for all pairs and both sides, and that of the mean over seeds, of which
     settings of the same runs have one. The settings (tasks, say) are those
-    asked about and are not drawn. What seeds and
-    examples vary together counts in both: the interval is rather too wide.
+    asked about and are not drawn. What seeds and examples vary together counts
+    in both: the interval is rather too wide.
 
     Args:
         pairs: List of `Pair`; of a setting one for each seed.

@@ -18,6 +18,12 @@ def _split(seed, num_train=100):
     )
 
 
+def test_at_most_draws_and_keeps_all_where_no_number_is_given():
+    assert sampling.at_most(ROWS, None) == ROWS
+    drawn = sampling.at_most(ROWS, 50)
+    assert drawn == sampling.subsample(ROWS, 50, seed=0) != ROWS[:50]
+
+
 def test_low_resource_split_is_the_papers():
     """He et al. 2021, section 3.2."""
     train, validation, test = _split(seed=0)

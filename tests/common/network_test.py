@@ -27,7 +27,7 @@ FORBIDDEN = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
 def _serving(reply):
     """Yields the place of a server that always says the same, and what it got.
 
-    It closes each connection after its reply.
+    Each connection ends after its reply.
     """
     received = []
 
@@ -40,6 +40,12 @@ def _serving(reply):
             with connection:
                 received.append(connection.recv(1024))
                 connection.sendall(reply)
+                # What is unread when it closes would reset the connection,
+                # before its reply is read.
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_WR)
+                    while connection.recv(1024):
+                        pass
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=serve, args=(server,), daemon=True).start()

@@ -141,6 +141,19 @@ def test_a_fusion_refuses_what_does_not_stack(run, capsys):
     assert "only bottleneck adapters" in capsys.readouterr().err
 
 
+def test_in_python_it_is_an_import(run, monkeypatch):
+    (_, _, block) = _blocks("python")
+    module = sys.modules["tf_adapters_plugin_grades"]
+    monkeypatch.setitem(sys.modules, "grades", module)
+    load = tf_adapters.load_encoder
+    monkeypatch.setattr(
+        tf_adapters, "load_encoder", lambda _: load(commands.ENCODER)
+    )
+    names = {}
+    exec(block, names)
+    assert names["model"].head.labels == ("bad", "fair", "good")
+
+
 def test_a_keras_file_has_it(run, folder, tmp_path):
     module = sys.modules["tf_adapters_plugin_grades"]
     model = _model(module.ScaleAndShift())

@@ -5,9 +5,9 @@ from tf_adapters.analysis import study_runs
 from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
 from tf_adapters.common.errors import UserError
+from tf_adapters.tasks.languages import AVERAGES
 
 _PREFIX = "transfer/"
-AVERAGES = ("all", "target", "distant")
 
 
 def scores(runs):

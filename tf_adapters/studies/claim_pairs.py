@@ -16,8 +16,6 @@ from tf_adapters.studies import settings as study_settings
 from tf_adapters.studies import statistics
 from tf_adapters.tasks import languages
 
-_AVERAGES = ("all", "target", "distant")
-
 
 def run_folder(folder, row):
     """Returns the folder of a run, or of one of the tasks of its run.
@@ -163,9 +161,9 @@ def _parts(row, config, split):
         key.removeprefix("transfer/")
         for key in row
         if key.startswith("transfer/")
-        and key.removeprefix("transfer/") not in _AVERAGES
+        and key.removeprefix("transfer/") not in languages.AVERAGES
     ]
-    if name in _AVERAGES:
+    if name in languages.AVERAGES:
         one_hot = dict(zip(found, np.eye(len(found)), strict=True))
         shares = languages.averages(one_hot, task.languages)[name]
         found = [one for one, share in zip(found, shares, strict=True) if share]

@@ -32,6 +32,7 @@ from tf_adapters.config.presets import OFFICIAL_CONFIGS
 from tf_adapters.studies import paper as paper_lib
 from tf_adapters.studies import report_keys
 from tf_adapters.studies.report_keys import Report
+from tf_adapters.studies.settings import check_mapping
 from tf_adapters.studies.settings import refuse_both
 from tf_adapters.studies.settings import settings_of
 
@@ -160,10 +161,7 @@ def read_study(path):
 
 def _grid(entry, common, base):
     """Returns all axes of a grid, and those that are selected over."""
-    if not isinstance(entry, dict):
-        raise ConfigError(
-            f"Expected a mapping of settings. Received: {entry!r}"
-        )
+    check_mapping(entry)
     own = {k: v for k, v in entry.items() if k != "select_over"}
     axes = _axes(own)
     selected = common
@@ -176,10 +174,7 @@ def _grid(entry, common, base):
 
 
 def _block(values):
-    if not isinstance(values, dict):
-        raise ConfigError(
-            f"Expected a mapping of settings. Received: {values!r}"
-        )
+    check_mapping(values)
     apart = ("where", "report")
     settings = {k: v for k, v in values.items() if k not in apart}
     report = values.get("report", {})

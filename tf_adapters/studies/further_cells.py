@@ -6,7 +6,6 @@ BEST = "best"
 MISMATCHED = "mnli_mismatched"
 # As `report.columns`: a column for each language, and for averages over them.
 LANGUAGES = "data.eval_languages"
-AVERAGES = ("all", "target", "distant")
 _TRANSFER = "transfer/"
 
 

@@ -7,6 +7,7 @@ from tf_adapters.data.rows import splits
 from tf_adapters.studies import further_cells
 from tf_adapters.studies import paper
 from tf_adapters.studies import settings as study_settings
+from tf_adapters.tasks import languages
 
 
 def find_runs(wanted, runs):
@@ -124,7 +125,7 @@ def _columns(study, runs):
     """Returns the values of the key that makes the columns, as texts."""
     key = study.report.columns
     if key == further_cells.LANGUAGES:
-        return list(further_cells.AVERAGES) + [
+        return list(languages.AVERAGES) + [
             language for run in runs for language in _languages(run.config)
         ]
     values = (
@@ -141,8 +142,8 @@ def _columns(study, runs):
 def _languages(config):
     """Returns the languages that a run may be evaluated in."""
     names = config.data.eval_languages
-    languages = splits.declared_task(config).languages
-    return languages.names if names == ("all",) and languages else names
+    known = splits.declared_task(config).languages
+    return known.names if names == ("all",) and known else names
 
 
 def _refuse_none(wanted, runs, what):

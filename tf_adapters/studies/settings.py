@@ -15,13 +15,18 @@ _LEAVES = ("members.settings", "method.adapter", "data.train_examples_of")
 
 def settings_of(nested):
     """Returns nested or dotted settings as dotted ones, their names checked."""
-    if not isinstance(nested, dict):
-        raise ConfigError(
-            f"Expected a mapping of settings. Received: {nested!r}"
-        )
+    check_mapping(nested)
     flat = flatten(nested)
     check_names(flat)
     return flat
+
+
+def check_mapping(value):
+    """Raises `ConfigError` unless a value of a study's file is a mapping."""
+    if not isinstance(value, dict):
+        raise ConfigError(
+            f"Expected a mapping of settings. Received: {value!r}"
+        )
 
 
 def check_names(keys):

@@ -4,6 +4,9 @@ import dataclasses
 
 from tf_adapters.common.errors import UserError
 
+# What `averages` returns.
+AVERAGES = ("all", "target", "distant")
+
 
 @dataclasses.dataclass(frozen=True)
 class Languages:

@@ -3,6 +3,7 @@
 from tf_adapters.common.errors import DataError
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import sampling
+from tf_adapters.tasks.languages import AVERAGES
 from tf_adapters.tasks.languages import averages
 from tf_adapters.tasks.languages import in_language
 
@@ -101,7 +102,7 @@ def transfer_table(task, summary):
     total = len(task.languages.names)
     lines += [
         f"{group:<10} {'average':<10} {name} {summary[group]:.4f}"
-        for group in ("all", "target", "distant")
+        for group in AVERAGES
         if group in summary
     ]
     lines.append(

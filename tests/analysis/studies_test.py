@@ -1,5 +1,7 @@
 """Tables of whole studies, against computations by hand."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -174,6 +176,7 @@ def test_boxes_have_a_panel_for_each_value_of_other_settings(tmp_path):
             "method": method,
             "encoder": encoder,
             "rate": rate,
+            "metric": "matthews",
             "validation": rate,
         }
         for method in ("full", "houlsby")
@@ -187,6 +190,21 @@ def test_boxes_have_a_panel_for_each_value_of_other_settings(tmp_path):
     assert set(table.setting) == {"rate 0.1", "rate 0.2"}
     figure = stability.Stability().draw(table)
     assert [a.get_title() for a in figure.axes] == ["cola, a", "cola, b"]
+    assert {a.get_ylabel() for a in figure.axes} == {"validation matthews"}
+
+
+def test_names_of_boxes_do_not_run_into_each_other():
+    shares = (0.1, 0.2, 0.2, 0.3, 0.4, 0.2)
+    rates = (2e-4, 4e-4, 6e-4, 8e-4, 1e-3)
+    rows = [("cola", "", rate, "houlsby_he2021", 5, *shares) for rate in rates]
+    table = pd.DataFrame(rows, columns=stability.COLUMNS)
+    table = table.assign(over="rate", split="test", metric="matthews")
+    figure = stability.Stability().draw(table)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    boxes = [t.get_window_extent() for t in axes.get_xticklabels()]
+    for left, right in itertools.pairwise(boxes):
+        assert left.x1 + 4 < right.x0  # Pixels; a blank is as wide.
 
 
 def test_methods_have_a_panel_each_where_lengths_are_many():

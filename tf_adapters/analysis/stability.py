@@ -12,6 +12,8 @@ from tf_adapters.analysis.analysis import register
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 COLUMNS = ("task", "panel", "box", "method", "runs")
 COLUMNS += ("min", "q1", "median", "q3", "max", "quartile_range")
+# Characters that stand beside each other below a panel.
+_TICKS_LEVEL = 20
 
 
 def boxes(runs, over, split):
@@ -72,8 +74,12 @@ class Stability(Analysis):
         found = boxes(runs, over, options.split)
         # As words: a number with decimals would be taken for a measured one.
         setting = [f"{options.over} {box}" for box in found.box]
+        metrics = dict(zip(runs.task, runs.metric, strict=True))
         return found.assign(
-            over=options.over, split=options.split, setting=setting
+            over=options.over,
+            split=options.split,
+            metric=found.task.map(metrics),
+            setting=setting,
         )
 
     def draw(self, table):
@@ -96,8 +102,13 @@ class Stability(Analysis):
                     style["color"],
                 )
                 axis.plot([], [], color=style["color"], label=method)
-            axis.set_xticks(range(len(names)), map(str, names))
-            over, split = table.over[0], table.split[0]
+            ticks = [str(name) for name in names]
+            crowded = sum(map(len, ticks)) > _TICKS_LEVEL
+            axis.set_xticks(
+                range(len(ticks)), ticks, rotation=45 if crowded else 0
+            )
+            over = table.over[0]
+            metric = f"{table.split[0]} {here.metric.iloc[0]}"
             least, most = here.runs.min(), here.runs.max()
             runs = str(least) if least == most else f"{least} to {most}"
             seeds = f"{runs} runs a box"
@@ -105,7 +116,7 @@ class Stability(Analysis):
             label = seeds if over == "method" else f"{name} ({seeds})"
             title = f"{task}, {panel}" if panel else task
             beside = axis is axes[0, -1]
-            pictures.describe(axis, label, f"{split} metric", title, beside)
+            pictures.describe(axis, label, metric, title, beside)
             if not beside:
                 axis.get_legend().remove()
         for axis in axes.flat[len(panels) :]:

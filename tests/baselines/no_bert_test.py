@@ -1,6 +1,8 @@
 """The baseline without an encoder: its networks, and the search for one."""
 
 import json
+import os
+import signal
 import types
 
 import keras
@@ -18,6 +20,7 @@ from tf_adapters.common.errors import Stopped
 from tf_adapters.common.errors import UserError
 from tf_adapters.config import resolve
 from tf_adapters.heads.metrics import compute_metrics
+from tf_adapters.runs import remote_folder
 
 GENERATOR = np.random.default_rng(0)
 TABLE = GENERATOR.normal(size=(20, 6)).astype("float32")
@@ -173,6 +176,69 @@ def test_a_network_that_diverges_scores_less_than_any():
     assert no_bert_search._train(network, settings, Data(), train) == -1.0
 
 
+def test_regression_learns_by_the_heads_own_loss():
+    ids = GENERATOR.integers(2, 20, (64, 5))
+    targets = TABLE[ids, 0].mean(1) * 3
+
+    class Data:
+        metrics = ("pearson",)
+        head = tf_adapters.heads.Regression()
+
+        def arrays(self, split):
+            return ids, targets
+
+        def judge(self, network, split):
+            outputs = network.predict(ids, verbose=0)
+            return self.head.judge(self.metrics, list(outputs), targets)
+
+    train = types.SimpleNamespace(
+        epochs=30, batch_size=16, early_stopping_patience=None
+    )
+    settings = {**NETWORK, "embeddings": "encoder_tuned", "l2": 0.0}
+    settings |= {"dropout": 0.0, "convolution_layers": 0}
+    network = no_bert_model.make_network(settings, TABLE, 1, 1)
+    assert no_bert_search._train(network, settings, Data(), train) > 0.9
+    spread = network.predict(ids, verbose=0).std()
+    assert spread > 0.5 * targets.std()
+
+
+def test_class_weights_are_those_of_the_command(tmp_path, monkeypatch):
+    seen = []
+
+    def train(network, settings, data, train):
+        seen.append(data.head.class_weights)
+        return 0.5
+
+    monkeypatch.setattr(no_bert_search, "_train", train)
+    layer = {"head": {"class_weights": [1.0, 3.0]}, "search": {"trials": 1}}
+    settings = resolve.merge(SETTINGS, layer)
+    assert commands.run(tmp_path / "run", settings) == 0
+    assert seen == [(1.0, 3.0)]
+
+
+def test_a_signal_ends_it_and_what_is_done_is_at_the_address(monkeypatch):
+    def train(network, settings, data, train):
+        if len(done) == 2 and folders[1:] == []:
+            os.kill(os.getpid(), signal.SIGTERM)
+        done.append(settings)
+        return 0.1 * len(done)
+
+    done = []
+    monkeypatch.setattr(no_bert_search, "_train", train)
+    address = "ram://bucket/search"
+    folders = [remote_folder.local(address)]
+    assert commands.run(folders[0], SETTINGS) == 75
+    assert len(done) == 2
+    folders.append(remote_folder.local(address))
+    assert commands.run(folders[1], SETTINGS) == 0
+    lines = (folders[1] / "metrics.jsonl").read_text().splitlines()
+    trials = [json.loads(line) for line in lines]
+    assert [trial["metric"] for trial in trials] == pytest.approx(
+        [0.1, 0.2, 0.3]
+    )
+    assert len(done) == 3
+
+
 def test_the_same_command_prints_the_result(finished, capsys):
     folder, _ = finished
     assert commands.run(folder, SETTINGS) == 0
@@ -195,7 +261,15 @@ def test_what_else_is_asked_of_it(finished, capsys):
         ({"search": {"space": {"depth": [1]}}}, "beside them: depth"),
         ({"search": {"space": {"pooling": ["sum"]}}}, "mean, max"),
         ({"search": {"trials": 0}}, "at least 1"),
-        ({"pretrain": {"steps": 3}}, "begins at nothing"),
+        ({"pretrain": {"steps": 3}}, "no use for: pretrain.steps"),
+        ({"train": {"learning_rate": 1e-2}}, "train.learning_rate"),
+        ({"head": {"reads": "pooled_output"}}, "head.reads"),
+        ({"search": {"space": {"units": 64}}}, "`search.space.units` must be"),
+        ({"search": {"space": {"l2": {"low": 1}}}}, "`search.space.l2` must"),
+        (
+            {"search": {"space": {"l2": {"low": 0.5, "high": 0.1}}}},
+            "`search.space.l2` must",
+        ),
     ],
 )
 def test_mistakes(layer, message, tmp_path, capsys):

@@ -8,6 +8,15 @@ import pytest
 from tf_adapters import heads
 
 HEAD = heads.Regression()
+
+
+def test_the_loss_is_that_of_each_example_in_keras_too():
+    outputs = np.array([[1.0], [2.0], [4.0]], "float32")
+    targets = np.array([1.0, 1.0, 1.0], "float32")
+    for given in (targets, targets[:, None]):
+        np.testing.assert_allclose(HEAD.loss(given, outputs), [0.0, 1.0, 9.0])
+
+
 OUTPUTS = np.array([[2.5], [0.0], [-1.25]], "float32")
 
 

@@ -39,6 +39,19 @@ def test_the_newest_is_read_and_two_are_kept(tmp_path):
     ]
 
 
+def test_half_written_ones_do_not_take_the_place_of_whole_ones(tmp_path):
+    _save(tmp_path, 90)
+    for step in (110, 120):  # A process was killed while it wrote each.
+        _save(tmp_path, step)
+        (tmp_path / f"{step:08d}" / "state.json").unlink()
+    _save(tmp_path, 100)
+    _is(checkpoints.newest_checkpoint(tmp_path), 100)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "00000090",
+        "00000100",
+    ]
+
+
 def test_nothing_was_saved_yet(tmp_path):
     assert checkpoints.newest_checkpoint(tmp_path / "not_there") is None
     (tmp_path / "notes.txt").write_text("mine")

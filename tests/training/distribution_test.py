@@ -12,6 +12,7 @@ from tests import commands
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import resolve
 from tf_adapters.training import distribution
+from tf_adapters.training import workers
 
 SETTINGS = {
     "task": "demo_sentiment",
@@ -141,3 +142,18 @@ def test_without_a_cluster_it_says_what_to_set(monkeypatch, value):
         monkeypatch.setenv("TF_CONFIG", value)
     with pytest.raises(ConfigError, match="TF_CONFIG on each worker"):
         distribution.make_strategy("multi_worker_mirrored")
+
+
+def test_workers_send_more_than_a_message_holds(monkeypatch):
+    monkeypatch.setattr(workers, "_AT_ONCE", 3)
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    sizes, gather = [], workers.gather_bytes
+
+    def note(strategy, content):
+        sizes.append(len(content))
+        return gather(strategy, content)
+
+    monkeypatch.setattr(workers, "gather_bytes", note)
+    for content in (b"", b"abc", b"abcdefgh"):
+        assert workers.broadcast_from_chief(strategy, content) == content
+    assert sizes == [3, 3, 3, 2]

@@ -4,12 +4,16 @@ The paper's own search (Neural AutoML, 10,000 networks a task on 30 machines for
 a week) is replaced by Optuna's TPE over as many trials as `search.trials` says;
 the space is in the preset `no_bert`, where it can be read and changed. The
 trial that is best on validation counts. Trials are kept in the run folder, so
-that the same command goes on where it was stopped.
+that the same command goes on where it was stopped; what it tries then is not
+what a search that never stopped would have tried.
 """
 
 import contextlib
 import hashlib
 import json
+import operator
+import signal
+import threading
 import time
 
 import keras
@@ -17,17 +21,28 @@ import numpy as np
 
 from tf_adapters import heads
 from tf_adapters.baselines import no_bert_model
+from tf_adapters.baselines import search_space
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import Stopped
 from tf_adapters.common.extras import needs_extra
+from tf_adapters.config import resolve
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.models.variable_groups import count_weights
+from tf_adapters.runs import remote_folder
 from tf_adapters.runs.provenance import provenance
 from tf_adapters.runs.run_folder import RunFolder
 
 TRIALS, MODEL = "trials.log", "model.keras"
 _KINDS = ("classification", "regression")
+_WEIGHTS = "class_weights"
+# Settings of runs with an encoder alone.
+_UNUSED = (
+    *("pretrain.steps", "init_adapter", "stack_on", "language_adapters"),
+    *("data.eval_languages", "distribution_strategy"),
+    *("train.learning_rate", "train.precision"),
+)
 
 
 def run_search(config, task, rows, model_dir, test=True, overwrite=False):
@@ -52,7 +67,7 @@ def run_search(config, task, rows, model_dir, test=True, overwrite=False):
     run = RunFolder(model_dir, config, fingerprint, overwrite)
     if overwrite:
         (run.folder / TRIALS).unlink(missing_ok=True)
-    with contextlib.closing(run):
+    with contextlib.closing(run), _ending_at_sigterm():
         best = _search(config, run, data, fingerprint)
         network = keras.saving.load_model(run.folder / MODEL, compile=False)
         splits = data.splits if test else ("validation",)
@@ -71,6 +86,26 @@ def run_search(config, task, rows, model_dir, test=True, overwrite=False):
     return result
 
 
+@contextlib.contextmanager
+def _ending_at_sigterm():
+    """Ends with `Stopped` at once: what is not in the folder is done anew."""
+
+    def stop(number, frame):
+        raise Stopped(
+            "Stopped by SIGTERM. The same command goes on from the last "
+            "network that was done."
+        )
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Only the main thread hears of signals.
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _search(config, run, data, fingerprint):
     """Tries networks until there are enough; returns the best trial."""
     study = _open_study(run.folder, config, fingerprint)
@@ -80,6 +115,7 @@ def _search(config, run, data, fingerprint):
         _keep_file_of(run, study.best_trial)
     while len(_finished(study)) < config.search.trials:
         _run_trial(study, run, data, config)
+        remote_folder.push(run.folder)
     return study.best_trial
 
 
@@ -89,20 +125,23 @@ def _check(config, task):
             f"`no_bert` is for tasks of {' and '.join(_KINDS)}; task "
             f"`{task.name}` is of {task.head}."
         )
-    if config.pretrain.steps or config.init_adapter:
-        raise ConfigError(
-            "`no_bert` begins at nothing: leave --pretrain_steps and "
-            "--init_adapter out."
-        )
+    _check_unused(config)
     if config.search.trials < 1:
         raise ConfigError("`search.trials` must be at least 1 for `no_bert`.")
-    space = set(config.search.space or ())
-    differ = space ^ set(no_bert_model.SETTINGS)
-    if differ:
+    search_space.check_space(config.search.space or {})
+
+
+def _check_unused(config):
+    """Refuses settings that would change nothing."""
+    usual = resolve.resolve_config({"task": config.task, "method": "no_bert"})
+    values = {key: operator.attrgetter(key) for key in _UNUSED}
+    given = [key for key, get in values.items() if get(config) != get(usual)]
+    given += [f"head.{key}" for key in set(config.head or ()) - {_WEIGHTS}]
+    if given:
         raise ConfigError(
-            f"`search.space` must have {', '.join(no_bert_model.SETTINGS)}, as "
-            "official_configs/methods/no_bert.yaml has them. It lacks, or has "
-            f"beside them: {', '.join(sorted(differ))}"
+            "`no_bert` is a search for a network that begins at nothing, by "
+            "what `search.space` says, learning rates too. Leave out what it "
+            f"has no use for: {', '.join(sorted(given))}"
         )
 
 
@@ -121,7 +160,8 @@ class _Data:
         packer = TextPacker(tokenizer, config.data.max_length)
         self.pad_id = packer.special_tokens.pad
         self.metrics = task.metrics
-        self.head = heads.for_task(task, encoder)
+        head = heads.for_task(task, encoder, **(config.head or {}))
+        self.head = head.for_rows(rows["train"])
         self.num_outputs = max(1, len(task.labels))
         self._encoded = {
             split: self.head.encode(some, task.text_fields, packer)
@@ -187,7 +227,7 @@ def _log(run, trial):
 def _run_trial(study, run, data, config):
     """Trains one network; keeps it if it is the best so far."""
     trial = study.ask()
-    settings = _suggest(trial, config.search.space)
+    settings = search_space.suggest(trial, config.search.space)
     keras.utils.set_random_seed(config.seed)
     network = no_bert_model.make_network(
         settings, data.table, data.pad_id, data.num_outputs
@@ -215,16 +255,6 @@ def _keep_file_of(run, trial):
         _file_of(run, trial).replace(run.folder / MODEL)
     for other in run.folder.glob("trial_*.keras"):
         other.unlink()
-
-
-def _suggest(trial, space):
-    """Returns a trial's settings: of a list one value, of a range a number."""
-    return {
-        name: trial.suggest_categorical(name, values)
-        if isinstance(values, list | tuple)
-        else trial.suggest_float(name, **values)
-        for name, values in space.items()
-    }
 
 
 def _train(network, settings, data, train):

@@ -24,12 +24,14 @@ def print_run(result, config, model_dir):
     )
     for key, value in result.get("method_report", {}).items():
         print(f"{key}: {value:.4g}")
-    folder = model_dir / "adapter"
-    size = (folder / "adapter.safetensors").stat().st_size
-    print(
-        f"adapter: {remote_folder.address(folder)} ({size / 1e6:.1f} MB beside "
-        f"an encoder of {4 * result['encoder_weights'] / 1e6:.0f} MB)"
-    )
+    weights = model_dir / "adapter" / "adapter.safetensors"
+    # Of workers without a common folder the chief alone has it.
+    if weights.exists():
+        print(
+            f"adapter: {remote_folder.address(weights.parent)} "
+            f"({weights.stat().st_size / 1e6:.1f} MB beside an encoder of "
+            f"{4 * result['encoder_weights'] / 1e6:.0f} MB)"
+        )
     _speed(result)
     if "transfer" in result:
         print_evaluation({"transfer": result["transfer"]}, config)

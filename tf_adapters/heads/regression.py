@@ -49,7 +49,9 @@ class Regression(VectorHead):
 
     def loss(self, targets, outputs):
         """Returns the squared error of each example, `(batch,)`."""
-        return ops.square(outputs[:, 0] - ops.cast(targets, outputs.dtype))
+        # In `compile(loss=head.loss)` Keras makes the targets `(batch, 1)`.
+        targets = ops.cast(ops.reshape(targets, (-1,)), outputs.dtype)
+        return ops.square(outputs[:, 0] - targets)
 
     def predictions(self, outputs):
         """Returns the predicted numbers, as metrics want them."""

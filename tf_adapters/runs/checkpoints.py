@@ -43,7 +43,7 @@ class Checkpoint:
 
 
 def save_checkpoint(folder, checkpoint):
-    """Writes a checkpoint and removes all but the newest two.
+    """Writes a checkpoint and removes all but it and the whole one before.
 
     Args:
         folder: Path of all checkpoints of a run; created with its parents.
@@ -59,8 +59,17 @@ def save_checkpoint(folder, checkpoint):
         # It would take the room that was missing.
         shutil.rmtree(path, ignore_errors=True)
         raise
-    for old in _folders(folder)[_KEPT:]:
+    for old in set(_folders(folder)) - set(_kept(folder, checkpoint.step)):
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _kept(folder, step):
+    """Returns the folders of the newest whole checkpoints up to a step.
+
+    What is above it was half written, or damaged, when the run went on.
+    """
+    whole = [p for p in _folders(folder) if (p / _STATE).exists()]
+    return [p for p in whole if int(p.name) <= step][:_KEPT]
 
 
 def _write_files(path, checkpoint):

@@ -16,6 +16,9 @@ import tensorflow as tf
 
 from tf_adapters.common.errors import Stopped
 
+# Bytes that are sent at a time: sizes are int32, and a message needs its room
+# several times over.
+_AT_ONCE = 1 << 28
 # What an operation between workers ends with where one of them is gone.
 _LOST = (
     tf.errors.AbortedError,
@@ -127,7 +130,14 @@ def broadcast_from_chief(strategy, content):
         content: Bytes on the chief; not looked at on the others.
     """
     mine = content if is_chief(strategy) else b""
-    return b"".join(gather_bytes(strategy, mine))
+    count = np.array(-(-len(mine) // _AT_ONCE), "int32")
+    return b"".join(
+        part
+        for start in range(int(sum_over_workers(strategy, count)))
+        for part in gather_bytes(
+            strategy, mine[start * _AT_ONCE : (start + 1) * _AT_ONCE]
+        )
+    )
 
 
 def gather_rows(strategy, rows):

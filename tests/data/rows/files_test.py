@@ -56,6 +56,12 @@ def test_blank_lines_windows_ends_and_byte_order_marks(tmp_path, name, content):
     assert all("\r" not in str(row) for _, row in table.rows)
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_in_one_column_an_empty_line_is_an_empty_text(tmp_path, name):
+    table = _read(tmp_path, name, "text\none\n\nthree\n\n")
+    assert [row["text"] for _, row in table.rows] == ["one", "", "three"]
+
+
 def test_a_carriage_return_inside_a_line_is_text(tmp_path):
     table = _read(tmp_path, "a.tsv", "text\tlabel\na\rb\tx\r\n")
     assert table.rows == [(2, {"text": "a\rb", "label": "x"})]

@@ -255,18 +255,24 @@ def _next_record(reader):
 
 def _parse_tsv(lines):
     """Splits at tabs: quotes are ordinary characters, as in GLUE's files."""
-    return ((number, line.split("\t")) for number, line in lines if line)
+    return (
+        (number, line.split("\t") if line else []) for number, line in lines
+    )
 
 
 def _with_header(records, problems, columns=()):
-    records = ((number, record) for number, record in records if record)
+    records = iter(records)
     if not columns:
-        _, columns = next(records, (1, []))
+        columns = next((record for _, record in records if record), [])
     return Table("", _fields(records, columns, problems), tuple(columns))
 
 
 def _fields(records, columns, problems):
     for number, record in records:
+        if not record:
+            if len(columns) != 1:
+                continue
+            record = [""]  # In one column an empty line is an empty text.
         if len(record) == len(columns):
             yield number, dict(zip(columns, record, strict=True))
         else:

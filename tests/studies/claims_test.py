@@ -11,6 +11,7 @@ from tf_adapters.runs import predictions
 from tf_adapters.studies import claim_pairs
 from tf_adapters.studies import claims
 from tf_adapters.studies import report as study_report
+from tf_adapters.studies import statistics
 
 HEAD = heads.HEADS["classification"](("no", "yes"))
 GRID = {
@@ -258,8 +259,8 @@ def test_an_average_over_languages_draws_the_examples_of_each(tmp_path):
         "validation",
     )
     assert len({pair.setting for pair in pairs}) == 2
-    assert len({(pair.group, pair.runs) for pair in pairs}) == 1
-    assert None not in (pairs[0].group, pairs[0].runs)
+    assert len({(pair.group, pair.sample) for pair in pairs}) == 1
+    assert None not in (pairs[0].group, pairs[0].sample)
 
 
 def test_tasks_of_one_run_are_one_sample_of_seeds(tmp_path):
@@ -297,7 +298,42 @@ def test_tasks_of_one_run_are_one_sample_of_seeds(tmp_path):
     assert len(pairs) == 4
     assert len({pair.group for pair in pairs}) == 1
     # A sum over both tasks for each of the two seeds.
-    assert len({pair.runs for pair in pairs}) == 2
+    assert len({pair.sample for pair in pairs}) == 2
+
+
+@pytest.mark.parametrize(
+    "higher",
+    [
+        {"method": ["houlsby", "pfeiffer"]},
+        {"method": "houlsby"},  # Of two sizes, which the other side has not.
+    ],
+)
+def test_a_baseline_counts_once_for_each_seed(tmp_path, higher):
+    seeds = [0, 1, 2]
+    grid = [
+        {"method": ["houlsby"], "method.units": [4, 8], "seed": seeds},
+        {"method": ["pfeiffer", "head_only"], "seed": seeds},
+    ]
+    task = {"task": "sst2", "encoder": "minilm"}
+    study, runs = studies.plan(
+        tmp_path,
+        base=task,
+        grid=grid,
+        claims=[{**CLAIM, "higher": higher}],
+        small=None,
+        where=None,
+        report={"rows": ["method", "method.units"]},
+    )
+    rows = []
+    for run in runs:
+        _predict(tmp_path / run.id, run, 0.5)
+        result = studies.finished(validation={"accuracy": 0.5})
+        rows += study_report.run_rows(run, result)
+    matched = claim_pairs.match_runs(study.claims[0], runs, rows)
+    pairs = claim_pairs.predicted_pairs(matched, runs, tmp_path, "validation")
+    assert len(pairs) > 3 and len({pair.group for pair in pairs}) == 1
+    assert len({pair.sample for pair in pairs}) == 3
+    assert statistics.bootstrap(pairs).seeds == 3
 
 
 def test_equal_differences_of_a_figure_have_no_interval(tmp_path):

@@ -81,7 +81,7 @@ def test_languages_of_the_same_runs_are_one_sample_of_seeds():
         dataclasses.replace(
             _pair([value] * 5, [0.0] * 5, language, language),
             group="task",
-            runs=seed,
+            sample=seed,
         )
         for language, row in enumerate(values)
         for seed, value in enumerate(row)

@@ -107,7 +107,10 @@ def predicted_pairs(matched, runs, folder, split):
     pairs = []
     for setting, high, low in matched:
         parts = _parts(high, by_id[high["run"]].config, split)
-        shared = _shared(setting, by_id[high["run"]], by_id[low["run"]])
+        sample = {
+            "group": _group(setting, by_id[high["run"]], by_id[low["run"]]),
+            "sample": (high.get("seed"), low.get("seed")),
+        }
         for part, metric in parts:
             both = [load(run_folder(folder, row), part) for row in (high, low)]
             if None in both:
@@ -122,7 +125,7 @@ def predicted_pairs(matched, runs, folder, split):
                     len(first),
                     both[0].resample(metric),
                     both[1].resample(metric),
-                    *shared,
+                    **sample,
                 )
             )
         if not parts:
@@ -130,17 +133,20 @@ def predicted_pairs(matched, runs, folder, split):
     return pairs
 
 
-def _shared(setting, high, low):
-    """Returns the `group` and `runs` of `Pair`.
+def _group(setting, high, low):
+    """Returns what the settings share whose pairs have runs in common.
 
-    A setting has the languages that a pair of runs was evaluated in, and where
-    a side trained on several tasks at once, these are of one run too.
+    They differ in what one side alone has (sizes beside one baseline), or in
+    tasks that one run of a side trained on together.
     """
-    several = tuple(run.id for run in (high, low) if len(run.metrics) > 1)
-    if not several:
-        return setting, (high.id, low.id)
-    values = [value for value in json.loads(setting) if value[0] != "task"]
-    return json.dumps(values), several
+    several = any(len(run.metrics) > 1 for run in (high, low))
+    return json.dumps(
+        [
+            [key, above, below]
+            for key, above, below in json.loads(setting)
+            if above == below and not (several and key == "task")
+        ]
+    )
 
 
 def _parts(row, config, split):

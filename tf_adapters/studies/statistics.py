@@ -60,9 +60,10 @@ class Pair:
         count: Number of examples.
         high: Function from counts `(draws, examples)` to a metric of each draw.
         low: The same of the other side.
-        group: What the settings share that are values of the same runs, several
+        group: What the settings share that have runs in common, several
             languages for example; `None` where there is one setting.
-        runs: The runs of a group that are its pairs'; `None` likewise.
+        sample: Which pairs of a group vary together, their seeds for example;
+            `None` where each varies by itself.
     """
 
     setting: object
@@ -71,7 +72,7 @@ class Pair:
     high: object
     low: object
     group: object = None
-    runs: object = None
+    sample: object = None
 
     def differences(self, counts):
         """Returns the difference for each draw."""
@@ -89,7 +90,7 @@ def bootstrap(pairs, draws=2000, seed=0):
     in both: the interval is rather too wide.
 
     Args:
-        pairs: List of `Pair`; of a setting one for each seed.
+        pairs: List of `Pair`, of a setting one or more for each seed.
         draws: How often examples are drawn.
         seed: Integer.
     """
@@ -110,9 +111,20 @@ def bootstrap(pairs, draws=2000, seed=0):
         freedom,
         _p_of_t(difference, error, freedom),
         len(pairs),
-        min(settings.values()),
+        _least_seeds(pairs),
         sum(sets.values()),
     )
+
+
+def _sample(number, pair):
+    return number if pair.sample is None else pair.sample
+
+
+def _least_seeds(pairs):
+    samples = collections.defaultdict(set)
+    for number, pair in enumerate(pairs):
+        samples[pair.setting].add(_sample(number, pair))
+    return min(map(len, samples.values()))
 
 
 def _draw(pairs, weights, sets, draws, generator):
@@ -151,8 +163,7 @@ def _of_seeds(pairs, shares):
     groups = collections.defaultdict(lambda: collections.defaultdict(float))
     for number, (pair, share) in enumerate(zip(pairs, shares, strict=True)):
         group = pair.setting if pair.group is None else pair.group
-        runs = number if pair.runs is None else pair.runs
-        groups[group][runs] += share
+        groups[group][_sample(number, pair)] += share
     for sums in groups.values():
         if len(sums) > 1:
             variance = len(sums) * np.var(list(sums.values()), ddof=1)

@@ -325,6 +325,14 @@ def test_prediction_without_an_input(run_folder, capsys):
     assert "needs --input" in capsys.readouterr().err
 
 
+def test_a_submission_of_another_task_is_refused_in_a_sentence(
+    run_folder, tmp_path, capsys
+):
+    options = {"mode": "predict", "glue_submission": str(tmp_path)}
+    assert _run(run_folder, **options) == 1
+    assert "predictions for its own tasks" in capsys.readouterr().err
+
+
 def test_tables_name_everything():
     assert all(name in lists.list_tasks() for name in tasks.TASKS)
     for name in presets.preset_names():

@@ -212,11 +212,18 @@ def test_a_block_has_entries_of_where_and_a_report_of_its_own(tmp_path):
         studies.plan(tmp_path, "small", small=small, base=base)
 
 
+def test_what_is_empty_in_a_block_counts_as_none(tmp_path):
+    small = {**studies.STUDY["small"], "where": None, "report": None}
+    assert len(studies.plan(tmp_path, "small", small=small)[1]) == 4
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"gird": {}}, "Unknown setting `gird`. Did you mean `grid`"),
         ({"grid": None}, "`grid` is missing"),
+        ({"grid": []}, "or a list of at least one. Received: []"),
+        ({"grid": "seed"}, "`grid` must be of type dict or list"),
         ({"base": {"max_train_examples": 9}}, "mean `data.max_train_examples`"),
         ({"base": {"seed": 0}}, "`seed` is set both in `grid` and in `base`"),
         ({"select_over": {"seed": [0]}}, "both in `grid` and in `select_over`"),
@@ -232,6 +239,8 @@ def test_a_block_has_entries_of_where_and_a_report_of_its_own(tmp_path):
         ({"report": {"split": "dev"}}, "must be one of validation, valid"),
         ({"report": {"best_of": "seed"}}, "must be one of `report.rows`: meth"),
         ({"small": {"report": {"row": 1}}}, "Unknown setting `report.row`"),
+        ({"small": {"where": 5}}, "`where` must be a list of entries"),
+        ({"small": {"where": {}}}, "`where` must be a list of entries"),
         (
             {"small": {"seed": [0], "train.epochs": 1, "where": [OWN_EPOCHS]}},
             "`train.epochs` is set both in the block and in its `where`",

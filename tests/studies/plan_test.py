@@ -74,6 +74,19 @@ def test_numbers_by_task_are_one_setting(tmp_path):
         studies.plan(tmp_path, base={"data.train_examples_of": {"sst2": 0}})
 
 
+def test_a_mapping_that_is_a_settings_value_is_one_setting(tmp_path):
+    stack = {"stack_on": "en", "language_adapters": {"de": "a", "tr": "b"}}
+    _, runs = studies.plan(tmp_path, base=stack)
+    assert {*runs[0].config.language_adapters} == {"de", "tr"}
+    base = {"search": {"trials": 2, "space": {"units": [64, 128]}}}
+    grid = {"method": ["no_bert"], "task": ["sst2"]}
+    _, (run,) = studies.plan(
+        tmp_path, base=base, grid=grid, where=None, small=None
+    )
+    assert run.config.search.space["units"] == [64, 128]
+    assert run.settings["search.space"] == base["search"]["space"]
+
+
 def test_flags_win_over_base_and_where(tmp_path):
     flags = {"train": {"epochs": 3, "batch_size": 4}, "data": {}}
     _, runs = studies.plan(tmp_path, flags=flags)

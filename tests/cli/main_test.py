@@ -325,6 +325,16 @@ def test_prediction_without_an_input(run_folder, capsys):
     assert "needs --input" in capsys.readouterr().err
 
 
+def test_an_export_that_cannot_be_written_names_the_path(
+    run_folder, tmp_path, capsys
+):
+    shutil.copytree(run_folder / "run", tmp_path / "run")
+    place = tmp_path / "run" / "export"
+    place.write_text("a file in place of the folder")
+    assert _run(tmp_path, mode="export") == 1
+    assert f"Cannot use {place}" in capsys.readouterr().err
+
+
 def test_a_submission_of_another_task_is_refused_in_a_sentence(
     run_folder, tmp_path, capsys
 ):

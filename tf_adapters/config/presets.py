@@ -50,6 +50,18 @@ def preset_name(layers):
     return DEFAULT
 
 
+def with_name_of_command(layers):
+    """Returns the first layer, a run's, as if it named the command's preset.
+
+    A run says its method, and a command perhaps a preset of that method.
+    """
+    run, name = layers[0], preset_name(layers)
+    method = with_method_as_dict(run).get("method", {})
+    if method.get("name") != _load(name)["method"]["name"]:
+        return run
+    return {**run, "method": {**method, "name": name}}
+
+
 def with_method_as_dict(layer):
     """Returns a layer whose `method`, if any, is a dict; its adapter too."""
     method = layer.get("method", {})

@@ -14,6 +14,7 @@ from tf_adapters.config import presets
 from tf_adapters.config import resolve
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.models.adapter_model import AdapterModel
+from tf_adapters.tasks import task_file
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs/methods.md").read_text(encoding="utf-8")
@@ -63,6 +64,14 @@ def test_names_for_those_who_come_from_elsewhere_exist():
         assert names and not [n for n in names if not hasattr(module, n)]
     for name in re.findall(r"presets? `(\w+)`", text):
         assert name in presets.preset_names()
+
+
+def test_the_guide_has_the_keys_of_a_task_file():
+    text = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
+    section = text.partition("## A task of your own")[2].partition("\n## ")[0]
+    keys = section.partition("files: {")[2].partition("```")[2]
+    named = re.findall(r"`([a-z_]+)`", keys)
+    assert set(named) - {"classification"} == set(task_file._KEYS)
 
 
 @pytest.mark.slow

@@ -270,6 +270,62 @@ def test_an_adapter_of_another_kind_is_refused(run_folder, tmp_path, capsys):
     assert "is a regression" in error and "trained on" in error
 
 
+@pytest.mark.parametrize(
+    ("override", "name"),
+    [
+        ("method.units=3", "method.units"),
+        ("method=pfeiffer", "method"),
+        ("train.learning_rate=7", "train.learning_rate"),
+        ("head.reads=pooled_output", "head.reads"),
+        ("data.max_train_examples=3", "data.max_train_examples"),
+        ("pretrain.steps=5", "pretrain.steps"),
+        ("search.space={units: [3]}", "search.space.units"),
+        ("seed=3", "seed"),
+    ],
+)
+def test_a_setting_that_is_the_runs_own_is_refused(
+    run_folder, capsys, override, name
+):
+    assert _run(run_folder, mode="export", params_override=[override]) == 1
+    expected = f"--mode=export takes `{name}` from the run"
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SMALL,
+        {"method": "houlsby_code"},  # Another preset of its method.
+        {"head": {"reads": "first_token"}},
+    ],
+    ids=["again", "preset", "default"],
+)
+def test_what_the_run_has_may_be_said_again(run_folder, settings):
+    options = {"mode": "eval", "model_dir": str(run_folder / "run")}
+    options |= {"config_file": None, "params_override": []}
+    settings = resolve.merge({"data": {}, "train": {}}, settings)
+    config, _ = cli_main._resolve(settings, types.SimpleNamespace(**options))
+    assert config.method.units == 64
+
+
+def test_a_threshold_is_that_of_the_command(own_task, tmp_path, capsys):
+    (own_task / "file.yaml").write_text(
+        "{name: mine, text_fields: [sentence], labels: [bad, good], "
+        "head: multilabel, files: {train: train.jsonl, validation: dev.jsonl}}"
+    )
+    for name in ("train.jsonl", "dev.jsonl"):
+        rows = [{"sentence": f"text {i}", "label": ["bad"]} for i in range(8)]
+        commands.write_rows(own_task / name, rows)
+    assert _run(tmp_path, resolve.merge(OWN, BY_FLAG)) == 0
+    options = {"mode": "predict", "input": str(own_task / "texts.txt")}
+    for threshold, labels in ((0.99, []), (0.01, ["bad", "good"])):
+        override = [f"head.threshold={threshold}"]
+        capsys.readouterr()
+        assert _run(tmp_path, params_override=override, **options) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert all(json.loads(line)["labels"] == labels for line in lines)
+
+
 def test_a_finished_run_is_not_trained_again_unasked(run_folder, capsys):
     weights = run_folder / "run" / "adapter" / "adapter.safetensors"
     written = weights.stat().st_mtime_ns
@@ -323,6 +379,24 @@ def test_overwriting_removes_nothing_where_the_new_run_cannot_start(
 def test_prediction_without_an_input(run_folder, capsys):
     assert _run(run_folder, mode="predict") == 1
     assert "needs --input" in capsys.readouterr().err
+
+
+def test_an_export_that_cannot_be_written_names_the_path(
+    run_folder, tmp_path, capsys
+):
+    shutil.copytree(run_folder / "run", tmp_path / "run")
+    place = tmp_path / "run" / "export"
+    place.write_text("a file in place of the folder")
+    assert _run(tmp_path, mode="export") == 1
+    assert f"Cannot use {place}" in capsys.readouterr().err
+
+
+def test_a_submission_of_another_task_is_refused_in_a_sentence(
+    run_folder, tmp_path, capsys
+):
+    options = {"mode": "predict", "glue_submission": str(tmp_path)}
+    assert _run(run_folder, **options) == 1
+    assert "predictions for its own tasks" in capsys.readouterr().err
 
 
 def test_tables_name_everything():

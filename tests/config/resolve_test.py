@@ -30,6 +30,15 @@ def test_a_later_method_drops_the_preset_of_the_earlier():
     assert resolved.method == methods.Full()
 
 
+def test_a_later_method_drops_the_settings_of_the_earlier():
+    file = {"task": "sst2", "method": {"name": "houlsby", "units": 256}}
+    resolved = resolve.resolve_config(file, {"method": "pfeiffer"})
+    assert resolved == resolve.resolve_config({**file, "method": "pfeiffer"})
+    bare = {"method": {"units": 8}}
+    resolved = resolve.resolve_config(file, bare, {"method": "pfeiffer"})
+    assert resolved.method.units == 8
+
+
 def test_units_win_over_a_presets_reduction_factor():
     layers = {"task": "x", "method": "pfeiffer"}, {"method": {"units": 256}}
     method = resolve.resolve_config(*layers).method

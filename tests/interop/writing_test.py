@@ -99,6 +99,21 @@ def test_other_forms_answer_alike_after_a_way_out_and_in(case, tmp_path):
     np.testing.assert_allclose(output, wanted, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("blocks", [[0], [0, 1]], ids=str)
+def test_members_are_left_out_of_their_fusions_blocks(blocks, tmp_path):
+    case = "adapterhub/bert_fusion"
+    encoder = folders.encoder(case)
+    model = tf_adapters.load_adapter(folders.FIXTURES / case, encoder)
+    model.leave_out(blocks)
+    tf_adapters.save_adapter(model, tmp_path / "task", format="adapterhub")
+    again = tf_adapters.load_adapter(tmp_path / "task", folders.encoder(case))
+    assert again.method.leave_out == tuple(blocks)
+    given = load_file(f"{folders.FIXTURES / case}.safetensors")
+    np.testing.assert_array_equal(
+        *(folders.answer(m, given)[0] for m in (model, again))
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "with_head", "alpha"),
     [("bert_lora", False, 6), ("roberta_lora", True, 8)],

@@ -20,7 +20,9 @@ from tf_adapters.runs import experiment
 FOLDER = Path(__file__).parents[1] / "fixtures/one_block/masked_lm"
 
 
-def _run(model_dir, *overrides, overwrite=False, **layer):
+def _run(
+    model_dir, *overrides, overwrite=False, mode="train_and_eval", **layer
+):
     settings = {
         "task": "demo_sentiment",
         "method": {"name": "pfeiffer", "units": 8},
@@ -31,6 +33,7 @@ def _run(model_dir, *overrides, overwrite=False, **layer):
         **layer,
     }
     options = {"params_override": list(overrides), "overwrite": overwrite}
+    options["mode"] = mode
     return commands.run(model_dir, settings, **options)
 
 
@@ -64,7 +67,7 @@ def test_the_whole_chain(tmp_path, capsys):
     assert _run(tmp_path / "run") == 0
     assert "this run, finished" in capsys.readouterr().out
     assert [file.stat().st_mtime_ns for file in files] == stamps
-    assert commands.run(tmp_path / "run", mode="eval") == 0
+    assert _run(tmp_path / "run", mode="eval") == 0
 
 
 @pytest.mark.slow

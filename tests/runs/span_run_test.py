@@ -1,5 +1,6 @@
 """Questions from files to files: training, evaluation, answers, export."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 import tensorflow as tf
 
 from tests import commands
+from tf_adapters.config import resolve
+from tf_adapters.runs import finished_run
 
 pytestmark = pytest.mark.integration
 
@@ -72,6 +75,14 @@ def test_evaluation_repeats_its_numbers_which_are_those_of_the_answers(
         for i, answer in enumerate(ANSWERS * 4)
     ]
     assert validation["exact_match"] == pytest.approx(np.mean(exact))
+
+
+def test_windows_are_as_far_apart_as_the_command_says(folder):
+    config = resolve.load_config(folder / "run" / "config.yaml")
+    data = dataclasses.replace(config.data, doc_stride=3)
+    config = dataclasses.replace(config, data=data)
+    run = finished_run.load_to_export(config, folder / "run")
+    assert run.model.head.stride == 3
 
 
 @pytest.mark.slow

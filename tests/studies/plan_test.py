@@ -74,6 +74,19 @@ def test_numbers_by_task_are_one_setting(tmp_path):
         studies.plan(tmp_path, base={"data.train_examples_of": {"sst2": 0}})
 
 
+def test_a_mapping_that_is_a_settings_value_is_one_setting(tmp_path):
+    stack = {"stack_on": "en", "language_adapters": {"de": "a", "tr": "b"}}
+    _, runs = studies.plan(tmp_path, base=stack)
+    assert {*runs[0].config.language_adapters} == {"de", "tr"}
+    base = {"search": {"trials": 2, "space": {"units": [64, 128]}}}
+    grid = {"method": ["no_bert"], "task": ["sst2"]}
+    _, (run,) = studies.plan(
+        tmp_path, base=base, grid=grid, where=None, small=None
+    )
+    assert run.config.search.space["units"] == [64, 128]
+    assert run.settings["search.space"] == base["search"]["space"]
+
+
 def test_flags_win_over_base_and_where(tmp_path):
     flags = {"train": {"epochs": 3, "batch_size": 4}, "data": {}}
     _, runs = studies.plan(tmp_path, flags=flags)
@@ -212,11 +225,18 @@ def test_a_block_has_entries_of_where_and_a_report_of_its_own(tmp_path):
         studies.plan(tmp_path, "small", small=small, base=base)
 
 
+def test_what_is_empty_in_a_block_counts_as_none(tmp_path):
+    small = {**studies.STUDY["small"], "where": None, "report": None}
+    assert len(studies.plan(tmp_path, "small", small=small)[1]) == 4
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"gird": {}}, "Unknown setting `gird`. Did you mean `grid`"),
         ({"grid": None}, "`grid` is missing"),
+        ({"grid": []}, "or a list of at least one. Received: []"),
+        ({"grid": "seed"}, "`grid` must be of type dict or list"),
         ({"base": {"max_train_examples": 9}}, "mean `data.max_train_examples`"),
         ({"base": {"seed": 0}}, "`seed` is set both in `grid` and in `base`"),
         ({"select_over": {"seed": [0]}}, "both in `grid` and in `select_over`"),
@@ -232,6 +252,8 @@ def test_a_block_has_entries_of_where_and_a_report_of_its_own(tmp_path):
         ({"report": {"split": "dev"}}, "must be one of validation, valid"),
         ({"report": {"best_of": "seed"}}, "must be one of `report.rows`: meth"),
         ({"small": {"report": {"row": 1}}}, "Unknown setting `report.row`"),
+        ({"small": {"where": 5}}, "`where` must be a list of entries"),
+        ({"small": {"where": {}}}, "`where` must be a list of entries"),
         (
             {"small": {"seed": [0], "train.epochs": 1, "where": [OWN_EPOCHS]}},
             "`train.epochs` is set both in the block and in its `where`",

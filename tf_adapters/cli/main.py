@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from tf_adapters.cli import errors as cli_errors
+from tf_adapters.cli import run_settings
 from tf_adapters.cli import summary
 from tf_adapters.cli import train as cli_train
 from tf_adapters.common import dataclass_config
@@ -76,6 +77,7 @@ def _resolve(flag_layer, options):
     _check_stack(layers)
     if options.mode in ("eval", "predict", "export"):
         layers.insert(0, _saved_config(given, options))
+        layers[0] = presets.with_name_of_command(layers)
     config = resolve.combine(*layers)
     config = resolve.with_absolute_paths(
         _with_encoder_of_adapters(config, layers)
@@ -87,9 +89,11 @@ def _resolve(flag_layer, options):
         # Before anything imports Keras, which takes seconds.
         for one in config_task.by_task(config).values():
             splits.check_data_exists(one)
-    else:
-        _check_one_task(config, model_dir, options.mode)
-    return resolve.build_method(config), model_dir
+        return resolve.build_method(config), model_dir
+    _check_one_task(config, model_dir, options.mode)
+    config = resolve.build_method(config)
+    run_settings.check_settings(config, model_dir, options.mode)
+    return config, model_dir
 
 
 def _check_stack(layers):

@@ -28,14 +28,16 @@ def with_preset(layers):
 
     Returns:
         List of nested dicts. The name that is left is that of the method, and
-        only the first one, the preset, has it.
+        only the first one, the preset, has it. What a layer says of another
+        method, by its name, is left out.
 
     Raises:
         ConfigError: If there is no such preset.
     """
-    complete = [_load(preset_name(layers))]
+    name = preset_name(layers)
+    complete = [_load(name)]
     for layer in layers:
-        complete.append(_on_top(with_method_as_dict(layer), complete))
+        complete.append(_on_top(with_method_as_dict(layer), complete, name))
     return complete
 
 
@@ -46,6 +48,18 @@ def preset_name(layers):
         if "name" in method:
             return method["name"]
     return DEFAULT
+
+
+def with_name_of_command(layers):
+    """Returns the first layer, a run's, as if it named the command's preset.
+
+    A run says its method, and a command perhaps a preset of that method.
+    """
+    run, name = layers[0], preset_name(layers)
+    method = with_method_as_dict(run).get("method", {})
+    if method.get("name") != _load(name)["method"]["name"]:
+        return run
+    return {**run, "method": {**method, "name": name}}
 
 
 def with_method_as_dict(layer):
@@ -79,14 +93,17 @@ def complete(method):
             f"`name` and settings. Received: {method!r}"
         )
     preset = _load(method["name"])
-    own = _on_top({"method": method}, [preset])["method"]
+    own = _on_top({"method": method}, [preset], method["name"])["method"]
     return {**preset["method"], **own}
 
 
-def _on_top(layer, earlier):
+def _on_top(layer, earlier, name):
     if "method" not in layer:
         return layer
-    method = {k: v for k, v in layer["method"].items() if k != "name"}
+    method = dict(layer["method"])
+    if method.pop("name", name) != name:
+        # As of every mapping whose `name` changes, nothing of it stays.
+        method = {}
     # Whoever says how wide wins over who said before how much narrower.
     if "units" in method and any(
         "reduction_factor" in layer.get("method", {}) for layer in earlier

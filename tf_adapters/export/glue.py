@@ -9,11 +9,12 @@ import dataclasses
 import math
 from pathlib import Path
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows import load
 from tf_adapters.tasks import glue as glue_tasks
 
 
-class SubmissionError(ValueError):
+class SubmissionError(UserError):
     """Predictions that GLUE's server would refuse, and why."""
 
 

@@ -82,10 +82,10 @@ def export_model(model, packer, folder, text_fields=("text",)):
             "head's. Received: a model with head=None. Pass a head to `adapt`."
         )
     folder = Path(folder)
-    partial, version = next_version(folder)
     # What is served computes with the final weights, not from their parts.
     with model.reparameterization.merged_meanwhile():
         module, functions = _trace(model, packer, text_fields)
+        partial, version = next_version(folder)
         tf.saved_model.save(
             module,
             str(partial),
@@ -104,7 +104,7 @@ def export_model(model, packer, folder, text_fields=("text",)):
 
 
 def next_version(folder):
-    """Returns where to write a model's next version, and where to move it.
+    """Returns a folder for a model's next version, and where to move it.
 
     The server takes no notice of a name that is not a number, so it never sees
     half a model.
@@ -113,6 +113,10 @@ def next_version(folder):
     number = max(serving.versions(folder), default=0) + 1
     partial = folder / f".{number}.partial"
     shutil.rmtree(partial, ignore_errors=True)
+    # TensorFlow would make it, too, but raise no `OSError`, of which commands
+    # tell the path.
+    folder.mkdir(parents=True, exist_ok=True)
+    partial.mkdir()
     return partial, folder / str(number)
 
 

@@ -36,6 +36,9 @@ class Head:
     # How a SavedModel is called; a key of `tf_adapters.export.signatures`, or
     # `None` where it cannot be exported.
     signature = None
+    # Settings that a finished run may be given anew: they make no weights, but
+    # what is read for them or answered by them.
+    at_inference: typing.ClassVar[tuple[str, ...]] = ()
     # Whether a bank can answer with it: a linear layer on one vector a text.
     is_linear: typing.ClassVar[bool] = False
 

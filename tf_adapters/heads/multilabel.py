@@ -39,6 +39,8 @@ class MultiLabel(TextHead):
     labels: tuple[str, ...] = ()
     threshold: float = 0.5
 
+    at_inference = ("threshold",)
+
     def __post_init__(self):
         super().__post_init__()
         if not 0 < self.threshold < 1:

@@ -55,6 +55,12 @@ class Span(Head):
     hidden_dropout_rate: float = 0.0
 
     signature = "span"
+    at_inference = (
+        "stride",
+        "max_question_tokens",
+        "max_answer_tokens",
+        "num_best",
+    )
 
     def __post_init__(self):
         check_choices(self)

@@ -192,8 +192,8 @@ def write_fusion(folder, config, tensors, members, shape, architecture):
     of_head = {k: v for k, v in tensors.items() if k.startswith("head/")}
     rest = {k: v for k, v in tensors.items() if k not in of_head}
     found = tensor_names.to_theirs(found_names, rest, adapterhub.refusal)
-    zeros = next(v for k, v in found.items() if k.endswith(".query.bias")) * 0
-    found |= {bias: zeros for bias in biases}
+    for bias in biases:
+        found[bias] = 0 * found[bias.replace(".key.bias", ".query.bias")]
     is_dynamic = method.value == "dynamic"
     adapterhub.write_json(
         folder / together / _FUSION_FILE,

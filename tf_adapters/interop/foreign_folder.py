@@ -133,7 +133,10 @@ def write_folder(folder, form, config, tensors, members, encoder):
     folder = Path(folder)
     if folder.exists():
         raise AdapterError(f"{folder} exists. Give a folder that does not.")
-    config, tensors = _without_left_out(config, tensors)
+    config, tensors = _without(config.get("left_out"), config, tensors)
+    # In a set-up, as in the library, a fusion's blocks are its members'.
+    blocks = config["method"].get("leave_out")
+    members = [(name, *_without(blocks, *member)) for name, *member in members]
     arguments = _facts(encoder)
     existing = next(path for path in folder.parents if path.exists())
     with tempfile.TemporaryDirectory(dir=existing) as scratch:
@@ -158,14 +161,13 @@ def write_folder(folder, form, config, tensors, members, encoder):
         partial.rename(folder)
 
 
-def _without_left_out(config, tensors):
-    """Returns an adapter as if it never had been in blocks it is left out of.
+def _without(blocks, config, tensors):
+    """Returns an adapter as if it never had been in some blocks.
 
     Raises:
         AdapterError: If the method has no such setting.
     """
-    left_out = config.get("left_out")
-    if not left_out:
+    if not blocks:
         return config, tensors
     method = config["method"]
     if "leave_out" not in method or method["name"] == "prefix_tuning":
@@ -173,7 +175,7 @@ def _without_left_out(config, tensors):
             f"An adapter `{method['name']}` that is left out of blocks has no "
             "place in another library's format."
         )
-    blocks = sorted({*method["leave_out"], *left_out})
+    blocks = sorted({*method["leave_out"], *blocks})
     starts = tuple(f"block_{block}_" for block in blocks)
     kept = {k: v for k, v in tensors.items() if not k.startswith(starts)}
     config = {**config, "method": {**method, "leave_out": blocks}}

@@ -86,9 +86,16 @@ class Experiment:
             **self._model_options,
         )
         compatibility.check_labels(model.head, self.task, adapter)
+        model.head = self._with_settings(model.head)
         # What the run's own configuration leaves out has no slots anyway.
         model.leave_out(self.config.method.leave_out)
         return model
+
+    def _with_settings(self, head):
+        """Returns a trained head with what may be set anew of it."""
+        settings = head_settings(self.config, self.task)
+        own = {k: v for k, v in settings.items() if k in head.at_inference}
+        return heads.from_config({**heads.to_config(head), **own})
 
     def _make_model(self, train_rows):
         """Returns a new model, on other adapters where those are named."""

@@ -136,7 +136,7 @@ def read_study(path):
         ConfigError: If a key is unknown, set twice, or of the wrong form.
     """
     declared = dataclass_config.from_dict(_Declaration, resolve.load_yaml(path))
-    grids = declared.grid if type(declared.grid) is list else [declared.grid]
+    grids = _grids(declared.grid)
     base = settings_of(declared.base or {})
     common = _axes(declared.select_over or {})
     refuse_both(common, "`select_over`", base, "`base`")
@@ -144,7 +144,7 @@ def read_study(path):
     study = Study(
         base=base,
         grids=list(axes),
-        where=[_where(entry) for entry in declared.where or []],
+        where=_entries_of_where(declared.where),
         select_over=list(dict.fromkeys(key for s in selected for key in s)),
         overrides={},
         report=dataclass_config.from_dict(
@@ -157,6 +157,16 @@ def read_study(path):
         dataclasses.replace(study, report=_report(study)),
         {k: _block(v) for k, v in blocks.items() if v is not None},
     )
+
+
+def _grids(grid):
+    grids = [grid] if isinstance(grid, dict) else grid
+    if not grids:
+        raise ConfigError(
+            "`grid` must be a mapping from settings to lists of values, or a "
+            f"list of at least one. Received: {grid!r}"
+        )
+    return grids
 
 
 def _grid(entry, common, base):
@@ -177,9 +187,10 @@ def _block(values):
     check_mapping(values)
     apart = ("where", "report")
     settings = {k: v for k, v in values.items() if k not in apart}
-    report = values.get("report", {})
+    report = values.get("report")
+    report = {} if report is None else report
     dataclass_config.from_dict(Report, report, "report.")
-    where = [_where(entry) for entry in values.get("where", [])]
+    where = _entries_of_where(values.get("where"))
     settings = settings_of(settings)
     for when, own in where:
         refuse_both(settings, "the block", own, f"its `where` for {when}")
@@ -196,6 +207,16 @@ def _axes(grid):
                 "`base`."
             )
     return axes
+
+
+def _entries_of_where(where):
+    """Returns the entries of a `where`; one that is empty has none."""
+    if not isinstance(where, list | None):
+        raise ConfigError(
+            "`where` must be a list of entries `{when: {...}, set: {...}}`. "
+            f"Received: {where!r}"
+        )
+    return [_where(entry) for entry in where or []]
 
 
 def _where(entry):

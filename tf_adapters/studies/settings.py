@@ -9,8 +9,12 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.config import resolve
 
-# Settings of other runs, by task, or of a method within another: one value.
-_LEAVES = ("members.settings", "method.adapter", "data.train_examples_of")
+# Settings of other runs, by task, language or part of a network, or of a method
+# within another: one value.
+_LEAVES = (
+    *("members.settings", "method.adapter", "data.train_examples_of"),
+    *("language_adapters", "search.space"),
+)
 
 
 def settings_of(nested):

@@ -1,0 +1,80 @@
+"""Which settings a finished run may be used with, and which are its own."""
+
+from tf_adapters.common import adapter_folder
+from tf_adapters.common import dataclass_config
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import resolve
+from tf_adapters.data.rows import splits
+
+# What evaluation, prediction and export read, beside settings of the head.
+_FREE = (
+    *("task", "encoder", "distribution_strategy", "tpu"),
+    *("stack_on", "language_adapters", "method.adapters", "method.leave_out"),
+    *("data.data_dir", "data.task_file", "data.max_length", "data.doc_stride"),
+    *("data.batching", "data.length_buckets", "data.eval_languages"),
+    *("data.max_validation_examples", "data.max_test_examples"),
+    *("data.low_resource", "train.eval_batch_size", "train.precision"),
+    *("train.evaluate_loss", "train.deterministic"),
+)
+
+
+def check_settings(config, model_dir, mode):
+    """Refuses a setting that differs from the run's and would have no effect.
+
+    Args:
+        config: `Config` of the run and the command together.
+        model_dir: Path of the run folder.
+        mode: `"eval"`, `"predict"` or `"export"`.
+
+    Raises:
+        ConfigError: That names the first such setting.
+    """
+    free = (*_FREE, *_free_of_head(config))
+    head = _head_of_run(model_dir)
+    given = head | _flat(config)
+    runs = [head | own for own in _settings_of_run(model_dir)]
+    for key in dict.fromkeys([*given, *runs[0]]):
+        is_free = key in free or key.partition(".")[0] in free
+        if is_free or given.get(key) in [run.get(key) for run in runs]:
+            continue
+        name = "method" if key == "method.name" else key
+        raise ConfigError(
+            f"--mode={mode} takes `{name}` from the run, where it is "
+            f"{runs[0].get(key)!r}: leave it out. Received: {given.get(key)!r}"
+        )
+
+
+def _free_of_head(config):
+    # Here, not above: Keras comes with it.
+    from tf_adapters import heads
+
+    head = heads.HEADS[splits.declared_task(config).head]
+    return [f"head.{name}" for name in head.at_inference]
+
+
+def _head_of_run(model_dir):
+    """Returns all settings of a run's head; its configuration says few."""
+    folder = model_dir / "adapter"
+    if not folder.is_dir():
+        return {}
+    head = adapter_folder.read_adapter_config(folder)["head"]
+    return dataclass_config.flatten({"head": head or {}})
+
+
+def _settings_of_run(model_dir):
+    """Returns a run's settings: as it ended, and as it was asked for."""
+    from tf_adapters.runs import earlier_runs
+
+    names = ("config.yaml", earlier_runs.DECLARED)
+    return [_read(model_dir / n) for n in names if (model_dir / n).exists()]
+
+
+def _read(path):
+    values = resolve.load_saved(path)
+    # It may be gone: the task has its name from it already.
+    values.get("data", {}).pop("task_file", None)
+    return _flat(resolve.resolve_config(values))
+
+
+def _flat(config):
+    return dataclass_config.flatten(resolve.to_dict(config))

@@ -27,11 +27,13 @@ class AdapterModel(keras.Model):
     Everything that method and head do not declare trainable is frozen, variable
     by variable, and stays so where `trainable` is set to `True`: to train the
     encoder is the method `Full`. Parts of what trains can be frozen as with
-    any Keras model, for example by `model.head_layer.trainable = False`.
+    any Keras model, for example by `model.head_layer.trainable = False`; of the
+    encoder itself layers, but not single variables.
 
-    The encoder's variables are used in place: what a method trains of them
-    (norms, biases, or all) changes in `encoder` too, and in every other model
-    of it. Load an encoder for each model whose method trains some of it.
+    The encoder's layers are used in place: what a method trains of them (norms,
+    biases, or all), and what is frozen of them, changes in `encoder` too, and
+    in every other model of it; a new model of it thaws them. Load an encoder
+    for each model whose method trains some of it.
 
     Args:
         encoder: `Encoder`, see `load_encoder`.
@@ -105,6 +107,10 @@ class AdapterModel(keras.Model):
         self.seed_generator = keras.random.SeedGenerator(seed)
         self._added = _ids(variable_groups.trained_additions(self))
         self._trained_of_encoder = _ids(self.declared_encoder_variables())
+        # From now on a layer is frozen because somebody wants it. One by one:
+        # with TensorFlow, Keras skips a flag that stays as it is.
+        for layer in encoder.backbone._flatten_layers():
+            layer.trainable = True
         self._freeze_all_but_declared()
         self.built = True
 
@@ -316,33 +322,38 @@ class AdapterModel(keras.Model):
         if value:
             self._freeze_all_but_declared()
 
-    def _trains(self, variable):
-        """Returns whether Keras's `fit` trains a variable.
+    def _fitted(self):
+        """Returns the ids of the variables that Keras's `fit` trains.
 
         The flags of the encoder's variables say what the last model of this
-        encoder trains.
+        encoder trains, so that those of its layers count.
         """
         if not self.trainable:
-            return False
-        if id(variable) in self._trained_of_encoder:
-            return self.encoder.trainable
-        return self.is_added(variable) and variable.trainable
+            return frozenset()
+        frozen = _ids(variable_groups.in_frozen_layers(self.encoder))
+        return (self._trained_of_encoder - frozen) | _ids(
+            v for v in self.weights if self.is_added(v) and v.trainable
+        )
 
     @property
     def trainable_variables(self):
-        return [v for v in self.variables if self._trains(v)]
+        fitted = self._fitted()
+        return [v for v in self.variables if id(v) in fitted]
 
     @property
     def non_trainable_variables(self):
-        return [v for v in self.variables if not self._trains(v)]
+        fitted = self._fitted()
+        return [v for v in self.variables if id(v) not in fitted]
 
     @property
     def trainable_weights(self):
-        return [v for v in self.weights if self._trains(v)]
+        fitted = self._fitted()
+        return [v for v in self.weights if id(v) in fitted]
 
     @property
     def non_trainable_weights(self):
-        return [v for v in self.weights if not self._trains(v)]
+        fitted = self._fitted()
+        return [v for v in self.weights if id(v) not in fitted]
 
     def _freeze_all_but_declared(self):
         for _, trains, variables in self.variable_groups():

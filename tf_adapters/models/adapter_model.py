@@ -119,6 +119,9 @@ class AdapterModel(keras.Model):
         shape = methods.EncoderShape.of(encoder.backbone)
         slots = self.method.make_slots(shape)
         embedding_slots = self.method.make_embedding_slots(shape)
+        own = _distinct([embedding_slots, *slots])
+        # Inside of a function: Keras would take them for layers of the model's.
+        self._own_slots = lambda: own
         if self.below is not None:
             slots, embedding_slots, self.slots_below = composition.put_below(
                 self.below, slots, embedding_slots, shape
@@ -145,9 +148,14 @@ class AdapterModel(keras.Model):
 
     def all_slots(self):
         """Returns the slots of embeddings and blocks, each of them once."""
-        places = [self.encoder.embedding_slots, *self.slots]
-        slots = (slot for found in places for slot in found.values())
-        return list({id(slot): slot for slot in slots}.values())
+        return _distinct([self.encoder.embedding_slots, *self.slots])
+
+    def own_slots(self):
+        """Returns the slots of the method itself, each of them once.
+
+        In a composition a place has one slot of these and of those below.
+        """
+        return self._own_slots()
 
     def leave_out(self, blocks):
         """Takes what the method added out of some blocks, for inference.
@@ -421,6 +429,11 @@ class AdapterModel(keras.Model):
 
 def _ids(variables):
     return frozenset(id(variable) for variable in variables)
+
+
+def _distinct(places):
+    slots = (slot for found in places for slot in found.values())
+    return list({id(slot): slot for slot in slots}.values())
 
 
 def adapt(encoder, method=None, head=None, **options):

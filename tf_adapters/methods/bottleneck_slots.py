@@ -121,7 +121,7 @@ class BottleneckMethod(Method):
         """
         kernels = [
             (slot.delta.down_kernel, 1)
-            for slot in model.all_slots()
+            for slot in model.own_slots()
             if isinstance(slot, BottleneckSlot)
         ]
         return mixout.mixout_pairs(self.mixout, kernels, model)

@@ -335,6 +335,12 @@ def _members(encoder, *kinds):
     ]
 
 
+# Behind the norm of the feed-forward network.
+_ADAPTER_PLUS = methods.BottleneckForms(
+    units=4, pretrained_norm="before", residual="read"
+)
+
+
 @pytest.mark.parametrize(
     ("kinds", "combine", "message"),
     [
@@ -342,6 +348,8 @@ def _members(encoder, *kinds):
         ((methods.PrefixTuning(),), Stack, "changes the length"),
         ((methods.PromptTuning(),), Stack, "changes the length"),
         ((methods.Houlsby(),), Stack, "train_layer_norms=false"),
+        ((_ADAPTER_PLUS, methods.Pfeiffer()), Stack, "make it the last"),
+        ((_ADAPTER_PLUS, _ADAPTER_PLUS), Stack, "make it the last"),
         (
             (methods.Invertible(), methods.Invertible()),
             Average,

@@ -433,6 +433,20 @@ def test_only_the_same_method_is_swapped_in(mad_x):
         tf_adapters.swap_adapters(alone, other)
 
 
+def test_nothing_is_swapped_in_a_merged_model():
+    encoder = tiny.encoder(num_blocks=1)
+    one, two = (
+        _trained(encoder, methods.Pfeiffer(), f"m{i}", i) for i in (1, 2)
+    )
+    top = methods.LoRA()
+    model = tf_adapters.compose(encoder, Stack(one, top), HEAD)
+    model.merge()
+    with pytest.raises(UserError, match="unmerge"):
+        tf_adapters.swap_adapters(model, two)
+    model.unmerge()
+    tf_adapters.swap_adapters(model, two)
+
+
 def test_a_model_alone_is_a_composition_of_one():
     encoder = tiny.encoder(num_blocks=1)
     one = _trained(encoder, methods.Pfeiffer(), "one", 1, HEAD)

@@ -375,7 +375,7 @@ class AdapterModel(keras.Model):
             UserError: If the model is merged: the encoder then holds what
                 trained.
         """
-        self._check_not_merged()
+        self.check_not_merged()
         return variable_groups.by_stored_name(
             variable
             for _, trains, variables in self.variable_groups()
@@ -403,11 +403,13 @@ class AdapterModel(keras.Model):
         """Begins the method's last phase of training."""
         self.method.start_last_phase(self)
 
-    def _check_not_merged(self):
+    def check_not_merged(self):
+        """Raises a `UserError` if the model is merged."""
         if self.reparameterization.merged:
             raise UserError(
                 "The trained weights are merged into the encoder's, so they "
-                "can be neither saved nor trained. Call `unmerge()` first."
+                "can be neither saved nor trained, nor other adapters swapped "
+                "in below them. Call `unmerge()` first."
             )
 
     def compute_loss(self, *args, **kwargs):
@@ -419,7 +421,7 @@ class AdapterModel(keras.Model):
         return super().compute_loss(*args, **kwargs) + penalty
 
     def get_config(self):
-        self._check_not_merged()
+        self.check_not_merged()
         return {**super().get_config(), **model_config.config_of(self)}
 
     @classmethod

@@ -137,7 +137,8 @@ def swap_adapters(model, composition):
             adapter (MAD-X).
 
     Raises:
-        UserError: If there is nothing below, or the methods are others.
+        UserError: If there is nothing below, the methods are others, or the
+            model is merged.
 
     Examples:
         >>> german = tf_adapters.adapt(encoder, methods.Pfeiffer())
@@ -149,6 +150,7 @@ def swap_adapters(model, composition):
     """
     if model.below is None:
         raise UserError("This model has no adapters below its own.")
+    model.check_not_merged()
     if not isinstance(composition, trees.Composition):
         composition = trees.Stack(composition)
     below = composed_members.read_members(

@@ -218,8 +218,11 @@ def test_a_quantised_encoder_is_refused(mode):
         model(_batch(model))
 
 
-def test_left_padding_counts_from_the_first_token_in_roberta():
-    model = _model(encoder=tiny.encoder("roberta", num_blocks=1))
+@pytest.mark.parametrize(
+    "method", [methods.Houlsby(4), methods.PrefixTuning(3, form="peft")]
+)
+def test_left_padding_counts_from_the_first_token_in_roberta(method):
+    model = _model(method, tiny.encoder("roberta", num_blocks=1))
     encoded = model.encode
     right = {
         "token_ids": np.array([[5, 6, 7, 0, 0]]),

@@ -447,9 +447,16 @@ def test_nothing_is_swapped_in_a_merged_model():
     tf_adapters.swap_adapters(model, two)
 
 
-def test_a_model_alone_is_a_composition_of_one():
+@pytest.mark.parametrize(
+    "method",
+    [
+        methods.Pfeiffer(),
+        methods.AdapterBias(l0_lambda=0.1, train_norms="none"),
+    ],
+)
+def test_a_model_alone_is_a_composition_of_one(method):
     encoder = tiny.encoder(num_blocks=1)
-    one = _trained(encoder, methods.Pfeiffer(), "one", 1, HEAD)
+    one = _trained(encoder, method, "one", 1, HEAD)
     np.testing.assert_allclose(
         _logits(tf_adapters.compose(encoder, one), encoder=encoder),
         _logits(one, encoder=encoder),

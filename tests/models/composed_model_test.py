@@ -304,6 +304,31 @@ def test_blocks_that_a_member_is_left_out_of_stay_as_they_are(mad_x):
         tf_adapters.compose(encoder, Stack(union))
 
 
+@pytest.mark.parametrize(
+    "method",
+    [
+        methods.AdapterBias(train_norms="none"),
+        methods.AdapterBias(
+            l0_lambda=0.1,
+            train_norms="none",
+            share_vector=True,
+            share_alpha=True,
+        ),
+        methods.ProjectedAttention(units=4, num_heads=2),
+    ],
+)
+@pytest.mark.parametrize("blocks", [(0,), (0, 1)])
+def test_what_blocks_share_is_left_where_others_are_left_out(method, blocks):
+    encoder = tiny.encoder()
+    one = _trained(encoder, method, "one", 3, HEAD)
+    one.leave_out(blocks)
+    np.testing.assert_allclose(
+        _logits(tf_adapters.compose(encoder, one), encoder=encoder),
+        _logits(one, encoder=encoder),
+        atol=1e-5,
+    )
+
+
 def test_a_damaged_member_swaps_nothing(mad_x):
     encoder, _, folder = mad_x
     languages = [folder / "en", folder / "de"]

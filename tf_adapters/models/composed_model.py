@@ -190,7 +190,7 @@ def restore(config, members, composition, encoder, folder):
         tree = trees.tree_from_config(config["below"], dict)
         if len(trees.leaves(tree)) != len(members):
             raise ValueError("members")
-        return composed_members.placed(tree, members)
+        return composed_members.placed(tree, members, encoder)
     except (KeyError, TypeError, ValueError) as error:
         raise AdapterError(
             f"{folder}: its `below` is damaged. Copy it again from where it "

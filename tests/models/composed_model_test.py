@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 from safetensors.numpy import save_file
+import tensorflow as tf
 
 from tests import tiny
 import tf_adapters
@@ -100,6 +101,27 @@ def test_a_batch_split_loses_no_rows_of_a_larger_batch():
     # Where a graph is for any number of rows, its own error is all there is.
     with pytest.raises(Exception, match="takes 3|Incompatible shapes"):
         model.predict(tiny.batch(encoder, size=5), verbose=0)
+
+
+def test_a_batch_split_of_choices_takes_a_graph_for_any_number_of_rows():
+    encoder = tiny.encoder(num_blocks=1)
+    one, two = (
+        _trained(encoder, methods.Pfeiffer(), f"m{i}", i, heads.Choice())
+        for i in (1, 2)
+    )
+    model = tf_adapters.compose(
+        encoder, BatchSplit(one, two, batch_sizes=(1, 2))
+    )
+    features = {
+        name: np.stack([value, value], axis=1)
+        for name, value in tiny.batch(encoder).items()
+    }
+    shapes = {
+        name: tf.TensorSpec((None, 2, None), tf.int32) for name in features
+    }
+    outputs = tf.function(model, input_signature=[shapes])(features)
+    for found, wanted in zip(outputs, model(features), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
 def test_an_average_is_the_mean_of_what_its_members_put_out():

@@ -251,8 +251,11 @@ class ParallelModel(keras.Model):
         if rows is None:
             # In a graph for any batch this fails where there are other rows.
             ids = inputs["token_ids"]
-            ones = ops.reshape(ops.ones_like(ids[:, 0]), (sum(sizes),))
-            inputs = {**inputs, "token_ids": ids * ones[:, None]}
+            # A choice's have one more axis.
+            further = len(ids.shape) - 1
+            ones = ops.ones_like(ids[(slice(None), *[slice(1)] * further)])
+            ones = ops.reshape(ones, (sum(sizes), *[1] * further))
+            inputs = {**inputs, "token_ids": ids * ones}
         outputs, first = [], 0
         for model, size in zip(self.models, sizes, strict=True):
             part = {k: v[first : first + size] for k, v in inputs.items()}

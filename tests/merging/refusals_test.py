@@ -76,6 +76,15 @@ def test_widths_may_differ_where_outputs_are_summed():
     assert model.method.rank == 3
 
 
+def test_a_rank_that_no_product_has():
+    encoder = tiny.encoder(num_blocks=1)
+    members = [
+        made(encoder, methods.LoRA(rank=12), name, 0) for name in ("a", "b")
+    ]
+    with pytest.raises(UserError, match=f"at most {tiny.WIDTH}"):
+        tf_adapters.merge_adapters(members, encoder, "output_mean", rank=20)
+
+
 def test_another_encoder():
     members = [
         made(tiny.encoder(seed=seed), PFEIFFER, f"m{seed}", 0)

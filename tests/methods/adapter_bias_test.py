@@ -11,9 +11,12 @@ from tf_adapters import heads
 from tf_adapters.common import adapter_folder
 from tf_adapters.layers import Context
 from tf_adapters.methods import AdapterBias
+from tf_adapters.methods import Pfeiffer
+from tf_adapters.methods.composition import Stack
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import adapt
+from tf_adapters.models.composed_model import compose
 from tf_adapters.models.variable_groups import count_weights
 
 WIDTH, FFN_WIDTH = 6, 10
@@ -88,6 +91,18 @@ def test_penalty_counts_a_gate_once_however_often_it_is_used(share_alpha):
     gates = num_layers * (tiny.FFN_WIDTH + 1)
     expected = 0.5 * gates * reference.expected_open(0.0, 2 / 3, -0.1, 1.1)
     np.testing.assert_allclose(model.penalty(), expected, rtol=1e-4)
+
+
+def test_gates_on_top_of_another_adapter_count_alone():
+    encoder = tiny.encoder()
+    gated = AdapterBias(l0_lambda=1.0, train_norms="none")
+    below = adapt(encoder, Pfeiffer(units=4))
+    tiny.randomize(below.trained_variables().values())
+    model = compose(encoder, Stack(below, gated))
+    alone = adapt(encoder, gated)
+    np.testing.assert_allclose(model.penalty(), alone.penalty())
+    assert gated.report(model) == gated.report(alone)
+    assert gated.report(model)["gates"] > 0
 
 
 def _half_closed_model():

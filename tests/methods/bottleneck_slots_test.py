@@ -7,7 +7,10 @@ from tests import tiny
 from tests.references import methods_numpy as reference
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers import Context
+from tf_adapters.methods import BottleneckForms
+from tf_adapters.methods import Compacter
 from tf_adapters.methods import Houlsby
+from tf_adapters.methods import LoRA
 from tf_adapters.methods import Pfeiffer
 from tf_adapters.methods.method import EncoderShape
 
@@ -74,3 +77,12 @@ def test_a_reduction_factor_is_positive(method, factor):
 def test_a_choice_is_one_of_its_type():
     with pytest.raises(UserError, match="`relus`.*Did you mean `relu`"):
         Houlsby(activation="relus")
+
+
+@pytest.mark.parametrize(
+    "method", [Pfeiffer, Houlsby, BottleneckForms, Compacter, LoRA]
+)
+def test_a_list_is_a_tuple_of_the_same(method):
+    found = method(leave_out=[0])
+    assert found == method(leave_out=(0,))
+    assert hash(found) == hash(method(leave_out=(0,)))

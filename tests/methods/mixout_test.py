@@ -11,8 +11,10 @@ from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.layers.mixout import Mixout
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
+from tf_adapters.methods.composition import Stack
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import adapt
+from tf_adapters.models.composed_model import compose
 
 RATE = 0.9
 # With a dropout that would show if it were not replaced.
@@ -96,6 +98,19 @@ def test_what_follows_a_dropout_is_mixed():
     pooled = heads.Classification(("no", "yes"), reads="pooled_output")
     model = adapt(tiny.encoder(), methods.Full(mixout=RATE), pooled)
     assert "pooled_dense/kernel" in _mixed_paths(model)
+
+
+@pytest.mark.parametrize(
+    "below", [methods.Pfeiffer(4), methods.Houlsby(4, train_layer_norms=False)]
+)
+def test_in_a_stack_what_trains_is_mixed(below):
+    encoder = tiny.encoder()
+    top = methods.Pfeiffer(3, mixout=RATE)
+    model = compose(encoder, Stack(adapt(encoder, below), top), HEAD)
+    assert _mixed_paths(model) == _mixed_paths(adapt(encoder, top, HEAD))
+    trained = [v.shape for v in model.trained_variables().values()]
+    shapes = [f.shape for f in model.reparameterization.functions]
+    assert set(shapes) <= set(trained)
 
 
 def test_heads_mix_where_they_have_a_dropout():

@@ -8,8 +8,11 @@ from tests import tiny
 from tests.fixtures import huggingface_folders
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.methods import Houlsby
+from tf_adapters.methods import PrefixTuning
+from tf_adapters.methods import PromptTuning
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models.adapter_model import adapt
 
 SEED = np.array([3, 1024])
 
@@ -122,6 +125,16 @@ def _training_output(use_dropout, seed):
     features = tiny.batch(encoder)
     return np.asarray(
         layer(features, training=True, seed=seed)["sequence_output"]
+    )
+
+
+@pytest.mark.parametrize("method", [PrefixTuning(3), PromptTuning(3)])
+def test_a_mask_may_be_of_truth_values(method):
+    model = adapt(tiny.encoder(num_blocks=1), method)
+    features = tiny.batch(model.encoder_info)
+    of_truth = {**features, "padding_mask": features["padding_mask"] > 0}
+    np.testing.assert_array_equal(
+        model(of_truth)["sequence_output"], model(features)["sequence_output"]
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 from safetensors.numpy import save_file
+import tensorflow as tf
 
 from tests import tiny
 import tf_adapters
@@ -100,6 +101,27 @@ def test_a_batch_split_loses_no_rows_of_a_larger_batch():
     # Where a graph is for any number of rows, its own error is all there is.
     with pytest.raises(Exception, match="takes 3|Incompatible shapes"):
         model.predict(tiny.batch(encoder, size=5), verbose=0)
+
+
+def test_a_batch_split_of_choices_takes_a_graph_for_any_number_of_rows():
+    encoder = tiny.encoder(num_blocks=1)
+    one, two = (
+        _trained(encoder, methods.Pfeiffer(), f"m{i}", i, heads.Choice())
+        for i in (1, 2)
+    )
+    model = tf_adapters.compose(
+        encoder, BatchSplit(one, two, batch_sizes=(1, 2))
+    )
+    features = {
+        name: np.stack([value, value], axis=1)
+        for name, value in tiny.batch(encoder).items()
+    }
+    shapes = {
+        name: tf.TensorSpec((None, 2, None), tf.int32) for name in features
+    }
+    outputs = tf.function(model, input_signature=[shapes])(features)
+    for found, wanted in zip(outputs, model(features), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
 def test_an_average_is_the_mean_of_what_its_members_put_out():
@@ -304,6 +326,31 @@ def test_blocks_that_a_member_is_left_out_of_stay_as_they_are(mad_x):
         tf_adapters.compose(encoder, Stack(union))
 
 
+@pytest.mark.parametrize(
+    "method",
+    [
+        methods.AdapterBias(train_norms="none"),
+        methods.AdapterBias(
+            l0_lambda=0.1,
+            train_norms="none",
+            share_vector=True,
+            share_alpha=True,
+        ),
+        methods.ProjectedAttention(units=4, num_heads=2),
+    ],
+)
+@pytest.mark.parametrize("blocks", [(0,), (0, 1)])
+def test_what_blocks_share_is_left_where_others_are_left_out(method, blocks):
+    encoder = tiny.encoder()
+    one = _trained(encoder, method, "one", 3, HEAD)
+    one.leave_out(blocks)
+    np.testing.assert_allclose(
+        _logits(tf_adapters.compose(encoder, one), encoder=encoder),
+        _logits(one, encoder=encoder),
+        atol=1e-5,
+    )
+
+
 def test_a_damaged_member_swaps_nothing(mad_x):
     encoder, _, folder = mad_x
     languages = [folder / "en", folder / "de"]
@@ -335,6 +382,12 @@ def _members(encoder, *kinds):
     ]
 
 
+# Behind the norm of the feed-forward network.
+_ADAPTER_PLUS = methods.BottleneckForms(
+    units=4, pretrained_norm="before", residual="read"
+)
+
+
 @pytest.mark.parametrize(
     ("kinds", "combine", "message"),
     [
@@ -342,6 +395,8 @@ def _members(encoder, *kinds):
         ((methods.PrefixTuning(),), Stack, "changes the length"),
         ((methods.PromptTuning(),), Stack, "changes the length"),
         ((methods.Houlsby(),), Stack, "train_layer_norms=false"),
+        ((_ADAPTER_PLUS, methods.Pfeiffer()), Stack, "make it the last"),
+        ((_ADAPTER_PLUS, _ADAPTER_PLUS), Stack, "make it the last"),
         (
             (methods.Invertible(), methods.Invertible()),
             Average,
@@ -425,9 +480,30 @@ def test_only_the_same_method_is_swapped_in(mad_x):
         tf_adapters.swap_adapters(alone, other)
 
 
-def test_a_model_alone_is_a_composition_of_one():
+def test_nothing_is_swapped_in_a_merged_model():
     encoder = tiny.encoder(num_blocks=1)
-    one = _trained(encoder, methods.Pfeiffer(), "one", 1, HEAD)
+    one, two = (
+        _trained(encoder, methods.Pfeiffer(), f"m{i}", i) for i in (1, 2)
+    )
+    top = methods.LoRA()
+    model = tf_adapters.compose(encoder, Stack(one, top), HEAD)
+    model.merge()
+    with pytest.raises(UserError, match="unmerge"):
+        tf_adapters.swap_adapters(model, two)
+    model.unmerge()
+    tf_adapters.swap_adapters(model, two)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        methods.Pfeiffer(),
+        methods.AdapterBias(l0_lambda=0.1, train_norms="none"),
+    ],
+)
+def test_a_model_alone_is_a_composition_of_one(method):
+    encoder = tiny.encoder(num_blocks=1)
+    one = _trained(encoder, method, "one", 1, HEAD)
     np.testing.assert_allclose(
         _logits(tf_adapters.compose(encoder, one), encoder=encoder),
         _logits(one, encoder=encoder),

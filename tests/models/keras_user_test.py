@@ -160,6 +160,31 @@ def test_a_part_can_be_frozen_and_is_saved_all_the_same(tmp_path):
     )
 
 
+@pytest.mark.parametrize("method", [methods.Full(), methods.Houlsby(units=4)])
+def test_layers_of_the_encoder_can_be_frozen(method):
+    encoder = tiny.encoder()
+    # What is frozen before there is a model says nothing of it.
+    encoder.backbone.get_layer("token_embedding").trainable = False
+    model = _compiled(_model(method, encoder))
+    declared = len(model.trainable_variables)
+    assert declared == len(model.trained_variables())
+    model.encoder.backbone.token_embedding.trainable = False
+    model.encoder.blocks[0].trainable = False
+    frozen = [
+        *model.encoder.backbone.token_embedding.weights,
+        *model.encoder.blocks[0].weights,
+    ]
+    before = tiny.values(frozen)
+    model.fit(_batch(model), LABELS, verbose=0)
+    for a, b in zip(before, tiny.values(frozen), strict=True):
+        np.testing.assert_array_equal(a, b)
+    paths = {variable.path for variable in model.trainable_variables}
+    assert model.encoder.blocks[1].ffn_norm.gamma.path in paths
+    model.trainable = False
+    model.trainable = True
+    assert len(model.trainable_variables) == declared
+
+
 def test_another_model_of_the_encoder_leaves_the_first_ones_flags():
     encoder = tiny.encoder(num_blocks=1)
     first = _compiled(_model(encoder=encoder))
@@ -193,8 +218,11 @@ def test_a_quantised_encoder_is_refused(mode):
         model(_batch(model))
 
 
-def test_left_padding_counts_from_the_first_token_in_roberta():
-    model = _model(encoder=tiny.encoder("roberta", num_blocks=1))
+@pytest.mark.parametrize(
+    "method", [methods.Houlsby(4), methods.PrefixTuning(3, form="peft")]
+)
+def test_left_padding_counts_from_the_first_token_in_roberta(method):
+    model = _model(method, tiny.encoder("roberta", num_blocks=1))
     encoded = model.encode
     right = {
         "token_ids": np.array([[5, 6, 7, 0, 0]]),

@@ -109,6 +109,17 @@ def test_a_folder_of_something_else_is_not_deleted(tmp_path):
     assert (tmp_path / "thesis.tex").exists()
 
 
+@pytest.mark.parametrize("form", ["adapterhub", "peft"])
+def test_another_librarys_folder_is_not_deleted(form, tmp_path):
+    model = adapt(tiny.encoder(), methods.LoRA(), HEAD)
+    folder = tmp_path / "adapter"
+    saving.save_adapter(model, folder, format=form, with_head=False)
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(saving.AdapterError, match="of this library"):
+        saving.save_adapter(model, folder)
+    assert sorted(folder.rglob("*")) == before
+
+
 def test_another_encoder_is_refused(folder):
     with pytest.raises(saving.AdapterError, match="fingerprint"):
         saving.load_adapter(folder, tiny.encoder(seed=1))

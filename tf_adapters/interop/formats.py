@@ -25,6 +25,15 @@ def read_json(path):
     return config
 
 
+def is_ours(folder):
+    """Returns whether a folder holds an adapter of this library's format."""
+    try:
+        config = read_json(Path(folder) / adapter_folder.CONFIG_FILE)
+    except AdapterError:
+        return False
+    return "format_version" in config
+
+
 def format_of(folder):
     """Returns `"adapterhub"`, `"peft"`, or `None` of any other folder."""
     folder = Path(folder)
@@ -39,5 +48,6 @@ def format_of(folder):
         return None
     if "peft_type" in config:
         return "peft"
-    is_ours = "format_version" in config
-    return "adapterhub" if "config" in config and not is_ours else None
+    if "config" in config and not is_ours(folder):
+        return "adapterhub"
+    return None

@@ -12,6 +12,7 @@ from tf_adapters.merging import matching
 from tf_adapters.merging import mean
 from tf_adapters.merging import members as merged_members
 from tf_adapters.merging import parts
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.models.adapter_model import AdapterModel
 
 # Name to whether the weights are divided by their sum.
@@ -59,20 +60,29 @@ class AdapterMerge:
             ]
 
     def _checked_rank(self, rank):
-        width = sum(
+        if rank is None:
+            return None
+        most = self._highest_rank()
+        if not (self.is_lora and self.joins) or not 1 <= rank <= most:
+            raise UserError(
+                "`rank` is what the products of LoRAs are cut to: with how="
+                '"output_mean" or "output_sum", at most the sum of their ranks '
+                "and the smaller side of their kernels. Received: "
+                f'rank={rank}, how="{self.how}", at most {most}'
+            )
+        return rank
+
+    def _highest_rank(self):
+        """Returns the units of all members, or as many ranks as there are."""
+        units = sum(
             merged_members.width_of(member, self.encoder)
             for member in self.members
         )
-        if rank is None:
-            return None
-        if not (self.is_lora and self.joins) or not 1 <= rank <= width:
-            raise UserError(
-                "`rank` is what the products of LoRAs are cut to: with how="
-                '"output_mean" or "output_sum", at most the sum of their '
-                f'ranks. Received: rank={rank}, how="{self.how}", widths of '
-                f"{width} together"
-            )
-        return rank
+        if not self.is_lora:
+            return units
+        shape = EncoderShape.of(self.encoder.backbone)
+        sizes = map(shape.of_projection, self.target.method.projections)
+        return min(units, *map(min, sizes))
 
     def _matched(self, models, inputs):
         if self.is_lora:

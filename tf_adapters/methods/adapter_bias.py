@@ -120,7 +120,7 @@ class AdapterBias(Method):
 
         Each gate counts once, however many blocks share it.
         """
-        gates = _gates(model.all_slots())
+        gates = _gates(model.own_slots())
         if not gates:
             return 0.0
         return self.l0_lambda * sum(
@@ -129,7 +129,7 @@ class AdapterBias(Method):
 
     def reopen(self, model):
         """Lets training choose anew which gates close."""
-        for gates in _gates(model.all_slots()):
+        for gates in _gates(model.own_slots()):
             gates.reopen()
 
     def report(self, model):
@@ -139,7 +139,7 @@ class AdapterBias(Method):
         the expected share starts at 0.83, so that "83 % remain" alone says
         nothing.
         """
-        gates = _gates(model.all_slots())
+        gates = _gates(model.own_slots())
         if not gates:
             return {}
         seeds = keras.random.SeedGenerator(0)
@@ -177,7 +177,7 @@ def _in_a_row(tensors):
 
 
 def _gates(slots):
-    """Returns the distinct gate layers of all slots."""
+    """Returns the distinct gate layers of slots."""
     alphas = (slot.alpha for slot in slots if isinstance(slot, Shift))
     gates = (alpha.gates for alpha in alphas if alpha is not None)
     return list({id(gate): gate for gate in gates if gate is not None}.values())

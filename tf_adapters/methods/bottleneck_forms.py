@@ -96,6 +96,7 @@ class BottleneckForms(Method):
     leave_out: tuple[int, ...] = ()
 
     def __post_init__(self):
+        super().__post_init__()
         bottleneck_slots.check_settings(self)
         if self.num_hidden_layers < 1:
             raise UserError(

@@ -5,7 +5,6 @@ import typing
 import keras
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers.bottleneck import Bottleneck
 from tf_adapters.layers.slot_of_layers import SlotOfLayers
@@ -67,7 +66,6 @@ class BottleneckSlot(SlotOfLayers):
 
 def check_settings(method):
     """Raises a `UserError` if a bottleneck's setting cannot be."""
-    check_choices(method)
     factor = method.reduction_factor
     if factor is not None and not factor > 0:
         raise UserError(
@@ -95,6 +93,7 @@ class BottleneckMethod(Method):
     """A method that stands and reads as `stacks_as`; settings as `Pfeiffer`."""
 
     def __post_init__(self):
+        super().__post_init__()
         check_settings(self)
 
     def make_slots(self, shape):
@@ -121,7 +120,7 @@ class BottleneckMethod(Method):
         """
         kernels = [
             (slot.delta.down_kernel, 1)
-            for slot in model.all_slots()
+            for slot in model.own_slots()
             if isinstance(slot, BottleneckSlot)
         ]
         return mixout.mixout_pairs(self.mixout, kernels, model)

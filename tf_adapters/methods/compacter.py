@@ -51,6 +51,7 @@ class Compacter(Method):
     leave_out: tuple[int, ...] = ()
 
     def __post_init__(self):
+        super().__post_init__()
         bottleneck_slots.check_settings(self)
 
     def make_slots(self, shape):

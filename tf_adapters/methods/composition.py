@@ -313,6 +313,8 @@ def _build(slots, shape):
 
 
 def _stacked(dicts):
+    for number, lower in enumerate(dicts):
+        _check_below(lower, set().union(*dicts[number + 1 :]))
     joined = {}
     for place in _places(dicts):
         slots = [slots[place] for slots in dicts if place in slots]
@@ -323,6 +325,19 @@ def _stacked(dicts):
             )
         joined[place] = slots[0] if len(slots) == 1 else _stack_of(slots)
     return joined
+
+
+def _check_below(lower, upper_places):
+    """Refuses slots behind a norm that something of their sublayer is above."""
+    for sublayer in ("after_attention", "after_ffn"):
+        behind = f"{sublayer}_norm"
+        if behind in lower and {sublayer, behind} & upper_places:
+            raise UserError(
+                "Below another member of a Stack an adapter has no place "
+                f"behind the pretrained norm (`{behind}`): the other would not "
+                'read what it puts out. Take pretrained_norm="after" or '
+                '"both", or make it the last.'
+            )
 
 
 def _stack_of(slots):

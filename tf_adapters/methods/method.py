@@ -89,6 +89,11 @@ class Method:
     last_phase_learning_rate_multiplier = 1.0
 
     def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(field.default, tuple) and isinstance(value, list):
+                # As a folder gives it: two are equal, and one can be a key.
+                object.__setattr__(self, field.name, tuple(value))
         check_choices(self)
 
     def make_slots(self, shape):

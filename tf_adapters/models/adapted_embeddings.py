@@ -83,10 +83,11 @@ def _from_first_token(encoder, x, padding_mask):
     before = ops.sum(ops.cumprod(is_padding, axis=1), axis=1)
     columns = ops.arange(ops.shape(x)[1])
     positions = ops.maximum(columns - before[:, None], 0)
+    offset = encoder.position_offset
 
     def moved():
-        difference = ops.take(table, positions, axis=0)
-        return x + difference - ops.take(table, columns, axis=0)
+        difference = ops.take(table, positions + offset, axis=0)
+        return x + difference - ops.take(table, columns + offset, axis=0)
 
     return ops.cond(ops.any(before > 0), moved, lambda: x)
 

@@ -189,9 +189,9 @@ class AdaptedEncoder(keras.layers.Layer):
         encoder_checks.check_inputs(self, inputs)
         encoder_checks.check_not_quantized(self.backbone)
         seeds = StatelessSeeds(seed) if training else None
-        context = Context(
-            inputs["padding_mask"], inputs.get("adapter_ids"), seeds
-        )
+        # Of truth values, too: what a method adds is counted with integers.
+        mask = ops.cast(inputs["padding_mask"], "int32")
+        context = Context(mask, inputs.get("adapter_ids"), seeds)
         x, context = adapted_embeddings.embed(self, inputs, context, training)
         hidden_states, probes = [x], []
         last_slots = self.blocks[-1].slots.values()

@@ -27,11 +27,13 @@ class AdapterModel(keras.Model):
     Everything that method and head do not declare trainable is frozen, variable
     by variable, and stays so where `trainable` is set to `True`: to train the
     encoder is the method `Full`. Parts of what trains can be frozen as with
-    any Keras model, for example by `model.head_layer.trainable = False`.
+    any Keras model, for example by `model.head_layer.trainable = False`; of the
+    encoder itself layers, but not single variables.
 
-    The encoder's variables are used in place: what a method trains of them
-    (norms, biases, or all) changes in `encoder` too, and in every other model
-    of it. Load an encoder for each model whose method trains some of it.
+    The encoder's layers are used in place: what a method trains of them (norms,
+    biases, or all), and what is frozen of them, changes in `encoder` too, and
+    in every other model of it; a new model of it thaws them. Load an encoder
+    for each model whose method trains some of it.
 
     Args:
         encoder: `Encoder`, see `load_encoder`.
@@ -105,6 +107,10 @@ class AdapterModel(keras.Model):
         self.seed_generator = keras.random.SeedGenerator(seed)
         self._added = _ids(variable_groups.trained_additions(self))
         self._trained_of_encoder = _ids(self.declared_encoder_variables())
+        # From now on a layer is frozen because somebody wants it. One by one:
+        # with TensorFlow, Keras skips a flag that stays as it is.
+        for layer in encoder.backbone._flatten_layers():
+            layer.trainable = True
         self._freeze_all_but_declared()
         self.built = True
 
@@ -113,6 +119,9 @@ class AdapterModel(keras.Model):
         shape = methods.EncoderShape.of(encoder.backbone)
         slots = self.method.make_slots(shape)
         embedding_slots = self.method.make_embedding_slots(shape)
+        own = _distinct([embedding_slots, *slots])
+        # Inside of a function: Keras would take them for layers of the model's.
+        self._own_slots = lambda: own
         if self.below is not None:
             slots, embedding_slots, self.slots_below = composition.put_below(
                 self.below, slots, embedding_slots, shape
@@ -139,9 +148,14 @@ class AdapterModel(keras.Model):
 
     def all_slots(self):
         """Returns the slots of embeddings and blocks, each of them once."""
-        places = [self.encoder.embedding_slots, *self.slots]
-        slots = (slot for found in places for slot in found.values())
-        return list({id(slot): slot for slot in slots}.values())
+        return _distinct([self.encoder.embedding_slots, *self.slots])
+
+    def own_slots(self):
+        """Returns the slots of the method itself, each of them once.
+
+        In a composition a place has one slot of these and of those below.
+        """
+        return self._own_slots()
 
     def leave_out(self, blocks):
         """Takes what the method added out of some blocks, for inference.
@@ -316,33 +330,38 @@ class AdapterModel(keras.Model):
         if value:
             self._freeze_all_but_declared()
 
-    def _trains(self, variable):
-        """Returns whether Keras's `fit` trains a variable.
+    def _fitted(self):
+        """Returns the ids of the variables that Keras's `fit` trains.
 
         The flags of the encoder's variables say what the last model of this
-        encoder trains.
+        encoder trains, so that those of its layers count.
         """
         if not self.trainable:
-            return False
-        if id(variable) in self._trained_of_encoder:
-            return self.encoder.trainable
-        return self.is_added(variable) and variable.trainable
+            return frozenset()
+        frozen = _ids(variable_groups.in_frozen_layers(self.encoder))
+        return (self._trained_of_encoder - frozen) | _ids(
+            v for v in self.weights if self.is_added(v) and v.trainable
+        )
 
     @property
     def trainable_variables(self):
-        return [v for v in self.variables if self._trains(v)]
+        fitted = self._fitted()
+        return [v for v in self.variables if id(v) in fitted]
 
     @property
     def non_trainable_variables(self):
-        return [v for v in self.variables if not self._trains(v)]
+        fitted = self._fitted()
+        return [v for v in self.variables if id(v) not in fitted]
 
     @property
     def trainable_weights(self):
-        return [v for v in self.weights if self._trains(v)]
+        fitted = self._fitted()
+        return [v for v in self.weights if id(v) in fitted]
 
     @property
     def non_trainable_weights(self):
-        return [v for v in self.weights if not self._trains(v)]
+        fitted = self._fitted()
+        return [v for v in self.weights if id(v) not in fitted]
 
     def _freeze_all_but_declared(self):
         for _, trains, variables in self.variable_groups():
@@ -356,7 +375,7 @@ class AdapterModel(keras.Model):
             UserError: If the model is merged: the encoder then holds what
                 trained.
         """
-        self._check_not_merged()
+        self.check_not_merged()
         return variable_groups.by_stored_name(
             variable
             for _, trains, variables in self.variable_groups()
@@ -384,11 +403,13 @@ class AdapterModel(keras.Model):
         """Begins the method's last phase of training."""
         self.method.start_last_phase(self)
 
-    def _check_not_merged(self):
+    def check_not_merged(self):
+        """Raises a `UserError` if the model is merged."""
         if self.reparameterization.merged:
             raise UserError(
                 "The trained weights are merged into the encoder's, so they "
-                "can be neither saved nor trained. Call `unmerge()` first."
+                "can be neither saved nor trained, nor other adapters swapped "
+                "in below them. Call `unmerge()` first."
             )
 
     def compute_loss(self, *args, **kwargs):
@@ -400,7 +421,7 @@ class AdapterModel(keras.Model):
         return super().compute_loss(*args, **kwargs) + penalty
 
     def get_config(self):
-        self._check_not_merged()
+        self.check_not_merged()
         return {**super().get_config(), **model_config.config_of(self)}
 
     @classmethod
@@ -410,6 +431,11 @@ class AdapterModel(keras.Model):
 
 def _ids(variables):
     return frozenset(id(variable) for variable in variables)
+
+
+def _distinct(places):
+    slots = (slot for found in places for slot in found.values())
+    return list({id(slot): slot for slot in slots}.values())
 
 
 def adapt(encoder, method=None, head=None, **options):

@@ -1,6 +1,7 @@
 """The members of a composition, read and checked for their places."""
 
 import dataclasses
+import re
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.methods import composition as trees
@@ -29,7 +30,7 @@ def read_members(composition, encoder, fingerprint=None, with_head=False):
     )
     for member in members:
         _check_member(member, encoder)
-    tree = placed(composition, members)
+    tree = placed(composition, members, encoder)
     for member in trees.lowest(tree):
         _check_lowest(member)
     return tree
@@ -59,14 +60,17 @@ def _check_lowest(member):
         )
 
 
-def placed(composition, members):
+def placed(composition, members, encoder):
     """Returns a composition of members as each stands in its place.
 
     Args:
         composition: Composition with any leaves.
         members: A `Member` for each leaf, in their order.
+        encoder: Their `Encoder`.
     """
-    tree = trees.with_leaves(composition, map(_without_left_out, members))
+    num_blocks = encoder.backbone.num_layers
+    members = (_without_left_out(member, num_blocks) for member in members)
+    tree = trees.with_leaves(composition, members)
     lowest = {id(member) for member in trees.lowest(tree)}
     found = [
         member if id(member) in lowest else _without_map(member)
@@ -88,7 +92,7 @@ def _without_map(member):
     )
 
 
-def _without_left_out(member):
+def _without_left_out(member, num_blocks):
     """Returns a member as if it never had been in blocks it is left out of."""
     if not member.left_out:
         return member
@@ -99,14 +103,26 @@ def _without_left_out(member):
             "be. Give the adapter in all its blocks."
         )
     blocks = tuple(sorted({*member.method.leave_out, *member.left_out}))
-    starts = tuple(f"block_{block}_" for block in blocks)
     return dataclasses.replace(
         member,
         method=dataclasses.replace(member.method, leave_out=blocks),
-        tensors={
-            name: tensor
-            for name, tensor in member.tensors.items()
-            if not name.startswith(starts)
-        },
+        tensors=_of_other_blocks(member.tensors, blocks, num_blocks),
         left_out=(),
     )
+
+
+def _of_other_blocks(tensors, blocks, num_blocks):
+    """Returns the tensors of an adapter that never was in some blocks.
+
+    What several blocks share is called after the first of them.
+    """
+    first = min(set(range(num_blocks)) - set(blocks), default=None)
+    found = {}
+    for name, tensor in tensors.items():
+        part = re.match(r"block_(\d+)([^/]*/(shared_)?)", name)
+        if part and int(part[1]) in blocks:
+            if first is None or not part[3]:
+                continue
+            name = f"block_{first}{name[part.end(1) :]}"
+        found[name] = tensor
+    return found

@@ -137,7 +137,8 @@ def swap_adapters(model, composition):
             adapter (MAD-X).
 
     Raises:
-        UserError: If there is nothing below, or the methods are others.
+        UserError: If there is nothing below, the methods are others, or the
+            model is merged.
 
     Examples:
         >>> german = tf_adapters.adapt(encoder, methods.Pfeiffer())
@@ -149,6 +150,7 @@ def swap_adapters(model, composition):
     """
     if model.below is None:
         raise UserError("This model has no adapters below its own.")
+    model.check_not_merged()
     if not isinstance(composition, trees.Composition):
         composition = trees.Stack(composition)
     below = composed_members.read_members(
@@ -188,7 +190,7 @@ def restore(config, members, composition, encoder, folder):
         tree = trees.tree_from_config(config["below"], dict)
         if len(trees.leaves(tree)) != len(members):
             raise ValueError("members")
-        return composed_members.placed(tree, members)
+        return composed_members.placed(tree, members, encoder)
     except (KeyError, TypeError, ValueError) as error:
         raise AdapterError(
             f"{folder}: its `below` is damaged. Copy it again from where it "
@@ -249,8 +251,11 @@ class ParallelModel(keras.Model):
         if rows is None:
             # In a graph for any batch this fails where there are other rows.
             ids = inputs["token_ids"]
-            ones = ops.reshape(ops.ones_like(ids[:, 0]), (sum(sizes),))
-            inputs = {**inputs, "token_ids": ids * ones[:, None]}
+            # A choice's have one more axis.
+            further = len(ids.shape) - 1
+            ones = ops.ones_like(ids[(slice(None), *[slice(1)] * further)])
+            ones = ops.reshape(ones, (sum(sizes), *[1] * further))
+            inputs = {**inputs, "token_ids": ids * ones}
         outputs, first = [], 0
         for model, size in zip(self.models, sizes, strict=True):
             part = {k: v[first : first + size] for k, v in inputs.items()}

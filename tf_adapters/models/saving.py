@@ -21,6 +21,7 @@ from tf_adapters.common.adapter_folder import FORMAT_VERSION
 from tf_adapters.common.adapter_folder import WEIGHTS_FILE
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import foreign_folder
+from tf_adapters.interop import formats
 from tf_adapters.methods import composition
 from tf_adapters.models import composed_model
 from tf_adapters.models import fusion_model
@@ -51,9 +52,10 @@ def save_adapter(
         Size of the weights' file in bytes, or `None` of another format.
 
     Raises:
-        AdapterError: If `folder` holds something else than an adapter, the
-            model is a fusion from a .keras file, or the format has no room for
-            what trained; the sentence names the setting that avoids it.
+        AdapterError: If `folder` holds something else than an adapter of this
+            library's format, the model is a fusion from a .keras file, or the
+            format has no room for what trained; the sentence names the setting
+            that avoids it.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.LoRA(rank=4), head)
@@ -109,13 +111,14 @@ def write_adapter(folder, config, tensors):
         Size of the weights' file in bytes.
 
     Raises:
-        AdapterError: If `folder` holds something else than an adapter.
+        AdapterError: If `folder` holds something else than an adapter of this
+            library's format.
     """
     folder = Path(folder)
-    if folder.exists() and not (folder / CONFIG_FILE).is_file():
+    if folder.exists() and not formats.is_ours(folder):
         raise AdapterError(
-            f"{folder} exists and is no adapter folder; saving there would "
-            "delete it. Give a folder that does not exist yet."
+            f"{folder} exists and is no adapter folder of this library; saving "
+            "there would delete it. Give a folder that does not exist yet."
         )
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)

@@ -172,6 +172,8 @@ def test_an_average_of_loras_is_the_lora_of_their_products_mean():
 @pytest.fixture
 def mad_x(tmp_path):
     """Two languages' folders, and a task's that was trained on the first."""
+    # All three units of a block may be dead for so few texts: none trains then.
+    keras.utils.set_random_seed(0)
     encoder = tiny.encoder()
     language = methods.Union((methods.Invertible(), methods.Pfeiffer(units=4)))
     for i, name in enumerate(("en", "de")):

@@ -266,9 +266,12 @@ def test_what_else_is_asked_of_it(finished, capsys):
         ({"head": {"reads": "pooled_output"}}, "head.reads"),
         ({"search": {"space": {"units": 64}}}, "`search.space.units` must be"),
         ({"search": {"space": {"l2": {"low": 1}}}}, "`search.space.l2` must"),
-        (
-            {"search": {"space": {"l2": {"low": 0.5, "high": 0.1}}}},
-            "`search.space.l2` must",
+        *(
+            ({"search": {"space": {"l2": ends}}}, "`search.space.l2` must")
+            for ends in (
+                {"low": 0.5, "high": 0.1},
+                {"low": 0.0, "high": 0.1, "log": True},
+            )
         ),
     ],
 )

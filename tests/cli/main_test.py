@@ -399,6 +399,14 @@ def test_a_submission_of_another_task_is_refused_in_a_sentence(
     assert "predictions for its own tasks" in capsys.readouterr().err
 
 
+def test_a_submission_is_of_the_tasks_own_test_set(
+    run_folder, tmp_path, capsys
+):
+    options = {"mode": "predict", "glue_submission": str(tmp_path)}
+    assert _run(run_folder, input="texts.txt", **options) == 1
+    assert "leave --input out" in capsys.readouterr().err
+
+
 def test_tables_name_everything():
     assert all(name in lists.list_tasks() for name in tasks.TASKS)
     for name in presets.preset_names():

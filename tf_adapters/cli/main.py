@@ -104,8 +104,14 @@ def _check_stack(layers):
 
 
 def _check_input(options):
-    is_prediction = options.mode == "predict" and not options.glue_submission
-    if is_prediction and not options.input:
+    if options.mode != "predict":
+        return
+    if options.glue_submission and options.input:
+        raise ConfigError(
+            "--glue_submission predicts the task's own test set: leave --input "
+            "out, or give --output in its place."
+        )
+    if not options.glue_submission and not options.input:
         raise ConfigError(
             "--mode=predict needs --input: a JSONL, CSV or TSV file with the "
             "task's text fields, a .txt file with a text a line, words as "

@@ -12,8 +12,6 @@ import contextlib
 import hashlib
 import json
 import operator
-import signal
-import threading
 import time
 
 import keras
@@ -25,6 +23,7 @@ from tf_adapters.baselines import search_space
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import Stopped
 from tf_adapters.common.extras import needs_extra
+from tf_adapters.common.sigterm import on_sigterm
 from tf_adapters.config import resolve
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.tokens.packing import TextPacker
@@ -96,14 +95,8 @@ def _ending_at_sigterm():
             "network that was done."
         )
 
-    if threading.current_thread() is not threading.main_thread():
-        yield  # Only the main thread hears of signals.
-        return
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
+    with on_sigterm(stop):
         yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _search(config, run, data, fingerprint):

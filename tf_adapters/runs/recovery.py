@@ -2,10 +2,10 @@
 
 import contextlib
 import signal
-import threading
 import time
 
 from tf_adapters.common.errors import Stopped
+from tf_adapters.common.sigterm import on_sigterm
 from tf_adapters.training import workers
 
 
@@ -66,15 +66,9 @@ class Recovery:
     @contextlib.contextmanager
     def listening(self):
         """Takes SIGTERM as the wish to stop after the step at hand."""
-        if threading.current_thread() is not threading.main_thread():
-            yield  # Only the main thread hears of signals.
-            return
 
         def remember(number, frame):
             self.signal = signal.Signals(number).name
 
-        before = signal.signal(signal.SIGTERM, remember)
-        try:
+        with on_sigterm(remember):
             yield
-        finally:
-            signal.signal(signal.SIGTERM, before)

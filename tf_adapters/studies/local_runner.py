@@ -11,6 +11,7 @@ import shutil
 import signal
 import time
 
+from tf_adapters.common.sigterm import on_sigterm
 from tf_adapters.config import resolve
 from tf_adapters.runs import earlier_runs
 from tf_adapters.studies import finished_runs
@@ -93,11 +94,8 @@ def _termination_as_interruption():
     def stop(number, frame):
         raise Terminated
 
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
+    with on_sigterm(stop):
         yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _run_one(run, folder, runner):

@@ -3,7 +3,9 @@
 PYTHON ?= python3.11
 VENV := .venv
 RUN := $(VENV)/bin/python
-# Bytecode is made at the first import, of what is imported: a minute less.
+# Bytecode is made at the first import, of what is imported: a minute less. An
+# environment that forbids it would have every process compile TensorFlow again.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(VENV)/bin/pip --disable-pip-version-check --quiet install --no-compile
 RUNS := runs
 DATA_DIR ?= data

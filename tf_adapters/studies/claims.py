@@ -13,6 +13,7 @@ import dataclasses
 
 from tf_adapters.studies import claim_pairs
 from tf_adapters.studies import figure_pairs
+from tf_adapters.studies import markdown
 from tf_adapters.studies import statistics
 from tf_adapters.studies.settings import in_words
 
@@ -145,11 +146,12 @@ def _interval(claim, comparison):
 def _evidence(comparison):
     """Yields what the numbers rest on."""
     if comparison.seeds is None:
-        yield f"{_count(comparison.pairs, 'pair')} without predictions"
+        pairs = markdown.counted(comparison.pairs, "pair")
+        yield f"{pairs} without predictions"
         return
-    yield _count(comparison.seeds, "seed")
-    yield _count(comparison.pairs, "pair")
-    yield _count(comparison.examples, "example")
+    yield markdown.counted(comparison.seeds, "seed")
+    yield markdown.counted(comparison.pairs, "pair")
+    yield markdown.counted(comparison.examples, "example")
 
 
 def _caveat(comparison):
@@ -168,10 +170,6 @@ def _number(value, claim):
 
 def _p(value):
     return "< 0.001" if value < 0.001 else f"= {value:.3f}"
-
-
-def _count(number, name):
-    return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 
 def claim_rows(verdicts):

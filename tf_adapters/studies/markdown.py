@@ -61,7 +61,7 @@ def _head(command, split, rows):
 
 def _provenance(rows):
     rows = [row for row in rows if row["state"] == "finished"]
-    yield f"{len(rows)} runs. Commits: {_counts(rows, 'commit')}."
+    yield f"{counted(len(rows), 'run')}. Commits: {_counts(rows, 'commit')}."
     yield f"Versions: {_counts(rows, 'versions')}."
     yield f"Devices: {_counts(rows, 'device')}."
     if any(row["changed"] for row in rows):
@@ -178,3 +178,8 @@ def table(header, body):
     yield f"|{'---|' * len(header)}"
     for row in body:
         yield f"| {' | '.join(row)} |".replace("*", "\\*")
+
+
+def counted(number, name):
+    """Returns, for example, `1 run` or `1,200 runs`."""
+    return f"{number:,} {name}{'' if number == 1 else 's'}"

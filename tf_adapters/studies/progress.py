@@ -3,12 +3,16 @@
 import time
 
 from tf_adapters.runs import earlier_runs
+from tf_adapters.studies import markdown
 
 
 def what_is_there(found, folder):
     """Returns how many runs are finished, and how many in folders beside."""
     finished = [path for path in found.values() if path is not None]
-    words = f"{len(found)} runs, {len(finished)} of them finished, in {folder}"
+    words = (
+        f"{markdown.counted(len(found), 'run')}, {len(finished)} of them "
+        f"finished, in {folder}"
+    )
     beside = sorted(
         path.parent.name for path in finished if path.parent != folder
     )

@@ -4,9 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.data.batches.ragged_examples import make_examples
 from tf_adapters.config import resolve
+from tf_adapters.data.batches import pipeline
 from tf_adapters.data.batches import task_mixture as mixture_lib
 
 SIZES = (160, 40, 10)
@@ -136,3 +138,19 @@ def test_fixed_batches_keep_their_size(mixture):
     config = dataclasses.replace(config, data=data)
     for batch in mixture_lib.plan_mixture(mixture, config, 0):
         assert (batch.length, batch.size) == (16, BATCH)
+
+
+def test_padding_beside_choices_is_that_of_each_task():
+    texts = make_examples(4)
+    choices = make_examples(2)
+    # Two texts an example, and three.
+    ids = tf.RaggedTensor.from_row_lengths(make_examples(5).token_ids, [2, 3])
+    choices = dataclasses.replace(choices, token_ids=ids)
+    mixture = mixture_lib.Mixture({"texts": texts, "choices": choices})
+    fixed = [
+        pipeline.Batch(np.arange(4), 16, size=8),
+        pipeline.Batch(np.array([4, 5]), 16, size=8),
+    ]
+    tokens = texts.lengths.sum() + ids.flat_values.shape[0]
+    share = pipeline.padding_fraction(fixed, mixture.sequence_lengths)
+    assert share == 1 - tokens / (16 * 8 * (1 + 3))

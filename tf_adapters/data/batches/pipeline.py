@@ -162,17 +162,17 @@ def padding_fraction(batches, lengths):
     Args:
         batches: List of `Batch`.
         lengths: Array `(examples,)` or `(examples, choices)`, see
-            `Examples.sequence_lengths`.
+            `Examples.sequence_lengths` and `TaskMixture.sequence_lengths`.
     """
     lengths = lengths.reshape(len(lengths), -1)
     positions = tokens = 0
     for batch in batches:
         rows = lengths[batch.indices]
-        # Fixed batches have room for the most choices that occur at all.
-        choices = lengths if batch.size else rows
-        sequences = (batch.size or len(rows)) * choices.any(axis=0).sum()
+        # Fixed batches have room for the most choices that occur in the task.
+        places = rows >= 0 if batch.size else rows > 0
+        sequences = (batch.size or len(rows)) * places.any(axis=0).sum()
         positions += batch.length * int(sequences)
-        tokens += int(rows.sum())
+        tokens += int(rows.clip(0).sum())
     return 1 - tokens / positions if positions else 0.0
 
 

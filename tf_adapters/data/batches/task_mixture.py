@@ -40,13 +40,15 @@ class Mixture:
 
     @property
     def sequence_lengths(self):
-        """The same, `(examples, most choices)`, 0 where there is none."""
+        """Number of tokens of each choice, `(examples, most choices)`.
+
+        0 stands where an example has no such choice, and -1 where no example
+        of its task has one.
+        """
         each = [e.sequence_lengths for e in self.tasks.values()]
         each = [lengths.reshape(len(lengths), -1) for lengths in each]
         width = max(lengths.shape[1] for lengths in each)
-        return np.concatenate(
-            [np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in each]
-        )
+        return np.concatenate([_widen(x, width) for x in each])
 
     @property
     def sizes(self):
@@ -66,6 +68,11 @@ class Mixture:
         indices = batch.indices - self.starts[number]
         task = list(self.tasks)[number]
         return task, dataclasses.replace(batch, indices=indices)
+
+
+def _widen(lengths, width):
+    missing = width - lengths.shape[1]
+    return np.pad(lengths, ((0, 0), (0, missing)), constant_values=-1)
 
 
 def probabilities(sizes, sampling, epoch, epochs):

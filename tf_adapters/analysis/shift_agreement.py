@@ -68,7 +68,7 @@ class ShiftAgreement(RunsAnalysis):
     def draw(self, table):
         figure, ((axes,),) = pictures.make_figure()
         methods = table.groupby("method", sort=False)[list(_SHOWN)]
-        means, errors = methods.mean(), methods.sem().fillna(0)
+        means, errors = methods.mean(), methods.sem()
         series = [
             (f"texts of {name}", means[column], errors[column])
             for column, name in _SHOWN.items()

@@ -55,7 +55,7 @@ class TokenShift(RunsAnalysis):
             axis.barh(
                 here.index,
                 here["mean"],
-                xerr=here["sem"].fillna(0),
+                xerr=here["sem"],
                 color=pictures.COLOURS[0],
                 capsize=2,
             )

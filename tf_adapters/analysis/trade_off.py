@@ -183,7 +183,7 @@ class TradeOff(Analysis):
                 axis.errorbar(
                     line.x,
                     line["mean"],
-                    line.error.fillna(0),
+                    line.error,
                     capsize=2,
                     label=method,
                     **styles[method],

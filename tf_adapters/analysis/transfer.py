@@ -74,7 +74,7 @@ class Transfer(Analysis):
                 axis.errorbar(
                     range(len(order)),
                     found["mean"],
-                    found["sem"].fillna(0),
+                    found["sem"],
                     linestyle="none",
                     capsize=2,
                     label=method,

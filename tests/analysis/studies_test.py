@@ -1,6 +1,7 @@
 """Tables of whole studies, against computations by hand."""
 
 import itertools
+import types
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,9 @@ from tf_adapters.analysis import similarity
 from tf_adapters.analysis import stability
 from tf_adapters.analysis import transfer_curves
 from tf_adapters.cli import analyse
+from tf_adapters.common.errors import DataError
 from tf_adapters.config.presets import OFFICIAL_CONFIGS
+from tf_adapters.tasks import TASKS
 
 
 def _write_study(folder, rows, configs=None):
@@ -218,6 +221,21 @@ def test_methods_have_a_panel_each_where_lengths_are_many():
     figure = curves.Curves().draw(table)
     assert [axes.get_title() for axes in figure.axes] == ["full", "houlsby"]
     assert len(figure.axes[0].lines) == 3
+
+
+def test_similarity_takes_the_languages_that_are_there(tmp_path, capsys):
+    (tmp_path / "panx" / "ja").mkdir(parents=True)
+    row = '{"tokens": ["a"], "tags": ["O"]}'
+    (tmp_path / "panx" / "ja" / "dev.jsonl").write_text(row)
+    config = types.SimpleNamespace(
+        data=types.SimpleNamespace(data_dir=str(tmp_path))
+    )
+    run = types.SimpleNamespace(task=TASKS["wikiann"], config=config)
+    ((language, rows),) = similarity._texts(run, ["th", "ja"])
+    assert (language, len(rows)) == ("ja", 1)
+    assert "has no data in th" in capsys.readouterr().out
+    with pytest.raises(DataError, match="panx/th"):
+        list(similarity._texts(run, ["th"]))
 
 
 def test_lines_of_similarity_are_means_over_seeds():

@@ -80,7 +80,7 @@ class Similarity(RunsAnalysis):
     is the diagonal, of which the paper says nothing. A panel for each task, a
     line for each method: the mean over its runs, and as a band from the least
     to the largest. `--languages` takes the validation sets of those instead, a
-    panel for each.
+    panel for each that is in `--data_dir`.
     """
 
     columns = COLUMNS
@@ -137,10 +137,15 @@ def _texts(run, languages):
     """Yields a language, or "", and rows to draw tokens from."""
     if not languages:
         yield "", run.rows["validation"]
-    for language in languages:
-        task = in_language(run.task, language)
-        data_dir = run.config.data.data_dir
-        yield language, load.load_split(task, "validation", data_dir)
+    data_dir = run.config.data.data_dir
+    tasks = [in_language(run.task, language) for language in languages]
+    there = [t for t in tasks if load.has_split(t, "validation", data_dir)]
+    if there and len(there) < len(tasks):
+        lacking = ", ".join(t.language for t in tasks if t not in there)
+        print(f"{run.task.name}: {data_dir} has no data in {lacking}.")
+    # If there are none at all, the first one's error says where they belong.
+    for task in there or tasks:
+        yield task.language, load.load_split(task, "validation", data_dir)
 
 
 def _of_texts(run, experiment, rows, number):

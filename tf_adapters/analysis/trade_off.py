@@ -215,7 +215,9 @@ def _label(axes, table, y, title):
         values = sorted(set(table.x))
         axes.set_xticks(values, labels=[f"{value:g}" for value in values])
         axes.set_xticks([], minor=True)
-    pictures.describe(axes, pictures.in_words(over), y, title)
+    pictures.describe(
+        axes, pictures.in_words(over), y, title, legend_beside=True
+    )
 
 
 def _draw_percentiles(table):

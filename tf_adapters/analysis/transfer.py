@@ -61,7 +61,7 @@ class Transfer(Analysis):
         tasks = list(dict.fromkeys(table.task))
         number = table.groupby("task").language.nunique().max()
         figure, axes = pictures.make_figure(
-            rows=len(tasks), width=max(4.2, 1.5 + 0.3 * number)
+            rows=len(tasks), width=max(5.6, 2.9 + 0.3 * number)
         )
         for axis, task in zip(axes.flat, tasks, strict=True):
             here = table[table.task == task]
@@ -82,5 +82,6 @@ class Transfer(Analysis):
                 )
             axis.set_xticks(range(len(order)), order, rotation=90)
             axis.axvline(len(AVERAGES) - 0.5, color="gray", linewidth=0.8)
-            pictures.describe(axis, "language", "score, points", task)
+            axes_say = "language", "score, points"
+            pictures.describe(axis, *axes_say, task, legend_beside=True)
         return figure

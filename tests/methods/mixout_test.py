@@ -182,7 +182,7 @@ def test_a_training_step_is_that_of_a_model_with_mixed_weights(cls):
                 wanted.reshape(rows), gates[path], RATE
             )
             wanted = by_hand.reshape(wanted.shape)
-        # That of the keys' bias is zero but for rounding, up to 2e-7.
+        # That of the keys' bias is zero but for rounding, about 1e-7.
         scale = max(1e-1, np.abs(wanted).max())
         np.testing.assert_allclose(
             gradients[path] / scale, wanted / scale, atol=1e-5, err_msg=path

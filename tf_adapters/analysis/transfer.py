@@ -82,6 +82,7 @@ class Transfer(Analysis):
                 )
             axis.set_xticks(range(len(order)), order, rotation=90)
             axis.axvline(len(AVERAGES) - 0.5, color="gray", linewidth=0.8)
-            axes_say = "language", "score, points"
-            pictures.describe(axis, *axes_say, task, legend_beside=True)
+            pictures.describe(
+                axis, "language", "score, points", task, legend_beside=True
+            )
         return figure

@@ -162,7 +162,7 @@ def padding_fraction(batches, lengths):
     Args:
         batches: List of `Batch`.
         lengths: Array `(examples,)` or `(examples, choices)`, see
-            `Examples.sequence_lengths` and `TaskMixture.sequence_lengths`.
+            `Examples.sequence_lengths` and that of `task_mixture.Mixture`.
     """
     lengths = lengths.reshape(len(lengths), -1)
     positions = tokens = 0

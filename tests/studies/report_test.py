@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.fixtures import studies
+from tf_adapters.studies import markdown
 from tf_adapters.studies import report as study_report
 
 GRID = {
@@ -343,6 +344,13 @@ def test_settings_of_all_grids_stand_before_the_metric(tmp_path):
     study_report.write_report(tables, tmp_path)
     header = (tmp_path / "runs.csv").read_text().split("\n")[0].split(",")
     assert header.index("method.units") < header.index("metric")
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(0, "0 runs"), (1, "1 run"), (1200, "1,200 runs")]
+)
+def test_numbers_are_counted_in_words(number, words):
+    assert markdown.counted(number, "run") == words
 
 
 def test_files_hold_all_rows(tmp_path):

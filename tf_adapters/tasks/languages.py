@@ -45,8 +45,8 @@ def in_language(task, language):
     languages = task.languages
     if languages is None:
         raise UserError(
-            f"Task `{task.name}` has one language, so --eval_languages has no "
-            "meaning for it."
+            f"Task `{task.name}` has one language, so it cannot be read in "
+            "others, as --eval_languages and --languages ask."
         )
     return dataclasses.replace(
         task,

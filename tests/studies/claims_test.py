@@ -115,6 +115,24 @@ def test_one_seed_says_what_its_interval_covers(tmp_path):
     assert "the choice of examples only" in verdict.sentence
 
 
+def test_equal_answers_tell_nothing(tmp_path):
+    own = {**CLAIM, "printed": 4.0}
+    (verdict,) = _judge(tmp_path, _by_method(1.0, 1.0), [own])
+    assert verdict.verdict == "too small to tell"
+    assert verdict.sentence.endswith("answer every example alike.")
+
+
+def test_the_sentence_names_the_values_that_ran(tmp_path):
+    sizes = {"method": "houlsby", "data.max_train_examples": [8, 80, 800]}
+    of_runs = {**CLAIM, "higher": sizes}
+    grids = {**GRID, "data.max_train_examples": [80]}
+    report = {"rows": ["method", "data.max_train_examples"]}
+    (verdict,) = _judge(
+        *(tmp_path, _by_method(0.9, 0.7), [of_runs]), grid=grids, report=report
+    )
+    assert "houlsby, data.max_train_examples 80 is" in verdict.sentence
+
+
 def test_without_predictions_pairs_are_compared(tmp_path):
     def score(run):
         gain = 0.02 * (run.config.seed - 1)
@@ -414,6 +432,24 @@ def test_boxes_are_of_different_runs(tmp_path):
     own = {**OF_FIGURE, "where": None}
     (verdict,) = _judge(tmp_path, _by_method(0.9, 0.7), [own], figures=FIGURE)
     assert verdict.comparison.pairs == 6
+
+
+def test_a_figures_pairs_of_one_seed(tmp_path):
+    table = [("task", "method", "similarity")]
+    for task, gain in (("sst2", 0.1), ("rte", 0.2)):
+        table += [(task, "houlsby", 0.5 + gain), (task, "head_only", 0.5)]
+    _write_table(tmp_path, table)
+    own = {**OF_FIGURE, "where": None}
+    sentences = []
+    for seeds in ([0], [0, 1]):
+        (verdict,) = _judge(
+            *(tmp_path, _by_method(0.9, 0.7), [own]),
+            figures=FIGURE,
+            grid={**GRID, "seed": seeds},
+        )
+        sentences.append(verdict.sentence)
+    assert "All pairs are of one seed" in sentences[0]
+    assert "of one seed" not in sentences[1]
 
 
 def test_the_blocks_of_two_runs_are_one_pair(tmp_path):

@@ -5,7 +5,8 @@
 - not shown: the difference is smaller than half of the printed one, or, where
   none is printed, than zero, for sure: so ends its interval, which is corrected
   for the number of claims too (Bonferroni).
-- too small to tell: neither.
+- too small to tell: neither; or both sides answer every example alike, as runs
+  do that learned nothing.
 - not measured: there is no pair to compare.
 """
 
@@ -59,20 +60,41 @@ def judge(study, runs, rows, folder, tables):
         tables: Dict from a figure's name to the paths of its tables.
     """
     finished = [row for row in rows if row["state"] == "finished"]
+    claims = [_narrow(claim, runs) for claim in study.claims]
     found = [
         _of_figure(claim, runs, tables.get(claim.of, []))
         if claim.of
         else _of_runs(claim, study, runs, finished, folder)
-        for claim in study.claims
+        for claim in claims
     ]
     measured = [one for one in found if not isinstance(one, str)]
     corrected = iter(statistics.holm([one.p for one in measured]))
+    one_seed = len({run.settings.get("seed") for run in runs}) == 1
     return [
         Verdict(claim, NOT_MEASURED, f"Not measured: {one}.")
         if isinstance(one, str)
-        else _verdict(claim, one, next(corrected), len(measured))
-        for claim, one in zip(study.claims, found, strict=True)
+        else _verdict(claim, one, next(corrected), len(measured), one_seed)
+        for claim, one in zip(claims, found, strict=True)
     ]
+
+
+def _narrow(claim, runs):
+    """Returns a claim that names, of several values, those that runs have."""
+    return dataclasses.replace(
+        claim,
+        higher=_narrow_side(claim.higher, runs),
+        than=_narrow_side(claim.than, runs),
+    )
+
+
+def _narrow_side(side, runs):
+    narrowed = dict(side)
+    for key, values in side.items():
+        if isinstance(values, list):
+            there = [run.settings.get(key) for run in runs]
+            kept = [value for value in values if value in there] or values
+            narrowed[key] = kept[0] if len(kept) == 1 else kept
+    return narrowed
 
 
 def _of_figure(claim, runs, paths):
@@ -101,16 +123,22 @@ def _of_runs(claim, study, runs, rows, folder):
     )
 
 
-def _verdict(claim, comparison, corrected_p, number):
+def _verdict(claim, comparison, corrected_p, number, one_seed):
     least = (claim.printed or 0.0) / 2 / _scale(claim)
     _, upper = comparison.interval(1 - LEVEL / number)
     verdict = TOO_SMALL
     if corrected_p < LEVEL and comparison.difference > 0:
         verdict = SHOWN
-    elif upper < max(0.0, least):
+    elif upper < max(0.0, least) and not _all_alike(comparison):
         verdict = NOT_SHOWN
     sentence = _sentence(claim, verdict, comparison, corrected_p)
+    sentence += _caveat(comparison, one_seed)
     return Verdict(claim, verdict, sentence, comparison, corrected_p)
+
+
+def _all_alike(comparison):
+    """Whether no draw of the examples makes any difference."""
+    return comparison.difference == 0 and comparison.error == 0
 
 
 def _scale(claim):
@@ -130,7 +158,7 @@ def _sentence(claim, verdict, comparison, corrected_p):
     )
     if claim.printed is not None:
         text += f"; the paper prints {_number(claim.printed, claim)}"
-    return f"{text}.{_caveat(comparison)}"
+    return f"{text}."
 
 
 def _interval(claim, comparison):
@@ -154,11 +182,18 @@ def _evidence(comparison):
     yield markdown.counted(comparison.examples, "example")
 
 
-def _caveat(comparison):
+def _caveat(comparison, one_seed):
+    if _all_alike(comparison):
+        return " Both sides answer every example alike."
     if comparison.seeds == 1:
         return (
             " With one seed the interval covers the choice of examples only, "
             "not what another seed would change."
+        )
+    if comparison.seeds is None and one_seed and comparison.pairs > 1:
+        return (
+            " All pairs are of one seed: the interval does not cover what "
+            "another would change."
         )
     return ""
 

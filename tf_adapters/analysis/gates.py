@@ -1,6 +1,5 @@
 """What share of AdapterBias's gates is left open."""
 
-import json
 from pathlib import Path
 
 import pandas as pd
@@ -10,6 +9,7 @@ from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
 from tf_adapters.common.dataclass_config import load_yaml
 from tf_adapters.common.errors import UserError
+from tf_adapters.runs import earlier_runs
 
 COLUMNS = ("run", "task", "encoder", "l0_lambda", "share", "open")
 COLUMNS += ("open_at_start",)
@@ -59,10 +59,9 @@ class Gates(Analysis):
     def table(self, options):
         rows = []
         for folder in options.folders:
-            path = Path(folder) / "result.json"
-            if not path.exists():
+            result = earlier_runs.read_result(folder)
+            if result is None:
                 raise UserError(f"{folder} holds no finished run.")
-            result = json.loads(path.read_text(encoding="utf-8"))
             settings = load_yaml(Path(folder) / "config.yaml")
             for name, after, before in shares(result):
                 rows.append(

@@ -113,4 +113,6 @@ def folder_of_task(folder, task):
 def read_result(folder):
     """Returns `result.json` of a run folder, or `None` if it is unfinished."""
     path = Path(folder) / "result.json"
-    return json.loads(path.read_text()) if path.exists() else None
+    if not path.exists():
+        return None
+    return json.loads(path.read_text(encoding="utf-8"))

@@ -15,6 +15,7 @@ from tf_adapters.common.errors import DataError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.data.rows.splits import EVALUATED
+from tf_adapters.runs import earlier_runs
 
 FOLDER = "predictions"
 
@@ -112,7 +113,7 @@ def recompute_metrics(run_folder):
         those splits that have no stored predictions. The loss is no metric of
         predictions.
     """
-    result = json.loads((Path(run_folder) / "result.json").read_text())
+    result = earlier_runs.read_result(run_folder)
     metrics = {}
     for split, values in _by_split(result).items():
         stored = load_predictions(run_folder, split)

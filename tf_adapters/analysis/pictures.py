@@ -127,6 +127,9 @@ def describe(axes, x, y, title="", legend_beside=False):
     """
     axes.set_xlabel(x, size=9)
     axes.set_ylabel(y, size=9)
+    if x == "step":
+        # A run of four steps would have a tick at 2.25.
+        axes.locator_params(axis="x", integer=True)
     if title:
         axes.set_title(title, size=9)
     if axes.get_legend_handles_labels()[0]:

@@ -99,7 +99,7 @@ class SettingSearch(Analysis):
                 _draw_panel(axis, here)
                 axis.set_title(task, size=9)
                 axis.set_xlabel(here.of.iloc[0], size=9)
-                axis.set_ylabel(f"{here.split.iloc[0]} metric, points", size=9)
+            line[0].set_ylabel(f"{here.split.iloc[0]} metric, points", size=9)
         # The lines are the same for all tasks.
         for axis, panel in zip(axes[0], panels, strict=True):
             legend = axis.legend(

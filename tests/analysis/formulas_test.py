@@ -200,6 +200,13 @@ def test_percentiles_are_of_differences_over_tasks():
     expected = np.percentile([-5, 1], (20, 50, 80))
     np.testing.assert_allclose(found.loc[10, ["p20", "p50", "p80"]], expected)
     assert found.loc[40, "p50"] == pytest.approx(10)
+    table = found.reset_index().assign(
+        baseline="full", over=trade_off.WEIGHTS, of="test accuracy"
+    )
+    # As far apart as a norm's weights and a block's.
+    table = table.assign(x=[10 ** (3 * place) for place in range(len(table))])
+    (axes,) = trade_off.TradeOff().draw(table).axes
+    assert axes.get_xlim()[0] > 0
 
 
 def test_shares_of_gates():

@@ -119,6 +119,8 @@ def _draw_lines(found):
     figure, panels = pictures.make_panels(found, "group")
     least = found.l0_lambda[found.l0_lambda > 0].min()
     for axis, group, here in panels:
+        # First, or `axhline` fixes the limits of a linear scale.
+        axis.set_xscale("symlog", linthresh=least)
         here = here.sort_values("l0_lambda")
         shares_of_gates = here.groupby("share", sort=False)
         for name, line, style in pictures.styled(shares_of_gates):
@@ -126,7 +128,6 @@ def _draw_lines(found):
             start = 100 * line.open_at_start.iloc[0]
             axis.axhline(start, color=style["color"], linestyle=":")
         axis.plot([], [], "k:", label="before training")
-        axis.set_xscale("symlog", linthresh=least)
         axis.set_ylim(0, 105)
         pictures.describe(axis, "lambda", "open gates, %", group)
     return figure

@@ -233,7 +233,6 @@ def _draw_percentiles(table):
             alpha=0.2,
             color=style["color"],
         )
-    axes.axhline(0, color="black", linewidth=0.8)
     tasks = table.tasks.max()
     _label(
         axes,
@@ -241,4 +240,6 @@ def _draw_percentiles(table):
         f"{table.of[0]}, points beside {table.baseline[0]}",
         f"20th, 50th and 80th percentile over {tasks} tasks",
     )
+    # Before the scale is set it would fix the limits of a linear one.
+    axes.axhline(0, color="black", linewidth=0.8)
     return figure

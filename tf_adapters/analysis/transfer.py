@@ -66,7 +66,8 @@ class Transfer(Analysis):
         for axis, task in zip(axes.flat, tasks, strict=True):
             here = table[table.task == task]
             names = list(dict.fromkeys(here.language))
-            order = [*AVERAGES, *(n for n in names if n not in AVERAGES)]
+            averages = [name for name in AVERAGES if name in names]
+            order = [*averages, *(n for n in names if n not in AVERAGES)]
             lines = here.groupby("method", sort=False)
             for method, line, style in pictures.styled(lines):
                 groups = line.groupby("language").score
@@ -81,7 +82,7 @@ class Transfer(Analysis):
                     **style,
                 )
             axis.set_xticks(range(len(order)), order, rotation=90)
-            axis.axvline(len(AVERAGES) - 0.5, color="gray", linewidth=0.8)
+            axis.axvline(len(averages) - 0.5, color="gray", linewidth=0.8)
             pictures.describe(
                 axis, "language", "score, points", task, legend_beside=True
             )

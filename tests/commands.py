@@ -33,6 +33,9 @@ def run(model_dir, settings=None, **options):
         "overwrite": False,
         "study_processes": 1,
         "executor": "local",
+        "ray_address": None,
+        "ray_cpus": 1,
+        "ray_gpus": 0.0,
         "format": "saved_model",
         "with_head": True,
     }

@@ -199,16 +199,12 @@ def test_prediction_takes_the_labels_from_the_adapter(
 
 # Fails where no data are, and tells what had been imported until then.
 _WITHOUT_DATA = """
-import sys, types
-from tf_adapters.cli import main as cli_main
+import sys
+from tests import commands
 from tf_adapters.common import network
 network.answers = lambda *hosts: False
-options = types.SimpleNamespace(
-    mode="train", model_dir=None, config_file=None, params_override=[],
-    list=None, study=None, plugin=[],
-)
-layer = {"task": "mnli", "method": "pfeiffer", "data": {}, "train": {}}
-status = cli_main.run_command(layer, options)
+settings = {"task": "mnli", "method": "pfeiffer"}
+status = commands.run(None, settings, mode="train")
 print(status, *{name.partition(".")[0] for name in sys.modules})
 """
 
@@ -374,6 +370,27 @@ def test_overwriting_removes_nothing_where_the_new_run_cannot_start(
     assert _run(tmp_path, settings, overwrite=True) == 1
     assert message in capsys.readouterr().err
     assert (run / "result.json").exists() and (run / "adapter").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "needed"),
+    [
+        ({"small": True}, "--study"),
+        ({"report": True}, "--study"),
+        ({"executor": "ray"}, "--study"),
+        ({"study": "he2021_figure8", "ray_cpus": 2}, "--executor=ray"),
+        ({"input": "x.txt"}, "--mode=predict"),
+        ({"study": "he2021_figure8", "output": "x.csv"}, "--mode=predict"),
+        ({"mode": "eval", "with_head": False}, "--mode=export"),
+        ({"mode": "predict", "input": "x", "format": "peft"}, "--mode=export"),
+    ],
+)
+def test_an_option_that_nothing_would_read_is_refused(
+    tmp_path, capsys, options, needed
+):
+    assert _run(tmp_path, SMALL, **options) == 1
+    assert f"does something with {needed} only" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_prediction_without_an_input(run_folder, capsys):

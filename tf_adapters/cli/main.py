@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from tf_adapters.cli import errors as cli_errors
+from tf_adapters.cli import option_checks
 from tf_adapters.cli import run_settings
 from tf_adapters.cli import summary
 from tf_adapters.cli import train as cli_train
@@ -45,11 +46,13 @@ def _run(flag_layer, options):
         from tf_adapters.cli import lists
 
         print(lists.TABLES[options.list](), flush=True)
-    elif options.study:
+        return 0
+    option_checks.check_options(options)
+    if options.study:
         from tf_adapters.studies import study as study_lib
 
         return study_lib.run(options, flag_layer)
-    elif _is_of_many_tasks(options):
+    if _is_of_many_tasks(options):
         _export_bank(flag_layer, options)
     else:
         config, model_dir = _resolve(flag_layer, options)
@@ -67,7 +70,7 @@ def _is_of_many_tasks(options):
 
 def _resolve(flag_layer, options):
     """Returns the configuration and the run folder."""
-    _check_input(options)
+    option_checks.check_input(options)
     layers = []
     given = options.model_dir and remote_folder.local(options.model_dir)
     if options.config_file:
@@ -101,22 +104,6 @@ def _check_stack(layers):
     for folder in filter(None, (layer.get("stack_on") for layer in layers)):
         if "://" not in str(folder) and not Path(str(folder)).is_dir():
             raise ConfigError(f"--stack_on={folder}: there is no such folder.")
-
-
-def _check_input(options):
-    if options.mode != "predict":
-        return
-    if options.glue_submission and options.input:
-        raise ConfigError(
-            "--glue_submission predicts the task's own test set: leave --input "
-            "out, or give --output in its place."
-        )
-    if not options.glue_submission and not options.input:
-        raise ConfigError(
-            "--mode=predict needs --input: a JSONL, CSV or TSV file with the "
-            "task's text fields, a .txt file with a text a line, words as "
-            ".conllu or .conll, or questions as SQuAD's .json."
-        )
 
 
 def _with_encoder_of_adapters(config, layers):

@@ -1,0 +1,55 @@
+"""Refuses options that nothing would read, and predictions without input."""
+
+from tf_adapters.common.errors import ConfigError
+
+# What has to stand beside an option, and the option's default.
+_NEEDED = {
+    "--study": {
+        "report": False,
+        "small": False,
+        "two_cores": False,
+        "executor": "local",
+    },
+    "--executor=ray": {"ray_address": None, "ray_cpus": 1, "ray_gpus": 0.0},
+    "--mode=predict": {"input": None, "output": None, "glue_submission": None},
+    "--mode=export": {"format": "saved_model", "with_head": True},
+}
+
+
+def check_options(options):
+    """Raises `ConfigError` on an option that would do nothing.
+
+    Args:
+        options: As of `main.run_command`.
+    """
+    there = {f"--mode={options.mode}", f"--executor={options.executor}"}
+    if options.study:
+        there = {"--study", f"--executor={options.executor}"}
+    for needed, defaults in _NEEDED.items():
+        for name, default in defaults.items():
+            if getattr(options, name) != default and needed not in there:
+                raise ConfigError(
+                    f"--{name} does something with {needed} only: add it, or "
+                    f"leave --{name} out."
+                )
+
+
+def check_input(options):
+    """Raises `ConfigError` where a prediction has no input, or two.
+
+    Args:
+        options: As of `main.run_command`.
+    """
+    if options.mode != "predict":
+        return
+    if options.glue_submission and options.input:
+        raise ConfigError(
+            "--glue_submission predicts the task's own test set: leave --input "
+            "out, or give --output in its place."
+        )
+    if not options.glue_submission and not options.input:
+        raise ConfigError(
+            "--mode=predict needs --input: a JSONL, CSV or TSV file with the "
+            "task's text fields, a .txt file with a text a line, words as "
+            ".conllu or .conll, or questions as SQuAD's .json."
+        )

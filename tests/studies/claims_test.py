@@ -152,7 +152,9 @@ def test_one_pair_alone_shows_nothing(tmp_path):
     score = _by_method(0.9, 0.7)
     (verdict,) = _judge(tmp_path, score, own, predicts=False, grid=grid)
     assert verdict.verdict == "too small to tell"
-    assert "no interval, since there is one difference only" in verdict.sentence
+    assert "no interval and no p, since there is one" in verdict.sentence
+    (row,) = claims.claim_rows([verdict])
+    assert all(row[key] is None for key in ("low", "high", "p", "corrected_p"))
 
 
 def test_more_claims_are_corrected_for_their_number(tmp_path):

@@ -262,6 +262,26 @@ def test_the_command_makes_the_pictures(tmp_path, fakes, capsys):
     assert f"{picture}: Reads a study's runs." in capsys.readouterr().out
 
 
+def test_a_stop_while_pictures_are_made_leaves_a_whole_report(
+    tmp_path, fakes, capsys, monkeypatch
+):
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(figures, "_make", stop)
+    claim = {"says": "It does.", "of": "figure4", "value": "score"}
+    claim |= {"higher": {"seed": 0}, "than": {"seed": 1}}
+    declared = [{"analysis": "study_dir", "name": "figure4"}]
+    path = studies.write(tmp_path, figures=declared, claims=[claim])
+    runner = studies.FakeRunner(studies.score)
+    with pytest.raises(KeyboardInterrupt):
+        study_lib.run(studies.options(path), {"data": {}, "train": {}}, runner)
+    assert "--report makes those" in capsys.readouterr().out
+    folder = tmp_path / "runs" / "demo"
+    for name in ("table.md", "claims.csv", "report.html"):
+        assert "`figure4` was not made" in (folder / name).read_text(), name
+
+
 def test_official_figures_have_their_analyses_and_flags():
     for path in sorted(declaration.STUDIES.glob("*.yaml")):
         figures.check_figures(declaration.read_study(path)[0])

@@ -73,6 +73,9 @@ def test_data_may_lie_elsewhere_for_the_report(tmp_path):
     assert _run(studies.options(path, report=True))[0] == 0
     text = (tmp_path / "runs" / "demo" / "table.md").read_text()
     assert "missing" not in text
+    command = text.split("`")[1]
+    assert "--params_override=data.data_dir=/some/data" in command
+    assert f"--model_dir={tmp_path / 'runs'}" in command
 
 
 def test_flags_reach_the_runs_and_the_command_that_is_shown(tmp_path):
@@ -140,8 +143,28 @@ def test_a_failed_run_shows_in_tables_and_exit_status(tmp_path, capsys):
 
 def test_nothing_finished_says_why(tmp_path):
     path = studies.write(tmp_path)
-    with pytest.raises(ConfigError, match="One failed: .*no data"):
+    with pytest.raises(ConfigError, match="12 failed, the first so: .*no data"):
         _run(studies.options(path), score=lambda config: ValueError("no data"))
+
+
+def test_a_report_of_nothing_says_where_there_is_something(tmp_path):
+    path = studies.write(tmp_path)
+    report = studies.options(path, report=True)
+    with pytest.raises(ConfigError, match="Leave --report out"):
+        _run(report)
+    _run(studies.options(path, small=True))
+    with pytest.raises(ConfigError, match="demo_small has a report: add --sm"):
+        _run(report)
+    own = str(tmp_path / "runs" / "demo_small")
+    options = studies.options(path, report=True, small=True, model_dir=own)
+    with pytest.raises(ConfigError, match="demo_small is a study's own folder"):
+        _run(options)
+
+
+def test_a_study_file_that_is_not_there(tmp_path):
+    path = tmp_path / "nowhere.yaml"
+    with pytest.raises(ConfigError, match="There is no study file .*nowhere"):
+        _run(studies.options(path))
 
 
 def test_termination_stops_the_study_and_the_next_call_goes_on(tmp_path):

@@ -196,7 +196,10 @@ def _flag_layer():
 
 def main(argv):
     if len(argv) > 1:
-        raise app.UsageError(f"Unknown arguments: {argv[1:]}. Flags are --x=y.")
+        sys.exit(
+            f"Error: Unknown argument `{argv[1]}`. Flags are --name=value, or "
+            "--name alone."
+        )
     logging.set_verbosity(logging.WARNING)
     # Imported here, so that --help and wrong flags answer at once.
     from tf_adapters.cli import main as cli_main

@@ -14,7 +14,8 @@ _NOTE = (
     f"a time; those of an accelerator, an {costs.ACCELERATOR}, are an estimate "
     "from operations alone. Epochs are counted to their end. Runs that studies "
     "share train once, and are counted in each of them here. What a command "
-    "adds, such as --encoder, is not in them. `>`: there are more runs, whose "
+    "adds, such as --encoder, is not in them, nor are pictures that ask the "
+    "models again, such as `attack`. `>`: there are more runs, whose "
     "tasks or encoders are of unknown size."
 )
 
@@ -40,7 +41,9 @@ def list_studies(paths=None):
     text = lists.table((*_HEADER, "A100 hours (estimate)"), rows)
     parts = [text, textwrap.fill(_NOTE, 80)]
     if lacking:
-        parts.append("\n".join(["Data that cannot be had here:", *lacking]))
+        parts.append(
+            "\n".join(["Data to get, which no command here fetches:", *lacking])
+        )
     return "\n\n".join(parts)
 
 

@@ -141,6 +141,11 @@ def _all_alike(comparison):
     return comparison.difference == 0 and comparison.error == 0
 
 
+def _is_alone(comparison):
+    """Whether one difference without predictions is all there is."""
+    return comparison.seeds is None and comparison.pairs == 1
+
+
 def _scale(claim):
     """Returns what values are told times: metrics in points, others as is."""
     return 1 if claim.of else 100
@@ -150,8 +155,10 @@ def _sentence(claim, verdict, comparison, corrected_p):
     difference = comparison.difference * _scale(claim)
     words = "higher" if difference >= 0 else "lower"
     number = _number(abs(difference), claim)
-    parts = [_interval(claim, comparison), f"corrected p {_p(corrected_p)}"]
-    parts += _evidence(comparison)
+    parts = [_interval(claim, comparison)]
+    if not _is_alone(comparison):
+        parts.append(f"corrected p {_p(corrected_p)}")
+    parts += _evidence(claim, comparison)
     text = (
         f"{verdict.capitalize()}: {in_words(claim.higher)} is {number} {words} "
         f"than {in_words(claim.than)} ({', '.join(parts)})"
@@ -163,19 +170,19 @@ def _sentence(claim, verdict, comparison, corrected_p):
 
 def _interval(claim, comparison):
     low, high = (end * _scale(claim) for end in comparison.interval())
-    if low != low and comparison.pairs > 1:
-        return "no interval, since all differences are equal"
+    if _is_alone(comparison):
+        return "no interval and no p, since there is one difference only"
     if low != low:
-        return "no interval, since there is one difference only"
+        return "no interval, since all differences are equal"
     form = "+.3g" if claim.of else "+.1f"
     return f"95 % interval {low:{form}} to {high:{form}}"
 
 
-def _evidence(comparison):
+def _evidence(claim, comparison):
     """Yields what the numbers rest on."""
     if comparison.seeds is None:
         pairs = markdown.counted(comparison.pairs, "pair")
-        yield f"{pairs} without predictions"
+        yield pairs if claim.of else f"{pairs} without predictions"
         return
     yield markdown.counted(comparison.seeds, "seed")
     yield markdown.counted(comparison.pairs, "pair")
@@ -223,18 +230,23 @@ def _row(verdict):
     if comparison is None:
         return row
     scale = _scale(claim)
-    low, high = comparison.interval()
+    low, high = (_known(end * scale) for end in comparison.interval())
+    alone = _is_alone(comparison)
     return row | {
         "difference": comparison.difference * scale,
-        "low": low * scale,
-        "high": high * scale,
-        "p": comparison.p,
-        "corrected_p": verdict.corrected_p,
+        "low": low,
+        "high": high,
+        "p": None if alone else comparison.p,
+        "corrected_p": None if alone else verdict.corrected_p,
         "pairs": comparison.pairs,
         "seeds": comparison.seeds,
         "examples": comparison.examples,
         "test": "pairs" if comparison.seeds is None else "bootstrap",
     }
+
+
+def _known(number):
+    return None if number != number else number
 
 
 COLUMNS = ("says", "verdict", "sentence", "printed", "difference", "low")

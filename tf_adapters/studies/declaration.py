@@ -121,6 +121,8 @@ def find_study(name):
     for path in (STUDIES / f"{name}.yaml", Path(name)):
         if path.is_file():
             return path
+    if Path(name).suffix in (".yaml", ".yml"):
+        raise ConfigError(f"There is no study file {name}.")
     known = sorted(path.stem for path in STUDIES.glob("*.yaml"))
     hint = "Or give the path of a YAML file."
     check_known("study", name, known, ConfigError, hint)
@@ -202,9 +204,9 @@ def _axes(grid):
     for key, values in axes.items():
         if not isinstance(values, list) or not values:
             raise ConfigError(
-                f"`{key}` must be a list of values, for example [0, 1, 2]. "
-                f"Received: {values!r}. One value for all runs belongs in "
-                "`base`."
+                f"`{key}` must be a list of one or more values, for example "
+                f"[0, 1, 2]. Received: {values!r}. One value for all runs "
+                "belongs in `base`."
             )
     return axes
 

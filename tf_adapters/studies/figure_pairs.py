@@ -26,7 +26,11 @@ def figure_differences(claim, paths, keys):
     asked = {**claim.higher, **claim.than, **(claim.where or {})}
     for column in (claim.value, *asked):
         if not any(column in row for row in table):
-            return f"the figure `{claim.of}` has no column `{column}`"
+            columns = dict.fromkeys(key for row in table for key in row)
+            return (
+                f"the figure `{claim.of}` has no column `{column}`, but "
+                f"{', '.join(columns)}"
+            )
     sides = [
         [row for row in table if _has({**(claim.where or {}), **wanted}, row)]
         for wanted in (claim.higher, claim.than)

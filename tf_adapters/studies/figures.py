@@ -19,6 +19,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
 from tf_adapters.studies import figure_runs
 from tf_adapters.studies import settings as study_settings
+from tf_adapters.studies.markdown import counted
 
 # What an analysis of a study reads of its report.
 _TABLES = ("runs.csv", "table.csv")
@@ -144,6 +145,10 @@ def _make(figure, name, sources, folder):
     record, key = Path(f"{output}.json"), _key(figure, one, sources, folder)
     if _is_made(made, record, key):
         return made
+    # Some ask the models again, for minutes.
+    print(
+        f"Picture `{name}`, of {counted(len(sources), 'run')} ...", flush=True
+    )
     with _folders(figure, one, sources, folder) as folders:
         options = make.parse(figure.analysis, figure.options, folders)
         table = one.table(options)

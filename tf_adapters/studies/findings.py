@@ -64,7 +64,7 @@ def _sections(study, findings):
         for verdict in findings.verdicts:
             yield f"- {verdict.claim.says} **{verdict.sentence}**"
     if study.missing_data:
-        yield from ("", "## Missing data", "")
+        yield from ("", "## Data to get", "")
         yield from (f"- {sentence}" for sentence in study.missing_data)
 
 

@@ -39,10 +39,11 @@ def markdown_report(name, command, declared, cells, rows):
 
 
 def units(split):
-    """Returns what the numbers of a study's table are, two sentences."""
+    """Returns what the numbers of a study's table are, three sentences."""
     return (
         f"100 x the metric on {split}, mean ± sample standard deviation over "
-        "seeds. Checkpoints and hyper-parameters are selected on validation."
+        "seeds. Checkpoints and hyper-parameters are selected on validation. "
+        "Trained: weights beside the head, as a share of the encoder's."
     )
 
 

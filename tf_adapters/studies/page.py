@@ -163,7 +163,7 @@ def _rems(picture):
 
 def _missing(study):
     if study.missing_data:
-        yield "<h2>Missing data</h2><ul>"
+        yield "<h2>Data to get</h2><ul>"
         yield from (f"<li>{html.escape(s)}</li>" for s in study.missing_data)
         yield "</ul>"
 

@@ -212,7 +212,10 @@ def _claim(values, figures):
         )
     if claim.of is not None:
         names = [figure.name for figure in figures]
-        check_known("figure in `claims.of`,", claim.of, names, ConfigError)
+        hint = "A figure without a `name` is called as its `analysis`."
+        check_known(
+            "figure in `claims.of`,", claim.of, names, ConfigError, hint
+        )
         return claim
     return dataclasses.replace(
         claim,

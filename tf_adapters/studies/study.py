@@ -4,6 +4,7 @@
 those that are missing, and `report` makes the tables.
 """
 
+import functools
 import json
 import os
 from pathlib import Path
@@ -65,13 +66,15 @@ def _run(study_name, options, flag_layer, runner):
         if runner is None:
             runner, processes = _executor(options)
         local_runner.run_missing(planned, folder, runner, processes)
-    command = _command(study_name, options, flags)
-    report = _report(name, study, planned, folder, command)
+    found = {run.id: finished_runs.find_run(run, folder) for run in planned}
+    command = _command(study_name, options, flags, found)
+    report = _report(name, study, planned, found, folder, command)
     study_report.write_report(report, folder)
-    pictures = figures_lib.make_figures(study, planned, folder)
-    report = findings_files.write(
-        name, command, study, planned, report, folder, pictures
+    write = functools.partial(
+        findings_files.write, name, command, study, planned, report, folder
     )
+    pictures = _pictures(study, planned, folder, write)
+    report = write(pictures)
     print(f"\n{report.markdown}\nIn {folder}: {', '.join(_files(folder))}")
     for picture in pictures:
         print(f"{picture.png}: {picture.caption}")
@@ -80,6 +83,21 @@ def _run(study_name, options, flag_layer, runner):
         log = folder / row["run"] / "log.txt"
         print(f"Failed: {row['run']}: {row['error']} See {log}")
     return 1 if failed or not (options.report or report.complete) else 0
+
+
+def _pictures(study, planned, folder, write):
+    """Makes the pictures; what is stopped before its end has a report too."""
+    if study.figures:
+        write([])
+    try:
+        return figures_lib.make_figures(study, planned, folder)
+    except KeyboardInterrupt:
+        print(
+            "\nStopped before all pictures were made. The same command with "
+            "--report makes those that are missing.",
+            flush=True,
+        )
+        raise
 
 
 def _files(folder):
@@ -137,8 +155,7 @@ def _flags(options, flag_layer):
     return flags
 
 
-def _report(name, study, planned, folder, command):
-    found = {run.id: finished_runs.find_run(run, folder) for run in planned}
+def _report(name, study, planned, found, folder, command):
     results = {
         name: path and earlier_runs.read_result(path)
         for name, path in found.items()
@@ -148,15 +165,36 @@ def _report(name, study, planned, folder, command):
         for run in planned
     }
     if not any(results.values()):
-        example = next((text for text in errors.values() if text), "")
-        hint = "Leave --report out to start them."
+        failed = [text for text in errors.values() if text]
         raise ConfigError(
             f"None of the {len(planned)} runs in {folder} is finished. "
-            + (f"One failed: {example}" if example else hint)
+            + (
+                f"{len(failed)} failed, the first so: {failed[0]}"
+                if failed
+                else _elsewhere(folder)
+            )
         )
     return study_report.make_report(
         name, study, planned, results, errors, command, _relative(found, folder)
     )
+
+
+def _elsewhere(folder):
+    """Returns what to do about a study's folder in which nothing is done."""
+    stem = folder.name
+    for block in declaration.BLOCKS:
+        stem = stem.removesuffix(f"_{block}")
+    for block in (None, *declaration.BLOCKS):
+        other = folder.parent / (f"{stem}_{block}" if block else stem)
+        if other != folder and (other / "runs.csv").exists():
+            what = f"add --{block}" if block else "leave out what names a block"
+            return f"{other} has a report: {what} for that one."
+    if (folder.parent / "runs.csv").exists():
+        return (
+            f"{folder.parent} is a study's own folder: --model_dir is the one "
+            "that it lies in."
+        )
+    return "Leave --report out to start them."
 
 
 def _relative(found, folder):
@@ -167,12 +205,30 @@ def _relative(found, folder):
     }
 
 
-def _command(study_name, options, flags):
+def _command(study_name, options, flags, found):
     """Returns the command line that makes the same tables."""
     command = ["tf-adapters", f"--study={study_name}"]
     if _block(options):
         command.append(f"--{_block(options)}")
+    if options.model_dir:
+        command.append(f"--model_dir={options.model_dir}")
+    flags = {"data.data_dir": _data_dir(found)} | flags
+    if flags["data.data_dir"] is None:
+        del flags["data.data_dir"]
     for key, value in flags.items():
         value = value if isinstance(value, str) else json.dumps(value)
         command.append(f"--params_override={key}={value}")
     return shlex.join(command)
+
+
+def _data_dir(found):
+    """Returns the folder of data that all finished runs have read, or `None`.
+
+    With --report it need not be given.
+    """
+    folders = {
+        resolve.load_yaml(path / "config.yaml")["data"]["data_dir"]
+        for path in found.values()
+        if path is not None
+    }
+    return folders.pop() if len(folders) == 1 else None

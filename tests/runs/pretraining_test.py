@@ -56,6 +56,7 @@ def test_the_whole_chain(tmp_path, capsys):
     assert own["pretraining"] == {
         "masked_lm_loss_before": -before["log_likelihood"],
         "masked_lm_loss_after": -after["log_likelihood"],
+        "pretraining_seconds": result["seconds"],
     }
     pretrained = _tensors(tmp_path / "run/pretrain")
     assert "head/output_bias" in pretrained

@@ -148,13 +148,17 @@ def evaluate_held_out(trainer, examples, run):
 
 
 def _of_pretraining(folder):
-    """Returns how the loss of masked tokens changed in the run before this."""
+    """Returns what the run before this did to the loss of masked tokens.
+
+    And its seconds, which this run's own do not have.
+    """
     result = earlier_runs.read_result(folder) if folder else None
     if result is None or "before" not in result:
         return {}
     before, after = result["before"], result["validation"]
-    losses = {
+    pretraining = {
         "masked_lm_loss_before": -before["log_likelihood"],
         "masked_lm_loss_after": -after["log_likelihood"],
+        "pretraining_seconds": result["seconds"],
     }
-    return {"pretraining": losses}
+    return {"pretraining": pretraining}

@@ -291,8 +291,8 @@ def test_mistakes_end_in_one_sentence(
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["eval", "predict", "export"])
 def test_modes_want_the_folder_of_one_task(run_folder, mode, capsys):
-    options = {"mode": mode, "input": "rows.jsonl"}
-    assert _run({}, run_folder, **options) == 1
+    options = {"input": "rows.jsonl"} if mode == "predict" else {}
+    assert _run({}, run_folder, mode=mode, **options) == 1
     assert f"--model_dir={run_folder}/demo_sent" in capsys.readouterr().err
 
 

@@ -240,7 +240,7 @@ def test_what_is_empty_in_a_block_counts_as_none(tmp_path):
         ({"base": {"max_train_examples": 9}}, "mean `data.max_train_examples`"),
         ({"base": {"seed": 0}}, "`seed` is set both in `grid` and in `base`"),
         ({"select_over": {"seed": [0]}}, "both in `grid` and in `select_over`"),
-        ({"grid": {"task": "sst2"}}, "must be a list of values"),
+        ({"grid": {"task": "sst2"}}, "must be a list of one or more values"),
         ({"grid": {"task": ["sst3"]}, "where": []}, "Did you mean `sst2`"),
         ({"base": {"train.epochs": 1, "train": {"epochs": 2}}}, "set twice"),
         ({"base": {"train.epochs": "many"}}, "`train.epochs` must be of type"),

@@ -86,12 +86,12 @@ def _run(study_name, options, flag_layer, runner):
 
 
 def _pictures(study, planned, folder, write):
-    """Makes the pictures; what is stopped before its end has a report too."""
-    if study.figures:
-        write([])
+    """Makes the pictures; where that is stopped, the report has none."""
     try:
         return figures_lib.make_figures(study, planned, folder)
     except KeyboardInterrupt:
+        # What is there may be of earlier runs.
+        write([])
         print(
             "\nStopped before all pictures were made. The same command with "
             "--report makes those that are missing.",

@@ -119,7 +119,7 @@ ADAPTERS = [
     ),
     error(
         "an adapter of another encoder",
-        "Load that encoder, and a fresh one",
+        "Load that encoder.",
         _evaluate_on_another_encoder,
     ),
 ]

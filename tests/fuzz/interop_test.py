@@ -95,7 +95,7 @@ def test_a_damaged_folder_is_read_or_refused(tmp_path):
             refused += 1
             continue
         try:
-            config, _, _ = foreign_folder.read_folder(folder, encoder, "f")
+            config, _, _ = foreign_folder.read_folder(folder, encoder)
             stored_parts.read_parts(config, folder)
         except UserError as error:
             assert len(str(error)) < 3000

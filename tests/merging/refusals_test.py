@@ -90,7 +90,7 @@ def test_another_encoder():
         made(tiny.encoder(seed=seed), PFEIFFER, f"m{seed}", 0)
         for seed in (0, 1)
     ]
-    with pytest.raises(UserError, match="another one"):
+    with pytest.raises(UserError, match="Give the same encoder"):
         tf_adapters.merge_adapters(members, tiny.encoder())
 
 

@@ -64,7 +64,7 @@ def test_keras_file_round_trip(method, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_allclose(loaded(features), expected, atol=1e-6)
-    assert loaded.fingerprint == model.fingerprint
+    assert loaded.encoder_info.fingerprint == model.encoder_info.fingerprint
     assert not loaded.use_encoder_dropout
     assert set(loaded.trained_variables()) == set(model.trained_variables())
     assert len(loaded.trainable_variables) == len(model.trainable_variables)

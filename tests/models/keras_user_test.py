@@ -187,9 +187,9 @@ def test_layers_of_the_encoder_can_be_frozen(method):
 
 def test_another_model_of_the_encoder_leaves_the_first_ones_flags():
     encoder = tiny.encoder(num_blocks=1)
-    first = _compiled(_model(encoder=encoder))
+    first = _compiled(adapt(encoder, methods.Houlsby(units=4), HEAD))
     declared = {v.path for v in first.trainable_variables}
-    second = _model(methods.LoRA(), encoder)
+    second = adapt(encoder, methods.LoRA(), HEAD)
     assert {v.path for v in first.trainable_variables} == declared
     assert len(second.trainable_variables) == 4 + 2
     norm = encoder.backbone.get_layer("embeddings_layer_norm").gamma
@@ -210,7 +210,7 @@ def test_the_configuration_has_what_keras_and_we_were_given():
 @pytest.mark.parametrize("mode", ["int8", "int4"])
 def test_a_quantised_encoder_is_refused(mode):
     encoder = tiny.encoder(num_blocks=1)
-    model = _model(encoder=encoder)
+    model = _model(methods.Pfeiffer(units=4), encoder)
     encoder.backbone.quantize(mode)
     with pytest.raises(ValueError, match="is quantised"):
         adapt(encoder, methods.Houlsby(units=4), HEAD)

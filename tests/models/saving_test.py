@@ -52,6 +52,28 @@ def test_saving_again_replaces_the_folder_and_leaves_no_rest(folder):
     assert [p.name for p in folder.parent.iterdir()] == ["adapter"]
 
 
+@pytest.mark.parametrize(
+    ("part", "method", "head", "seed"),
+    [
+        ("method", methods.Pfeiffer(units=2), HEAD, 0),
+        ("head", methods.Pfeiffer(units=4), None, 0),
+        ("encoder", methods.Pfeiffer(units=4), HEAD, 1),
+    ],
+)
+def test_the_adapter_of_another_model_is_not_replaced_unasked(
+    folder, part, method, head, seed
+):
+    before = (folder / "adapter.safetensors").read_bytes()
+    model = adapt(tiny.encoder(seed=seed), method, head)
+    with pytest.raises(
+        saving.AdapterError, match=f"its {part} is .* overwrite=True"
+    ):
+        saving.save_adapter(model, folder)
+    assert (folder / "adapter.safetensors").read_bytes() == before
+    saving.save_adapter(model, folder, overwrite=True)
+    saving.load_adapter(folder, tiny.encoder(seed=seed))
+
+
 class _Killed(BaseException):
     """As if the process had ended."""
 
@@ -128,7 +150,9 @@ def test_another_encoder_is_refused(folder):
 def test_an_encoder_that_was_trained_is_refused(folder):
     encoder = tiny.encoder()
     encoder.backbone.get_layer("embeddings_layer_norm").gamma.assign([2.0] * 16)
-    with pytest.raises(saving.AdapterError, match="a fresh one"):
+    with pytest.raises(
+        saving.AdapterError, match="with fingerprint .* Load that encoder"
+    ):
         saving.load_adapter(folder, encoder)
 
 

@@ -1,10 +1,12 @@
 """A pretrained encoder as a value: a backbone and how it is computed."""
 
 import dataclasses
-import hashlib
+import functools
 
 import keras_hub
-import numpy as np
+
+from tf_adapters.encoders.loaded_weights import LoadedWeights
+from tf_adapters.encoders.loaded_weights import hash_of_weights
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +27,8 @@ class Encoder:
         attention_output_dropout: Dropout rate after the attention's output
             projection. `None` (default) is `hidden_dropout`; DistilBERT's
             own has none there.
+        loaded: The weights that it was loaded with; by default those that
+            `backbone` has.
     """
 
     name: str
@@ -35,8 +39,13 @@ class Encoder:
     attention_dropout: float
     has_pooler: bool
     attention_output_dropout: float | None = None
+    loaded: LoadedWeights | None = dataclasses.field(
+        default=None, repr=False, compare=False
+    )
 
     def __post_init__(self):
+        if self.loaded is None:
+            object.__setattr__(self, "loaded", LoadedWeights(self.backbone))
         if self.attention_output_dropout is None:
             object.__setattr__(
                 self, "attention_output_dropout", self.hidden_dropout
@@ -48,26 +57,43 @@ class Encoder:
         inputs = self.backbone.inputs
         return any(tensor.name == "segment_ids" for tensor in inputs)
 
+    @functools.cached_property
+    def fingerprint(self):
+        """Hash of everything that decides the outputs of the loaded encoder.
+
+        Hexadecimal SHA-256 over the activation, the epsilon, and the names,
+        shapes and float32 values of the weights that the encoder was loaded
+        with: training does not change it.
+        """
+        return self.loaded.fingerprint(self.settings)
+
+    @property
+    def settings(self):
+        """What decides the outputs besides the weights."""
+        return self.activation, float(self.layer_norm_epsilon)
+
+    def restore(self):
+        """Gives all weights the values that the encoder was loaded with.
+
+        A new model can then be made of it. The model whose training changed
+        the weights has lost them: it raises an error when it is used.
+
+        Raises:
+            UserError: If the encoder comes from a `.keras` file, which does
+                not hold the loaded values.
+
+        Examples:
+            >>> model = tf_adapters.adapt(encoder, methods.Houlsby(), head)
+            >>> history = train(model)  # Trains the layer norms, too.
+            >>> encoder.restore()
+            >>> model = tf_adapters.adapt(encoder, methods.BitFit(), head)
+        """
+        self.loaded.restore()
+
 
 def encoder_fingerprint(encoder):
-    """Returns a hash of everything that decides an encoder's outputs.
+    """Returns the fingerprint of the weights that an encoder has now.
 
-    Call it before training changes the weights.
-
-    Args:
-        encoder: `Encoder`.
-
-    Returns:
-        Hexadecimal SHA-256 over the names, shapes and values of the weights,
-        the activation and the epsilon. The values are hashed as float32, so a
-        `mixed_bfloat16` policy, whose variables are float32, changes nothing.
+    `encoder.fingerprint` is of those that it was loaded with.
     """
-    digest = hashlib.sha256()
-    settings = (encoder.activation, float(encoder.layer_norm_epsilon))
-    digest.update(repr(settings).encode())
-    weights = {weight.path: weight for weight in encoder.backbone.weights}
-    for path in sorted(weights):
-        value = np.ascontiguousarray(weights[path].numpy(), dtype="<f4")
-        digest.update(f"{path} {value.shape}".encode())
-        digest.update(value)
-    return digest.hexdigest()
+    return hash_of_weights(encoder.backbone, encoder.settings, {})

@@ -15,7 +15,6 @@ from tf_adapters.encoders import huggingface
 from tf_adapters.encoders import huggingface_tokenizer
 from tf_adapters.encoders import minilm
 from tf_adapters.encoders.encoder import Encoder
-from tf_adapters.encoders.encoder import encoder_fingerprint
 
 # What KerasHub hard-codes: activation, epsilon, and whether a pooler was
 # trained (ELECTRA's has one in KerasHub, but the original never had).
@@ -150,7 +149,7 @@ def _load_trained(name, folder, dtype, with_tokenizer):
     base, tokenizer = load_encoder(
         config["encoder"]["name"], dtype, with_tokenizer
     )
-    fingerprint = encoder_fingerprint(base)
+    fingerprint = base.fingerprint
     if fingerprint != config["encoder"]["fingerprint"]:
         raise AdapterError(
             f"The encoder in {folder} was trained from `{base.name}` with "
@@ -159,7 +158,7 @@ def _load_trained(name, folder, dtype, with_tokenizer):
             "or train again."
         )
     fine_tuned.load_fine_tuned_weights(base.backbone, folder)
-    return dataclasses.replace(base, name=name), tokenizer
+    return dataclasses.replace(base, name=name, loaded=None), tokenizer
 
 
 def _is_huggingface(folder):

@@ -242,6 +242,6 @@ def _describe(folder, bank, packer, tasks):
         },
         "max_length": packer.max_length,
         "encoder": bank.encoder_info.name,
-        "encoder_fingerprint": bank.fingerprint,
+        "encoder_fingerprint": bank.encoder_info.fingerprint,
     }
     serving.write_description(folder, description)

@@ -207,7 +207,7 @@ def _describe(folder, name, model, packer, functions):
         "labels": list(model.head.labels),
         "max_length": packer.max_length,
         "encoder": model.encoder_info.name,
-        "encoder_fingerprint": model.fingerprint,
+        "encoder_fingerprint": model.encoder_info.fingerprint,
         "signatures": {
             name: {
                 "inputs": _inputs(function),

@@ -35,13 +35,12 @@ _DAMAGED = (
 )
 
 
-def read_folder(folder, encoder, fingerprint, with_head=True):
+def read_folder(folder, encoder, with_head=True):
     """Returns a folder of another library as one of ours.
 
     Args:
         folder: Path of which `format_of` knows the format.
-        encoder: `Encoder`.
-        fingerprint: The encoder's; the other libraries store none.
+        encoder: `Encoder`. The other libraries store no fingerprint of it.
         with_head: Whether to look at the head. Defaults to `True`.
 
     Returns:
@@ -81,7 +80,10 @@ def read_folder(folder, encoder, fingerprint, with_head=True):
         ) from e
     config = {
         "format_version": adapter_folder.FORMAT_VERSION,
-        "encoder": {"name": encoder.name, "fingerprint": fingerprint},
+        "encoder": {
+            "name": encoder.name,
+            "fingerprint": encoder.fingerprint,
+        },
         "method": methods.to_config(method),
         "head": head,
         "members": members,

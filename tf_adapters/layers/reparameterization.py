@@ -126,7 +126,7 @@ class Reparameterization(keras.layers.Layer):
             (kernel, slot.merged(ops.convert_to_tensor(kernel)))
             for kernel, slot in self._merges()
         ]
-        for variable in self._written()[len(values) :]:
+        for variable in self.written()[len(values) :]:
             values.append((variable, np.zeros(variable.shape)))
         values = [(v, ops.convert_to_numpy(value)) for v, value in values]
         self._before_merge = [ops.convert_to_numpy(v) for v, _ in values]
@@ -140,14 +140,14 @@ class Reparameterization(keras.layers.Layer):
         if not self.merged:
             return
         for variable, value in zip(
-            self._written(), self._before_merge, strict=True
+            self.written(), self._before_merge, strict=True
         ):
             variable.assign(value)
         for _, slot in self._merges():
             slot.is_merged = False
         self._before_merge = None
 
-    def _written(self):
+    def written(self):
         """Returns what `merge` writes: kernels, then the functions' weights."""
         pairs = [*self._active(in_training=False), *self._merges()]
         added = {id(v): v for _, layer in pairs for v in layer.weights}

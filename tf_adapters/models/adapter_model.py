@@ -7,7 +7,6 @@ from keras import ops
 
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
-from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.layers.reparameterization import Reparameterization
 from tf_adapters.layers.slot import check_names
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
@@ -17,11 +16,12 @@ from tf_adapters.models import part_checks
 from tf_adapters.models import variable_groups
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_checks import check_inputs
+from tf_adapters.models.encoder_model import EncoderModel
 from tf_adapters.models.replicas import replica_number
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class AdapterModel(keras.Model):
+class AdapterModel(EncoderModel):
     """An encoder with the slots of a method and, usually, a head.
 
     Everything that method and head do not declare trainable is frozen, variable
@@ -30,10 +30,11 @@ class AdapterModel(keras.Model):
     any Keras model, for example by `model.head_layer.trainable = False`; of the
     encoder itself layers, but not single variables.
 
-    The encoder's layers are used in place: what a method trains of them (norms,
-    biases, or all), and what is frozen of them, changes in `encoder` too, and
-    in every other model of it; a new model of it thaws them. Load an encoder
-    for each model whose method trains some of it.
+    The encoder's layers are used in place, so models whose methods train
+    nothing of the encoder share it. Once a model has trained some of it (norms,
+    biases, or all), the other models of that encoder raise an error, and so
+    does a new one, until `encoder.restore()`. Load an encoder for each model
+    whose method trains some of it.
 
     Args:
         encoder: `Encoder`, see `load_encoder`.
@@ -55,6 +56,10 @@ class AdapterModel(keras.Model):
         training: Whether dropout acts.
         seed: Integer tensor of shape `(2,)` that all dropout of this call
             follows from; by default drawn from the model's own generator.
+
+    Raises:
+        UserError: If an argument is of another kind, or another model has
+            changed the encoder.
 
     Returns:
         The head's output, float32: `(batch, classes)` logits, `(batch, 1)`
@@ -80,10 +85,8 @@ class AdapterModel(keras.Model):
         below=None,
         **kwargs,
     ):
-        super().__init__(autocast=False, **kwargs)
         part_checks.check_parts(encoder, method, head)
-        self.fingerprint = encoder_fingerprint(encoder)
-        self.encoder_info = encoder
+        super().__init__(encoder, **kwargs)
         self.method = method
         self.head = head
         self.use_encoder_dropout = use_encoder_dropout
@@ -106,7 +109,9 @@ class AdapterModel(keras.Model):
         )
         self.seed_generator = keras.random.SeedGenerator(seed)
         self._added = _ids(variable_groups.trained_additions(self))
-        self._trained_of_encoder = _ids(self.declared_encoder_variables())
+        declared = self.declared_encoder_variables()
+        self.may_change(declared)
+        self._trained_of_encoder = _ids(declared)
         # From now on a layer is frozen because somebody wants it. One by one:
         # with TensorFlow, Keras skips a flag that stays as it is.
         for layer in encoder.backbone._flatten_layers():
@@ -282,6 +287,11 @@ class AdapterModel(keras.Model):
         a plain one with their outputs. A merged model answers as before, but
         can neither train nor be saved before `unmerge`.
         """
+        self.check_encoder()
+        written = {id(v): v for v in self.reparameterization.written()}
+        kernels = [v for v in self.encoder.backbone.weights if id(v) in written]
+        self.encoder_info.loaded.keep(kernels, self.encoder_user)
+        self.encoder_info.loaded.hold(self.encoder_user)
         self.reparameterization.merge()
         self._forget_graphs()
 
@@ -373,9 +383,10 @@ class AdapterModel(keras.Model):
 
         Raises:
             UserError: If the model is merged: the encoder then holds what
-                trained.
+                trained. If another model has changed the encoder.
         """
         self.check_not_merged()
+        self.check_encoder()
         return variable_groups.by_stored_name(
             variable
             for _, trains, variables in self.variable_groups()
@@ -422,6 +433,7 @@ class AdapterModel(keras.Model):
 
     def get_config(self):
         self.check_not_merged()
+        self.check_encoder()
         return {**super().get_config(), **model_config.config_of(self)}
 
     @classmethod

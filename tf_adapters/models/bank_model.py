@@ -6,7 +6,6 @@ import numpy as np
 
 from tf_adapters import heads
 from tf_adapters.common.errors import AdapterError
-from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.layers.bank import BankBottleneck
 from tf_adapters.layers.bank import BankHead
 from tf_adapters.layers.bank import BankNorm
@@ -18,9 +17,10 @@ from tf_adapters.methods.bottleneck_slots import UNITS_AXIS
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_checks import check_inputs
+from tf_adapters.models.encoder_model import EncoderModel
 
 
-class BankModel(keras.Model):
+class BankModel(EncoderModel):
     """An encoder with the adapters, norms and heads of several tasks.
 
     Made by `load_bank`; nothing in it trains. It gives each example what the
@@ -41,11 +41,9 @@ class BankModel(keras.Model):
     """
 
     def __init__(self, encoder, members, **kwargs):
-        super().__init__(autocast=False, trainable=False, **kwargs)
+        super().__init__(encoder, trainable=False, **kwargs)
         facts = stacked_adapters.describe_stack(members, encoder)
-        self.encoder_info = encoder
         self.members = members
-        self.fingerprint = encoder_fingerprint(encoder)
         self.encoder = AdaptedEncoder(
             encoder,
             _make_slots(encoder, members, facts),

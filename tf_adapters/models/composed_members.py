@@ -9,13 +9,12 @@ from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
 
-def read_members(composition, encoder, fingerprint=None, with_head=False):
+def read_members(composition, encoder, with_head=False):
     """Returns a composition with a `Member` in the place of each leaf.
 
     Args:
         composition: Composition of folders and models.
         encoder: `Encoder`.
-        fingerprint: That of the encoder, if it is known.
         with_head: Whether the last member's head is read; no other's is.
 
     Raises:
@@ -25,9 +24,7 @@ def read_members(composition, encoder, fingerprint=None, with_head=False):
     trees.check_nesting(composition)
     leaves = trees.leaves(composition)
     with_heads = [*[False] * (len(leaves) - 1), with_head]
-    members = stacked_adapters.read_members(
-        leaves, encoder, fingerprint, with_heads
-    )
+    members = stacked_adapters.read_members(leaves, encoder, with_heads)
     for member in members:
         _check_member(member, encoder)
     tree = placed(composition, members, encoder)

@@ -153,9 +153,7 @@ def swap_adapters(model, composition):
     model.check_not_merged()
     if not isinstance(composition, trees.Composition):
         composition = trees.Stack(composition)
-    below = composed_members.read_members(
-        composition, model.encoder_info, model.fingerprint
-    )
+    below = composed_members.read_members(composition, model.encoder_info)
     wanted = trees.tree_to_config(model.below)
     found = trees.tree_to_config(methods_of(below))
     if wanted != found:
@@ -237,6 +235,11 @@ class ParallelModel(keras.Model):
             for m in composition.members
         ]
         self.built = True
+
+    def make_predict_function(self, force=False):
+        for model in self.models:
+            model.check_encoder()
+        return super().make_predict_function(force)
 
     def call(self, inputs, training=None):
         sizes = getattr(self.composition, "batch_sizes", None)

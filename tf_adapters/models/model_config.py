@@ -5,22 +5,25 @@ import keras
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.encoders.encoder import Encoder
+from tf_adapters.encoders.loaded_weights import LoadedWeights
 from tf_adapters.methods import composition
 
 
 def config_of(model):
     """Returns what a model's constructor needs, and what it is after that."""
-    fields = vars(model.encoder_info)
-    backbone = keras.saving.serialize_keras_object(fields["backbone"])
+    computed = ("fingerprint", "loaded")
+    encoder = vars(model.encoder_info).items()
+    encoder = {key: value for key, value in encoder if key not in computed}
+    backbone = keras.saving.serialize_keras_object(encoder["backbone"])
     return {
-        "encoder": {**fields, "backbone": backbone},
+        "encoder": {**encoder, "backbone": backbone},
         "method": methods.to_config(model.method),
         "head": None if model.head is None else heads.to_config(model.head),
         "use_encoder_dropout": model.use_encoder_dropout,
         "seed": model.seed,
         "below": model.below and composition.tree_to_config(model.below),
         "left_out": model.left_out,
-        "fingerprint": model.fingerprint,
+        "fingerprint": model.encoder_info.fingerprint,
     }
 
 
@@ -31,17 +34,16 @@ def model_from(cls, config):
     backbone = keras.saving.deserialize_keras_object(fields["backbone"])
     head = config.pop("head")
     below = config.pop("below", None)
-    fingerprint = config.pop("fingerprint")
+    # The weights come later; until then the encoder is a random one.
+    loaded = LoadedWeights(backbone, config.pop("fingerprint"))
     # Files of version 0.1.0 know no blocks that were left out.
     left_out = config.pop("left_out", ())
     model = cls(
-        encoder=Encoder(**{**fields, "backbone": backbone}),
+        encoder=Encoder(**{**fields, "backbone": backbone, "loaded": loaded}),
         method=methods.from_config(config.pop("method")),
         head=None if head is None else heads.from_config(head),
         below=below and composition.tree_from_config(below),
         **config,
     )
-    # The weights come later; until then the encoder is a random one.
-    model.fingerprint = fingerprint
     model.leave_out(left_out)
     return model

@@ -18,6 +18,10 @@ class MultiTaskModel:
 
     def __init__(self, models):
         self.models = models
+        first, *others = models.values()
+        for model in others:
+            # They change the encoder together.
+            model.encoder_user = first.encoder_user
 
     @property
     def encoder(self):
@@ -80,7 +84,7 @@ class MultiTaskModel:
             "head": None,
         }
         tensors = {v.path: v.numpy() for v in self.encoder.used_variables()}
-        saving.write_adapter(folder, config, tensors)
+        saving.write_adapter(folder, config, tensors, overwrite=True)
         trained = dataclasses.replace(model.encoder_info, name=str(folder))
         return trained.name, encoder_fingerprint(trained)
 
@@ -106,4 +110,4 @@ class MultiTaskModel:
         own = self.own_variables(task)
         tensors = {path: variable.numpy() for path, variable in own.items()}
         tensors = adapter.pack(tensors)
-        saving.write_adapter(folder, config, tensors)
+        saving.write_adapter(folder, config, tensors, overwrite=True)

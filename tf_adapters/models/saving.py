@@ -32,14 +32,20 @@ from tf_adapters.models.adapter_model import AdapterModel
 
 
 def save_adapter(
-    model, folder, details=None, format="tf_adapters", with_head=True
+    model,
+    folder,
+    details=None,
+    format="tf_adapters",
+    with_head=True,
+    overwrite=False,
 ):
     """Writes what `model` trained to `folder`.
 
     Args:
         model: `AdapterModel`.
-        folder: Path. An adapter of this library's format that is there is
-            replaced; the other formats need a folder that does not exist.
+        folder: Path. An earlier adapter of this library's format is replaced
+            if it has the same encoder, method and head; the other formats need
+            a folder that does not exist.
         details: Dict of plain values for the card and the configuration: task,
             metrics, maximum length.
         format: `"tf_adapters"` (default); `"adapterhub"`, which the `adapters`
@@ -47,15 +53,17 @@ def save_adapter(
             and prompt tuning, and unions of these); or `"peft"` (LoRA, (IA)^3,
             prefix and prompt tuning, layer norms).
         with_head: Whether the head is saved too. Defaults to `True`.
+        overwrite: Whether an adapter of another encoder, method or head is
+            replaced, too. Defaults to `False`.
 
     Returns:
         Size of the weights' file in bytes, or `None` of another format.
 
     Raises:
         AdapterError: If `folder` holds something else than an adapter of this
-            library's format, the model is a fusion from a .keras file, or the
-            format has no room for what trained; the sentence names the setting
-            that avoids it.
+            library's format, or another model's without `overwrite`; if the
+            model is a fusion from a .keras file, or the format has no room for
+            what trained: the sentence names the setting that avoids it.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.LoRA(rank=4), head)
@@ -73,7 +81,7 @@ def save_adapter(
     if not with_head:
         config, tensors = stored_adapter.without_head(config, tensors)
     if format == "tf_adapters":
-        return write_adapter(folder, config, tensors)
+        return write_adapter(folder, config, tensors, overwrite)
     if model.below is not None:
         raise AdapterError(
             "This adapter stands on others, and without them it answers "
@@ -96,30 +104,28 @@ def save_adapter(
     return None
 
 
-def write_adapter(folder, config, tensors):
-    """Writes an adapter folder, replacing one that is there.
+def write_adapter(folder, config, tensors, overwrite=False):
+    """Writes an adapter folder, replacing an earlier one of the same model.
 
-    The folder appears whole or not at all: it is written beside its place and
-    then moved.
+    The folder appears whole or not at all: it is written under another name
+    and then moved.
 
     Args:
         folder: Path.
-        config: Dict that `describe` returns.
+        config: Dict that `describe_adapter` returns.
         tensors: Dict from name to array.
+        overwrite: Whether the adapter of another model is replaced, too.
 
     Returns:
         Size of the weights' file in bytes.
 
     Raises:
         AdapterError: If `folder` holds something else than an adapter of this
-            library's format.
+            library's format, or another model's without `overwrite`.
     """
     folder = Path(folder)
-    if folder.exists() and not formats.is_ours(folder):
-        raise AdapterError(
-            f"{folder} exists and is no adapter folder of this library; saving "
-            "there would delete it. Give a folder that does not exist yet."
-        )
+    if folder.exists():
+        _check_replaceable(folder, config, overwrite)
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -132,6 +138,34 @@ def write_adapter(folder, config, tensors):
         raise
     adapter_folder.replace(folder, partial)
     return (folder / WEIGHTS_FILE).stat().st_size
+
+
+def _check_replaceable(folder, config, overwrite):
+    """Raises an error unless an adapter may be written over what is there."""
+    if not formats.is_ours(folder):
+        raise AdapterError(
+            f"{folder} exists and is no adapter folder of this library; saving "
+            "there would delete it. Give a folder that does not exist yet."
+        )
+    if overwrite:
+        return
+    there = formats.read_json(folder / CONFIG_FILE)
+    # As a file has it: lists in place of tuples.
+    new = json.loads(json.dumps(config))
+    for part in ("encoder", "method", "head", "below"):
+        if _identity(there.get(part)) != _identity(new.get(part)):
+            raise AdapterError(
+                f"{folder} holds the adapter of another model: its {part} is "
+                f"{_identity(there.get(part))!s:.200}, and the one to save has "
+                f"{_identity(new.get(part))!s:.200}. Give another folder, or "
+                "pass overwrite=True to replace it."
+            )
+
+
+def _identity(part):
+    """Returns what tells a part of an adapter's configuration from another."""
+    # The same encoder may have several names.
+    return part.get("fingerprint", part) if isinstance(part, dict) else part
 
 
 def _write_files(folder, config, tensors):
@@ -160,7 +194,7 @@ def describe_adapter(model, details=None):
         "format_version": FORMAT_VERSION,
         "encoder": {
             "name": encoder.name,
-            "fingerprint": model.fingerprint,
+            "fingerprint": encoder.fingerprint,
             "num_blocks": encoder.backbone.num_layers,
             "width": encoder.backbone.hidden_dim,
         },
@@ -185,7 +219,7 @@ def load_adapter(
     Args:
         folder: Path of an adapter folder, or of the run that wrote one, or
             `hf://owner/name@revision` on the Hugging Face Hub.
-        encoder: The `Encoder` it was trained on, freshly loaded.
+        encoder: The `Encoder` it was trained on.
         adapters: Folders of a fusion's members, in its order, where they have
             moved. Default: where they were when it was trained.
         with_head: Whether the adapter's head is loaded too. Defaults to `True`.
@@ -208,7 +242,6 @@ def load_adapter(
         folder, encoder, with_head=with_head
     )
     method, head = stored_parts.read_parts(config, folder)
-    # Making the model may change what the fingerprint is of.
     members = stacked_adapters.members_from_config(
         config.get("members", []), adapters, encoder
     )
@@ -230,6 +263,7 @@ def _assign(model, variables, tensors, path):
         tensors = model.method.unpack(tensors, shapes)
     except ValueError as error:
         raise AdapterError(f"{path} does not fit the model. {error}") from error
+    model.hold_encoder()
     adapter_folder.assign_tensors(variables, tensors, path)
     model.reparameterization.restart()
 
@@ -246,7 +280,7 @@ def start_from(model, folder):
             damaged. Then no weight was assigned.
     """
     config, tensors, path = stored_adapter.read_stored(
-        folder, model.encoder_info, model.fingerprint, with_head=False
+        folder, model.encoder_info, with_head=False
     )
     method, _ = stored_parts.read_parts(config, folder)
     if method != model.method:

@@ -11,7 +11,6 @@ import numpy as np
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
-from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.interop import hub
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.models import stored_adapter
@@ -52,14 +51,13 @@ class Member:
         return self.folder or f"The model `{self.name}`"
 
 
-def read_members(adapters, encoder, fingerprint=None, with_heads=None):
+def read_members(adapters, encoder, with_heads=None):
     """Returns the `Member`s of adapters, each with a name of its own.
 
     Args:
         adapters: Paths of adapter folders, or of runs that hold one, and
             `AdapterModel`s, named by their own names.
-        encoder: Their `Encoder`, freshly loaded.
-        fingerprint: The encoder's, if it is known.
+        encoder: Their `Encoder`.
         with_heads: For each whether its head is read too, which may be of a
             kind that ours has not. Default: all are.
 
@@ -67,12 +65,11 @@ def read_members(adapters, encoder, fingerprint=None, with_heads=None):
         AdapterError: If one is given twice, is of another encoder, or a folder
             holds no adapter.
     """
-    fingerprint = fingerprint or encoder_fingerprint(encoder)
     with_heads = with_heads or [True] * len(adapters)
     members = [
-        read_member(adapter, encoder, fingerprint, with_head)
+        read_member(adapter, encoder, with_head)
         if isinstance(adapter, str | Path)
-        else member_of_model(adapter, fingerprint, with_head)
+        else member_of_model(adapter, encoder, with_head)
         for adapter, with_head in zip(adapters, with_heads, strict=True)
     ]
     paths = list(map(_path_of, adapters, members))
@@ -108,7 +105,7 @@ def _shortest_ends(paths):
     return []
 
 
-def read_member(folder, encoder, fingerprint, with_head=True):
+def read_member(folder, encoder, with_head=True):
     """Returns the `Member` in an adapter folder, or in a run's `adapter`.
 
     Raises:
@@ -116,7 +113,7 @@ def read_member(folder, encoder, fingerprint, with_head=True):
     """
     folder = stored_adapter.find_stored(folder).absolute()
     config, tensors, path = stored_adapter.read_stored(
-        folder, encoder, fingerprint, with_head
+        folder, encoder, with_head
     )
     method, head = stored_parts.read_parts(config, folder)
     return Member(
@@ -131,12 +128,12 @@ def read_member(folder, encoder, fingerprint, with_head=True):
     )
 
 
-def member_of_model(model, fingerprint, with_head=True):
+def member_of_model(model, encoder, with_head=True):
     """Returns the `Member` that an `AdapterModel` in memory is.
 
     Args:
         model: `AdapterModel`.
-        fingerprint: That of the encoder that it must have.
+        encoder: The `Encoder` that it must have been made from.
         with_head: Whether its head is a part of it. Defaults to `True`.
 
     Raises:
@@ -147,12 +144,12 @@ def member_of_model(model, fingerprint, with_head=True):
             "Expected the folder of an adapter or a model that `adapt` or "
             f"`load_adapter` returned. Received: {model!r}"
         )
-    if model.fingerprint != fingerprint:
+    if model.encoder_info.fingerprint != encoder.fingerprint:
         raise AdapterError(
             f"The model `{model.name}` was made from encoder "
-            f"`{model.encoder_info.name}` ({model.fingerprint[:12]}), and the "
-            f"encoder that is given is another one ({fingerprint[:12]}), or "
-            "its weights have been trained since. Load it anew."
+            f"`{model.encoder_info.name}` with fingerprint "
+            f"{model.encoder_info.fingerprint[:12]}, and `{encoder.name}` as "
+            f"given has {encoder.fingerprint[:12]}. Give the same encoder."
         )
     tensors = {
         name: keras.ops.convert_to_numpy(variable)
@@ -222,7 +219,7 @@ def members_from_config(config, folders, encoder):
         )
     if not config:
         return ()
-    members, fingerprint = [], encoder_fingerprint(encoder)
+    members = []
     for entry, folder in zip(config, folders, strict=True):
         if not stored_adapter.find_stored(folder).is_dir():
             raise AdapterError(
@@ -231,7 +228,7 @@ def members_from_config(config, folders, encoder):
                 f"{', '.join(e['name'] for e in config)}: "
                 "--adapters=runs/a,runs/b"
             )
-        member = read_member(folder, encoder, fingerprint, with_head=False)
+        member = read_member(folder, encoder, with_head=False)
         if member.fingerprint != entry["fingerprint"]:
             raise AdapterError(
                 f"{member.folder} has other weights than the adapter "

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
-from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.interop import foreign_folder
 from tf_adapters.interop import formats
 from tf_adapters.interop import hub
@@ -24,13 +23,12 @@ def find_stored(folder):
     return adapter_folder.find_adapter_folder(folder)
 
 
-def read_stored(folder, encoder, fingerprint=None, with_head=True):
+def read_stored(folder, encoder, with_head=True):
     """Returns what a folder of any known format says and holds.
 
     Args:
         folder: See `find_stored`.
-        encoder: The `Encoder` that it was trained on, freshly loaded.
-        fingerprint: That encoder's, if it is known.
+        encoder: The `Encoder` that it was trained on.
         with_head: Whether to read the head, too. Without it, it may be of a
             kind that ours has not.
 
@@ -42,20 +40,16 @@ def read_stored(folder, encoder, fingerprint=None, with_head=True):
         AdapterError: If the folder is damaged or of another encoder.
     """
     folder = find_stored(folder).absolute()
-    fingerprint = fingerprint or encoder_fingerprint(encoder)
     if formats.format_of(folder):
-        return foreign_folder.read_folder(
-            folder, encoder, fingerprint, with_head
-        )
+        return foreign_folder.read_folder(folder, encoder, with_head)
     config = adapter_folder.read_adapter_config(folder)
     found = config["encoder"]
-    if found["fingerprint"] != fingerprint:
+    if found["fingerprint"] != encoder.fingerprint:
         raise AdapterError(
             f"The adapter in {folder} was trained on encoder "
             f"`{found['name']}` with fingerprint {found['fingerprint'][:12]}, "
-            f"but `{encoder.name}` as given has {fingerprint[:12]}. Load that "
-            "encoder, and a fresh one: training or loading an adapter changes "
-            "an encoder's norms."
+            f"but `{encoder.name}` has {encoder.fingerprint[:12]}. Load that "
+            "encoder."
         )
     path = folder / adapter_folder.WEIGHTS_FILE
     tensors = adapter_folder.read_tensors(path)

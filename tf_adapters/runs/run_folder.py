@@ -235,14 +235,18 @@ class RunFolder:
 
     def save_adapter(self, model, details):
         """Saves the adapter folder; returns its weights' size in bytes."""
-        size = saving.save_adapter(model, self.adapter_folder, details)
+        size = saving.save_adapter(
+            model, self.adapter_folder, details, overwrite=True
+        )
         remote_folder.push(self.folder)
         return size
 
     def save_snapshot(self, model, step, details):
         """Saves the weights as they are after a step, beside the best."""
         folder = self.folder / SNAPSHOTS / str(step)
-        saving.save_adapter(model, folder, {**details, "step": step})
+        saving.save_adapter(
+            model, folder, {**details, "step": step}, overwrite=True
+        )
         remote_folder.push(self.folder)
 
     def save_predictions(self, split, head, compared):
@@ -294,8 +298,9 @@ def frozen_weights(model):
     Returns:
         List of pairs: the encoder, and the members of a fusion.
     """
+    encoder = model.encoder_info
     return [
-        [f"encoder `{model.encoder_info.name}`", model.fingerprint],
+        [f"encoder `{encoder.name}`", encoder.fingerprint],
         *([f"`{m.folder}`", m.fingerprint] for m in model.members),
     ]
 

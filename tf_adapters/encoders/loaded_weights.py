@@ -1,0 +1,160 @@
+"""The weights that an encoder was loaded with, and which model changed them.
+
+Models use an encoder's layers in place. A method that trains layer norms,
+biases or everything therefore changes the encoder for every other model of it.
+"""
+
+import hashlib
+import weakref
+
+import numpy as np
+
+from tf_adapters.common.errors import UserError
+
+
+class User:
+    """A model, or several that train together, as a user of an encoder.
+
+    Args:
+        name: The model's name, for messages.
+        trains_encoder: Whether it trains some of the encoder's weights.
+    """
+
+    def __init__(self, name: str, trains_encoder: bool):
+        self.name = name
+        self.trains_encoder = trains_encoder
+
+
+class LoadedWeights:
+    """The loaded values of the weights that models train, and who has them now.
+
+    Args:
+        backbone: KerasHub backbone, with the weights that it was loaded with.
+        fingerprint: Fingerprint of weights that were never here: a `.keras`
+            file holds the trained weights only. `None` (default) computes it.
+    """
+
+    def __init__(self, backbone, fingerprint: str | None = None):
+        self._backbone = backbone
+        self._given_fingerprint = fingerprint
+        # From the path of a weight that some model trains to the variable and
+        # its loaded value.
+        self._loaded = {}
+        self._changed_by = None
+        self._trainers = weakref.WeakSet()
+        self._restored = weakref.WeakSet()
+
+    def fingerprint(self, settings: tuple) -> str:
+        """Returns the hash of settings and of the weights as loaded."""
+        if self._given_fingerprint:
+            return self._given_fingerprint
+        loaded = {path: value for path, (_, value) in self._loaded.items()}
+        return hash_of_weights(self._backbone, settings, loaded)
+
+    def keep(self, variables, user: User) -> None:
+        """Copies the loaded values of the weights that a user may change."""
+        for variable in variables:
+            if variable.path not in self._loaded:
+                value = np.array(variable.numpy())
+                self._loaded[variable.path] = variable, value
+        if user.trains_encoder:
+            self._trainers.add(user)
+
+    def changed(self) -> list[str]:
+        """Returns the paths of the weights that differ from the loaded ones."""
+        return [
+            path
+            for path, (variable, value) in self._loaded.items()
+            if not np.array_equal(variable.numpy(), value)
+        ]
+
+    def hold(self, user: User) -> None:
+        """Notes that a user is about to change the weights."""
+        self._changed_by = user
+
+    def check(self, user: User, encoder: str) -> None:
+        """Raises a `UserError` if the weights are not those of a user.
+
+        Args:
+            user: The `User` that is about to compute, train or be saved.
+            encoder: The encoder's name, for the message.
+        """
+        if self._changed_by is user:
+            return
+        if user in self._restored:
+            raise UserError(
+                f"The weights that `{user.name}` trained in encoder "
+                f"`{encoder}` are gone: `encoder.restore()` put the loaded "
+                "ones back. Make the model again, or load it with "
+                "`tf_adapters.load_adapter` if it was saved."
+            )
+        changed = self.changed()
+        if not changed:
+            return
+        if self._changed_by is None and user.trains_encoder:
+            # A training loop of the user's own, which tells us nothing.
+            self.hold(user)
+            return
+        raise UserError(self._message(changed, encoder))
+
+    def check_unchanged(self, encoder: str) -> None:
+        """Raises a `UserError` if a model has changed the weights."""
+        changed = self.changed()
+        if changed:
+            raise UserError(self._message(changed, encoder))
+
+    def _message(self, changed, encoder):
+        by = self._changed_by
+        who = f"the model `{by.name}`" if by else "another model"
+        return (
+            f"Encoder `{encoder}` no longer has the weights it was loaded "
+            f"with: {who} has changed {len(changed)} of them, for example "
+            f"`{changed[0]}`. Load a fresh encoder with "
+            "`tf_adapters.load_encoder`, or call `encoder.restore()`, after "
+            "which the model that changed them cannot be used any more."
+        )
+
+    def restore(self) -> None:
+        """Gives all weights their loaded values.
+
+        Raises:
+            UserError: If they were never here.
+        """
+        if self._given_fingerprint:
+            raise UserError(
+                "This encoder comes from a .keras file, which holds the "
+                "trained weights only, so the weights before training cannot "
+                "be restored. Load a fresh one with "
+                "`tf_adapters.load_encoder`."
+            )
+        changed = self.changed()
+        for path in changed:
+            variable, value = self._loaded[path]
+            variable.assign(value)
+        if not changed:
+            return
+        by = self._changed_by
+        # A training loop of the user's own does not say whose it was.
+        self._restored.update([by] if by else self._trainers)
+        self._changed_by = None
+
+
+def hash_of_weights(backbone, settings: tuple, values: dict) -> str:
+    """Returns a hexadecimal SHA-256 of settings and weights.
+
+    Args:
+        backbone: KerasHub backbone.
+        settings: Plain values that are hashed, too.
+        values: Dict from path to array, of weights whose present values are
+            not the ones to hash.
+    """
+    digest = hashlib.sha256()
+    digest.update(repr(settings).encode())
+    weights = {weight.path: weight for weight in backbone.weights}
+    for path in sorted(weights):
+        value = values[path] if path in values else weights[path].numpy()
+        # As float32: a policy with float32 variables changes nothing.
+        value = np.ascontiguousarray(value, dtype="<f4")
+        digest.update(f"{path} {value.shape}".encode())
+        digest.update(value)
+    return digest.hexdigest()

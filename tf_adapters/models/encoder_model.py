@@ -1,0 +1,66 @@
+"""A Keras model on an encoder whose layers other models may use, too."""
+
+import keras
+
+from tf_adapters.encoders.loaded_weights import User
+
+
+class EncoderModel(keras.Model):
+    """A Keras model of an `Encoder` that says when it is not its own any more.
+
+    Models share an encoder's layers. Once one of them has trained weights of
+    the encoder, the others would answer with weights that are not theirs, so
+    they raise an error in `fit`, `evaluate`, `predict` and when they are saved.
+
+    Args:
+        encoder: `Encoder` with the weights that it was loaded with.
+
+    Raises:
+        UserError: If another model has changed the encoder.
+    """
+
+    def __init__(self, encoder, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        encoder.loaded.check_unchanged(encoder.name)
+        # A training of the encoder must not come before its hash.
+        encoder.fingerprint  # noqa: B018
+        self.encoder_info = encoder
+        self.encoder_user = User(self.name, trains_encoder=False)
+
+    def may_change(self, variables):
+        """Declares the encoder's variables that this model trains."""
+        self.encoder_user.trains_encoder = bool(variables)
+        self.encoder_info.loaded.keep(variables, self.encoder_user)
+
+    def check_encoder(self):
+        """Raises a `UserError` if another model has changed the encoder."""
+        self.encoder_info.loaded.check(
+            self.encoder_user, self.encoder_info.name
+        )
+
+    def hold_encoder(self):
+        """Says that this model is about to change the encoder, if it may.
+
+        Raises:
+            UserError: If another model has changed it.
+        """
+        self.check_encoder()
+        if self.encoder_user.trains_encoder:
+            self.encoder_info.loaded.hold(self.encoder_user)
+
+    def make_train_function(self, force=False):
+        self.hold_encoder()
+        return super().make_train_function(force)
+
+    def make_test_function(self, force=False):
+        self.check_encoder()
+        return super().make_test_function(force)
+
+    def make_predict_function(self, force=False):
+        self.check_encoder()
+        return super().make_predict_function(force)
+
+    def save(self, *args, **kwargs):
+        # Before Keras opens the file.
+        self.check_encoder()
+        super().save(*args, **kwargs)

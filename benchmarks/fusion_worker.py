@@ -27,6 +27,7 @@ import tensorflow as tf  # noqa: E402
 from tf_adapters import heads  # noqa: E402
 from tf_adapters import methods  # noqa: E402
 from tf_adapters.config import resolve  # noqa: E402
+from tf_adapters.data.batches import batch_plan  # noqa: E402
 from tf_adapters.data.batches import pipeline  # noqa: E402
 from tf_adapters.encoders.encoder import Encoder  # noqa: E402
 from tf_adapters.models.adapter_model import AdapterModel  # noqa: E402
@@ -104,7 +105,7 @@ def main():
         method = make_fusion(arguments.shape, arguments.adapters)
     trainer = make_trainer(arguments.shape, method, arguments.precision)
     examples = make_examples()
-    batch = pipeline.Batch(np.arange(BATCH_SIZE, dtype="int32"), TOKENS)
+    batch = batch_plan.Batch(np.arange(BATCH_SIZE, dtype="int32"), TOKENS)
     plan = [batch] * 5_000
     train_steps = trainer.train_loops(examples, [[batch] for batch in plan])
     eval_step, eval_batches = trainer.evaluation(examples, plan)

@@ -28,7 +28,7 @@ import peer_rows  # noqa: E402
 from worker import Worker  # noqa: E402
 
 from tf_adapters.config import resolve  # noqa: E402
-from tf_adapters.data.batches import pipeline  # noqa: E402
+from tf_adapters.data.batches import batch_plan  # noqa: E402
 from tf_adapters.data.rows import splits  # noqa: E402
 from tf_adapters.encoders import minilm  # noqa: E402
 from tf_adapters.runs import experiment  # noqa: E402
@@ -67,7 +67,7 @@ class Ours:
 
     def _plan(self):
         for epoch in itertools.count():
-            yield from pipeline.plan_training(
+            yield from batch_plan.plan_training(
                 self.examples.lengths, BATCH_SIZE, 0, epoch, "grouped", 128
             )
 

@@ -43,7 +43,7 @@ def test_the_fusion_that_is_timed_trains_and_answers(monkeypatch):
     method = worker.make_fusion("tiny", 3)
     trainer = worker.make_trainer("tiny", method, "float32")
     assert trainer.model.slots[0]["after_ffn"].fusion.num_adapters == 3
-    batch = worker.pipeline.Batch(np.arange(2, dtype="int32"), 4)
+    batch = worker.batch_plan.Batch(np.arange(2, dtype="int32"), 4)
     examples = worker.make_examples()
     ((losses, _),) = trainer.train_loops(examples, [[batch]])
     assert np.isfinite(losses).all()

@@ -11,6 +11,7 @@ from tests.export import warmup
 from tests.methods import cases
 import tf_adapters
 from tf_adapters import tasks
+from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.export import saved_model
@@ -50,7 +51,7 @@ def _expected(model, packer, rows, fields):
     examples = pipeline.to_examples(encoded, packer.special_tokens.pad)
     answers = []
     for place in range(len(rows)):
-        batch = pipeline.Batch(np.array([place]), examples.lengths[place])
+        batch = batch_plan.Batch(np.array([place]), examples.lengths[place])
         (features,) = pipeline.dataset(examples, [batch])
         features = dict(features)
         outputs = model(features, training=False).numpy()[0]

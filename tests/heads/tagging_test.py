@@ -12,6 +12,7 @@ from tests import tiny
 from tests.heads import token_vectors
 from tests.references import heads_numpy
 from tf_adapters import heads
+from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.tokens.special_tokens import SpecialTokens
@@ -173,7 +174,7 @@ def test_a_batch_is_a_mean_over_its_words(num_shards):
     encoded = HEAD.encode(_sentences(), ("tokens",), _Packer(16))
     examples = pipeline.to_examples(encoded, pad_id=0)
     size = 7 if len(examples) % 7 else 8
-    plan = pipeline.plan_training(examples.lengths, size, 0, 0, "grouped")
+    plan = batch_plan.plan_training(examples.lengths, size, 0, 0, "grouped")
     assert len({len(batch.indices) for batch in plan}) == 2
     data = iter(pipeline.dataset(examples, plan, num_shards, range(num_shards)))
     for batch in plan:
@@ -192,7 +193,7 @@ def test_a_batch_without_any_label_has_a_loss_of_zero():
     rows = [{"tokens": ["a"], "label": [IGNORED]}]
     encoded = HEAD.encode(rows, ("tokens",), _Packer(8))
     examples = pipeline.to_examples(encoded, pad_id=0)
-    plan = pipeline.plan_evaluation(examples.lengths, 1)
+    plan = batch_plan.plan_evaluation(examples.lengths, 1)
     (features,) = pipeline.dataset(examples, plan)
     losses = HEAD.loss(
         features["targets"].numpy(), np.zeros((1, 3, 4), "float32")

@@ -16,6 +16,7 @@ from tests import tiny
 from tests.methods import cases
 from tf_adapters import heads
 from tf_adapters.config import resolve
+from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 from tf_adapters.training import distribution
 from tf_adapters.training.trainer import Trainer
@@ -72,7 +73,7 @@ def _train(method, strategy_name, parts=1):
     before = tiny.values(trainer.variables)
     examples = _examples()
     # Five examples do not divide by two.
-    plan = pipeline.plan_evaluation(examples.lengths, 5)
+    plan = batch_plan.plan_evaluation(examples.lengths, 5)
     losses = [
         float(trainer._train_on_replicas(features)[0])
         for features in itertools.islice(

@@ -12,6 +12,7 @@ from tests import tiny
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.config import resolve
+from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.models.adapter_model import adapt
@@ -102,10 +103,10 @@ def test_padding_and_replicas_change_nothing(batching, strategy, expected):
 
 def test_padding_is_counted_by_choices():
     lengths = np.array([[5, 3, 0], [4, 0, 0], [2, 2, 2]])
-    batches = [pipeline.Batch(np.array([0, 1]), 5)]
-    assert pipeline.padding_fraction(batches, lengths) == 1 - 12 / 20
-    fixed = [pipeline.Batch(np.array([0, 1]), 6, size=4)]
-    assert pipeline.padding_fraction(fixed, lengths) == 1 - 12 / 72
+    batches = [batch_plan.Batch(np.array([0, 1]), 5)]
+    assert batch_plan.padding_fraction(batches, lengths) == 1 - 12 / 20
+    fixed = [batch_plan.Batch(np.array([0, 1]), 6, size=4)]
+    assert batch_plan.padding_fraction(fixed, lengths) == 1 - 12 / 72
 
 
 ROWS = [

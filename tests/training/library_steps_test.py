@@ -15,6 +15,7 @@ import tensorflow as tf
 from tests import library_names
 from tf_adapters import heads
 from tf_adapters.config import resolve
+from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Encoded
@@ -99,7 +100,7 @@ def test_losses_and_weights_of_each_step_are_the_librarys(head):
     for name, variable, transposed in named:
         variable.assign(start[name].T if transposed else start[name])
     batches = [
-        pipeline.Batch(indices, int(examples.lengths[indices].max()))
+        batch_plan.Batch(indices, int(examples.lengths[indices].max()))
         for indices in np.load(folder / "batches.npy", allow_pickle=False)
     ]
     data = iter(trainer._distribute(examples, batches))

@@ -13,7 +13,7 @@ import pytest
 from tests.methods.cases import CASES
 from tf_adapters import methods
 from tf_adapters.config import resolve
-from tf_adapters.data.batches import pipeline
+from tf_adapters.data.batches import batch_plan
 from tf_adapters.training import loop
 from tf_adapters.training import trainer
 
@@ -66,7 +66,7 @@ class _Trainer:
 
     def plan(self, train, epoch):
         settings = self.config.train
-        return pipeline.plan_training(
+        return batch_plan.plan_training(
             train.lengths, settings.batch_size, 0, epoch, "random"
         )
 
@@ -135,7 +135,7 @@ def run(monkeypatch):
 
 
 def _plan(epoch, size=4):
-    return pipeline.plan_training(LENGTHS, size, 0, epoch, "random")
+    return batch_plan.plan_training(LENGTHS, size, 0, epoch, "random")
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_padding_is_that_of_the_batches_that_were_run(run):
     positions = sum(len(b.indices) * LENGTHS[b.indices].max() for b in done)
     tokens = sum(LENGTHS[b.indices].sum() for b in done)
     share = 1 - tokens / positions
-    whole = pipeline.padding_fraction([*_plan(0), *_plan(1)], LENGTHS)
+    whole = batch_plan.padding_fraction([*_plan(0), *_plan(1)], LENGTHS)
     assert abs(share - whole) > 0.01
     assert summary["padding_share"] == round(share, 4)
 

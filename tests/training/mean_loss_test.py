@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from tests.training import single_steps
 from tf_adapters import methods
+from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 from tf_adapters.training.mean_loss import mean_loss
 
@@ -21,7 +22,7 @@ def test_it_is_the_loss_of_one_batch(kind):
     settings = single_steps.config()
     trainer = single_steps.make_trainer(methods.HeadOnly(), head, settings)
     indices = np.arange(len(examples))
-    whole = pipeline.Batch(indices, int(examples.lengths.max()))
+    whole = batch_plan.Batch(indices, int(examples.lengths.max()))
     (features,) = pipeline.dataset(examples, [whole])
     targets, weights = features.pop("targets"), features.pop("weights")
     outputs = trainer.model(features)

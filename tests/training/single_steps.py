@@ -8,6 +8,7 @@ from tests import tiny
 from tests.methods import cases
 from tf_adapters import heads
 from tf_adapters.config import resolve
+from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.data.encoded import Masking
@@ -112,7 +113,7 @@ def make_trainer(method, head, settings):
 
 def plan(examples):
     """Returns the batches of an epoch."""
-    return pipeline.plan_training(
+    return batch_plan.plan_training(
         examples.lengths, BATCH, 0, 0, "fixed", (LENGTH,)
     )
 

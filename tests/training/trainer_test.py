@@ -12,6 +12,7 @@ from tests.runs import toy_runs
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import NonFiniteError
+from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 from tf_adapters.models import saving
 from tf_adapters.training import workers
@@ -152,7 +153,7 @@ def test_gradients_are_clipped_after_the_sum():
             trainer._replica_step(features)
             return applied[-1]
 
-        plan = pipeline.plan_evaluation(toy_runs.examples().lengths, 8)[:1]
+        plan = batch_plan.plan_evaluation(toy_runs.examples().lengths, 8)[:1]
         data = trainer._distribute(toy_runs.examples(), plan)
         step = tf.function(
             lambda f, t=trainer, r=run: t.strategy.run(r, args=(f,))
@@ -255,7 +256,7 @@ def test_a_loss_that_is_not_finite_names_its_step():
         toy_runs.config(epochs=3), head=heads.Regression()
     )
     examples = toy_runs.examples()
-    plan = pipeline.plan_training(examples.lengths, 8, 0, 0, "grouped")
+    plan = batch_plan.plan_training(examples.lengths, 8, 0, 0, "grouped")
     third = plan[2].indices
     bad = examples.targets.astype("float32")
     bad[third] = np.nan
@@ -279,7 +280,7 @@ def test_after_a_bad_gradient_the_folder_holds_the_best_adapter(
     trainer = toy_runs.trainer(config, head=heads.Regression())
     trainer.metric_names = ("pearson",)
     examples = toy_runs.examples()
-    plan = pipeline.plan_training(examples.lengths, 8, 0, 0, "grouped")
+    plan = batch_plan.plan_training(examples.lengths, 8, 0, 0, "grouped")
     targets = examples.targets.astype("float32")
     targets[plan[2].indices[:1]] = 9
     train = dataclasses.replace(examples, targets=targets)

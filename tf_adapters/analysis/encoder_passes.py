@@ -31,6 +31,7 @@ def encoder_passes(model, config, examples, read, **options):
     """
     import tensorflow as tf
 
+    from tf_adapters.data.batches import batch_plan
     from tf_adapters.data.batches import pipeline
     from tf_adapters.data.encoded import encoder_inputs
     from tf_adapters.models.adapter_model import as_sequences
@@ -39,7 +40,7 @@ def encoder_passes(model, config, examples, read, **options):
     def step(inputs):
         return read(model.encode(inputs, **options))
 
-    plan = pipeline.plan_evaluation(
+    plan = batch_plan.plan_evaluation(
         examples.lengths, config.train.eval_batch_size
     )
     for features in pipeline.dataset(examples, plan):

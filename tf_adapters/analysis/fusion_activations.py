@@ -86,10 +86,11 @@ def load_fusion(folder):
 
 def of_experiment(experiment, rows):
     """Returns what `mean_weights` returns for an experiment's fusion."""
+    from tf_adapters.data.batches import batch_plan
     from tf_adapters.data.batches import pipeline
 
     examples = experiment.examples(rows, labelled=False)
-    plan = pipeline.plan_evaluation(
+    plan = batch_plan.plan_evaluation(
         examples.lengths, experiment.config.train.eval_batch_size
     )
     return mean_weights(experiment.model, pipeline.dataset(examples, plan))

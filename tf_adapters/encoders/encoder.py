@@ -5,8 +5,8 @@ import functools
 
 import keras_hub
 
-from tf_adapters.encoders.loaded_weights import LoadedWeights
 from tf_adapters.encoders.loaded_weights import hash_of_weights
+from tf_adapters.encoders.loaded_weights import loaded_weights
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,8 +27,6 @@ class Encoder:
         attention_output_dropout: Dropout rate after the attention's output
             projection. `None` (default) is `hidden_dropout`; DistilBERT's
             own has none there.
-        loaded: The weights that it was loaded with; by default those that
-            `backbone` has.
     """
 
     name: str
@@ -39,13 +37,8 @@ class Encoder:
     attention_dropout: float
     has_pooler: bool
     attention_output_dropout: float | None = None
-    loaded: LoadedWeights | None = dataclasses.field(
-        default=None, repr=False, compare=False
-    )
 
     def __post_init__(self):
-        if self.loaded is None:
-            object.__setattr__(self, "loaded", LoadedWeights(self.backbone))
         if self.attention_output_dropout is None:
             object.__setattr__(
                 self, "attention_output_dropout", self.hidden_dropout
@@ -65,7 +58,14 @@ class Encoder:
         shapes and float32 values of the weights that the encoder was loaded
         with: training does not change it.
         """
-        return self.loaded.fingerprint(self.settings)
+        return self.loaded.given_fingerprint or hash_of_weights(
+            self.backbone, self.settings, self.loaded.values()
+        )
+
+    @property
+    def loaded(self):
+        """The `LoadedWeights` of the backbone."""
+        return loaded_weights(self.backbone)
 
     @property
     def settings(self):

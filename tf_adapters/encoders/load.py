@@ -158,7 +158,7 @@ def _load_trained(name, folder, dtype, with_tokenizer):
             "or train again."
         )
     fine_tuned.load_fine_tuned_weights(base.backbone, folder)
-    return dataclasses.replace(base, name=name, loaded=None), tokenizer
+    return dataclasses.replace(base, name=name), tokenizer
 
 
 def _is_huggingface(folder):

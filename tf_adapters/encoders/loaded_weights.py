@@ -28,28 +28,21 @@ class User:
 class LoadedWeights:
     """The loaded values of the weights that models train, and who has them now.
 
-    Args:
-        backbone: KerasHub backbone, with the weights that it was loaded with.
-        fingerprint: Fingerprint of weights that were never here: a `.keras`
-            file holds the trained weights only. `None` (default) computes it.
+    `loaded_weights(backbone)` returns the one of a backbone.
     """
 
-    def __init__(self, backbone, fingerprint: str | None = None):
-        self._backbone = backbone
-        self._given_fingerprint = fingerprint
+    def __init__(self):
+        # Of weights that were never here: a `.keras` file holds those after
+        # training only.
+        self.given_fingerprint = None
         # From the path of a weight that some model trains to the variable and
         # its loaded value.
         self._loaded = {}
         self._changed_by = None
         self._trainers = weakref.WeakSet()
         self._restored = weakref.WeakSet()
-
-    def fingerprint(self, settings: tuple) -> str:
-        """Returns the hash of settings and of the weights as loaded."""
-        if self._given_fingerprint:
-            return self._given_fingerprint
-        loaded = {path: value for path, (_, value) in self._loaded.items()}
-        return hash_of_weights(self._backbone, settings, loaded)
+        # From a user to its own values, while another one has the encoder.
+        self._put_away = weakref.WeakKeyDictionary()
 
     def keep(self, variables, user: User) -> None:
         """Copies the loaded values of the weights that a user may change."""
@@ -59,6 +52,10 @@ class LoadedWeights:
                 self._loaded[variable.path] = variable, value
         if user.trains_encoder:
             self._trainers.add(user)
+
+    def values(self) -> dict:
+        """Returns a dict from path to array of the values that were kept."""
+        return {path: value for path, (_, value) in self._loaded.items()}
 
     def changed(self) -> list[str]:
         """Returns the paths of the weights that differ from the loaded ones."""
@@ -88,6 +85,11 @@ class LoadedWeights:
                 "ones back. Make the model again, or load it with "
                 "`tf_adapters.load_adapter` if it was saved."
             )
+        if user in self._put_away:
+            raise UserError(
+                f"Another adapter than `{user.name}` is active. Call "
+                f'`set_active("{user.name}")` first.'
+            )
         changed = self.changed()
         if not changed:
             return
@@ -114,13 +116,45 @@ class LoadedWeights:
             "which the model that changed them cannot be used any more."
         )
 
+    def switch_to(self, user: User, encoder: str) -> None:
+        """Gives the weights to a user: its own values, or the loaded ones.
+
+        The values of the user that had them are kept for it.
+
+        Raises:
+            UserError: If something unknown has changed the weights, or if the
+                user has lost its values.
+        """
+        before = self._changed_by
+        if before is user:
+            return
+        if before is None:
+            self.check(user, encoder)
+            self.hold(user)
+            return
+        if user in self._restored:
+            self.check(user, encoder)
+        changed = self.changed()
+        self._put_away[before] = {
+            path: np.array(self._loaded[path][0].numpy()) for path in changed
+        }
+        self._assign_loaded(changed)
+        for path, value in self._put_away.pop(user, {}).items():
+            self._loaded[path][0].assign(value)
+        self.hold(user)
+
+    def _assign_loaded(self, paths):
+        for path in paths:
+            variable, value = self._loaded[path]
+            variable.assign(value)
+
     def restore(self) -> None:
         """Gives all weights their loaded values.
 
         Raises:
             UserError: If they were never here.
         """
-        if self._given_fingerprint:
+        if self.given_fingerprint:
             raise UserError(
                 "This encoder comes from a .keras file, which holds the "
                 "trained weights only, so the weights before training cannot "
@@ -128,15 +162,22 @@ class LoadedWeights:
                 "`tf_adapters.load_encoder`."
             )
         changed = self.changed()
-        for path in changed:
-            variable, value = self._loaded[path]
-            variable.assign(value)
         if not changed:
             return
+        self._assign_loaded(changed)
         by = self._changed_by
         # A training loop of the user's own does not say whose it was.
         self._restored.update([by] if by else self._trainers)
         self._changed_by = None
+
+
+# Encoders that are made of the same backbone share its weights.
+_OF_BACKBONE = weakref.WeakKeyDictionary()
+
+
+def loaded_weights(backbone) -> LoadedWeights:
+    """Returns the `LoadedWeights` of a KerasHub backbone."""
+    return _OF_BACKBONE.setdefault(backbone, LoadedWeights())
 
 
 def hash_of_weights(backbone, settings: tuple, values: dict) -> str:

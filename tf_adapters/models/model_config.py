@@ -5,15 +5,14 @@ import keras
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.encoders.encoder import Encoder
-from tf_adapters.encoders.loaded_weights import LoadedWeights
+from tf_adapters.encoders.loaded_weights import loaded_weights
 from tf_adapters.methods import composition
 
 
 def config_of(model):
     """Returns what a model's constructor needs, and what it is after that."""
-    computed = ("fingerprint", "loaded")
-    encoder = vars(model.encoder_info).items()
-    encoder = {key: value for key, value in encoder if key not in computed}
+    encoder = dict(vars(model.encoder_info))
+    fingerprint = encoder.pop("fingerprint")
     backbone = keras.saving.serialize_keras_object(encoder["backbone"])
     return {
         "encoder": {**encoder, "backbone": backbone},
@@ -23,7 +22,7 @@ def config_of(model):
         "seed": model.seed,
         "below": model.below and composition.tree_to_config(model.below),
         "left_out": model.left_out,
-        "fingerprint": model.encoder_info.fingerprint,
+        "fingerprint": fingerprint,
     }
 
 
@@ -35,11 +34,11 @@ def model_from(cls, config):
     head = config.pop("head")
     below = config.pop("below", None)
     # The weights come later; until then the encoder is a random one.
-    loaded = LoadedWeights(backbone, config.pop("fingerprint"))
+    loaded_weights(backbone).given_fingerprint = config.pop("fingerprint")
     # Files of version 0.1.0 know no blocks that were left out.
     left_out = config.pop("left_out", ())
     model = cls(
-        encoder=Encoder(**{**fields, "backbone": backbone, "loaded": loaded}),
+        encoder=Encoder(**{**fields, "backbone": backbone}),
         method=methods.from_config(config.pop("method")),
         head=None if head is None else heads.from_config(head),
         below=below and composition.tree_from_config(below),

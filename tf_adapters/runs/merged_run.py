@@ -10,6 +10,7 @@ import numpy as np
 from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import resolve
+from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.encoded import encoder_inputs
 from tf_adapters.data.rows import sampling
@@ -202,7 +203,7 @@ def _loss_on(examples, target):
 
 def _as_one_batch(examples):
     examples = dataclasses.replace(examples, targets=None, masking=None)
-    batch = pipeline.Batch(
+    batch = batch_plan.Batch(
         np.arange(len(examples)), int(examples.lengths.max())
     )
     (features,) = pipeline.dataset(examples, [batch])

@@ -7,7 +7,7 @@ import numpy as np
 import tqdm
 
 from tf_adapters.common.errors import NonFiniteError
-from tf_adapters.data.batches import pipeline
+from tf_adapters.data.batches import batch_plan
 from tf_adapters.training.progress import Progress
 from tf_adapters.training.progress import assign_values
 from tf_adapters.training.progress import read_values
@@ -293,7 +293,7 @@ class Loop:
     def _summary(self):
         name = self.trainer.metric_names[0]
         done = self.batches[: self.progress.step]
-        padding = pipeline.padding_fraction(done, self.train.sequence_lengths)
+        padding = batch_plan.padding_fraction(done, self.train.sequence_lengths)
         metrics = [e["validation"][name] for e in self.progress.history]
         return {
             "validation": self._best["validation"],

@@ -6,6 +6,7 @@ import itertools
 
 import tensorflow as tf
 
+from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.training import accumulation
@@ -89,7 +90,7 @@ class Trainer:
     def _evaluation_plans(self, lengths):
         """Returns lists of batches; those of a list have shapes in common."""
         data = self.config.data
-        plan = pipeline.plan_evaluation(
+        plan = batch_plan.plan_evaluation(
             lengths, self.config.train.eval_batch_size, data.fixed_lengths
         )
         groups = itertools.groupby(plan, lambda batch: self.kind(None, batch))
@@ -165,8 +166,8 @@ class Trainer:
         return self.strategy.run(step, args=(features,))
 
     def plan(self, examples, epoch):
-        """Returns the batches of one epoch, see `pipeline.plan_training`."""
-        return pipeline.plan_epoch(examples.lengths, self.config, epoch)
+        """Returns the batches of one epoch, see `batch_plan.plan_training`."""
+        return batch_plan.plan_epoch(examples.lengths, self.config, epoch)
 
     def kind(self, examples, batch):
         """Returns what the batches of one loop on the device have in common."""

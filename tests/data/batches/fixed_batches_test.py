@@ -11,6 +11,7 @@ from tests import tiny
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.config import resolve
+from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.training import distribution
@@ -37,10 +38,10 @@ def _examples():
 
 def _plans(batch_size=BATCH):
     lengths = _examples().lengths
-    training = pipeline.plan_training(
+    training = batch_plan.plan_training(
         lengths, batch_size, 0, 0, "fixed", (LENGTH,)
     )
-    return training, pipeline.plan_evaluation(lengths, batch_size, (LENGTH,))
+    return training, batch_plan.plan_evaluation(lengths, batch_size, (LENGTH,))
 
 
 def _shapes(spec):
@@ -83,7 +84,7 @@ def test_parts_are_equal_where_replicas_do_not_divide_the_batch():
 def test_what_fills_up_is_padding():
     plan, _ = _plans()
     tokens = sum(len(row) for row in ROWS)
-    share = pipeline.padding_fraction(plan, _examples().lengths)
+    share = batch_plan.padding_fraction(plan, _examples().lengths)
     assert share == pytest.approx(1 - tokens / (3 * BATCH * LENGTH))
 
 
@@ -95,7 +96,7 @@ def test_a_text_is_in_a_batch_of_the_smallest_length_that_holds_it(
     steps_per_loop,
 ):
     lengths = _examples().lengths
-    plan = pipeline.plan_training(
+    plan = batch_plan.plan_training(
         lengths, 4, 0, 0, "fixed", BUCKETS, steps_per_loop
     )
     indices = np.concatenate([batch.indices for batch in plan])
@@ -105,7 +106,7 @@ def test_a_text_is_in_a_batch_of_the_smallest_length_that_holds_it(
         assert batch.size == 4
         assert (lengths[batch.indices] <= batch.length).all()
         assert (lengths[batch.indices] > shorter).all()
-    others = pipeline.plan_training(
+    others = batch_plan.plan_training(
         lengths, 4, 0, 1, "fixed", BUCKETS, steps_per_loop
     )
     assert [b.length for b in plan] != [b.length for b in others]
@@ -114,7 +115,7 @@ def test_a_text_is_in_a_batch_of_the_smallest_length_that_holds_it(
 
 def test_batches_of_one_length_come_together():
     lengths = np.random.default_rng(0).integers(3, LENGTH, 400)
-    plan = pipeline.plan_training(lengths, 4, 0, 0, "fixed", BUCKETS, 5)
+    plan = batch_plan.plan_training(lengths, 4, 0, 0, "fixed", BUCKETS, 5)
     groups = itertools.groupby(batch.length for batch in plan)
     runs = [len(list(group)) for _, group in groups]
     assert len(plan) == 101 and len(runs) < 23

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import masking
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.encoded import IGNORED
@@ -195,7 +196,9 @@ def test_two_replicas_see_what_one_device_sees(batching, whole_words):
     continues = np.isin(np.arange(VOCABULARY) % 6, (2, 4, 5))
     options = {"continues": continues} if whole_words else {}
     examples = _examples(_ids(7, 9), **options)
-    batches = pipeline.plan_training(examples.lengths, 4, 0, 0, batching, (16,))
+    batches = batch_plan.plan_training(
+        examples.lengths, 4, 0, 0, batching, (16,)
+    )
     whole = list(pipeline.dataset(examples, batches))
     parts = list(pipeline.dataset(examples, batches, 2, (0, 1)))
     for number, batch in enumerate(whole):

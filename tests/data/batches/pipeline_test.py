@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 
 LENGTHS = np.random.default_rng(0).integers(3, 60, 103)
@@ -10,7 +11,7 @@ BATCHINGS = ("grouped", "random", "fixed")
 
 
 def _plan(epoch=0, seed=0, batching="grouped", batch_size=8):
-    return pipeline.plan_training(
+    return batch_plan.plan_training(
         LENGTHS, batch_size, seed, epoch, batching, fixed_lengths=(64,)
     )
 
@@ -42,7 +43,7 @@ def test_order_is_a_function_of_seed_and_epoch(batching):
 
 def test_grouping_saves_padding():
     shares = {
-        batching: pipeline.padding_fraction(_plan(batching=batching), LENGTHS)
+        batching: batch_plan.padding_fraction(_plan(batching=batching), LENGTHS)
         for batching in BATCHINGS
     }
     assert shares["grouped"] < 0.1 < 0.3 < shares["random"] < shares["fixed"]
@@ -91,6 +92,6 @@ def test_fixed_batches_have_one_length():
 
 
 def test_evaluation_begins_with_the_longest():
-    plan = pipeline.plan_evaluation(LENGTHS, 10)
+    plan = batch_plan.plan_evaluation(LENGTHS, 10)
     assert plan[0].length == LENGTHS.max()
     assert sum(len(batch.indices) for batch in plan) == len(LENGTHS)

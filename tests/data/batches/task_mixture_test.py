@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests.data.batches.ragged_examples import make_examples
 from tf_adapters.config import resolve
-from tf_adapters.data.batches import pipeline
+from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import task_mixture as mixture_lib
 
 SIZES = (160, 40, 10)
@@ -148,9 +148,9 @@ def test_padding_beside_choices_is_that_of_each_task():
     choices = dataclasses.replace(choices, token_ids=ids)
     mixture = mixture_lib.Mixture({"texts": texts, "choices": choices})
     fixed = [
-        pipeline.Batch(np.arange(4), 16, size=8),
-        pipeline.Batch(np.array([4, 5]), 16, size=8),
+        batch_plan.Batch(np.arange(4), 16, size=8),
+        batch_plan.Batch(np.array([4, 5]), 16, size=8),
     ]
     tokens = texts.lengths.sum() + ids.flat_values.shape[0]
-    share = pipeline.padding_fraction(fixed, mixture.sequence_lengths)
+    share = batch_plan.padding_fraction(fixed, mixture.sequence_lengths)
     assert share == 1 - tokens / (16 * 8 * (1 + 3))

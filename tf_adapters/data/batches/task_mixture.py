@@ -17,6 +17,7 @@ import math
 import numpy as np
 
 from tf_adapters.common.suggestions import check_known
+from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 
 
@@ -137,8 +138,8 @@ def _batches(lengths, start, config, skip):
         config: `Config`.
         skip: Integer, how many were used up in earlier epochs.
     """
-    turn, skip = divmod(skip, len(pipeline.plan_epoch(lengths, config, 0)))
+    turn, skip = divmod(skip, len(batch_plan.plan_epoch(lengths, config, 0)))
     while True:
-        for batch in pipeline.plan_epoch(lengths, config, turn)[skip:]:
+        for batch in batch_plan.plan_epoch(lengths, config, turn)[skip:]:
             yield dataclasses.replace(batch, indices=batch.indices + start)
         turn, skip = turn + 1, 0

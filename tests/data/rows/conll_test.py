@@ -88,7 +88,11 @@ def test_words_alone_and_lines_of_words_are_to_be_predicted(tmp_path):
             '{"tokens": ["a", "b"], "tags": ["O"]}\n',
             "2 words have 1 tags",
         ),
-        ("train.jsonl", '{"tokens": ["a"], "tags": [7]}\n', "unknown label '7'"),
+        (
+            "train.jsonl",
+            '{"tokens": ["a"], "tags": [7]}\n',
+            "unknown label '7'",
+        ),
         ("train.jsonl", '{"tokens": ["a"], "tags": 1}\n', "list of tags"),
         ("train.jsonl", '{"tokens": ["a"]}\n', "has no label"),
     ],

@@ -62,7 +62,8 @@ def get_task(config):
 def load_rows(config, task):
     """Returns the rows of each split as a dict; of `test` the labelled ones.
 
-    Without any of these there is no `test`. MNLI's `validation_mismatched` is among them where the data have it.
+    Without any of these there is no `test`. MNLI's `validation_mismatched` is
+    among them where the data have it.
 
     Warns of texts that are in training and in another split, and of classes
     that are not in training.

@@ -52,6 +52,8 @@ class TextHead(VectorHead):
     hidden_layer: HiddenLayer = "none"
     hidden_dropout_rate: float = 0.0
 
+    gives_logits = True
+
     def __post_init__(self):
         object.__setattr__(self, "labels", class_names(self.labels))
         super().__post_init__()

@@ -51,6 +51,7 @@ class Tagging(Head):
     hidden_dropout_rate: float = 0.0
 
     signature = "words"
+    gives_logits = True
 
     @classmethod
     def for_task(cls, task, encoder=None, **settings):

@@ -304,7 +304,7 @@ def test_what_the_run_has_may_be_said_again(run_folder, settings):
     assert config.method.units == 64
 
 
-def test_a_threshold_is_that_of_the_command(own_task, tmp_path, capsys):
+def test_a_threshold_is_that_of_the_command(own_task, tmp_path, capsys, caplog):
     (own_task / "file.yaml").write_text(
         "{name: mine, text_fields: [sentence], labels: [bad, good], "
         "head: multilabel, files: {train: train.jsonl, validation: dev.jsonl}}"
@@ -313,6 +313,7 @@ def test_a_threshold_is_that_of_the_command(own_task, tmp_path, capsys):
         rows = [{"sentence": f"text {i}", "label": ["bad"]} for i in range(8)]
         commands.write_rows(own_task / name, rows)
     assert _run(tmp_path, resolve.merge(OWN, BY_FLAG)) == 0
+    assert "train: a batch of 32 holds all 8 examples" in caplog.text
     options = {"mode": "predict", "input": str(own_task / "texts.txt")}
     for threshold, labels in ((0.99, []), (0.01, ["bad", "good"])):
         override = [f"head.threshold={threshold}"]

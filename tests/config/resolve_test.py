@@ -206,6 +206,17 @@ def test_a_task_beside_the_file_of_another_is_refused(tmp_path):
         resolve.resolve_config(layer)
 
 
+@pytest.mark.parametrize(
+    "task", [{"metrics": ["macro_f1"]}, {"labels": ["b", "a"]}, 5, ["tickets"]]
+)
+def test_settings_of_a_task_are_refused_beside_its_file(tmp_path, task):
+    file = _task_file(tmp_path)
+    layers = [{"task": task}, file]
+    for some in (layers, layers[::-1], [{**file, "task": task}], layers[:1]):
+        with pytest.raises(ConfigError, match="`task` is a name.*task file"):
+            resolve.resolve_config(*some)
+
+
 def test_paths_become_absolute_and_names_stay(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -84,6 +84,7 @@ def test_a_regression_of_ones_own(folder):
         ("name: tickets", "name: 7", "`name` must be text"),
         ("billing, bug, other", "no, yes", "in quotes.*Received: False"),
         ("labels: [billing, bug, other]\n", "", "needs `labels`"),
+        ("billing, bug, other", "bug, bug", "each named once.*'bug', 'bug'"),
         ("macro_f1", "macrof1", "Did you mean `macro_f1`"),
         ("validation:", "valid:", "`valid`. Did you mean `validation`"),
         ("dev.jsonl", "gone.jsonl", "does not exist. Looked for: .*gone"),

@@ -7,6 +7,7 @@ its own tells how long everything took.
 import itertools
 import types
 
+import keras
 import numpy as np
 import pytest
 
@@ -15,6 +16,7 @@ from tf_adapters import methods
 from tf_adapters.config import resolve
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.training import loop
+from tf_adapters.training import optimizers
 from tf_adapters.training import trainer
 
 BUILDING, STEP, VALIDATION = 100.0, 2.0, 1000.0
@@ -46,7 +48,7 @@ class _Trainer:
 
     metric_names = ("accuracy",)
     names = ("adapter/a", "head/b")
-    optimizer = types.SimpleNamespace(learning_rate=0.1)
+    optimizer = types.SimpleNamespace(rate_of_last_step=lambda: 0.1)
 
     def __init__(self, config, metrics=(1.0,), losses=None, norms=None):
         self.config = config
@@ -98,6 +100,21 @@ class _Trainer:
         return {"accuracy": self.metrics[0]}, predictions
 
 
+class _RatedTrainer(_Trainer):
+    """Stands for one with an optimizer, and writes down the rates it uses."""
+
+    def prepare_training(self, total_steps):
+        self.rates, self.weight = [], keras.Variable([0.0])
+        self.optimizer = optimizers.make_optimizer(
+            self.config.train, [(total_steps, 1.0)], [self.weight]
+        )
+
+    def _train(self, batch):
+        self.rates.append(float(self.optimizer.learning_rate))
+        self.optimizer.apply([np.array([1.0])], [self.weight])
+        return super()._train(batch)
+
+
 def _config(**train):
     return resolve.resolve_config(
         {
@@ -132,6 +149,25 @@ def run(monkeypatch):
         return run.loop.run()
 
     return run
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"max_steps": 1}, [1.0]),
+        ({"warmup_fraction": 0.0}, [1.0, 1 / 3]),
+        ({"warmup_fraction": 0.7}, [0.0, 1.0]),
+        ({"warmup_fraction": 0.0, "decay": "none"}, [1.0, 1.0]),
+    ],
+)
+def test_the_rate_that_a_step_used_is_logged(run, settings, expected):
+    trainer = _RatedTrainer(_config(learning_rate=1.0, **settings))
+    run(trainer)
+    records = [r for r in run.records if "learning_rate" in r]
+    assert [r["learning_rate"] for r in records] == [
+        pytest.approx(trainer.rates[r["step"] - 1]) for r in records
+    ]
+    assert [r["learning_rate"] for r in records] == pytest.approx(expected)
 
 
 def _plan(epoch, size=4):

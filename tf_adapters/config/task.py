@@ -11,7 +11,18 @@ def with_task_of_file(layer, earlier):
     """Returns a layer in which task and task file belong together.
 
     Whichever of the two a layer names, it replaces both of earlier layers.
+
+    Raises:
+        ConfigError: If a layer names two tasks, or gives settings of a task,
+            which a later name would replace in silence.
     """
+    if not isinstance(layer.get("task"), str | None):
+        raise ConfigError(
+            "`task` is a name and has no settings: metrics, labels and fields "
+            "of your own task stand in its task file, and `train.select_by` "
+            "chooses the metric that selects the weights. Received: task="
+            f"{layer['task']!r:.200}"
+        )
     data = layer.get("data")
     file = data.get("task_file") if isinstance(data, dict) else None
     if isinstance(file, str):

@@ -55,6 +55,7 @@ class Choice(ValueHead):
     hidden_dropout_rate: float = 0.0
 
     signature = "choice"
+    gives_logits = True
 
     @classmethod
     def for_task(cls, task, encoder=None, **settings):

@@ -11,6 +11,8 @@ import scipy.special
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.heads.head import register
+from tf_adapters.heads.labels import check_class_id
+from tf_adapters.heads.labels import class_names
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.vector_head import VectorHead
 
@@ -27,7 +29,8 @@ class TextHead(VectorHead):
     `dropout_rate=0.2`.
 
     Attributes:
-        labels: Class names in the order of their ids; at least two.
+        labels: Class names in the order of their ids; at least two, each
+            named once.
         reads: `"first_token"` (default) or `"pooled_output"`.
         dropout_rate: Dropout before the linear layer. Defaults to 0.1 (Devlin
             et al. 2019).
@@ -49,14 +52,11 @@ class TextHead(VectorHead):
     hidden_layer: HiddenLayer = "none"
     hidden_dropout_rate: float = 0.0
 
+    gives_logits = True
+
     def __post_init__(self):
-        object.__setattr__(self, "labels", tuple(self.labels))
+        object.__setattr__(self, "labels", class_names(self.labels))
         super().__post_init__()
-        if len(self.labels) < 2:
-            raise UserError(
-                "A classifier needs at least two labels. Received: "
-                f"labels={self.labels}"
-            )
 
     @classmethod
     def for_task(cls, task, encoder=None, **settings):
@@ -125,20 +125,9 @@ class Classification(TextHead):
             UserError: If a row has no label or one that is no class id; names
                 the row.
         """
-        return np.array(
-            [self._class_id(i, row["label"]) for i, row in enumerate(rows)],
-            "int32",
-        )
-
-    def _class_id(self, place, label):
-        is_id = isinstance(label, numbers.Integral)
-        if not is_id or not 0 <= label < len(self.labels):
-            raise UserError(
-                f"Row {place} (the first is 0) has the label {label!r}; "
-                f"expected a class id from 0 to {len(self.labels) - 1}: "
-                f"{', '.join(self.labels)}. Leave out rows without a label."
-            )
-        return label
+        for place, row in enumerate(rows):
+            check_class_id(place, row["label"], self.labels)
+        return np.array([row["label"] for row in rows], "int32")
 
     def loss(self, targets, outputs):
         """Returns the weighted cross-entropy of each example, `(batch,)`."""

@@ -41,6 +41,8 @@ class Head:
     at_inference: typing.ClassVar[tuple[str, ...]] = ()
     # Whether a bank can answer with it: a linear layer on one vector a text.
     is_linear: typing.ClassVar[bool] = False
+    # Whether a Keras loss on its outputs must be told `from_logits=True`.
+    gives_logits: typing.ClassVar[bool] = False
 
     @classmethod
     def for_task(cls, task, encoder=None, **settings):

@@ -13,6 +13,7 @@ from tf_adapters.heads import metrics
 from tf_adapters.heads import resampling
 from tf_adapters.heads.classification import TextHead
 from tf_adapters.heads.head import register
+from tf_adapters.heads.labels import check_class_ids
 
 _AVERAGES = {"micro_f1": "micro", "macro_f1": "macro"}
 
@@ -27,7 +28,8 @@ class MultiLabel(TextHead):
     probability is at least one half.
 
     Attributes:
-        labels: Class names in the order of their ids; at least two.
+        labels: Class names in the order of their ids; at least two, each
+            named once.
         threshold: Least probability of a predicted class. Defaults to 0.5.
 
     Examples:
@@ -50,14 +52,15 @@ class MultiLabel(TextHead):
             )
 
     def targets(self, rows):
-        """Returns 1 where a row has a class, `(len(rows), classes)` float32."""
+        """Returns 1 where a row has a class, `(len(rows), classes)` float32.
+
+        Raises:
+            UserError: If a row's label is no list of class ids, which may be
+                empty; names the row.
+        """
         targets = np.zeros((len(rows), len(self.labels)), "float32")
         for place, row in enumerate(rows):
-            if row["label"] is None:
-                raise UserError(
-                    f"Row {place} (the first is 0) has no label; expected a "
-                    "list of classes, which may be empty."
-                )
+            check_class_ids(place, row["label"], self.labels)
             targets[place, row["label"]] = 1
         return targets
 

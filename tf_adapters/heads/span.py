@@ -55,6 +55,7 @@ class Span(Head):
     hidden_dropout_rate: float = 0.0
 
     signature = "span"
+    gives_logits = True
     at_inference = (
         "stride",
         "max_question_tokens",

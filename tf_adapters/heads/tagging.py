@@ -6,7 +6,6 @@ import itertools
 from keras import ops
 import numpy as np
 
-from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_choices
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Encoded
@@ -16,6 +15,8 @@ from tf_adapters.heads import metrics
 from tf_adapters.heads import resampling
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.head import register
+from tf_adapters.heads.labels import check_class_ids
+from tf_adapters.heads.labels import class_names
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import hidden_options
 from tf_adapters.heads.tokens import TokenHead
@@ -31,7 +32,8 @@ class Tagging(Head):
     parted between words, so that each word has a prediction.
 
     Attributes:
-        labels: Class names in the order of their ids; at least two.
+        labels: Class names in the order of their ids; at least two, each
+            named once.
         dropout_rate: Dropout before the linear layer. Defaults to 0.1.
         hidden_layer: See `TextHead`.
         hidden_dropout_rate: See `TextHead`.
@@ -49,6 +51,7 @@ class Tagging(Head):
     hidden_dropout_rate: float = 0.0
 
     signature = "words"
+    gives_logits = True
 
     @classmethod
     def for_task(cls, task, encoder=None, **settings):
@@ -56,13 +59,8 @@ class Tagging(Head):
         return cls(labels=task.labels, **settings)
 
     def __post_init__(self):
-        object.__setattr__(self, "labels", tuple(self.labels))
+        object.__setattr__(self, "labels", class_names(self.labels))
         check_choices(self)
-        if len(self.labels) < 2:
-            raise UserError(
-                "A tagger needs at least two labels. Received: "
-                f"labels={self.labels}"
-            )
 
     def make_layer(self):
         """Returns the layer from encoder outputs to logits of each token."""
@@ -82,8 +80,13 @@ class Tagging(Head):
             packer: `TextPacker`.
             labelled: Whether rows have labels: a class id for each word, or
                 `IGNORED`.
+
+        Raises:
+            UserError: If a row's label is something else; names the row.
         """
         (field,) = fields
+        for place, row in enumerate(rows if labelled else ()):
+            check_class_ids(place, row["label"], self.labels, (IGNORED,))
         words = [word for row in rows for word in row[field]]
         tokens = iter(tokenize_words(packer, words))
         ids, targets, found = [], [], []

@@ -11,6 +11,7 @@ from tf_adapters.layers.reparameterization import Reparameterization
 from tf_adapters.layers.slot import check_names
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods import composition
+from tf_adapters.models import loss_checks
 from tf_adapters.models import model_config
 from tf_adapters.models import part_checks
 from tf_adapters.models import variable_groups
@@ -422,6 +423,16 @@ class AdapterModel(EncoderModel):
                 "can be neither saved nor trained, nor other adapters swapped "
                 "in below them. Call `unmerge()` first."
             )
+
+    def compile(self, optimizer="rmsprop", loss=None, *args, **kwargs):
+        """Compiles as any Keras model; warns of a loss of probabilities."""
+        loss_checks.warn_of_probabilities(self.head, loss)
+        super().compile(optimizer, loss, *args, **kwargs)
+
+    def compile_from_config(self, config):
+        # Keras leaves out models with a `compile` of their own.
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
 
     def compute_loss(self, *args, **kwargs):
         """Returns Keras's loss plus the method's penalty, for `fit`.

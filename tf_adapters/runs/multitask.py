@@ -69,7 +69,8 @@ def train_multitask(config, tasks, rows, model_dir, test=True, overwrite=False):
                 f"{name} {split}": some
                 for name, splits in examples.items()
                 for split, some in splits.items()
-            }
+            },
+            config.train.batch_size,
         )
         outcome, compared = _fit(experiments, model, folders, examples)
         for name, own in compared.items():

@@ -1,9 +1,13 @@
 """What runs of every kind say of themselves, as text and in their results."""
 
+import logging
+
 from tf_adapters import methods
 from tf_adapters.models.variable_groups import count_weights
 from tf_adapters.models.variable_groups import trained_table
 from tf_adapters.runs.provenance import provenance
+
+_LOGGER = logging.getLogger(__name__)
 
 
 def facts(config, model):
@@ -29,12 +33,25 @@ def print_weights(model, run):
     print(table, flush=True)
 
 
-def print_sizes(examples):
-    """Prints how many examples there are, by name, and how long they are."""
-    for split, tokenized in examples.items():
+def print_sizes(examples, batch_size):
+    """Prints how many examples there are, by name, and how long they are.
+
+    Warns if a batch holds all training examples.
+
+    Args:
+        examples: Dict from a name that ends in the split's to `Examples`.
+        batch_size: Examples in a training step.
+    """
+    for name, tokenized in examples.items():
         lengths = tokenized.lengths
         print(
-            f"{split}: {len(tokenized):,} examples, {lengths.mean():.0f} "
+            f"{name}: {len(tokenized):,} examples, {lengths.mean():.0f} "
             f"tokens on average, {lengths.max()} at most",
             flush=True,
         )
+        if name.endswith("train") and len(tokenized) < batch_size:
+            _LOGGER.warning(
+                "%s: a batch of %s holds all %s examples, so that each epoch "
+                "is a single step. Lower the batch size for more steps.",
+                *(name, f"{batch_size:,}", f"{len(tokenized):,}"),
+            )

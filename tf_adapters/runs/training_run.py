@@ -65,7 +65,7 @@ def train_experiment(
         )
         run_facts.print_weights(experiment.model, run)
         examples = experiment.examples_by_split(rows)
-        run_facts.print_sizes(examples)
+        run_facts.print_sizes(examples, config.train.batch_size)
         before = _prepare(experiment, prepare, examples["validation"])
         result = _train(experiment, run, examples, fingerprint)
         result |= before | _of_pretraining(config.init_adapter)

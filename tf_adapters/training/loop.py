@@ -218,7 +218,7 @@ class Loop:
                 "step": self.progress.step,
                 "epoch": epoch,
                 "loss": round(mean, 6),
-                "learning_rate": float(self.trainer.optimizer.learning_rate),
+                "learning_rate": self.trainer.optimizer.rate_of_last_step(),
                 "examples": self._examples,
             }
         )

@@ -68,7 +68,22 @@ class AdamWOfSums(keras.optimizers.AdamW):
     Keras's sums them when it applies them; but clipping by their global norm
     needs the sum before. A second sum would move every gradient between devices
     twice. `tests/training/trainer_test.py` counts them.
+
+    Args:
+        schedule: `LearningRateSchedule`.
+        **kwargs: See `keras.optimizers.AdamW`.
     """
+
+    def __init__(self, schedule, **kwargs):
+        super().__init__(schedule, **kwargs)
+        self._schedule = schedule
+
+    def rate_of_last_step(self) -> float:
+        """Returns the learning rate of the last step that was taken.
+
+        Keras's `learning_rate` is that of the next step, which is 0 at the end.
+        """
+        return float(self._schedule(self.iterations - 1))
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
         return list(grads_and_vars)

@@ -14,7 +14,7 @@ class TrainerProtocol(Protocol):
             selects the weights that are kept.
         variables: The `keras.Variable`s that are trained.
         names: Their names.
-        optimizer: A Keras optimiser once `prepare_training` was called.
+        optimizer: `AdamWOfSums` once `prepare_training` was called.
     """
 
     model: object

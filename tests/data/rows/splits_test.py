@@ -11,6 +11,7 @@ from tf_adapters.data.rows import splits
 from tf_adapters.data.rows import tfds_rows
 from tf_adapters.data.rows.files import Table
 from tf_adapters.tasks import get
+from tf_adapters.tasks.task import Task
 
 MNLI = [
     (i, {"premise": f"a {i}", "hypothesis": "b", "label": "neutral"})
@@ -129,3 +130,74 @@ def test_another_metric_selects():
     config = _config(task="mrpc", train={"select_by": "spearman"})
     with pytest.raises(ValueError, match="can be measured by accuracy"):
         splits.declared_task(config)
+
+
+def _load(tmp_path, task, **splits_of_rows):
+    """Returns what is loaded of a task whose files hold these rows."""
+    files = {}
+    for split, rows in splits_of_rows.items():
+        files[split] = str(tmp_path / f"{split}.jsonl")
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / f"{split}.jsonl").write_text(lines)
+    task = dataclasses.replace(
+        task, files=files, splits={split: split for split in files}
+    )
+    return splits.load_rows(_config(), task)
+
+
+TEXTS = Task("mine", ("text",), labels=("no", "yes"))
+WORDS = Task("tags", ("text",), labels=("N", "V"), head="tagging")
+TRAIN = [{"text": f"a{i}", "label": "yes"} for i in range(4)]
+TAGGED = [{"text": f"a{i} b", "label": "N V"} for i in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("task", "train"),
+    [(TEXTS, TRAIN), (WORDS, TAGGED)],
+    ids=["texts", "words"],
+)
+def test_the_labelled_rows_of_a_test_split_are_kept(
+    tmp_path, caplog, task, train
+):
+    row = train[0] | {"text": "c d"}
+    test = [row, {"text": "e f"}, row | {"text": "g h"}]
+    rows = _load(tmp_path, task, train=train, validation=train, test=test)
+    assert [r["text"] for r in rows["test"]] == [
+        ["c", "d"] if task is WORDS else "c d",
+        ["g", "h"] if task is WORDS else "g h",
+    ]
+    assert "1 of 3 test rows have no label and are left out" in caplog.text
+    assert "the first is row 1" in caplog.text
+
+
+@pytest.mark.parametrize("label", [{}, {"label": None}, {"label": "_ _"}])
+def test_a_test_file_without_labels_is_not_evaluated_and_that_is_said(
+    tmp_path, caplog, label
+):
+    test = [{"text": "c d", **label}]
+    rows = _load(tmp_path, WORDS, train=TAGGED, validation=TAGGED, test=test)
+    assert set(rows) == {"train", "validation"}
+    assert "no row of the test split has a label" in caplog.text
+
+
+def test_the_other_splits_need_every_label(tmp_path):
+    for split in ("train", "validation"):
+        some = {"train": TRAIN, "validation": TRAIN}
+        some[split] = [*TRAIN, {"text": "c"}]
+        with pytest.raises(load.DataError, match="line 5: field `label` has"):
+            _load(tmp_path, TEXTS, **some)
+
+
+def test_texts_of_hidden_tokens_need_no_label(tmp_path):
+    task = Task("texts", ("text",), head="masked_lm")
+    texts = [{"text": "a"}, {"text": "b", "label": "c"}]
+    rows = _load(tmp_path, task, train=texts, validation=texts, test=texts)
+    assert len(rows["test"]) == 2
+
+
+@pytest.mark.parametrize("split", ["train", "validation"])
+def test_words_without_a_single_tag_are_refused(tmp_path, split):
+    some = {"train": TAGGED, "validation": TAGGED}
+    some[split] = [{"text": "c d", "label": "_ _"}] * 2
+    with pytest.raises(load.DataError, match=f"{split} rows have no label"):
+        _load(tmp_path, WORDS, **some)

@@ -11,6 +11,7 @@ from tf_adapters.common.errors import DataError
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import tfds_rows
 from tf_adapters.tasks import get
+from tf_adapters.tasks.task import Task
 
 
 @pytest.fixture(scope="module")
@@ -177,3 +178,33 @@ def test_sentences_without_words_are_left_out(tmp_path, caplog):
 )
 def test_only_a_number_is_a_place_in_the_official_file(index, place):
     assert tfds_rows._place({"idx": index}, True, 7) == place
+
+
+STARS = ("1", "2", "3")
+
+
+@pytest.mark.parametrize(
+    ("head", "value", "names", "expected"),
+    [
+        ("classification", np.int64(1), None, "2"),
+        ("classification", np.int64(1), STARS[::-1], "2"),
+        ("classification", np.int64(0), STARS[::-1], "3"),
+        ("classification", np.int64(-1), None, None),
+        ("classification", np.bool_(True), None, "2"),
+        ("classification", b"2", None, "2"),
+        ("tagging", np.array([0, -1, 2]), STARS, ["1", None, "3"]),
+        ("multilabel", np.array([0, 2]), None, ["1", "3"]),
+        ("multilabel", np.array([b"1", b"3"]), None, ["1", "3"]),
+        ("regression", np.float32(2.5), None, 2.5),
+    ],
+)
+def test_a_number_of_a_prepared_set_is_an_id(head, value, names, expected):
+    labels = () if head == "regression" else STARS
+    task = Task("t", ("text",), labels=labels, head=head)
+    assert tfds_rows._label(value, names, task) == expected
+
+
+def test_an_id_without_a_class_is_refused():
+    task = Task("t", ("text",), labels=STARS)
+    with pytest.raises(DataError, match="class id 3, .* from 0 to 2"):
+        tfds_rows._label(np.int64(3), None, task)

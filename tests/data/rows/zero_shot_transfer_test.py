@@ -78,6 +78,14 @@ def test_a_split_without_labels_is_passed_over(data, tmp_path):
         _load(data, "de")
 
 
+def test_the_labelled_rows_of_a_language_are_kept(data, tmp_path, caplog):
+    with (tmp_path / "ud/en_ewt/test.jsonl").open("a") as file:
+        file.write('{"tokens": ["a"]}\n')
+    split, rows = _load(data, "en")["en"]
+    assert split == "test" and [row["label"] for row in rows] == [[16]]
+    assert "Task `ud_pos` (en): 1 of 2 test rows have no label" in caplog.text
+
+
 def test_what_is_missing_or_unclear_is_named(data):
     with pytest.raises(DataError, match="No data of task `ud_pos`.*ud/sw"):
         _load(data, "sw")

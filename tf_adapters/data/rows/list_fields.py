@@ -5,12 +5,13 @@ import re
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.rows.class_ids import class_id
 
 # As exported taggers split; at other spaces nothing ends: a word may hold one.
 _BLANKS = re.compile(r"[ \t\n\r\f\v]+")
 
-# What stands for no tag, in CoNLL-U and in JSON.
-_NO_TAG = ("_", None, IGNORED)
+# What stands for no tag in CoNLL-U.
+_NO_TAG = "_"
 
 
 def list_of_texts(fields, field, task):
@@ -65,8 +66,8 @@ def parse_tags(value, words, labels):
     """Returns the class id of each word, or None where there are no labels.
 
     Args:
-        value: List of class names or ids, or a text with blanks between the
-            names; "_" and null stand for no label of a word.
+        value: List of class names or ids, see `class_ids`, or a text with
+            blanks between them. "_", too, stands for no label of a word.
         words: The words; None if they were malformed.
         labels: Class names in the order of their ids.
 
@@ -87,25 +88,18 @@ def parse_tags(value, words, labels):
 
 
 def _tag_id(tag, labels):
-    if tag in _NO_TAG:
+    if tag == _NO_TAG and tag not in labels:
         return IGNORED
-    if tag in labels:
-        return labels.index(tag)
-    is_number = isinstance(tag, int) and not isinstance(tag, bool)
-    if is_number and 0 <= tag < len(labels):
-        return tag
-    raise UserError(
-        f"unknown tag {tag!r}; expected one of "
-        f"{', '.join(repr(label) for label in labels)}"
-    )
+    found = class_id(tag, labels)
+    return IGNORED if found is None else found
 
 
 def parse_classes(value, labels):
     """Returns the ids of a row's classes, or None where there is no label.
 
     Args:
-        value: List of class names or ids, or JSON for one (in CSV and TSV). An
-            empty list is a label: none of the classes.
+        value: List of class names or ids, see `class_ids`, or JSON for one (in
+            CSV and TSV). An empty list is a label: none of the classes.
         labels: Class names in the order of their ids.
 
     Raises:
@@ -117,8 +111,7 @@ def parse_classes(value, labels):
         value = _parse("label", value)
     if not isinstance(value, list):
         raise UserError(f"labels must be a list of classes, received {value!r}")
-    found = {_tag_id(name, labels) for name in value} - {IGNORED}
-    return sorted(found)
+    return sorted({class_id(name, labels) for name in value} - {None})
 
 
 def parse_choice_index(value, choices):

@@ -10,7 +10,6 @@ import functools
 
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.suggestions import check_known
-from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.rows import folders
 from tf_adapters.data.rows import generated
 from tf_adapters.data.rows import sampling
@@ -130,15 +129,6 @@ def may_have_labels(task, split, data_dir=None):
     """
     return has_split(task, split, data_dir) and not _is_secret(
         task, split, data_dir
-    )
-
-
-def is_labelled(task, rows):
-    """Says whether each row has a label; of tags, one word that has one."""
-    if any(row["label"] is None for row in rows):
-        return False
-    return task.kind.label != "class_a_word" or any(
-        tag != IGNORED for row in rows for tag in row["label"]
     )
 
 

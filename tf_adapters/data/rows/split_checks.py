@@ -1,12 +1,76 @@
-"""What the splits of a task tell of each other before anything trains."""
+"""What is said of the splits of a task before anything trains."""
 
 import collections
 import logging
 
+from tf_adapters.common.errors import DataError
 from tf_adapters.data.encoded import IGNORED
 
 _LOGGER = logging.getLogger(__name__)
 _MAX_NAMED = 5
+
+
+def labelled_rows(rows, split, task):
+    """Returns the rows that can be evaluated; says what is left out.
+
+    A split without any label is usual where somebody else has the labels. So
+    that is said only of a file that the task names itself.
+
+    Args:
+        rows: List of rows of one split.
+        split: Name of the split.
+        task: `Task`.
+
+    Returns:
+        List of rows with a label; empty if no row, or no word, has one.
+    """
+    if task.kind.label == "none":
+        return rows
+    missing = [i for i, row in enumerate(rows) if row["label"] is None]
+    if len(missing) == len(rows) or _lacks_tags(rows, task):
+        if task.files:
+            _LOGGER.warning(
+                "Task `%s`: no row of the %s split has a label in field `%s`, "
+                "so that the split is not evaluated.",
+                *(task.name, split, task.label_field),
+            )
+        return []
+    if missing:
+        _LOGGER.warning(
+            "Task %s: %d of %d %s rows have no label and are left out; the "
+            "first is row %d (counted from 0). The metrics are those of the "
+            "others.",
+            *(_named(task), len(missing), len(rows), split, missing[0]),
+        )
+    return [row for row in rows if row["label"] is not None]
+
+
+def check_tags(rows, task):
+    """Raises a `DataError` if a split has words, but not a single tag.
+
+    Args:
+        rows: Dict from split to rows, see `splits.load_rows`.
+        task: `Task`.
+    """
+    for split, some in rows.items():
+        if _lacks_tags(some, task):
+            raise DataError(
+                f"Task `{task.name}`: the {split} rows have no label: each of "
+                f"their words has `_` or null in field `{task.label_field}`. "
+                "Expected a tag for some of the words."
+            )
+
+
+def _named(task):
+    """Returns a task's name, and the language if it has several."""
+    name = f"`{task.name}`"
+    return f"{name} ({task.language})" if task.language else name
+
+
+def _lacks_tags(rows, task):
+    return task.kind.label == "class_a_word" and not any(
+        tag != IGNORED for row in rows for tag in row["label"] or ()
+    )
 
 
 def warn_of_overlap(rows, task):

@@ -60,14 +60,16 @@ def get_task(config):
 
 
 def load_rows(config, task):
-    """Returns the rows of each split as a dict; `test` only if labelled.
+    """Returns the rows of each split as a dict; of `test` the labelled ones.
 
-    MNLI's `validation_mismatched` is among them where the data have it.
+    Without any of these there is no `test`. MNLI's `validation_mismatched` is
+    among them where the data have it.
 
     Warns of texts that are in training and in another split, and of classes
     that are not in training.
     """
     rows = _load_rows(config, task) | _load_others(config, task)
+    split_checks.check_tags(rows, task)
     split_checks.warn_of_overlap(rows, task)
     return rows
 
@@ -92,8 +94,10 @@ def _load_rows(config, task):
     rows = {"train": train, "validation": validation}
     # Local copies of GLUE may have labelled test rows where TFDS has none.
     if load.may_have_labels(task, "test", data.data_dir):
-        test = load.load_split(task, "test", data.data_dir)
-        if load.is_labelled(task, test):
+        test = split_checks.labelled_rows(
+            load.load_split(task, "test", data.data_dir), "test", task
+        )
+        if test:
             rows["test"] = sampling.at_most(test, data.max_test_examples)
     return rows
 

@@ -174,14 +174,32 @@ def _plain(value, language=""):
 
 def _label(value, names, task):
     """Returns a class by its name, so that its order there does not matter."""
-    if task.kind.label == "choice":
+    kind = task.kind.label
+    if kind == "choice":
         # A choice is known by its place, whatever that is called there.
         return int(value)
-    if task.kind.label in ("class_a_word", "classes"):
-        return [names[label] for label in value]
-    if task.kind.label == "answers":
+    if kind == "answers":
         starts = value["answer_start"].tolist()
         return {"text": _plain(value["text"]), "answer_start": starts}
-    if names is None:
+    if kind == "number" and names is None:
         return float(value)
-    return names[value] if value >= 0 else None
+    names = names or task.labels
+    if kind in ("class_a_word", "classes"):
+        return [_class_name(label, names) for label in value]
+    return _class_name(value, names)
+
+
+def _class_name(value, names):
+    """Returns the name of an id: a number there is never a name itself."""
+    if isinstance(value, bytes):
+        return value.decode()
+    if value < 0:
+        return None
+    if not names:  # They are those that occur in training.
+        return int(value)
+    if value >= len(names):
+        raise DataError(
+            f"TensorFlow Datasets has the class id {value}, expected one from "
+            f"0 to {len(names) - 1}: {', '.join(names):.200}"
+        )
+    return names[int(value)]

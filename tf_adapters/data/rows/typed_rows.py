@@ -5,6 +5,7 @@ import math
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows import list_fields
 from tf_adapters.data.rows import squad
+from tf_adapters.data.rows.class_ids import class_id
 
 
 def typed_rows(table, task, labels="required"):
@@ -137,8 +138,8 @@ def parse_label(value, task):
     """Returns the class id or number that a label means.
 
     Args:
-        value: A class name or id; a number for regression; either may be text.
-            None, empty text and, for classes, -1 stand for no label.
+        value: A class name or id, see `class_ids`; a number for regression;
+            either may be text. None and empty text stand for no label.
         task: The `Task` that names the classes.
 
     Returns:
@@ -151,35 +152,7 @@ def parse_label(value, task):
         return None
     if task.kind.label == "number":
         return _number(value, task.label_range)
-    if isinstance(value, bool):
-        value = str(value) if str(value) in task.labels else str(value).lower()
-    if not isinstance(value, (int, str)):
-        raise UserError(
-            f"a label must be a class name or id, received {value!r} "
-            f"({type(value).__name__})"
-        )
-    return _class_id(str(value), task.labels)
-
-
-def _class_id(text, labels):
-    if text in labels:
-        return labels.index(text)
-    # Where the names themselves are numbers, an id could not be told from one.
-    names_are_numbers = any(_is_integer(name) for name in labels)
-    if _is_integer(text) and not names_are_numbers:
-        if int(text) == -1:
-            return None
-        if 0 <= int(text) < len(labels):
-            return int(text)
-    ids = "" if names_are_numbers else f", or an id from 0 to {len(labels) - 1}"
-    raise UserError(
-        f"unknown label {text!r}; expected one of "
-        f"{', '.join(repr(label) for label in labels)}{ids}"
-    )
-
-
-def _is_integer(text):
-    return text.removeprefix("-").isdecimal()
+    return class_id(value, task.labels)
 
 
 def _number(value, label_range):

@@ -3,6 +3,7 @@
 from tf_adapters.common.errors import DataError
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import sampling
+from tf_adapters.data.rows import split_checks
 from tf_adapters.tasks.languages import AVERAGES
 from tf_adapters.tasks.languages import averages
 from tf_adapters.tasks.languages import in_language
@@ -36,11 +37,12 @@ def load_languages(task, data):
 
 
 def _load(task, data_dir):
-    """Returns the first split with labels, and its rows."""
+    """Returns the first split with labels, and its labelled rows."""
     # The test split is the one to be missed in an error.
     for split in _splits(task, data_dir) or ["test"]:
         rows = load.load_split(task, split, data_dir)
-        if load.is_labelled(task, rows):
+        rows = split_checks.labelled_rows(rows, split, task)
+        if rows:
             return split, rows
     raise DataError(
         f"The data of task `{task.name}` in language `{task.language}` have no "

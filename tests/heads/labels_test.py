@@ -1,0 +1,54 @@
+"""Class names that a head cannot have, and rows without class ids."""
+
+import dataclasses
+
+import pytest
+
+from tf_adapters import heads
+
+KINDS = (heads.Classification, heads.MultiLabel, heads.Tagging)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (("a", "b", "a"), "each named once. Received: 'a' 2 times"),
+        (("a",), "at least two labels"),
+        (("a", 1), "Received: 1"),
+        (("a", ""), "Received: ''"),
+        ("ab", "Received: 'ab'"),
+        (3, "Received: 3"),
+    ],
+)
+def test_class_names_that_cannot_be_told_apart_are_refused(
+    kind, labels, message
+):
+    with pytest.raises(ValueError, match=message):
+        kind(labels)
+    head = kind(("x", "y"))
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(head, labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ([0, 2], "label 2; expected a class id from 0 to 1: no, yes"),
+        ([-3], "label -3; expected"),
+        (["yes"], "label 'yes'; expected"),
+        (None, "Row 1 .* no label"),
+        (1, "list"),
+        ("yes", "list"),
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_rows_of_lists_hold_class_ids(kind, label, message):
+    rows = [{"tokens": ["a", "b"], "label": [1, 0]}]
+    rows.append({"tokens": ["a", "b"], "label": label})
+    head = kind(("no", "yes"))
+    with pytest.raises(ValueError, match=message):
+        if kind is heads.Tagging:
+            head.encode(rows, ("tokens",), None)
+        else:
+            head.targets(rows)

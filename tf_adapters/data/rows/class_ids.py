@@ -1,0 +1,65 @@
+"""The rule by which a label in a file is a class name or a class id.
+
+It is the same for all heads, for JSON and for text. The first that fits counts:
+
+1. `null` and empty text are no label.
+2. A label that is a class name is that class. JSON's `2` is the name "2", and
+   `true` the name "True" or "true".
+3. An integer, or its digits, is a class id, counted from 0; and -1 is no label.
+   This holds only where no class name is a number: with the names "1", "2" and
+   "3" an id could not be told from a name, and `0` is refused.
+
+Ids of TensorFlow Datasets are always ids, see `tfds_rows`.
+"""
+
+from tf_adapters.common.errors import UserError
+
+_MAX_SHOWN = 200
+
+
+def class_id(value: object, labels: tuple[str, ...]) -> int | None:
+    """Returns the class id that one label means, or None for no label.
+
+    Args:
+        value: Class name or id, as JSON or text.
+        labels: Class names in the order of their ids.
+
+    Raises:
+        UserError: If it is neither.
+    """
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool):
+        value = str(value) if str(value) in labels else str(value).lower()
+    if not isinstance(value, (int, str)):
+        raise UserError(
+            f"a label must be a class name or id, received {_shown(value)} "
+            f"({type(value).__name__})"
+        )
+    return _id_of_text(str(value), labels)
+
+
+def _id_of_text(text, labels):
+    if text in labels:
+        return labels.index(text)
+    names_are_numbers = any(_is_integer(name) for name in labels)
+    if _is_integer(text) and not names_are_numbers:
+        if int(text) == -1:
+            return None
+        if 0 <= int(text) < len(labels):
+            return int(text)
+    names = ", ".join(repr(label) for label in labels)
+    if len(names) > _MAX_SHOWN:
+        names = f"{names[:_MAX_SHOWN]}..."
+    ids = "" if names_are_numbers else f", or an id from 0 to {len(labels) - 1}"
+    raise UserError(
+        f"unknown label {_shown(text)}; expected one of {names}{ids}"
+    )
+
+
+def _is_integer(text):
+    return text.removeprefix("-").isdecimal()
+
+
+def _shown(value):
+    return f"{value!r:.{_MAX_SHOWN}}"

@@ -1,0 +1,86 @@
+"""Class names of a head, and class ids in rows.
+
+Rows hold ids: names are read where files are, see `data.rows.class_ids`.
+"""
+
+import collections
+from collections.abc import Iterable
+import numbers
+
+import numpy as np
+
+from tf_adapters.common.errors import UserError
+
+
+def class_names(labels: object) -> tuple[str, ...]:
+    """Returns class names as a tuple.
+
+    Raises:
+        UserError: If there are fewer than two, if one is no text, or if two
+            are the same.
+    """
+    # A text is a list of letters, which nobody means.
+    is_list = isinstance(labels, Iterable) and not isinstance(labels, str)
+    names = tuple(labels) if is_list else ()
+    problem = _problem(names) if is_list else _shown(labels)
+    if problem:
+        raise UserError(
+            "A head of classes needs at least two labels, a list of texts, "
+            f"each named once. Received: {problem}"
+        )
+    return names
+
+
+def _problem(labels):
+    for name in labels:
+        if not isinstance(name, str) or not name:
+            return f"{_shown(name)} among them"
+    for name, count in collections.Counter(labels).items():
+        if count > 1:
+            return f"{_shown(name)} {count} times"
+    return _shown(labels) if len(labels) < 2 else ""
+
+
+def check_class_id(place: int, label: object, labels: tuple[str, ...]) -> None:
+    """Raises a `UserError` that names the row if a label is no class id.
+
+    Args:
+        place: Place of the row.
+        label: Anything.
+        labels: Class names.
+    """
+    is_id = isinstance(label, numbers.Integral)
+    if not is_id or not 0 <= label < len(labels):
+        raise UserError(
+            f"Row {place} (the first is 0) has the label {_shown(label)}; "
+            f"expected a class id from 0 to {len(labels) - 1}: "
+            f"{', '.join(labels)}. Leave out rows without a label."
+        )
+
+
+def check_class_ids(
+    place: int,
+    label: object,
+    labels: tuple[str, ...],
+    others: tuple[int, ...] = (),
+) -> None:
+    """Raises a `UserError` that names the row if a label is no list of ids.
+
+    Args:
+        place: Place of the row.
+        label: Anything.
+        labels: Class names.
+        others: Numbers that may stand among the ids.
+    """
+    if np.ndim(label) != 1:
+        raise UserError(
+            f"Row {place} (the first is 0) has no label that is a list of "
+            f"class ids. Received: {_shown(label)}"
+        )
+    for one in label:
+        if one not in others:
+            check_class_id(place, one, labels)
+
+
+def _shown(value):
+    return f"{value!r:.200}"

@@ -1,0 +1,46 @@
+"""A Keras loss that expects probabilities trains logits wrongly, in silence."""
+
+import inspect
+import warnings
+
+import keras
+
+from tf_adapters.heads.head import name_of
+
+_WITH_LOGITS = (
+    keras.losses.BinaryCrossentropy,
+    keras.losses.BinaryFocalCrossentropy,
+    keras.losses.CategoricalCrossentropy,
+    keras.losses.CategoricalFocalCrossentropy,
+    keras.losses.SparseCategoricalCrossentropy,
+)
+
+
+def warn_of_probabilities(head, loss):
+    """Warns if a head gives logits and a loss expects probabilities.
+
+    Args:
+        head: `Head`, or `None`.
+        loss: What `compile` takes: name, function, `keras.losses.Loss`, a list
+            or dict of these, or `None`.
+    """
+    if head is None or not head.gives_logits:
+        return
+    losses = map(keras.losses.get, keras.tree.flatten(loss))
+    if any(map(_expects_probabilities, losses)):
+        warnings.warn(
+            f"The head `{name_of(head)}` gives logits, and this loss expects "
+            "probabilities, so that training goes wrong. Give it "
+            "`from_logits=True`, as in `keras.losses.BinaryCrossentropy("
+            f"from_logits=True)`. Received: loss={loss!r:.200}",
+            stacklevel=3,
+        )
+
+
+def _expects_probabilities(loss):
+    if isinstance(loss, _WITH_LOGITS):
+        return not loss.from_logits
+    if loss is None or isinstance(loss, keras.losses.Loss):
+        return False
+    parameter = inspect.signature(loss).parameters.get("from_logits")
+    return parameter is not None and parameter.default is False

@@ -9,6 +9,7 @@ import safetensors
 import safetensors.numpy
 
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import parse_json
 
 CONFIG_FILE = "adapter_config.json"
@@ -71,8 +72,8 @@ def read_adapter_config(folder):
             _resolve_paths(config, Path(folder))
     except (ValueError, KeyError, TypeError) as error:
         raise AdapterError(
-            f"{path} is damaged or not of this library: {error!r}. Copy it "
-            "again from where it was trained."
+            f"{path} is damaged or not of this library: {shown(error)}. Copy "
+            "it again from where it was trained."
         ) from error
     if version != FORMAT_VERSION:
         raise AdapterError(
@@ -91,7 +92,7 @@ def _check_config(config):
         texts += [member["name"], member["folder"], member["fingerprint"]]
     for text in texts:
         if not isinstance(text, str):
-            raise TypeError(f"expected a name, received {text!r}")
+            raise TypeError(f"expected a name, received {shown(text)}")
 
 
 def with_relative_paths(config, folder):

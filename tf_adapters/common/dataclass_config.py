@@ -11,6 +11,7 @@ import types
 import typing
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.text_files import parse_yaml
 
@@ -118,7 +119,7 @@ def from_dict(cls, values, prefix=""):
     if not isinstance(values, dict):
         raise ConfigError(
             f"`{prefix.rstrip('.')}` must be a mapping of settings. Received: "
-            f"{values!r}"
+            f"{shown(values)}"
         )
     fields = {field.name: field for field in dataclasses.fields(cls)}
     for key in values:
@@ -157,7 +158,7 @@ def _coerce(value, hint, name):
             return tuple(value)
         raise ConfigError(
             f"Setting `{name}` must be a list of {_PLURALS[kind]}. Received: "
-            f"{value!r}"
+            f"{shown(value)}"
         )
     accepted = (
         typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
@@ -174,6 +175,6 @@ def _coerce(value, hint, name):
         return value
     expected = " or ".join(kind.__name__ for kind in accepted)
     raise ConfigError(
-        f"Setting `{name}` must be of type {expected}. Received: {value!r} of "
-        f"type {type(value).__name__}"
+        f"Setting `{name}` must be of type {expected}. Received: "
+        f"{shown(value)} of type {type(value).__name__}"
     )

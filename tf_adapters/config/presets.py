@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tf_adapters.common.dataclass_config import load_yaml
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.config import plugins
 
@@ -70,7 +71,7 @@ def with_method_as_dict(layer):
     if not isinstance(method, dict):
         raise ConfigError(
             "`method` must be a name, or a mapping with `name` and settings. "
-            f"Received: {method!r}"
+            f"Received: {shown(method)}"
         )
     if isinstance(method.get("adapter"), str):
         method = {**method, "adapter": {"name": method["adapter"]}}
@@ -90,7 +91,7 @@ def complete(method):
     if not isinstance(method, dict) or "name" not in method:
         raise ConfigError(
             "`method.adapter` must be a method's name, or a mapping with "
-            f"`name` and settings. Received: {method!r}"
+            f"`name` and settings. Received: {shown(method)}"
         )
     preset = _load(method["name"])
     own = _on_top({"method": method}, [preset], method["name"])["method"]

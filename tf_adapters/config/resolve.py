@@ -16,6 +16,7 @@ from tf_adapters.common import dataclass_config
 from tf_adapters.common.dataclass_config import load_yaml
 from tf_adapters.common.dataclass_config import merge
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import presets
 from tf_adapters.config import task as config_task
@@ -83,7 +84,7 @@ def _check_values(config):
     if not isinstance(config.head, dict | None):
         raise ConfigError(
             "`head` must be a mapping of the head's settings. Received: "
-            f"{config.head!r}"
+            f"{shown(config.head)}"
         )
     for name, least in _MINIMA.items():
         value = operator.attrgetter(name)(config)
@@ -116,7 +117,7 @@ def _check_stack(config):
     ):
         raise ConfigError(
             "`language_adapters` is a mapping from a language to the folder of "
-            f"its adapter. Received: {adapters!r}"
+            f"its adapter. Received: {shown(adapters)}"
         )
     if adapters and not config.stack_on:
         raise ConfigError(
@@ -150,7 +151,7 @@ def _check_examples_of(numbers):
         raise ConfigError(
             "`data.train_examples_of` is a mapping from a task to its number "
             "of training examples, such as {rte: 250}. Received: "
-            f"{numbers!r}"
+            f"{shown(numbers)}"
         )
 
 

@@ -10,6 +10,7 @@ import pathlib
 import keras_hub
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.encoders import huggingface
 from tf_adapters.encoders.word_piece import WordPieceTokenizer
 
@@ -57,7 +58,7 @@ def _load(folder, model_type):
         return HuggingFaceTokenizer(folder)
     raise UserError(
         f"`{folder}` holds no vocabulary. Expected: {_FILES}, as suits its "
-        f"model_type. Received: model_type={model_type!r} and the files "
+        f"model_type. Received: model_type={shown(model_type)} and the files "
         f"{sorted(path.name for path in folder.iterdir())}"
     )
 

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.special
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.vector_head import VectorHead
@@ -134,7 +135,7 @@ class Classification(TextHead):
         is_id = isinstance(label, numbers.Integral)
         if not is_id or not 0 <= label < len(self.labels):
             raise UserError(
-                f"Row {place} (the first is 0) has the label {label!r}; "
+                f"Row {place} (the first is 0) has the label {shown(label)}; "
                 f"expected a class id from 0 to {len(self.labels) - 1}: "
                 f"{', '.join(self.labels)}. Leave out rows without a label."
             )

@@ -6,6 +6,7 @@ import safetensors.numpy
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import shown
 from tf_adapters.interop import adapterhub
 from tf_adapters.interop import adapterhub_checks
 from tf_adapters.interop import tensor_names
@@ -84,7 +85,7 @@ def _fusion_method(config, members, names):
     for key, value in expected.items():
         if config.get(key, value) != value:
             raise AdapterError(
-                f"tf_adapters has no fusion with `{key}: {config[key]!r}`."
+                f"tf_adapters has no fusion with `{key}: {shown(config[key])}`."
             )
     for name, member in zip(names, members, strict=True):
         if member.stacks_as is None:

@@ -2,6 +2,7 @@
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import shown
 from tf_adapters.interop import adapterhub_defaults as keys
 
 
@@ -20,8 +21,8 @@ class _Config:
         for key, value in given.items():
             if key not in defaults and key not in keys.OLD_KEYS and value:
                 raise AdapterError(
-                    f"The configuration has `{key}: {value!r}`, which this "
-                    "version of tf_adapters does not know."
+                    f"The configuration has `{key}: {shown(value)}`, which "
+                    "this version of tf_adapters does not know."
                 )
 
     def __getitem__(self, key):
@@ -31,7 +32,7 @@ class _Config:
         """Raises an `AdapterError` unless a value is one of some."""
         if self[key] not in allowed:
             raise AdapterError(
-                f"tf_adapters has no method with `{key}: {self[key]!r}`."
+                f"tf_adapters has no method with `{key}: {shown(self[key])}`."
             )
 
     def activation(self):

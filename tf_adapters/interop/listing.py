@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import shown
 from tf_adapters.interop import formats
 
 _SUFFIXES = (".safetensors", ".bin")
@@ -71,8 +72,9 @@ def _describe(folder):
         described = describe(config)
     except (AttributeError, KeyError, TypeError) as error:
         raise AdapterError(
-            f"{folder / adapter_folder.CONFIG_FILE} is damaged: {error!r}. "
-            "Copy it again from where it was trained, or remove it."
+            f"{folder / adapter_folder.CONFIG_FILE} is damaged: "
+            f"{shown(error)}. Copy it again from where it was trained, or "
+            "remove it."
         ) from error
     return Listed(
         folder=folder,

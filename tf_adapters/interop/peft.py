@@ -6,6 +6,7 @@ import re
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import shown
 from tf_adapters.interop import adapterhub
 from tf_adapters.interop import heads
 from tf_adapters.interop import peft_lora
@@ -58,16 +59,16 @@ class PeftConfig(dict):
         for key, value in self.items():
             if key not in known and key not in _COMMON and value:
                 raise AdapterError(
-                    f"{self.source} has `{key}: {value!r}`, which tf_adapters "
-                    "has no method for."
+                    f"{self.source} has `{key}: {shown(value)}`, which "
+                    "tf_adapters has no method for."
                 )
 
     def check(self, key, *allowed):
         """Raises an `AdapterError` unless a value is the first or another."""
         if self.get(key, allowed[0]) not in allowed:
             raise AdapterError(
-                f"{self.source} has `{key}: {self[key]!r}`, which tf_adapters "
-                "has no method for."
+                f"{self.source} has `{key}: {shown(self[key])}`, which "
+                "tf_adapters has no method for."
             )
 
     def to_ours(self, names, tensors):

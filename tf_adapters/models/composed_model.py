@@ -9,6 +9,7 @@ from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.layers.reparameterization import stored_name
 from tf_adapters.methods import composition as trees
 from tf_adapters.models import composed_members
@@ -92,7 +93,7 @@ def _top(composition):
             raise UserError(
                 "Expected as a composition's member the folder of an adapter, "
                 "a model that `adapt` or `load_adapter` returned, or, as the "
-                f"last of a Stack, a method. Received: {leaf!r}"
+                f"last of a Stack, a method. Received: {shown(leaf)}"
             )
     return composition, method
 

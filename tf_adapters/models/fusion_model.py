@@ -6,6 +6,7 @@ import numpy as np
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.methods import Fusion
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
@@ -42,8 +43,8 @@ def fuse(encoder, method=None, head=None, adapters=None, **options):
     if not isinstance(method, Fusion):
         raise AdapterError(
             "Expected as `method` a `tf_adapters.methods.Fusion`. Received: "
-            f"{method!r}. `tf_adapters.adapt` makes the model of one adapter; "
-            "`fuse` combines several that are trained."
+            f"{shown(method)}. `tf_adapters.adapt` makes the model of one "
+            "adapter; `fuse` combines several that are trained."
         )
     adapters = method.adapters if adapters is None else adapters
     members = stacked_adapters.read_members(

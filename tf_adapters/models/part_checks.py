@@ -3,6 +3,7 @@
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.encoders.encoder import Encoder
 
 
@@ -22,21 +23,21 @@ def check_parts(encoder, method, head):
     if not isinstance(encoder, Encoder):
         raise UserError(
             "Expected as `encoder` what `tf_adapters.load_encoder` returns "
-            f"first. Received: {encoder!r}"
+            f"first. Received: {shown(encoder)}"
         )
     if not isinstance(method, methods.Method):
         names = ", ".join(cls.__name__ for cls in methods.METHODS.values())
         raise UserError(
             "Expected as `method` one of `tf_adapters.methods`, for example "
-            f"`tf_adapters.methods.Houlsby(units=64)`. Received: {method!r}. "
-            f"The methods are {names}."
+            "`tf_adapters.methods.Houlsby(units=64)`. Received: "
+            f"{shown(method)}. The methods are {names}."
         )
     if not isinstance(head, (type(None), heads.Head)):
         names = ", ".join(cls.__name__ for cls in heads.HEADS.values())
         raise UserError(
             "Expected as `head` one of `tf_adapters.heads`, for example "
             '`tf_adapters.heads.Classification(labels=("no", "yes"))`, or '
-            f"None. Received: {head!r}. The heads are {names}."
+            f"None. Received: {shown(head)}. The heads are {names}."
         )
     _check_pooler(encoder, head)
 

@@ -11,6 +11,7 @@ import numpy as np
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import shown
 from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.interop import hub
 from tf_adapters.methods import bottleneck_slots
@@ -145,7 +146,7 @@ def member_of_model(model, fingerprint, with_head=True):
     if not isinstance(model, AdapterModel):
         raise AdapterError(
             "Expected the folder of an adapter or a model that `adapt` or "
-            f"`load_adapter` returned. Received: {model!r}"
+            f"`load_adapter` returned. Received: {shown(model)}"
         )
     if model.fingerprint != fingerprint:
         raise AdapterError(

@@ -6,6 +6,7 @@ import functools
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.config import resolve
 
@@ -29,7 +30,7 @@ def check_mapping(value):
     """Raises `ConfigError` unless a value of a study's file is a mapping."""
     if not isinstance(value, dict):
         raise ConfigError(
-            f"Expected a mapping of settings. Received: {value!r}"
+            f"Expected a mapping of settings. Received: {shown(value)}"
         )
 
 

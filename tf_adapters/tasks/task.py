@@ -3,6 +3,7 @@
 import dataclasses
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.tasks.languages import Languages
@@ -137,7 +138,7 @@ class Task:
         if self.label_field in fields:
             raise UserError(
                 f"Task `{self.name}` cannot read its label from one of its "
-                f"text fields. Received: label_field={self.label_field!r}"
+                f"text fields. Received: label_field={shown(self.label_field)}"
             )
         missing = {"train", "validation"} - set(self.splits)
         if missing:

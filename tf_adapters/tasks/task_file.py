@@ -12,6 +12,7 @@ Files lie relative to the YAML file. `head` is `classification` unless stated.
 from pathlib import Path
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.common.text_files import parse_yaml
@@ -129,7 +130,7 @@ def _string(path, key, value):
         raise UserError(
             f"Task file `{path}`: `{key}` must be text; write numbers and "
             "the words yes, no, on, off, true, false in quotes, since YAML "
-            f"reads them as something else. Received: {value!r}"
+            f"reads them as something else. Received: {shown(value)}"
         )
     return value
 
@@ -140,7 +141,7 @@ def _name(path, value):
     if not is_name or "\0" in value:
         raise UserError(
             f"Task file `{path}`: `name` names folders, too, and must not "
-            f"climb out of them: no `/`, and not `..`. Received: {value!r}"
+            f"climb out of them: no `/`, and not `..`. Received: {shown(value)}"
         )
     return value
 
@@ -149,7 +150,8 @@ def _strings(path, key, values):
     values = [values] if isinstance(values, str) else values
     if not isinstance(values, list):
         raise UserError(
-            f"Task file `{path}`: `{key}` must be a list. Received: {values!r}"
+            f"Task file `{path}`: `{key}` must be a list. Received: "
+            f"{shown(values)}"
         )
     return tuple(_string(path, key, value) for value in values)
 
@@ -165,7 +167,7 @@ def _range(path, value):
     if not is_pair or value[0] >= value[1]:
         raise UserError(
             f"Task file `{path}`: `label_range` must be two numbers, the least "
-            f"label and the greatest. Received: {value!r}"
+            f"label and the greatest. Received: {shown(value)}"
         )
     return float(value[0]), float(value[1])
 
@@ -174,7 +176,7 @@ def _absolute_files(path, files):
     if not isinstance(files, dict):
         raise UserError(
             f"Task file `{path}`: `files` must map train, validation and, by "
-            f"choice, test to a file each. Received: {files!r}"
+            f"choice, test to a file each. Received: {shown(files)}"
         )
     _check_keys(path, "split", files, _SPLITS, ("train", "validation"))
     return {

@@ -3,6 +3,7 @@
 import re
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.data.encoded import IGNORED
 
@@ -36,7 +37,7 @@ def list_of_texts(fields, field, task):
     is_list = isinstance(value, list) and value
     if not is_list or not all(isinstance(text, str) for text in value):
         raise UserError(
-            f"field `{field}` must be a list of texts, received {value!r}"
+            f"field `{field}` must be a list of texts, received {shown(value)}"
         )
     if task.kind.list_field == "choices" and "" in value:
         # Where it is served, an empty text fills up questions of fewer choices.
@@ -57,7 +58,7 @@ def _parse(field, text):
     except ValueError as error:
         raise UserError(
             f"field `{field}` must be a list of texts as JSON, for example "
-            f'["yes", "no"], received {text!r}'
+            f'["yes", "no"], received {shown(text)}'
         ) from error
 
 
@@ -78,7 +79,9 @@ def parse_tags(value, words, labels):
         return None
     tags = _words(value) if isinstance(value, str) else value
     if not isinstance(tags, list):
-        raise UserError(f"labels must be a list of tags, received {value!r}")
+        raise UserError(
+            f"labels must be a list of tags, received {shown(value)}"
+        )
     if words is not None and len(tags) != len(words):
         raise UserError(
             f"{len(words)} words have {len(tags)} tags; expected one for each"
@@ -95,7 +98,7 @@ def _tag_id(tag, labels):
     if is_number and 0 <= tag < len(labels):
         return tag
     raise UserError(
-        f"unknown tag {tag!r}; expected one of "
+        f"unknown tag {shown(tag)}; expected one of "
         f"{', '.join(repr(label) for label in labels)}"
     )
 
@@ -116,7 +119,9 @@ def parse_classes(value, labels):
     if isinstance(value, str):
         value = _parse("label", value)
     if not isinstance(value, list):
-        raise UserError(f"labels must be a list of classes, received {value!r}")
+        raise UserError(
+            f"labels must be a list of classes, received {shown(value)}"
+        )
     found = {_tag_id(name, labels) for name in value} - {IGNORED}
     return sorted(found)
 
@@ -143,5 +148,5 @@ def parse_choice_index(value, choices):
     last = "the last" if choices is None else len(choices) - 1
     raise UserError(
         "a label must be the place of the right choice, from 0 to "
-        f"{last}, received {value!r}"
+        f"{last}, received {shown(value)}"
     )

@@ -3,6 +3,7 @@
 import math
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.data.rows import list_fields
 from tf_adapters.data.rows import squad
 
@@ -110,7 +111,7 @@ def _text(fields, field, task):
         return ""
     if not isinstance(value, str):
         raise UserError(
-            f"field `{key}` must be text, received {value!r} "
+            f"field `{key}` must be text, received {shown(value)} "
             f"({type(value).__name__})"
         )
     return value
@@ -155,7 +156,7 @@ def parse_label(value, task):
         value = str(value) if str(value) in task.labels else str(value).lower()
     if not isinstance(value, (int, str)):
         raise UserError(
-            f"a label must be a class name or id, received {value!r} "
+            f"a label must be a class name or id, received {shown(value)} "
             f"({type(value).__name__})"
         )
     return _class_id(str(value), task.labels)
@@ -173,7 +174,7 @@ def _class_id(text, labels):
             return int(text)
     ids = "" if names_are_numbers else f", or an id from 0 to {len(labels) - 1}"
     raise UserError(
-        f"unknown label {text!r}; expected one of "
+        f"unknown label {shown(text)}; expected one of "
         f"{', '.join(repr(label) for label in labels)}{ids}"
     )
 
@@ -185,7 +186,7 @@ def _is_integer(text):
 def _number(value, label_range):
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise UserError(
-            f"a label must be a number, received {value!r} "
+            f"a label must be a number, received {shown(value)} "
             f"({type(value).__name__})"
         )
     try:
@@ -193,7 +194,9 @@ def _number(value, label_range):
     except (ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise UserError(f"a label must be a finite number, received {value!r}")
+        raise UserError(
+            f"a label must be a finite number, received {shown(value)}"
+        )
     if label_range and not label_range[0] <= number <= label_range[1]:
         raise UserError(
             f"label {number:g} is outside the task's range from "

@@ -9,6 +9,7 @@ import safetensors
 import safetensors.numpy
 
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import parse_json
 
@@ -77,8 +78,8 @@ def read_adapter_config(folder):
         ) from error
     if version != FORMAT_VERSION:
         raise AdapterError(
-            f"{path} has format {version}; this version of tf_adapters reads "
-            f"format {FORMAT_VERSION}. Upgrade tf_adapters."
+            f"{path} has format {cut(version)}; this version of tf_adapters "
+            f"reads format {FORMAT_VERSION}. Upgrade tf_adapters."
         )
     return config
 
@@ -145,8 +146,8 @@ def read_tensors(path):
         ) from error
     except (safetensors.SafetensorError, OSError, ValueError) as error:
         raise AdapterError(
-            f"{path} cannot be read, it is truncated or damaged ({error}). "
-            "Copy it again from where it was trained."
+            f"{path} cannot be read, it is truncated or damaged "
+            f"({cut(error)}). Copy it again from where it was trained."
         ) from error
 
 
@@ -183,8 +184,9 @@ def check_tensors(variables, tensors, path):
     for name, variable in variables.items():
         if tuple(tensors[name].shape) != tuple(variable.shape):
             raise AdapterError(
-                f"{path}: weight `{name}` has shape {tensors[name].shape}, but "
-                f"the model needs {tuple(variable.shape)}."
+                f"{path}: weight `{cut(name)}` has shape "
+                f"{tensors[name].shape}, but the model needs "
+                f"{tuple(variable.shape)}."
             )
         if not np.isfinite(tensors[name]).all():
             raise AdapterError(

@@ -11,6 +11,7 @@ import types
 import typing
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.text_files import parse_yaml
@@ -48,13 +49,13 @@ def _parse_item(item):
     if not equals:
         raise ConfigError(
             "An override reads `key=value`, for example "
-            f"`method.units=256`. Received: {item}"
+            f"`method.units=256`. Received: {cut(item)}"
         )
     try:
         nested = parse_yaml(value)
     except ValueError as error:
         raise ConfigError(
-            f"`{item}` has a malformed value, {_reason(error)}"
+            f"`{cut(item)}` has a malformed value, {_reason(error)}"
         ) from error
     for part in reversed(key.strip().split(".")):
         nested = {part: nested}

@@ -16,6 +16,7 @@ from tf_adapters.common import dataclass_config
 from tf_adapters.common.dataclass_config import load_yaml
 from tf_adapters.common.dataclass_config import merge
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import presets
@@ -91,7 +92,7 @@ def _check_values(config):
         # Neither NaN nor infinity is a number to train with.
         if value is not None and not least <= value < math.inf:
             raise ConfigError(
-                f"`{name}` must be at least {least}. Received: {value}"
+                f"`{name}` must be at least {least}. Received: {cut(value)}"
             )
     if config.train.warmup_fraction > 1:
         raise ConfigError(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 
 
 def find_fine_tuned(source):
@@ -40,7 +41,7 @@ def read_fine_tuned_config(folder):
             f"{folder} was trained with `{method}`: it holds no encoder. "
             "Expected the folder of a run of method `full`, or the folder "
             "`encoder` of one of method `multitask`. This one belongs to the "
-            f"encoder `{config['encoder']['name']}`."
+            f"encoder `{cut(config['encoder']['name'])}`."
         )
     return config
 

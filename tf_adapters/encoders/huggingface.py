@@ -15,6 +15,7 @@ import pathlib
 import keras_hub
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.encoders import huggingface_weights
@@ -179,7 +180,7 @@ def read_json(path):
             "`model.safetensors` and the files of its vocabulary."
         ) from error
     except ValueError as error:
-        raise UserError(f"`{path}` is not valid JSON: {error}") from error
+        raise UserError(f"`{path}` is not valid JSON: {cut(error)}") from error
     if not isinstance(found, dict):
         raise UserError(
             f"`{path}` must hold a JSON object {{...}}. Received: a "

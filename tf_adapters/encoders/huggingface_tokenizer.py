@@ -10,6 +10,7 @@ import pathlib
 import keras_hub
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.encoders import huggingface
 from tf_adapters.encoders.word_piece import WordPieceTokenizer
@@ -35,7 +36,7 @@ def load_huggingface_tokenizer(folder):
         return _load(folder, model_type)
     except (KeyError, OSError, RuntimeError, TypeError) as error:
         raise UserError(
-            f"The vocabulary in `{folder}` cannot be read: {error}"
+            f"The vocabulary in `{folder}` cannot be read: {cut(error)}"
         ) from error
 
 
@@ -59,7 +60,7 @@ def _load(folder, model_type):
     raise UserError(
         f"`{folder}` holds no vocabulary. Expected: {_FILES}, as suits its "
         f"model_type. Received: model_type={shown(model_type)} and the files "
-        f"{sorted(path.name for path in folder.iterdir())}"
+        f"{cut(sorted(path.name for path in folder.iterdir()))}"
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.special
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import HiddenLayer
@@ -56,7 +57,7 @@ class TextHead(VectorHead):
         if len(self.labels) < 2:
             raise UserError(
                 "A classifier needs at least two labels. Received: "
-                f"labels={self.labels}"
+                f"labels={cut(self.labels)}"
             )
 
     @classmethod
@@ -102,7 +103,7 @@ class Classification(TextHead):
         if len(weights) != len(self.labels) or not are_numbers:
             raise UserError(
                 "`class_weights` is `balanced`, or a positive number for each "
-                f"of {', '.join(self.labels)}. Received: {weights}"
+                f"of {cut(', '.join(self.labels))}. Received: {cut(weights)}"
             )
 
     def for_rows(self, rows):
@@ -114,7 +115,7 @@ class Classification(TextHead):
             missing = [self.labels[i] for i in np.flatnonzero(counts == 0)]
             raise UserError(
                 "`class_weights=balanced` needs training rows of each class. "
-                f"There are none of {', '.join(missing)}."
+                f"There are none of {cut(', '.join(missing))}."
             )
         weights = len(rows) / (len(counts) * counts)
         return dataclasses.replace(self, class_weights=tuple(weights.tolist()))
@@ -137,7 +138,8 @@ class Classification(TextHead):
             raise UserError(
                 f"Row {place} (the first is 0) has the label {shown(label)}; "
                 f"expected a class id from 0 to {len(self.labels) - 1}: "
-                f"{', '.join(self.labels)}. Leave out rows without a label."
+                f"{cut(', '.join(self.labels))}. Leave out rows without a "
+                "label."
             )
         return label
 

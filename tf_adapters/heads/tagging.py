@@ -7,6 +7,7 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.suggestions import check_choices
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Encoded
@@ -61,7 +62,7 @@ class Tagging(Head):
         if len(self.labels) < 2:
             raise UserError(
                 "A tagger needs at least two labels. Received: "
-                f"labels={self.labels}"
+                f"labels={cut(self.labels)}"
             )
 
     def make_layer(self):

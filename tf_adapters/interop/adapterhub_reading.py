@@ -2,6 +2,7 @@
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.interop import adapterhub_defaults as keys
 
@@ -43,8 +44,8 @@ class _Config:
             name = "gelu_new"
         if name not in keys.ACTIVATIONS:
             raise AdapterError(
-                f"tf_adapters has no activation `{name}`. It has those called "
-                f"{', '.join(sorted(keys.ACTIVATIONS))}."
+                f"tf_adapters has no activation `{cut(name)}`. It has those "
+                f"called {', '.join(sorted(keys.ACTIVATIONS))}."
             )
         return keys.ACTIVATIONS[name]
 
@@ -75,7 +76,9 @@ def read_method(config, width, version):
         "prompt_tuning": (_read_prompt, keys.PROMPT),
     }
     if kind not in readers:
-        raise AdapterError(f"tf_adapters has no method `{kind}` of AdapterHub.")
+        raise AdapterError(
+            f"tf_adapters has no method `{cut(kind)}` of AdapterHub."
+        )
     reader, defaults = readers[kind]
     return reader(_Config(config, defaults, version), width)
 
@@ -102,7 +105,7 @@ def _units(c, width):
     if len(units) > 1:
         raise AdapterError(
             "Its bottlenecks are of several widths, and those of tf_adapters "
-            f"are of one: `reduction_factor: {factor}`."
+            f"are of one: `reduction_factor: {cut(factor)}`."
         )
     return units.pop()
 

@@ -4,6 +4,7 @@ import re
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 
 
 def check_sizes(method, tensors, width, source):
@@ -28,8 +29,8 @@ def check_sizes(method, tensors, width, source):
                     continue
                 if tensor.ndim <= axis or tensor.shape[axis] != size:
                     raise AdapterError(
-                        f"{source}: `{name}` has shape {tensor.shape}; by the "
-                        f"configuration axis {axis} is {size} long."
+                        f"{source}: `{cut(name)}` has shape {tensor.shape}; by "
+                        f"the configuration axis {axis} is {size} long."
                     )
 
 

@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 
 _DTYPES = {
@@ -128,9 +129,9 @@ class _Views(pickle.Unpickler):
         if module == "torch" and name in _DTYPES:
             return name
         raise AdapterError(
-            f"{self.path} asks to run `{module}.{name}`, which no file of "
-            "weights needs. Nothing was run. Do not load it elsewhere either, "
-            "unless you know who made it."
+            f"{self.path} asks to run `{cut(module)}.{cut(name)}`, which no "
+            "file of weights needs. Nothing was run. Do not load it elsewhere "
+            "either, unless you know who made it."
         )
 
     def persistent_load(self, pid):

@@ -6,6 +6,7 @@ import numpy as np
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.methods import Fusion
 from tf_adapters.models import stacked_adapters
@@ -82,7 +83,7 @@ def load_into(model, members):
     names = model.method.adapters
     if len(names) != len(members):
         raise AdapterError(
-            f"A fusion of {', '.join(names) or 'nothing'} came with "
+            f"A fusion of {cut(', '.join(names) or 'nothing')} came with "
             f"{len(members)} members. Its adapter_config.json is damaged: copy "
             "it again from where it was trained."
         )
@@ -126,8 +127,8 @@ def pruned(model, names):
     if not names or len(kept) < len(set(names)):
         raise UserError(
             "Expected one or more of "
-            f"{', '.join(member.name for member in model.members)}. Received: "
-            f"{', '.join(names) or 'none'}"
+            f"{cut(', '.join(member.name for member in model.members))}. "
+            f"Received: {cut(', '.join(names) or 'none')}"
         )
     method = dataclasses.replace(
         model.method,

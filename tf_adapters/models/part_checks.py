@@ -3,6 +3,7 @@
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.encoders.encoder import Encoder
 
@@ -62,7 +63,7 @@ def check_left_out(model, blocks):
     unknown = sorted(set(blocks) - set(range(len(model.slots))))
     if unknown:
         raise UserError(
-            f"There are no blocks {unknown}: the encoder has blocks 0 to "
+            f"There are no blocks {cut(unknown)}: the encoder has blocks 0 to "
             f"{len(model.slots) - 1}."
         )
 

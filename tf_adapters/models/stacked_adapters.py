@@ -11,6 +11,7 @@ import numpy as np
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.interop import hub
@@ -79,7 +80,7 @@ def read_members(adapters, encoder, fingerprint=None, with_heads=None):
     paths = list(map(_path_of, adapters, members))
     for path in paths:
         if paths.count(path) > 1:
-            raise AdapterError(f"{path} is given twice. Name it once.")
+            raise AdapterError(f"{cut(path)} is given twice. Name it once.")
     names = _shortest_ends(paths)
     return tuple(
         dataclasses.replace(member, name=name)
@@ -219,7 +220,7 @@ def members_from_config(config, folders, encoder):
     if len(folders) != len(config):
         names = ", ".join(entry["name"] for entry in config) or "no adapters"
         raise AdapterError(
-            f"Trained over {names}. Received: {len(folders)} folders."
+            f"Trained over {cut(names)}. Received: {len(folders)} folders."
         )
     if not config:
         return ()
@@ -227,17 +228,17 @@ def members_from_config(config, folders, encoder):
     for entry, folder in zip(config, folders, strict=True):
         if not stored_adapter.find_stored(folder).is_dir():
             raise AdapterError(
-                f"The adapter `{entry['name']}` is no longer in "
-                f"{folder}. Say where all of them are now, in the order "
-                f"{', '.join(e['name'] for e in config)}: "
+                f"The adapter `{cut(entry['name'])}` is no longer in "
+                f"{cut(folder)}. Say where all of them are now, in the order "
+                f"{cut(', '.join(e['name'] for e in config))}: "
                 "--adapters=runs/a,runs/b"
             )
         member = read_member(folder, encoder, fingerprint, with_head=False)
         if member.fingerprint != entry["fingerprint"]:
             raise AdapterError(
                 f"{member.folder} has other weights than the adapter "
-                f"`{entry['name']}` that this one was trained with. Give that "
-                "one, or train this one again."
+                f"`{cut(entry['name'])}` that this one was trained with. Give "
+                "that one, or train this one again."
             )
         # What the folder calls it, wherever it is now.
         members.append(dataclasses.replace(member, name=entry["name"]))
@@ -341,7 +342,7 @@ def common(members, what, of):
         found = ", ".join(f"{v} ({source})" for v, source in values.items())
         raise AdapterError(
             f"Adapters on one encoder must agree in their {what}. Found: "
-            f"{found}."
+            f"{cut(found)}."
         )
     return next(iter(values))
 

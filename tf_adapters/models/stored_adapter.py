@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.interop import foreign_folder
 from tf_adapters.interop import formats
@@ -52,10 +53,10 @@ def read_stored(folder, encoder, fingerprint=None, with_head=True):
     if found["fingerprint"] != fingerprint:
         raise AdapterError(
             f"The adapter in {folder} was trained on encoder "
-            f"`{found['name']}` with fingerprint {found['fingerprint'][:12]}, "
-            f"but `{encoder.name}` as given has {fingerprint[:12]}. Load that "
-            "encoder, and a fresh one: training or loading an adapter changes "
-            "an encoder's norms."
+            f"`{cut(found['name'])}` with fingerprint "
+            f"{found['fingerprint'][:12]}, but `{encoder.name}` as given has "
+            f"{fingerprint[:12]}. Load that encoder, and a fresh one: training "
+            "or loading an adapter changes an encoder's norms."
         )
     path = folder / adapter_folder.WEIGHTS_FILE
     tensors = adapter_folder.read_tensors(path)

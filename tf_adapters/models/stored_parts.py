@@ -6,6 +6,7 @@ import sys
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 
 
 def plugins_of(*parts):
@@ -43,9 +44,9 @@ def read_parts(config, folder):
     for name, file in config.get("plugins", {}).items():
         if name not in known:
             raise AdapterError(
-                f"{folder} needs `{name}`, which the plug-in {file} defines. "
-                f"If you trust that file, give --plugin={file}, or import it "
-                "before. Nothing of it was run."
+                f"{folder} needs `{cut(name)}`, which the plug-in {cut(file)} "
+                f"defines. If you trust that file, give --plugin={cut(file)}, "
+                "or import it before. Nothing of it was run."
             )
     head = config["head"]
     return (

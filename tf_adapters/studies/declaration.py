@@ -26,6 +26,7 @@ from pathlib import Path
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.config import resolve
@@ -123,7 +124,7 @@ def find_study(name):
         if path.is_file():
             return path
     if Path(name).suffix in (".yaml", ".yml"):
-        raise ConfigError(f"There is no study file {name}.")
+        raise ConfigError(f"There is no study file {cut(name)}.")
     known = sorted(path.stem for path in STUDIES.glob("*.yaml"))
     hint = "Or give the path of a YAML file."
     check_known("study", name, known, ConfigError, hint)

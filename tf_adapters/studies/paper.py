@@ -16,6 +16,7 @@ import re
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.studies import settings as study_settings
@@ -163,7 +164,7 @@ def _check_names(names):
             )
         if names.count(name) > 1:
             raise ConfigError(
-                f"Two figures are called `{name}`. Give each a `name`."
+                f"Two figures are called `{cut(name)}`. Give each a `name`."
             )
 
 

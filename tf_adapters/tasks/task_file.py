@@ -12,6 +12,7 @@ Files lie relative to the YAML file. `head` is `classification` unless stated.
 from pathlib import Path
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.suggestions import did_you_mean
@@ -114,14 +115,14 @@ def _check_keys(path, what, entries, known, required):
     unknown = [key for key in entries if key not in known]
     if unknown:
         raise UserError(
-            f"Task file `{path}` has the unknown {what} `{unknown[0]}`."
+            f"Task file `{path}` has the unknown {what} `{cut(unknown[0])}`."
             f"{did_you_mean(unknown[0], known)} Known: {', '.join(known)}."
         )
     missing = [key for key in required if key not in entries]
     if missing:
         raise UserError(
             f"Task file `{path}` lacks the {what} `{missing[0]}`. Received "
-            f"only: {', '.join(map(str, entries)) or 'nothing'}."
+            f"only: {cut(', '.join(map(str, entries)) or 'nothing')}."
         )
 
 

@@ -3,6 +3,7 @@
 import re
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.data.encoded import IGNORED
@@ -30,7 +31,7 @@ def list_of_texts(fields, field, task):
         value = parts[0] if len(names) == 1 else parts
     if value is None:
         received = ", ".join(f"`{name}`" for name in fields) or "no field"
-        raise UserError(f"field `{field}` is missing; received {received}")
+        raise UserError(f"field `{field}` is missing; received {cut(received)}")
     if isinstance(value, str):
         is_words = task.kind.list_field == "words"
         value = _words(value) if is_words else _parse(field, value)
@@ -99,7 +100,7 @@ def _tag_id(tag, labels):
         return tag
     raise UserError(
         f"unknown tag {shown(tag)}; expected one of "
-        f"{', '.join(repr(label) for label in labels)}"
+        f"{cut(', '.join(repr(label) for label in labels))}"
     )
 
 

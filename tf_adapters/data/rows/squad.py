@@ -3,6 +3,7 @@
 import numbers
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import parse_json
 
@@ -31,7 +32,7 @@ def parse_squad(text):
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
             "not SQuAD's format, an object with `data`, a list of articles "
-            f"with `paragraphs` ({type(error).__name__}: {error})"
+            f"with `paragraphs` ({type(error).__name__}: {cut(error)})"
         ) from error
     return list(enumerate(questions, 1))
 

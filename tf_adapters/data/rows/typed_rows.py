@@ -3,6 +3,7 @@
 import math
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.data.rows import list_fields
 from tf_adapters.data.rows import squad
@@ -57,14 +58,14 @@ def _missing_column(table, task, labels):
     for field, alias in wanted:
         for name in (field, alias):
             if table.columns.count(name) > 1:
-                return f"the header has the column `{name}` more than once"
+                return f"the header has the column `{cut(name)}` more than once"
         others = set(task.choice_fields) if field == task.list_field else set()
         if others and others <= set(table.columns):
             continue
         if field not in table.columns and alias not in table.columns:
             return (
                 f"the header lacks the column {_names(field, alias)}; it has "
-                f"{', '.join(f'`{name}`' for name in table.columns)}"
+                f"{cut(', '.join(f'`{name}`' for name in table.columns))}"
             )
     return None
 
@@ -104,7 +105,7 @@ def _text(fields, field, task):
     if key not in fields:
         received = ", ".join(f"`{name}`" for name in fields) or "no field"
         raise UserError(
-            f"field {_names(field, alias)} is missing; received {received}"
+            f"field {_names(field, alias)} is missing; received {cut(received)}"
         )
     value = fields[key]
     if value is None and field in task.optional_fields:
@@ -175,7 +176,7 @@ def _class_id(text, labels):
     ids = "" if names_are_numbers else f", or an id from 0 to {len(labels) - 1}"
     raise UserError(
         f"unknown label {shown(text)}; expected one of "
-        f"{', '.join(repr(label) for label in labels)}{ids}"
+        f"{cut(', '.join(repr(label) for label in labels))}{ids}"
     )
 
 

@@ -1,6 +1,7 @@
 """Methods by name: the presets in `official_configs/methods`, as settings."""
 
 import functools
+import os
 from pathlib import Path
 
 from tf_adapters.common.dataclass_config import load_yaml
@@ -121,7 +122,7 @@ def preset_names():
 def _load(name):
     # Not a path: names that climb out of the folder are unknown, too.
     known = isinstance(name, str) and Path(name).name == name
-    if known and (PRESETS / f"{name}.yaml").is_file():
+    if known and os.path.isfile(PRESETS / f"{name}.yaml"):
         return _read(name)
     # Here, not above: Keras comes with it.
     from tf_adapters import methods

@@ -8,6 +8,7 @@ out is saved with the run before its first step.
 import dataclasses
 import math
 import operator
+import os
 from pathlib import Path
 
 import yaml
@@ -204,7 +205,7 @@ def with_absolute_paths(config):
     )
     encoder = config.encoder
     # As `load_encoder` has it: this one is never a folder.
-    if encoder != "minilm" and Path(encoder).is_dir():
+    if encoder != "minilm" and os.path.isdir(encoder):
         encoder = _absolute(encoder)
     return dataclasses.replace(
         config,

@@ -9,6 +9,7 @@
 Files lie relative to the YAML file. `head` is `classification` unless stated.
 """
 
+import os
 from pathlib import Path
 
 from tf_adapters.common.errors import UserError
@@ -190,8 +191,8 @@ def _absolute_files(path, files):
 
 def _check_there(path, files):
     for split, file in files.items():
-        if not Path(file).is_file():
+        if not os.path.isfile(file):
             raise UserError(
                 f"Task file `{path}`: the file of split `{split}` does not "
-                f"exist. Looked for: {file}"
+                f"exist. Looked for: {cut(file)}"
             )

@@ -22,7 +22,9 @@ def load_yaml(path):
     try:
         values = parse_yaml(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"Cannot read {path}: {error.strerror}") from error
+        raise ConfigError(
+            f"Cannot read {cut(path)}: {error.strerror}"
+        ) from error
     except ValueError as error:
         raise ConfigError(f"{path} is {_reason(error)}") from error
     if not isinstance(values, dict):

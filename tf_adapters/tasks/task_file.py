@@ -98,7 +98,7 @@ def _read_yaml(path):
         entries = parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(
-            f"Cannot read the task file `{path}`: {error.strerror}."
+            f"Cannot read the task file `{cut(path)}`: {error.strerror}."
         ) from error
     except ValueError as error:
         raise UserError(

@@ -91,8 +91,8 @@ class RunFolder:
             self._log = run_log.RunLog(self.folder, kept)
         except OSError as error:
             raise ConfigError(
-                f"Cannot write to --model_dir={cut(folder)}: {error.strerror}. Give "
-                "a folder that you may write to."
+                f"Cannot write to --model_dir={cut(folder)}: "
+                f"{error.strerror}. Give a folder that you may write to."
             ) from error
 
     def _save_configs(self, config, declared):

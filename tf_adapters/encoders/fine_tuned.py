@@ -46,19 +46,25 @@ def read_fine_tuned_config(folder):
     return config
 
 
-def load_fine_tuned_weights(backbone, folder):
+def load_fine_tuned_weights(backbone, folder, config):
     """Assigns trained weights to the backbone that they were trained from.
 
     A pooler that nothing read was not trained; it stays the backbone's.
+
+    Args:
+        backbone: KerasHub backbone.
+        folder: Path of the adapter folder.
+        config: What `read_fine_tuned_config` returned.
 
     Raises:
         AdapterError: If another weight is missing, or one is unexpected or
             misshaped. Then no weight was assigned.
     """
     path = Path(folder) / adapter_folder.WEIGHTS_FILE
+    tensors = adapter_folder.read_weights(folder, config)
     tensors = {
         name: tensor
-        for name, tensor in adapter_folder.read_tensors(path).items()
+        for name, tensor in tensors.items()
         if not name.startswith("head/")
     }
     pooler = getattr(backbone, "pooled_dense", None)

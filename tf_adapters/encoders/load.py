@@ -159,7 +159,7 @@ def _load_trained(name, folder, dtype, with_tokenizer):
             f"`{base.name}` now has {fingerprint[:12]}. Put that encoder back, "
             "or train again."
         )
-    fine_tuned.load_fine_tuned_weights(base.backbone, folder)
+    fine_tuned.load_fine_tuned_weights(base.backbone, folder, config)
     return dataclasses.replace(base, name=name), tokenizer
 
 

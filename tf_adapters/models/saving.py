@@ -136,6 +136,8 @@ def write_adapter(folder, config, tensors):
 
 def _write_files(folder, config, tensors):
     safetensors.numpy.save_file(tensors, folder / WEIGHTS_FILE)
+    checksum = adapter_folder.checksum(folder / WEIGHTS_FILE)
+    config = {**config, "weights_sha256": checksum}
     (folder / CONFIG_FILE).write_text(
         json.dumps(config, indent=2) + "\n", encoding="utf-8"
     )

@@ -59,7 +59,7 @@ def read_stored(folder, encoder, fingerprint=None, with_head=True):
             "or loading an adapter changes an encoder's norms."
         )
     path = folder / adapter_folder.WEIGHTS_FILE
-    tensors = adapter_folder.read_tensors(path)
+    tensors = adapter_folder.read_weights(folder, config)
     if not with_head:
         config, tensors = without_head(config, tensors)
     return config, tensors, path

@@ -4,11 +4,15 @@ Everybody who reads the file relies on these; methods and heads check their own
 settings.
 """
 
+import math
+
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 
 # The longest path that Linux takes.
 _MAX_LENGTH = 4096
+# A composition of compositions has a few.
+_MAX_DEPTH = 50
 _PARTS = {
     "encoder": (dict, "an object"),
     "method": (dict, "an object"),
@@ -53,6 +57,9 @@ def check_config(config):
             continue
         if not isinstance(config.get(key, ...), kind):
             raise _wrong(key, in_words, config.get(key))
+    _check_values("the whole", config, are_finite=False)
+    for key in ("method", "head"):
+        _check_values(key, config[key], are_finite=True)
     _check_texts("encoder", config["encoder"], "name", "fingerprint")
     _check_texts("method", config["method"], "name")
     if config["head"] is not None:
@@ -78,6 +85,18 @@ def _check_texts(what, part, *keys):
                 f"text, at most {_MAX_LENGTH:,} characters",
                 text,
             )
+
+
+def _check_values(what, value, are_finite, depth=0):
+    """Raises an error if values are nested deeply, or numbers not finite."""
+    if depth > _MAX_DEPTH:
+        raise UserError(f"`{what}` must be nested less deeply")
+    if are_finite and isinstance(value, float) and not math.isfinite(value):
+        raise _wrong(what, "of finite numbers", value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    for one in value if isinstance(value, list) else ():
+        _check_values(what, one, are_finite, depth + 1)
 
 
 def _wrong(key, expected, received):

@@ -41,6 +41,7 @@ def check_parts(encoder, method, head):
             f"None. Received: {shown(head)}. The heads are {names}."
         )
     _check_pooler(encoder, head)
+    _check_vocabulary(encoder, head)
 
 
 def check_left_out(model, blocks):
@@ -74,4 +75,17 @@ def _check_pooler(encoder, head):
         raise UserError(
             f"The head reads `pooled_output`, but encoder `{encoder.name}` has "
             "no pooler. Use reads='first_token'."
+        )
+
+
+def _check_vocabulary(encoder, head):
+    if not isinstance(head, heads.MaskedLM):
+        return
+    expected = tuple(encoder.backbone.token_embedding.embeddings.shape)
+    received = head.vocabulary_size, head.embedding_width
+    if received != expected:
+        raise UserError(
+            f"Encoder `{cut(encoder.name)}` has {expected[0]:,} tokens with "
+            f"embeddings of width {expected[1]}. Received: "
+            f"vocabulary_size={received[0]}, embedding_width={received[1]}"
         )

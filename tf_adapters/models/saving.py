@@ -209,12 +209,14 @@ def load_adapter(
     config, tensors, path = stored_adapter.read_stored(
         folder, encoder, with_head=with_head
     )
-    method, head = stored_parts.read_parts(config, folder)
+    method, head = stored_parts.read_parts(config, tensors, encoder, folder)
     # Making the model may change what the fingerprint is of.
     members = stacked_adapters.members_from_config(
         config.get("members", []), adapters, encoder
     )
     below = composed_model.restore(config, members, below, encoder, folder)
+    if below is None:
+        fusion_model.check_members(method, members, encoder)
     methods_below = composed_model.methods_of(below)
     model = AdapterModel(encoder, method, head, below=methods_below, **options)
     if below is None:
@@ -250,7 +252,9 @@ def start_from(model, folder):
     config, tensors, path = stored_adapter.read_stored(
         folder, model.encoder_info, model.fingerprint, with_head=False
     )
-    method, _ = stored_parts.read_parts(config, folder)
+    method, _ = stored_parts.read_parts(
+        config, tensors, model.encoder_info, folder
+    )
     if method != model.method:
         raise AdapterError(
             f"The adapter in {folder} is of method {method}, and this one of "

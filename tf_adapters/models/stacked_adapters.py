@@ -120,7 +120,7 @@ def read_member(folder, encoder, fingerprint, with_head=True):
     config, tensors, path = stored_adapter.read_stored(
         folder, encoder, fingerprint, with_head
     )
-    method, head = stored_parts.read_parts(config, folder)
+    method, head = stored_parts.read_parts(config, tensors, encoder, folder)
     return Member(
         name=_run_folder(folder).name,
         folder=folder,

@@ -5,6 +5,7 @@ at: the largest here would take terabytes.
 """
 
 import json
+import shutil
 
 import pytest
 
@@ -142,3 +143,22 @@ def test_a_fusion_is_as_wide_as_its_members(encoder, saved, tmp_path):
     )
     with pytest.raises(UserError, match="members of"):
         saving.load_adapter(tmp_path / "fusion", encoder)
+
+
+def test_links_that_lead_nowhere_are_not_listed(saved, tmp_path):
+    shutil.copytree(saved, tmp_path / "adapter")
+    (tmp_path / "adapter" / "old.safetensors").symlink_to("gone")
+    for name, target in (("broken", "gone"), ("loop", "adapter_config.json")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "adapter_config.json").symlink_to(target)
+    (tmp_path / "folder" / "adapter_config.json").mkdir(parents=True)
+    (found,) = listing.list_adapters(tmp_path)
+    assert found.folder == tmp_path / "adapter"
+
+
+@pytest.mark.parametrize("value", [["f1"], {"f1": 10**400}])
+def test_metrics_that_cannot_be_listed(folder, value):
+    details = {"metrics": value}
+    stored.change_config(folder, lambda config: config.update(details=details))
+    with pytest.raises(UserError, match="is damaged"):
+        listing.list_adapters(folder.parent)

@@ -83,6 +83,7 @@ def read_adapter_config(folder):
             f"{path} has format {cut(version)}; this version of tf_adapters "
             f"reads format {FORMAT_VERSION}. Upgrade tf_adapters."
         )
+    config.setdefault("details", {})
     _resolve_paths(config, Path(folder))
     return config
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import safetensors.numpy
 
+from tests import stored
 from tests.bad_input.case import error
 from tests.bad_input.case import result
 from tests.bad_input.space import ROWS
@@ -36,12 +37,19 @@ def _write(name, content):
 
 def _with_tensor(name, value):
     def change(folder):
-        tensors = safetensors.numpy.load_file(folder / _WEIGHTS)
-        shape = tensors["head/bias"].shape
-        tensors[name] = np.full(shape, value, "float32")
-        safetensors.numpy.save_file(tensors, folder / _WEIGHTS)
+        def fill(tensors):
+            shape = tensors["head/bias"].shape
+            tensors[name] = np.full(shape, value, "float32")
+
+        stored.change_weights(folder / "adapter", fill)
 
     return change
+
+
+def _flip_a_bit(folder):
+    content = bytearray((folder / _WEIGHTS).read_bytes())
+    content[-1] ^= 1
+    (folder / _WEIGHTS).write_bytes(content)
 
 
 def _with_config(key, value):
@@ -96,6 +104,11 @@ ADAPTERS = [
         "an `adapter.safetensors` whose header claims terabytes",
         "it is truncated or damaged",
         _evaluated(_write(_WEIGHTS, _TERABYTES)),
+    ),
+    error(
+        "a flipped bit in `adapter.safetensors`",
+        "its checksum is another one",
+        _evaluated(_flip_a_bit),
     ),
     error(
         "a tensor whose name climbs out of the folder",

@@ -4,9 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
-from safetensors.numpy import save_file
 
+from tests import stored
 from tests import tiny
 from tests.fixtures import huggingface_folders
 from tf_adapters import heads
@@ -182,9 +181,6 @@ def test_a_run_that_trained_no_encoder_is_refused(joint_run):
 )
 def test_loading_is_strict(full_run, change, message):
     folder, _ = full_run
-    path = folder / "adapter" / "adapter.safetensors"
-    tensors = load_file(path)
-    change(tensors)
-    save_file(tensors, path)
+    stored.change_weights(folder / "adapter", change)
     with pytest.raises(saving.AdapterError, match=message):
         load_encoder(folder)

@@ -95,8 +95,8 @@ def test_a_damaged_folder_is_read_or_refused(tmp_path):
             refused += 1
             continue
         try:
-            config, _, _ = foreign_folder.read_folder(folder, encoder)
-            stored_parts.read_parts(config, folder)
+            read = foreign_folder.read_folder(folder, encoder)
+            stored_parts.read_parts(*read[:2], encoder, folder)
         except UserError as error:
             assert len(str(error)) < 3000
             refused += 1

@@ -45,6 +45,7 @@ def _rows(ending, folder, content):
                 rows = load.load_split(task, "train")
         except DataError as error:
             assert path.name in str(error)
+            _check_length(error)
             continue
         assert rows
         sampling.fingerprint(rows)
@@ -59,7 +60,13 @@ def _for_users(read, *arguments):
     except ValueError as error:
         if not isinstance(error, UserError):
             raise
+        _check_length(error)
         return None
+
+
+def _check_length(error):
+    """A message repeats 200 characters of a value, and ten rows of many."""
+    assert len(str(error)) < 5000
 
 
 def _resolve(*layers):

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
-from safetensors.numpy import save_file
 
+from tests import stored
 from tests import tiny
 from tests.references import methods_numpy as reference
 from tf_adapters import heads
@@ -216,9 +215,7 @@ def _set(name, values, dtype="int32"):
 def test_packed_gates_load_strictly(half_closed_folder, change, message):
     """Each mistake names its tensor, whatever NumPy would make of it."""
     path = half_closed_folder / "adapter.safetensors"
-    tensors = load_file(path)
-    change(tensors)
-    save_file(tensors, path)
+    stored.change_weights(half_closed_folder, change)
     with pytest.raises(saving.AdapterError, match=message) as caught:
         saving.load_adapter(half_closed_folder, tiny.encoder())
     assert f"{path} does not fit the model" in str(caught.value)

@@ -4,9 +4,9 @@ import keras
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from safetensors.numpy import save_file
 import tensorflow as tf
 
+from tests import stored
 from tests import tiny
 from tests.references import reparameterizations_numpy as reference
 from tf_adapters import heads
@@ -241,9 +241,7 @@ _PREFIX = "transformer_layer_0.self_attention_layer.query.kernel"
 def test_packed_differences_load_strictly(tmp_path, change, message):
     folder = tmp_path / "adapter"
     saving.save_adapter(_random_model(share=0.5), folder)
-    tensors = load_file(folder / "adapter.safetensors")
-    change(tensors)
-    save_file(tensors, folder / "adapter.safetensors")
+    stored.change_weights(folder, change)
     with pytest.raises(saving.AdapterError, match=message):
         saving.load_adapter(folder, tiny.encoder())
 

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
-from safetensors.numpy import save_file
 
+from tests import stored
 from tests import tiny
 from tf_adapters import heads
 from tf_adapters import methods
@@ -140,10 +139,7 @@ def test_what_does_not_fit_is_refused(tmp_path, method, head, message):
 )
 def test_members_are_read_as_strictly_as_alone(tmp_path, change, message):
     folders = _members(tmp_path, "houlsby")
-    path = folders[0] / "adapter.safetensors"
-    tensors = {name: value.copy() for name, value in load_file(path).items()}
-    change(tensors)
-    save_file(tensors, path)
+    stored.change_weights(folders[0], change)
     with pytest.raises(saving.AdapterError, match=message):
         load_bank(folders, tiny.encoder())
 

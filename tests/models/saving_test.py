@@ -6,8 +6,8 @@ import pathlib
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from safetensors.numpy import save_file
 
+from tests import stored
 from tests import tiny
 from tf_adapters import heads
 from tf_adapters import methods
@@ -25,11 +25,10 @@ def folder(tmp_path):
     return tmp_path / "adapter"
 
 
-def _change(folder, change):
-    path = folder / "adapter.safetensors"
-    tensors = load_file(path)
-    change(tensors)
-    save_file(tensors, path)
+def _flip(path, bit):
+    content = bytearray(path.read_bytes())
+    content[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(content)
 
 
 def test_folder_holds_three_files_and_only_what_was_trained(folder):
@@ -172,7 +171,7 @@ def test_an_encoder_that_was_trained_is_refused(folder):
     ],
 )
 def test_weights_that_do_not_fit_are_named(folder, change, message):
-    _change(folder, change)
+    stored.change_weights(folder, change)
     with pytest.raises(saving.AdapterError, match=message):
         saving.load_adapter(folder, tiny.encoder())
 
@@ -181,8 +180,10 @@ def test_nothing_is_assigned_if_one_weight_is_wrong(folder):
     model = saving.load_adapter(folder, tiny.encoder())
     before = {n: v.numpy() for n, v in model.trained_variables().items()}
     first, *_, last = sorted(n for n in before if not n.startswith("head/"))
-    _change(folder, lambda t: t.update({first: t[first] + 1}))
-    _change(folder, lambda t: t.update({last: np.ones(3, "float32")}))
+    stored.change_weights(folder, lambda t: t.update({first: t[first] + 1}))
+    stored.change_weights(
+        folder, lambda t: t.update({last: np.ones(3, "float32")})
+    )
     with pytest.raises(saving.AdapterError, match=r"has shape \(3,\)"):
         saving.start_from(model, folder)
     for name, variable in model.trained_variables().items():
@@ -202,6 +203,36 @@ def test_damaged_configuration(folder, text):
     (folder / "adapter_config.json").write_text(text)
     with pytest.raises(saving.AdapterError, match="damaged or not of this"):
         saving.load_adapter(folder, tiny.encoder())
+
+
+def test_a_flipped_bit_is_refused(folder):
+    path = folder / "adapter.safetensors"
+    encoder = tiny.encoder()
+    bits = np.random.default_rng(0).choice(8 * path.stat().st_size, 100)
+    for bit in map(int, bits):
+        _flip(path, bit)
+        with pytest.raises(saving.AdapterError, match="damaged"):
+            saving.load_adapter(folder, encoder)
+        _flip(path, bit)
+    saving.load_adapter(folder, encoder)
+
+
+def test_weights_of_another_adapter_are_refused(folder, tmp_path):
+    model = saving.load_adapter(folder, tiny.encoder())
+    tiny.randomize(model.trained_variables().values())
+    saving.save_adapter(model, tmp_path / "other")
+    name = "adapter.safetensors"
+    (folder / name).write_bytes((tmp_path / "other" / name).read_bytes())
+    with pytest.raises(saving.AdapterError, match="not the file that adapter_"):
+        saving.load_adapter(folder, tiny.encoder())
+
+
+def test_a_folder_from_before_there_was_a_checksum_is_read(folder):
+    stored.change_weights(
+        folder, lambda t: t.update({"head/bias": t["head/bias"] + 1})
+    )
+    model = saving.load_adapter(folder, tiny.encoder())
+    np.testing.assert_array_equal(model.head_layer.bias, [1, 1])
 
 
 def test_a_newer_format_is_refused(folder):

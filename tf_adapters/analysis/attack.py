@@ -12,6 +12,7 @@ from tf_adapters.analysis import wordnet
 from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 
 COLUMNS = (
     *("run", "method", "pretraining_steps", "texts", "accuracy"),
@@ -206,8 +207,8 @@ def _attack(run, options, synonyms):
     field = options.field or run.task.text_fields[0]
     if field not in run.task.text_fields:
         raise UserError(
-            f"--field={field} is no text of task `{run.task.name}`. It has: "
-            f"{', '.join(run.task.text_fields)}."
+            f"--field={cut(field)} is no text of task `{run.task.name}`. It "
+            f"has: {', '.join(run.task.text_fields)}."
         )
     rows = run.rows["validation"][: options.texts]
     words = [pwws.split_words(row[field]) for row in rows]

@@ -12,6 +12,7 @@ from tf_adapters.analysis import trained_run
 from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 
@@ -196,7 +197,7 @@ class Gains(Analysis):
         methods = {method for _, method in hits}
         if options.baseline not in methods:
             raise UserError(
-                f"No finished run of `{options.baseline}`. Methods of the "
+                f"No finished run of `{cut(options.baseline)}`. Methods of the "
                 f"study: {', '.join(sorted(methods))}"
             )
         gains = table(hits, sizes, options.baseline)

@@ -4,6 +4,7 @@ import numbers
 
 from tf_adapters.baselines import no_bert_model
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
 
 
 def check_space(space):
@@ -25,7 +26,7 @@ def check_space(space):
             raise ConfigError(
                 f"`search.space.{name}` must be a list of values ([64] for one "
                 "alone), or a range, {low: 0.1, high: 0.5}, log: true if it "
-                f"is even in the logarithm. Received: {values!r}"
+                f"is even in the logarithm. Received: {shown(values)}"
             )
 
 

@@ -8,6 +8,7 @@ import sys
 from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.common.errors import Stopped
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 
 # What Python prints after the traceback of any other error.
 FAULT = (
@@ -75,15 +76,15 @@ def error_sentence(error):
     full = [os.strerror(code) for code in _FULL]
     if any(words in str(error) for words in full):
         return (
-            f"Could not write what was computed: {error}. Free some space, or "
-            "give a folder on another disk. What had been saved before is "
-            "whole: the same command, without --overwrite, goes on from the "
-            "last checkpoint, if a training was under way."
+            f"Could not write what was computed: {cut(error)}. Free some "
+            "space, or give a folder on another disk. What had been saved "
+            "before is whole: the same command, without --overwrite, goes on "
+            "from the last checkpoint, if a training was under way."
         )
     refused = isinstance(error, OSError) and error.errno in _REFUSED
     if refused and error.filename is not None:
         return (
-            f"Cannot use {error.filename}: {error.strerror}. Give a path that "
-            "you may read and write."
+            f"Cannot use {cut(error.filename)}: {error.strerror}. Give a path "
+            "that you may read and write."
         )
     return None

@@ -12,6 +12,7 @@ from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli.lists import table
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 from tf_adapters.interop import hub
 from tf_adapters.interop import listing
 
@@ -55,7 +56,7 @@ def _list(options):
     if hub.is_address(folder):
         folder = hub.pull(folder)
     if not Path(folder).is_dir():
-        raise AdapterError(f"There is no folder {folder}.")
+        raise AdapterError(f"There is no folder {cut(folder)}.")
     found = listing.list_adapters(folder)
     if not found:
         raise AdapterError(f"No adapter lies in `{folder}`.")

@@ -11,6 +11,7 @@ from tf_adapters.cli import summary
 from tf_adapters.cli import train as cli_train
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
 from tf_adapters.config import plugins
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
@@ -103,7 +104,9 @@ def _check_stack(layers):
     # That of a run may have moved, which its adapter knows; this one has not.
     for folder in filter(None, (layer.get("stack_on") for layer in layers)):
         if "://" not in str(folder) and not Path(str(folder)).is_dir():
-            raise ConfigError(f"--stack_on={folder}: there is no such folder.")
+            raise ConfigError(
+                f"--stack_on={cut(folder)}: there is no such folder."
+            )
 
 
 def _with_encoder_of_adapters(config, layers):
@@ -153,7 +156,7 @@ def _saved_config(model_dir, options):
     path = model_dir / "config.yaml"
     if not path.exists():
         raise ConfigError(
-            f"--model_dir={options.model_dir} is no run folder: it has no "
+            f"--model_dir={cut(options.model_dir)} is no run folder: it has no "
             "config.yaml. Train first, with the same --model_dir."
         )
     return resolve.load_for_one_machine(path)

@@ -12,6 +12,7 @@ import argparse
 
 from tf_adapters.cli import errors as cli_errors
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
 from tf_adapters.runs import remote_folder
 
 
@@ -60,7 +61,7 @@ def _weights(options):
     except ValueError as error:
         raise ConfigError(
             "--weights is a number for each adapter, as in --weights=0.7,0.3, "
-            f"or `search`. Received: --weights={options.weights}"
+            f"or `search`. Received: --weights={cut(options.weights)}"
         ) from error
 
 

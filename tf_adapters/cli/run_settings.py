@@ -3,6 +3,7 @@
 from tf_adapters.common import adapter_folder
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
 from tf_adapters.config import resolve
 from tf_adapters.data.rows import splits
 
@@ -40,7 +41,8 @@ def check_settings(config, model_dir, mode):
         name = "method" if key == "method.name" else key
         raise ConfigError(
             f"--mode={mode} takes `{name}` from the run, where it is "
-            f"{runs[0].get(key)!r}: leave it out. Received: {given.get(key)!r}"
+            f"{shown(runs[0].get(key))}: leave it out. Received: "
+            f"{shown(given.get(key))}"
         )
 
 

@@ -1,5 +1,6 @@
 """The files of an adapter folder, read strictly."""
 
+import hashlib
 import os
 from pathlib import Path
 import shutil
@@ -8,7 +9,10 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from tf_adapters.common.adapter_config_checks import check_config
+from tf_adapters.common.adapter_config_checks import read_version
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.text_files import parse_json
 
 CONFIG_FILE = "adapter_config.json"
@@ -25,7 +29,8 @@ def find_adapter_folder(folder):
     folder = Path(folder)
     for place in (folder, folder / "adapter"):
         for candidate in (place, _moved_aside(place)):
-            if (candidate / CONFIG_FILE).is_file():
+            # Of a text of any length, which `Path.is_file` does not take.
+            if os.path.isfile(candidate / CONFIG_FILE):
                 return candidate
     return folder
 
@@ -57,41 +62,30 @@ def read_adapter_config(folder):
         AdapterError: If it is missing or no such file.
     """
     path = Path(folder) / CONFIG_FILE
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise AdapterError(
-            f"{folder} is no adapter folder: it has no {CONFIG_FILE}. Expected "
-            "the folder that `save_adapter` wrote, for example "
+            f"{cut(folder)} is no adapter folder: it has no {CONFIG_FILE}. "
+            "Expected the folder that `save_adapter` wrote, for example "
             "<model_dir>/adapter."
         )
     try:
         config = parse_json(path.read_text(encoding="utf-8"))
-        version = config["format_version"]
+        version = read_version(config)
         if version == FORMAT_VERSION:
-            _check_config(config)
-            _resolve_paths(config, Path(folder))
-    except (ValueError, KeyError, TypeError) as error:
+            check_config(config)
+    except ValueError as error:
         raise AdapterError(
-            f"{path} is damaged or not of this library: {error!r}. Copy it "
+            f"{path} is damaged or not of this library: {error}. Copy it "
             "again from where it was trained."
         ) from error
     if version != FORMAT_VERSION:
         raise AdapterError(
-            f"{path} has format {version}; this version of tf_adapters reads "
-            f"format {FORMAT_VERSION}. Upgrade tf_adapters."
+            f"{path} has format {cut(version)}; this version of tf_adapters "
+            f"reads format {FORMAT_VERSION}. Upgrade tf_adapters."
         )
+    config.setdefault("details", {})
+    _resolve_paths(config, Path(folder))
     return config
-
-
-def _check_config(config):
-    """Raises an error if a part that others read is not there, or no text."""
-    named = [config["method"], *([config["head"]] if config["head"] else [])]
-    texts = [part["name"] for part in (config["encoder"], *named)]
-    texts.append(config["encoder"]["fingerprint"])
-    for member in config.get("members", []):
-        texts += [member["name"], member["folder"], member["fingerprint"]]
-    for text in texts:
-        if not isinstance(text, str):
-            raise TypeError(f"expected a name, received {text!r}")
 
 
 def with_relative_paths(config, folder):
@@ -102,7 +96,7 @@ def with_relative_paths(config, folder):
 
     def located(entry, key):
         path = Path(entry[key])
-        if not (path.is_absolute() and path.is_dir()):
+        if not (path.is_absolute() and os.path.isdir(path)):
             return entry
         return {**entry, "relative": os.path.relpath(path, folder)}
 
@@ -123,11 +117,43 @@ def _resolve_paths(config, folder):
         encoder["name"] = from_here(encoder["name"])
     entries = [(entry, "folder") for entry in config.get("members", [])]
     for entry, key in [(encoder, "name"), *entries]:
-        if "relative" not in entry or Path(entry[key]).is_dir():
+        if "relative" not in entry or os.path.isdir(entry[key]):
             continue
         moved = from_here(entry["relative"])
-        if Path(moved).is_dir():
+        if os.path.isdir(moved):
             entry[key] = moved
+
+
+def checksum(path):
+    """Returns the SHA-256 of a file as hexadecimal text."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_weights(folder, config):
+    """Returns what an adapter folder holds, a dict from name to array.
+
+    Args:
+        folder: Path.
+        config: What `read_adapter_config` returned. Its checksum is of the
+            file of tensors; folders that were written before there was one
+            are read without. Its own settings have none: people edit them.
+
+    Raises:
+        AdapterError: If the file is missing, damaged, or not the one that was
+            written with the configuration.
+    """
+    path = Path(folder) / WEIGHTS_FILE
+    tensors = read_tensors(path)
+    expected = config.get("weights_sha256")
+    if expected is not None and checksum(path) != expected:
+        raise AdapterError(
+            f"{path} is damaged, or not the file that {CONFIG_FILE} was "
+            "written with: its checksum is another one. Copy both again from "
+            "where it was trained. If you changed it on purpose, remove "
+            f"`weights_sha256` from {CONFIG_FILE}."
+        )
+    return tensors
 
 
 def read_tensors(path):
@@ -144,8 +170,8 @@ def read_tensors(path):
         ) from error
     except (safetensors.SafetensorError, OSError, ValueError) as error:
         raise AdapterError(
-            f"{path} cannot be read, it is truncated or damaged ({error}). "
-            "Copy it again from where it was trained."
+            f"{path} cannot be read, it is truncated or damaged "
+            f"({cut(error)}). Copy it again from where it was trained."
         ) from error
 
 
@@ -182,8 +208,9 @@ def check_tensors(variables, tensors, path):
     for name, variable in variables.items():
         if tuple(tensors[name].shape) != tuple(variable.shape):
             raise AdapterError(
-                f"{path}: weight `{name}` has shape {tensors[name].shape}, but "
-                f"the model needs {tuple(variable.shape)}."
+                f"{path}: weight `{cut(name)}` has shape "
+                f"{tensors[name].shape}, but the model needs "
+                f"{tuple(variable.shape)}."
             )
         if not np.isfinite(tensors[name]).all():
             raise AdapterError(

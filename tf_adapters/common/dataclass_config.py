@@ -11,6 +11,8 @@ import types
 import typing
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.text_files import parse_yaml
 
@@ -20,7 +22,9 @@ def load_yaml(path):
     try:
         values = parse_yaml(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"Cannot read {path}: {error.strerror}") from error
+        raise ConfigError(
+            f"Cannot read {cut(path)}: {error.strerror}"
+        ) from error
     except ValueError as error:
         raise ConfigError(f"{path} is {_reason(error)}") from error
     if not isinstance(values, dict):
@@ -47,13 +51,13 @@ def _parse_item(item):
     if not equals:
         raise ConfigError(
             "An override reads `key=value`, for example "
-            f"`method.units=256`. Received: {item}"
+            f"`method.units=256`. Received: {cut(item)}"
         )
     try:
         nested = parse_yaml(value)
     except ValueError as error:
         raise ConfigError(
-            f"`{item}` has a malformed value, {_reason(error)}"
+            f"`{cut(item)}` has a malformed value, {_reason(error)}"
         ) from error
     for part in reversed(key.strip().split(".")):
         nested = {part: nested}
@@ -118,7 +122,7 @@ def from_dict(cls, values, prefix=""):
     if not isinstance(values, dict):
         raise ConfigError(
             f"`{prefix.rstrip('.')}` must be a mapping of settings. Received: "
-            f"{values!r}"
+            f"{shown(values)}"
         )
     fields = {field.name: field for field in dataclasses.fields(cls)}
     for key in values:
@@ -157,7 +161,7 @@ def _coerce(value, hint, name):
             return tuple(value)
         raise ConfigError(
             f"Setting `{name}` must be a list of {_PLURALS[kind]}. Received: "
-            f"{value!r}"
+            f"{shown(value)}"
         )
     accepted = (
         typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
@@ -174,6 +178,6 @@ def _coerce(value, hint, name):
         return value
     expected = " or ".join(kind.__name__ for kind in accepted)
     raise ConfigError(
-        f"Setting `{name}` must be of type {expected}. Received: {value!r} of "
-        f"type {type(value).__name__}"
+        f"Setting `{name}` must be of type {expected}. Received: "
+        f"{shown(value)} of type {type(value).__name__}"
     )

@@ -1,5 +1,7 @@
 """The errors that people can mend, by what they are about."""
 
+_MAX_SHOWN = 200
+
 
 class UserError(ValueError):
     """What a user can mend, said in one sentence or two.
@@ -45,3 +47,24 @@ class Stopped(RuntimeError):
     """
 
     exit_status = 75
+
+
+def shown(value):
+    """Returns the `repr` of a received value for a message, cut if long."""
+    try:
+        return cut(repr(value))
+    # The libraries' readers allow more depth than is left here.
+    except RecursionError:
+        return f"a {type(value).__name__} that is nested too deeply"
+
+
+def cut(text):
+    """Returns received text for a message: its first 200 characters at most.
+
+    Args:
+        text: A string, or a value whose `str` is shown: a path, an error.
+    """
+    text = str(text)
+    if len(text) <= _MAX_SHOWN:
+        return text
+    return f"{text[: _MAX_SHOWN - 3]}..."

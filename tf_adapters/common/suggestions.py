@@ -5,6 +5,7 @@ import difflib
 import typing
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 
 
 def did_you_mean(name, known):
@@ -30,7 +31,7 @@ def check_known(what, name, known, error=UserError, hint=""):
     if isinstance(name, str) and name in known:
         return
     raise error(
-        f"Unknown {what} `{name}`.{did_you_mean(name, known)} Known: "
+        f"Unknown {what} `{cut(name)}`.{did_you_mean(name, known)} Known: "
         f"{', '.join(known)}.{hint and ' ' + hint}"
     )
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 
 # A file of settings has a few hundred; aliases can unfold to billions.
 _MAX_YAML_NODES = 100_000
@@ -65,17 +66,24 @@ def parse_yaml(text):
         _unfolded_size(node, {}, depth=0)
         return None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
-        raise UserError(f"not valid YAML: {error}") from error
+        raise UserError(f"not valid YAML: {_cut(error)}") from error
     except RecursionError as error:
         raise UserError("not YAML that can be read: nested too deeply") from (
             error
         )
     # What PyYAML's constructors raise for `!!int ""`, `!!timestamp x`, ...
     except (ValueError, TypeError, AttributeError, LookupError) as error:
-        raise UserError(f"not YAML that can be read: {error}") from error
+        raise UserError(f"not YAML that can be read: {cut(error)}") from error
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def _cut(error):
+    """Returns an error of PyYAML's with long names and tags in it cut."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem:
+        error.problem = cut(error.problem)
+    return error
 
 
 def _check_depth(text):

@@ -5,6 +5,7 @@ from pathlib import Path
 import sys
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
 
 # What an unknown method or head may still be.
 HINT = "One of your own needs the file that registers it: --plugin=<file>."
@@ -31,7 +32,7 @@ def load_plugins(paths):
     for path in map(Path, paths):
         if not path.is_file():
             raise ConfigError(
-                f"--plugin={path} is no file. Expected a Python file with "
+                f"--plugin={cut(path)} is no file. Expected a Python file with "
                 "`@tf_adapters.methods.register(...)` or "
                 "`@tf_adapters.heads.register(...)` in it."
             )
@@ -52,5 +53,5 @@ def _import(name, path):
         del sys.modules[name]
         raise ConfigError(
             f"--plugin={path} fails where it is imported: "
-            f"{type(error).__name__}: {error}"
+            f"{type(error).__name__}: {cut(error)}"
         ) from error

@@ -1,10 +1,12 @@
 """Methods by name: the presets in `official_configs/methods`, as settings."""
 
 import functools
+import os
 from pathlib import Path
 
 from tf_adapters.common.dataclass_config import load_yaml
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.config import plugins
 
@@ -70,7 +72,7 @@ def with_method_as_dict(layer):
     if not isinstance(method, dict):
         raise ConfigError(
             "`method` must be a name, or a mapping with `name` and settings. "
-            f"Received: {method!r}"
+            f"Received: {shown(method)}"
         )
     if isinstance(method.get("adapter"), str):
         method = {**method, "adapter": {"name": method["adapter"]}}
@@ -90,7 +92,7 @@ def complete(method):
     if not isinstance(method, dict) or "name" not in method:
         raise ConfigError(
             "`method.adapter` must be a method's name, or a mapping with "
-            f"`name` and settings. Received: {method!r}"
+            f"`name` and settings. Received: {shown(method)}"
         )
     preset = _load(method["name"])
     own = _on_top({"method": method}, [preset], method["name"])["method"]
@@ -120,7 +122,7 @@ def preset_names():
 def _load(name):
     # Not a path: names that climb out of the folder are unknown, too.
     known = isinstance(name, str) and Path(name).name == name
-    if known and (PRESETS / f"{name}.yaml").is_file():
+    if known and os.path.isfile(PRESETS / f"{name}.yaml"):
         return _read(name)
     # Here, not above: Keras comes with it.
     from tf_adapters import methods

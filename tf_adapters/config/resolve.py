@@ -8,6 +8,7 @@ out is saved with the run before its first step.
 import dataclasses
 import math
 import operator
+import os
 from pathlib import Path
 
 import yaml
@@ -16,6 +17,8 @@ from tf_adapters.common import dataclass_config
 from tf_adapters.common.dataclass_config import load_yaml
 from tf_adapters.common.dataclass_config import merge
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import presets
 from tf_adapters.config import task as config_task
@@ -83,14 +86,14 @@ def _check_values(config):
     if not isinstance(config.head, dict | None):
         raise ConfigError(
             "`head` must be a mapping of the head's settings. Received: "
-            f"{config.head!r}"
+            f"{shown(config.head)}"
         )
     for name, least in _MINIMA.items():
         value = operator.attrgetter(name)(config)
         # Neither NaN nor infinity is a number to train with.
         if value is not None and not least <= value < math.inf:
             raise ConfigError(
-                f"`{name}` must be at least {least}. Received: {value}"
+                f"`{name}` must be at least {least}. Received: {cut(value)}"
             )
     if config.train.warmup_fraction > 1:
         raise ConfigError(
@@ -116,7 +119,7 @@ def _check_stack(config):
     ):
         raise ConfigError(
             "`language_adapters` is a mapping from a language to the folder of "
-            f"its adapter. Received: {adapters!r}"
+            f"its adapter. Received: {shown(adapters)}"
         )
     if adapters and not config.stack_on:
         raise ConfigError(
@@ -150,7 +153,7 @@ def _check_examples_of(numbers):
         raise ConfigError(
             "`data.train_examples_of` is a mapping from a task to its number "
             "of training examples, such as {rte: 250}. Received: "
-            f"{numbers!r}"
+            f"{shown(numbers)}"
         )
 
 
@@ -202,7 +205,7 @@ def with_absolute_paths(config):
     )
     encoder = config.encoder
     # As `load_encoder` has it: this one is never a folder.
-    if encoder != "minilm" and Path(encoder).is_dir():
+    if encoder != "minilm" and os.path.isdir(encoder):
         encoder = _absolute(encoder)
     return dataclasses.replace(
         config,

@@ -4,6 +4,7 @@ import dataclasses
 
 from tf_adapters.common.dataclass_config import merge
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
 from tf_adapters.tasks.task_file import load_task_file
 
 
@@ -29,8 +30,8 @@ def with_task_of_file(layer, earlier):
         name = load_task_file(file, check_files=False).name
         if layer.get("task", name) != name:
             raise ConfigError(
-                f"`data.task_file` {file} defines task `{name}`, but `task` is "
-                f"`{layer['task']}`. Give one of the two."
+                f"`data.task_file` {file} defines task `{cut(name)}`, but "
+                f"`task` is `{cut(layer['task'])}`. Give one of the two."
             )
         return {**layer, "task": name}
     if "task" in layer and layer["task"] != earlier.get("task"):
@@ -65,8 +66,8 @@ def with_name_of_tasks(merged):
         if tasks:
             raise ConfigError(
                 "Only method `multitask` trains several tasks together. "
-                f"Received: the tasks {tasks} with method "
-                f"`{method['name']}`. Give --task, or --method=multitask."
+                f"Received: the tasks {cut(tasks)} with method "
+                f"`{cut(method['name'])}`. Give --task, or --method=multitask."
             )
         return merged
     are_names = isinstance(tasks, list | tuple) and all(
@@ -75,13 +76,13 @@ def with_name_of_tasks(merged):
     if not are_names or len(set(tasks)) < max(2, len(tasks)):
         raise ConfigError(
             "Method `multitask` trains two tasks or more together, each named "
-            f"once: --tasks=a,b. Received: {tasks}"
+            f"once: --tasks=a,b. Received: {cut(tasks)}"
         )
     name = "+".join(tasks)
     if merged.get("task", name) != name:
         raise ConfigError(
-            f"Both one task, `{merged['task']}`, and several, `{name}`, are "
-            "named. Give --task or --tasks."
+            f"Both one task, `{cut(merged['task'])}`, and several, "
+            f"`{cut(name)}`, are named. Give --task or --tasks."
         )
     return {**merged, "task": name}
 

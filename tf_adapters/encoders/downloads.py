@@ -5,6 +5,7 @@ import pathlib
 
 from tf_adapters.common import network
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 
 _HUGGINGFACE_FILES = (
     "*.json",
@@ -40,8 +41,8 @@ def huggingface_folder(name):
     except Exception as error:
         if online:
             raise UserError(
-                f"The encoder `{name}` could not be downloaded from "
-                f"{endpoint}: {error}"
+                f"The encoder `{cut(name)}` could not be downloaded from "
+                f"{endpoint}: {cut(error)}"
             ) from error
         raise UserError(_no_network(name, endpoint)) from error
 
@@ -68,7 +69,7 @@ def check_preset(name, handle):
 
 def _no_network(name, host):
     return (
-        f"The encoder `{name}` is not on this machine and {host} does not "
+        f"The encoder `{cut(name)}` is not on this machine and {host} does not "
         "answer. Use `minilm`, which is installed with the requirements, give "
         "the path of a folder that holds an encoder, or try again with a "
         "network."

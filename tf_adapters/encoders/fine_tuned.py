@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 
 
 def find_fine_tuned(source):
@@ -40,24 +41,30 @@ def read_fine_tuned_config(folder):
             f"{folder} was trained with `{method}`: it holds no encoder. "
             "Expected the folder of a run of method `full`, or the folder "
             "`encoder` of one of method `multitask`. This one belongs to the "
-            f"encoder `{config['encoder']['name']}`."
+            f"encoder `{cut(config['encoder']['name'])}`."
         )
     return config
 
 
-def load_fine_tuned_weights(backbone, folder):
+def load_fine_tuned_weights(backbone, folder, config):
     """Assigns trained weights to the backbone that they were trained from.
 
     A pooler that nothing read was not trained; it stays the backbone's.
+
+    Args:
+        backbone: KerasHub backbone.
+        folder: Path of the adapter folder.
+        config: What `read_fine_tuned_config` returned.
 
     Raises:
         AdapterError: If another weight is missing, or one is unexpected or
             misshaped. Then no weight was assigned.
     """
     path = Path(folder) / adapter_folder.WEIGHTS_FILE
+    tensors = adapter_folder.read_weights(folder, config)
     tensors = {
         name: tensor
-        for name, tensor in adapter_folder.read_tensors(path).items()
+        for name, tensor in tensors.items()
         if not name.startswith("head/")
     }
     pooler = getattr(backbone, "pooled_dense", None)

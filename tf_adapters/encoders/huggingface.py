@@ -15,6 +15,8 @@ import pathlib
 import keras_hub
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.encoders import huggingface_weights
 
@@ -178,7 +180,7 @@ def read_json(path):
             "`model.safetensors` and the files of its vocabulary."
         ) from error
     except ValueError as error:
-        raise UserError(f"`{path}` is not valid JSON: {error}") from error
+        raise UserError(f"`{path}` is not valid JSON: {cut(error)}") from error
     if not isinstance(found, dict):
         raise UserError(
             f"`{path}` must hold a JSON object {{...}}. Received: a "
@@ -193,14 +195,14 @@ def _family(config, folder):
         raise UserError(
             f"`{folder}` holds a model of an unknown kind. Expected: "
             f"model_type in config.json is one of {', '.join(FAMILIES)}. "
-            f"Received: model_type={model_type!r}"
+            f"Received: model_type={shown(model_type)}"
         )
     position_type = config.get("position_embedding_type", "absolute")
     if position_type != "absolute":
         raise UserError(
             f"`{folder}` uses positions that KerasHub's encoders do not have. "
             "Expected: position_embedding_type='absolute'. Received: "
-            f"position_embedding_type={position_type!r}"
+            f"position_embedding_type={shown(position_type)}"
         )
     if config.get("is_decoder"):
         raise UserError(
@@ -230,6 +232,6 @@ def _options(config, family, folder):
         raise UserError(
             f"`{folder}/config.json` asks for an unknown activation. "
             f"Expected one of: {', '.join(ACTIVATIONS)}. Received: "
-            f"{family.options['activation'][0]}={activation!r}"
+            f"{family.options['activation'][0]}={shown(activation)}"
         )
     return {**options, "activation": ACTIVATIONS[activation]}

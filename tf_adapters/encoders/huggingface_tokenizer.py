@@ -10,6 +10,8 @@ import pathlib
 import keras_hub
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.encoders import huggingface
 from tf_adapters.encoders.word_piece import WordPieceTokenizer
 
@@ -34,7 +36,7 @@ def load_huggingface_tokenizer(folder):
         return _load(folder, model_type)
     except (KeyError, OSError, RuntimeError, TypeError) as error:
         raise UserError(
-            f"The vocabulary in `{folder}` cannot be read: {error}"
+            f"The vocabulary in `{folder}` cannot be read: {cut(error)}"
         ) from error
 
 
@@ -57,8 +59,8 @@ def _load(folder, model_type):
         return HuggingFaceTokenizer(folder)
     raise UserError(
         f"`{folder}` holds no vocabulary. Expected: {_FILES}, as suits its "
-        f"model_type. Received: model_type={model_type!r} and the files "
-        f"{sorted(path.name for path in folder.iterdir())}"
+        f"model_type. Received: model_type={shown(model_type)} and the files "
+        f"{cut(sorted(path.name for path in folder.iterdir()))}"
     )
 
 

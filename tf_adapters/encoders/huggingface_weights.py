@@ -13,6 +13,7 @@ import numpy as np
 import safetensors
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.text_files import parse_json
 
 _BERT_BLOCK = {
@@ -145,7 +146,7 @@ def _check_names(expected, checkpoint):
         raise UserError(
             f"The weights in `{checkpoint.folder}` are incomplete: "
             f"{len(missing)} of {len(expected)} tensors are missing, among "
-            f"them {missing[:3]}. Check that the weights belong to this "
+            f"them {cut(missing[:3])}. Check that the weights belong to this "
             "config.json."
         )
     unused = sorted(
@@ -156,7 +157,7 @@ def _check_names(expected, checkpoint):
     if unused:
         raise UserError(
             f"`{checkpoint.folder}` holds encoder weights that its "
-            f"config.json has no place for: {unused[:3]} and "
+            f"config.json has no place for: {cut(unused[:3])} and "
             f"{max(len(unused) - 3, 0)} more. Without them the outputs would "
             "not be the checkpoint's; check the number of layers in "
             "config.json."
@@ -195,11 +196,12 @@ def _names_in_index(path):
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise UserError(
             f"`{path}` is damaged: expected `weight_map`, from each tensor to "
-            f"its file ({type(error).__name__}: {error}). Download it again."
+            f"its file ({type(error).__name__}: {cut(error)}). Download it "
+            "again."
         ) from error
     if climbing:
         raise UserError(
-            f"`{path}` names files outside of its folder: {climbing[:3]}. "
+            f"`{path}` names files outside of its folder: {cut(climbing[:3])}. "
             "Expected names without a path; do not trust this checkpoint."
         )
     return names
@@ -257,6 +259,6 @@ class HuggingFaceCheckpoint:
             return safetensors.safe_open(path, framework="numpy")
         except (OSError, safetensors.SafetensorError) as error:
             raise UserError(
-                f"`{path}` cannot be read ({error}). The file is damaged or "
-                "incomplete: download it again."
+                f"`{path}` cannot be read ({cut(error)}). The file is damaged "
+                "or incomplete: download it again."
             ) from error

@@ -8,6 +8,7 @@ import keras_hub
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.encoders import downloads
 from tf_adapters.encoders import fine_tuned
@@ -132,14 +133,14 @@ def find_encoder(name):
         return name
     if "/" in name or "\\" in name:
         raise UserError(
-            f"There is no folder `{name}`. Expected: a folder that holds an "
-            "encoder, `hf://owner/model`, or a name that "
+            f"There is no folder `{cut(name)}`. Expected: a folder that holds "
+            "an encoder, `hf://owner/model`, or a name that "
             "`tf-adapters --list=encoders` prints."
         )
     raise UserError(
-        f"Unknown encoder `{name}`.{did_you_mean(name, ENCODERS)} Expected: "
-        "`minilm`, a KerasHub preset (`tf-adapters --list=encoders` prints "
-        "them), the path of a folder, or `hf://owner/model`."
+        f"Unknown encoder `{cut(name)}`.{did_you_mean(name, ENCODERS)} "
+        "Expected: `minilm`, a KerasHub preset (`tf-adapters --list=encoders` "
+        "prints them), the path of a folder, or `hf://owner/model`."
     )
 
 
@@ -157,7 +158,7 @@ def _load_trained(name, folder, dtype, with_tokenizer):
             f"`{base.name}` now has {fingerprint[:12]}. Put that encoder back, "
             "or train again."
         )
-    fine_tuned.load_fine_tuned_weights(base.backbone, folder)
+    fine_tuned.load_fine_tuned_weights(base.backbone, folder, config)
     return dataclasses.replace(base, name=name), tokenizer
 
 
@@ -167,7 +168,7 @@ def _is_huggingface(folder):
         raise UserError(
             f"`{folder}/config.json` describes no encoder. Expected: "
             "model_type (a Hugging Face folder) or registered_name (a folder "
-            f"that KerasHub wrote). Received: the keys {sorted(config)}"
+            f"that KerasHub wrote). Received: the keys {cut(sorted(config))}"
         )
     return "model_type" in config
 
@@ -178,8 +179,8 @@ def _from_preset(load, name, **options):
         return load(str(name), **options)
     except (KeyError, OSError, ValueError) as error:
         raise UserError(
-            f"KerasHub could not load the encoder `{name}`: {error} Expected: "
-            "a preset with weights and a tokenizer, as "
+            f"KerasHub could not load the encoder `{cut(name)}`: {cut(error)} "
+            "Expected: a preset with weights and a tokenizer, as "
             "`backbone.save_to_preset` and `tokenizer.save_to_preset` write "
             "them into one folder."
         ) from error

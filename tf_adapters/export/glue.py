@@ -10,6 +10,7 @@ import math
 from pathlib import Path
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.data.rows import load
 from tf_adapters.tasks import glue as glue_tasks
 
@@ -90,7 +91,7 @@ def export_submission(config, model_dir, folder):
     if config.task not in _TASKS:
         raise SubmissionError(
             "GLUE's server takes predictions for its own tasks, "
-            f"{', '.join(_TASKS)}. Received: task={config.task}"
+            f"{', '.join(_TASKS)}. Received: task={cut(config.task)}"
         )
     test_sets = {
         key: load_glue_rows(*key, config.data.data_dir)
@@ -188,13 +189,13 @@ def _word(file, index, prediction):
         if not math.isfinite(score):
             raise SubmissionError(
                 f"{file.name}, row {index}: expected a finite `score`. "
-                f"Received: {prediction}"
+                f"Received: {cut(prediction)}"
             )
         return f"{min(max(score, 0.0), 5.0):.6f}"
     label = prediction.get("label")
     if label not in file.words:
         raise SubmissionError(
             f"{file.name}, row {index}: expected a `label` out of "
-            f"{', '.join(file.words)}. Received: {prediction}"
+            f"{', '.join(file.words)}. Received: {cut(prediction)}"
         )
     return file.words[label]

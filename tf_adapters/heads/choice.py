@@ -10,6 +10,7 @@ import numpy as np
 import scipy.special
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_choices
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.heads.head import register
@@ -164,9 +165,9 @@ def _place(row, label, count):
     is_place = isinstance(label, numbers.Integral)
     if not is_place or not 0 <= label < count:
         raise UserError(
-            f"Row {row} (the first is 0) has the label {label!r}; expected the "
-            f"place of the right choice, from 0 to {count - 1}. Leave out rows "
-            "without a label."
+            f"Row {row} (the first is 0) has the label {shown(label)}; "
+            f"expected the place of the right choice, from 0 to {count - 1}. "
+            "Leave out rows without a label."
         )
     return label
 

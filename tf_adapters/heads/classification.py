@@ -10,6 +10,7 @@ import numpy as np
 import scipy.special
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.heads.head import register
 from tf_adapters.heads.labels import check_class_id
 from tf_adapters.heads.labels import class_names
@@ -101,7 +102,7 @@ class Classification(TextHead):
         if len(weights) != len(self.labels) or not are_numbers:
             raise UserError(
                 "`class_weights` is `balanced`, or a positive number for each "
-                f"of {', '.join(self.labels)}. Received: {weights}"
+                f"of {cut(', '.join(self.labels))}. Received: {cut(weights)}"
             )
 
     def for_rows(self, rows):
@@ -113,7 +114,7 @@ class Classification(TextHead):
             missing = [self.labels[i] for i in np.flatnonzero(counts == 0)]
             raise UserError(
                 "`class_weights=balanced` needs training rows of each class. "
-                f"There are none of {', '.join(missing)}."
+                f"There are none of {cut(', '.join(missing))}."
             )
         weights = len(rows) / (len(counts) * counts)
         return dataclasses.replace(self, class_weights=tuple(weights.tolist()))

@@ -10,6 +10,8 @@ import numbers
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 
 
 def class_names(labels: object) -> tuple[str, ...]:
@@ -22,7 +24,7 @@ def class_names(labels: object) -> tuple[str, ...]:
     # A text is a list of letters, which nobody means.
     is_list = isinstance(labels, Iterable) and not isinstance(labels, str)
     names = tuple(labels) if is_list else ()
-    problem = _problem(names) if is_list else _shown(labels)
+    problem = _problem(names) if is_list else shown(labels)
     if problem:
         raise UserError(
             "A head of classes needs at least two labels, a list of texts, "
@@ -34,11 +36,11 @@ def class_names(labels: object) -> tuple[str, ...]:
 def _problem(labels):
     for name in labels:
         if not isinstance(name, str) or not name:
-            return f"{_shown(name)} among them"
+            return f"{shown(name)} among them"
     for name, count in collections.Counter(labels).items():
         if count > 1:
-            return f"{_shown(name)} {count} times"
-    return _shown(labels) if len(labels) < 2 else ""
+            return f"{shown(name)} {count} times"
+    return shown(labels) if len(labels) < 2 else ""
 
 
 def check_class_id(place: int, label: object, labels: tuple[str, ...]) -> None:
@@ -52,9 +54,9 @@ def check_class_id(place: int, label: object, labels: tuple[str, ...]) -> None:
     is_id = isinstance(label, numbers.Integral)
     if not is_id or not 0 <= label < len(labels):
         raise UserError(
-            f"Row {place} (the first is 0) has the label {_shown(label)}; "
+            f"Row {place} (the first is 0) has the label {shown(label)}; "
             f"expected a class id from 0 to {len(labels) - 1}: "
-            f"{', '.join(labels)}. Leave out rows without a label."
+            f"{cut(', '.join(labels))}. Leave out rows without a label."
         )
 
 
@@ -75,12 +77,8 @@ def check_class_ids(
     if np.ndim(label) != 1:
         raise UserError(
             f"Row {place} (the first is 0) has no label that is a list of "
-            f"class ids. Received: {_shown(label)}"
+            f"class ids. Received: {shown(label)}"
         )
     for one in label:
         if one not in others:
             check_class_id(place, one, labels)
-
-
-def _shown(value):
-    return f"{value!r:.200}"

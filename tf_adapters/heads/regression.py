@@ -8,6 +8,7 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.vector_head import VectorHead
@@ -83,7 +84,7 @@ class Regression(VectorHead):
 def _number(place, label):
     if not isinstance(label, numbers.Real) or not math.isfinite(label):
         raise UserError(
-            f"Row {place} (the first is 0) has the label {label!r}; expected a "
-            "finite number. Leave out rows without a label."
+            f"Row {place} (the first is 0) has the label {shown(label)}; "
+            "expected a finite number. Leave out rows without a label."
         )
     return label

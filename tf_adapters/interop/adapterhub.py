@@ -9,6 +9,7 @@ import safetensors.numpy
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 from tf_adapters.interop import adapterhub_checks
 from tf_adapters.interop import adapterhub_heads
 from tf_adapters.interop import adapterhub_reading
@@ -121,7 +122,7 @@ def normalised(tensors, architecture):
         start = f"{architecture.prefix}."
         name = name if name.startswith(start) else start + name
         if name in found:
-            raise ValueError(f"two tensors are `{name}`")
+            raise ValueError(f"two tensors are `{cut(name)}`")
         found[name] = tensor
     return found
 

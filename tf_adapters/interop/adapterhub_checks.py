@@ -5,6 +5,7 @@ import re
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.interop.architectures import check_model_type
 
 
@@ -21,7 +22,7 @@ def check_encoder(config, shape, architecture, source):
     if config.get("hidden_size") != shape.width:
         raise AdapterError(
             f"{source} is an adapter for encoders of width "
-            f"{config.get('hidden_size')}; this one has {shape.width}."
+            f"{cut(config.get('hidden_size'))}; this one has {shape.width}."
         )
 
 
@@ -61,6 +62,7 @@ def check_name(name):
     """Raises an `AdapterError` if PyTorch's modules cannot be called so."""
     if not re.fullmatch(r"[^.,/]+", name):
         raise AdapterError(
-            f"An adapter in AdapterHub's format cannot be called `{name}`: "
-            "dots and commas mean something else there. Give it another name."
+            "An adapter in AdapterHub's format cannot be called "
+            f"`{cut(name)}`: dots and commas mean something else there. Give "
+            "it another name."
         )

@@ -6,6 +6,8 @@ import safetensors.numpy
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.interop import adapterhub
 from tf_adapters.interop import adapterhub_checks
 from tf_adapters.interop import tensor_names
@@ -39,8 +41,8 @@ def read_fusion(folder, shape, architecture, with_head=True):
     config = read_json(of_fusion / _FUSION_FILE)
     if config["adapter_names"] != members:
         raise AdapterError(
-            f"{of_fusion} is a fusion of {config['adapter_names']}, and "
-            f"{SETUP_FILE} names {members}."
+            f"{of_fusion} is a fusion of {cut(config['adapter_names'])}, and "
+            f"{SETUP_FILE} names {cut(members)}."
         )
     method = _fusion_method(config["config"], [f[0] for f in found], members)
     path = adapterhub.weights_file(of_fusion, "model_adapter_fusion")
@@ -65,9 +67,9 @@ def _members_of(setup, folder):
     is_flat = all(child.get("type") == "single" for child in tree["children"])
     if tree["type"] != "Fuse" or not is_flat:
         raise AdapterError(
-            f"{folder} is a composition `{tree['type']}`; tf_adapters reads "
-            "`Fuse` of single adapters. Load its adapters one by one from the "
-            "folders within."
+            f"{folder} is a composition `{cut(tree['type'])}`; tf_adapters "
+            "reads `Fuse` of single adapters. Load its adapters one by one "
+            "from the folders within."
         )
     return [leaf[0] for leaf in leaves]
 
@@ -84,12 +86,12 @@ def _fusion_method(config, members, names):
     for key, value in expected.items():
         if config.get(key, value) != value:
             raise AdapterError(
-                f"tf_adapters has no fusion with `{key}: {config[key]!r}`."
+                f"tf_adapters has no fusion with `{key}: {shown(config[key])}`."
             )
     for name, member in zip(names, members, strict=True):
         if member.stacks_as is None:
             raise AdapterError(
-                f"The fusion's member `{name}` is a "
+                f"The fusion's member `{cut(name)}` is a "
                 f"`{methods.name_of(member)}`; those of tf_adapters are "
                 "Houlsby's or Pfeiffer's adapters."
             )
@@ -97,7 +99,7 @@ def _fusion_method(config, members, names):
     if len(common) > 1:
         raise AdapterError(
             "The fusion's members differ in placement, activation or left-out "
-            f"blocks: {sorted(map(str, common))}."
+            f"blocks: {cut(sorted(map(str, common)))}."
         )
     placement, activation, leave_out = common.pop()
     return methods.Fusion(
@@ -154,7 +156,7 @@ def _head_of_setup(setup, folder, shape, architecture):
         return None, {}
     if not (folder / name / adapterhub.HEAD_FILE).exists():
         raise AdapterError(
-            f"{folder / SETUP_FILE} names the head `{name}`, and "
+            f"{folder / SETUP_FILE} names the head `{cut(name)}`, and "
             f"{folder / name} has none. Copy it too, or load the fusion "
             "without: with_head=False."
         )

@@ -1,6 +1,7 @@
 """AdapterHub's `head_config.json` as our head, and back."""
 
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 from tf_adapters.interop import heads
 from tf_adapters.interop import masked_lm
 from tf_adapters.interop.heads import HeadForm
@@ -32,8 +33,8 @@ def read_head(config, architecture):
     kind = _KINDS.get(inner["head_type"])
     if kind is None:
         raise AdapterError(
-            f"tf_adapters has no head `{inner['head_type']}` of AdapterHub. "
-            "Load the adapter without: with_head=False."
+            f"tf_adapters has no head `{cut(inner['head_type'])}` of "
+            "AdapterHub. Load the adapter without: with_head=False."
         )
     form = _flex_form(kind, inner)
     labels = []
@@ -56,9 +57,9 @@ def _flex_form(kind, inner):
     hidden = str(inner["activation_function"]).lower()
     if inner["layers"] != 2 or hidden not in heads.HIDDEN_LAYERS:
         raise AdapterError(
-            f"tf_adapters has no head `{inner['head_type']}` of "
-            f"{inner['layers']} layers with activation `{hidden}`. Load the "
-            "adapter without: with_head=False."
+            f"tf_adapters has no head `{cut(inner['head_type'])}` of "
+            f"{cut(inner['layers'])} layers with activation `{cut(hidden)}`. "
+            "Load the adapter without: with_head=False."
         )
     return HeadForm(kind, reads, hidden, ("4", "1"))
 
@@ -71,8 +72,8 @@ def _read_static(config, architecture):
     }
     if name not in kinds:
         raise AdapterError(
-            f"tf_adapters does not know the head of the class `{name}`. Load "
-            "the adapter without: with_head=False."
+            f"tf_adapters does not know the head of the class `{cut(name)}`. "
+            "Load the adapter without: with_head=False."
         )
     form = heads.huggingface_form(kinds[name], architecture)
     labels = heads.names_of_labels(config["label2id"], config["num_labels"])

@@ -2,6 +2,8 @@
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.interop import adapterhub_defaults as keys
 
 
@@ -20,8 +22,8 @@ class _Config:
         for key, value in given.items():
             if key not in defaults and key not in keys.OLD_KEYS and value:
                 raise AdapterError(
-                    f"The configuration has `{key}: {value!r}`, which this "
-                    "version of tf_adapters does not know."
+                    f"The configuration has `{key}: {shown(value)}`, which "
+                    "this version of tf_adapters does not know."
                 )
 
     def __getitem__(self, key):
@@ -31,7 +33,7 @@ class _Config:
         """Raises an `AdapterError` unless a value is one of some."""
         if self[key] not in allowed:
             raise AdapterError(
-                f"tf_adapters has no method with `{key}: {self[key]!r}`."
+                f"tf_adapters has no method with `{key}: {shown(self[key])}`."
             )
 
     def activation(self):
@@ -42,8 +44,8 @@ class _Config:
             name = "gelu_new"
         if name not in keys.ACTIVATIONS:
             raise AdapterError(
-                f"tf_adapters has no activation `{name}`. It has those called "
-                f"{', '.join(sorted(keys.ACTIVATIONS))}."
+                f"tf_adapters has no activation `{cut(name)}`. It has those "
+                f"called {', '.join(sorted(keys.ACTIVATIONS))}."
             )
         return keys.ACTIVATIONS[name]
 
@@ -74,7 +76,9 @@ def read_method(config, width, version):
         "prompt_tuning": (_read_prompt, keys.PROMPT),
     }
     if kind not in readers:
-        raise AdapterError(f"tf_adapters has no method `{kind}` of AdapterHub.")
+        raise AdapterError(
+            f"tf_adapters has no method `{cut(kind)}` of AdapterHub."
+        )
     reader, defaults = readers[kind]
     return reader(_Config(config, defaults, version), width)
 
@@ -101,7 +105,7 @@ def _units(c, width):
     if len(units) > 1:
         raise AdapterError(
             "Its bottlenecks are of several widths, and those of tf_adapters "
-            f"are of one: `reduction_factor: {factor}`."
+            f"are of one: `reduction_factor: {cut(factor)}`."
         )
     return units.pop()
 

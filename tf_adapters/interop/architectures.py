@@ -5,6 +5,7 @@ import dataclasses
 import keras_hub
 
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 
 _PROJECTIONS = {
     "query": "attention.self.query",
@@ -121,6 +122,6 @@ def check_model_type(found, architecture, source):
     """Raises an `AdapterError` if a folder is for another kind of encoder."""
     if found != architecture.model_type:
         raise AdapterError(
-            f"{source} is an adapter for encoders of model_type `{found}`; "
-            f"this one is a `{architecture.model_type}`."
+            f"{source} is an adapter for encoders of model_type "
+            f"`{cut(found)}`; this one is a `{architecture.model_type}`."
         )

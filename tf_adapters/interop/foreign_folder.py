@@ -9,6 +9,7 @@ from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.interop import adapterhub
 from tf_adapters.interop import adapterhub_checks
@@ -76,7 +77,7 @@ def read_folder(folder, encoder, with_head=True):
     except _DAMAGED as e:
         raise AdapterError(
             f"{folder} is damaged, or of a version that tf_adapters does not "
-            f"know: {e!r}."
+            f"know: {shown(e)}."
         ) from e
     config = {
         "format_version": adapter_folder.FORMAT_VERSION,

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.text_files import parse_json
 
 SETUP_FILE = "adapter_setup.json"
@@ -19,7 +20,7 @@ def read_json(path):
     try:
         config = parse_json(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise AdapterError(f"{path} cannot be read: {error}") from error
+        raise AdapterError(f"{path} cannot be read: {cut(error)}") from error
     if not isinstance(config, dict):
         raise AdapterError(f"{path} is damaged: it is no JSON object.")
     return config

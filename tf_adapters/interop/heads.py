@@ -6,6 +6,7 @@ A head of ours is here what `adapter_config.json` says of it, a dict.
 import dataclasses
 
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 from tf_adapters.interop.tensor_names import linear
 
 HIDDEN_LAYERS = ("tanh", "relu", "gelu")
@@ -131,5 +132,7 @@ def names_of_labels(label2id, number):
         return [f"LABEL_{i}" for i in range(number)]
     names = sorted(label2id, key=label2id.get)
     if sorted(label2id.values()) != list(range(number)):
-        raise AdapterError(f"A head of {number} classes names them {label2id}.")
+        raise AdapterError(
+            f"A head of {number} classes names them {cut(label2id)}."
+        )
     return names

@@ -6,6 +6,7 @@ import re
 
 from tf_adapters.common import network
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 
 _FILES = ("*.json", "*.safetensors", "*.bin", "README.md")
 
@@ -24,7 +25,7 @@ def parse_address(address):
     )
     if not found:
         raise AdapterError(
-            f"`{address}` is no address of an adapter. Expected "
+            f"`{cut(address)}` is no address of an adapter. Expected "
             "hf://owner/name, or hf://owner/name@revision."
         )
     return found[1], found[2]
@@ -121,12 +122,12 @@ def _endpoint():
 def _refusal(address, online, error):
     if not online:
         return AdapterError(
-            f"{_endpoint()} does not answer, and {address} is not on this "
+            f"{_endpoint()} does not answer, and {cut(address)} is not on this "
             "machine. Try again with a network, or give a folder."
         )
     if getattr(getattr(error, "response", None), "status_code", 0) == 401:
         return AdapterError(
-            f"{_endpoint()} does not let you at {address}: log in with "
+            f"{_endpoint()} does not let you at {cut(address)}: log in with "
             "`hf auth login`, or check the name."
         )
-    return AdapterError(f"{_endpoint()} refused {address}: {error}")
+    return AdapterError(f"{_endpoint()} refused {cut(address)}: {cut(error)}")

@@ -1,11 +1,13 @@
 """What adapters lie in a folder: names, methods, sizes, metrics."""
 
 import dataclasses
-import json
+import os
 from pathlib import Path
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.interop import formats
 
 _SUFFIXES = (".safetensors", ".bin")
@@ -44,11 +46,13 @@ def list_adapters(folder):
         AdapterError: If a configuration is damaged.
     """
     configs = sorted(Path(folder).rglob(adapter_folder.CONFIG_FILE))
-    # A folder that is being written, or replaced, begins with a dot.
+    # A folder that is being written, or replaced, begins with a dot. A link
+    # may lead nowhere, which `Path.is_file` does not always take.
     return [
         _describe(path.parent)
         for path in configs
-        if not any(
+        if os.path.isfile(path)
+        and not any(
             part.startswith(".") for part in path.relative_to(folder).parts
         )
     ]
@@ -57,28 +61,29 @@ def list_adapters(folder):
 def _describe(folder):
     form = formats.format_of(folder)
     config = (
-        json.loads((folder / adapter_folder.CONFIG_FILE).read_text())
+        formats.read_json(folder / adapter_folder.CONFIG_FILE)
         if form
         else adapter_folder.read_adapter_config(folder)
     )
     size = sum(
         path.stat().st_size
         for path in folder.iterdir()
-        if path.suffix in _SUFFIXES
+        if path.suffix in _SUFFIXES and os.path.isfile(path)
     )
     describe = {None: _ours, "adapterhub": _adapterhub, "peft": _peft}[form]
     try:
         described = describe(config)
-    except (AttributeError, KeyError, TypeError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
         raise AdapterError(
-            f"{folder / adapter_folder.CONFIG_FILE} is damaged: {error!r}. "
-            "Copy it again from where it was trained, or remove it."
+            f"{folder / adapter_folder.CONFIG_FILE} is damaged: "
+            f"{shown(error)}. Copy it again from where it was trained, or "
+            "remove it."
         ) from error
     return Listed(
         folder=folder,
         format=form or "tf_adapters",
         size=size,
-        **{key: str(value) for key, value in described.items()},
+        **{key: cut(value) for key, value in described.items()},
     )
 
 

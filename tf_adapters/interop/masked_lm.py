@@ -8,6 +8,7 @@ import numpy as np
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.interop import adapterhub_defaults as keys
 from tf_adapters.interop.tensor_names import TensorName
 from tf_adapters.interop.tensor_names import linear
@@ -33,8 +34,8 @@ def read_head(inner, name):
     if given != _PLAIN or activation not in keys.ACTIVATIONS:
         raise AdapterError(
             f"tf_adapters has no head `{NAME}` of AdapterHub with "
-            f"{given}, `activation_function: {activation}`. Load the adapter "
-            "without: with_head=False."
+            f"{given}, `activation_function: {cut(activation)}`. Load the "
+            "adapter without: with_head=False."
         )
     config = {
         "name": NAME,

@@ -6,6 +6,8 @@ import re
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.interop import adapterhub
 from tf_adapters.interop import heads
 from tf_adapters.interop import peft_lora
@@ -58,16 +60,16 @@ class PeftConfig(dict):
         for key, value in self.items():
             if key not in known and key not in _COMMON and value:
                 raise AdapterError(
-                    f"{self.source} has `{key}: {value!r}`, which tf_adapters "
-                    "has no method for."
+                    f"{self.source} has `{key}: {shown(value)}`, which "
+                    "tf_adapters has no method for."
                 )
 
     def check(self, key, *allowed):
         """Raises an `AdapterError` unless a value is the first or another."""
         if self.get(key, allowed[0]) not in allowed:
             raise AdapterError(
-                f"{self.source} has `{key}: {self[key]!r}`, which tf_adapters "
-                "has no method for."
+                f"{self.source} has `{key}: {shown(self[key])}`, which "
+                "tf_adapters has no method for."
             )
 
     def to_ours(self, names, tensors):
@@ -91,7 +93,7 @@ def read_adapter(folder, shape, architecture, with_head=True):
     kind = config["peft_type"]
     if kind not in readers:
         raise AdapterError(
-            f"{path} is a `{kind}`; of PEFT's kinds tf_adapters has "
+            f"{path} is a `{cut(kind)}`; of PEFT's kinds tf_adapters has "
             f"{', '.join(readers)}."
         )
     tensors = _without_prefix(_read_weights(folder), architecture)
@@ -138,7 +140,7 @@ def _without_prefix(tensors, architecture):
         for start in ("base_model.", "model.", f"{architecture.prefix}."):
             name = name.removeprefix(start)
         if name in found:
-            raise ValueError(f"two tensors are `{name}`")
+            raise ValueError(f"two tensors are `{cut(name)}`")
         found[name] = tensor
     return found
 
@@ -207,8 +209,8 @@ def _vectors(name, tensors, config, shape, width):
     for key, size in sizes.items():
         if config.get(key) not in (None, size):
             raise AdapterError(
-                f"{config.source} is for encoders of `{key}: {config[key]}`; "
-                f"this one has {size}."
+                f"{config.source} is for encoders of `{key}: "
+                f"{cut(config[key])}`; this one has {size}."
             )
     names = [TensorName(name, ("prompt_embeddings",))]
     return config.to_ours(names, tensors)

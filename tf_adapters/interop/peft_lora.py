@@ -7,6 +7,7 @@ import numpy as np
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 from tf_adapters.interop.tensor_names import TensorName
 from tf_adapters.layers.slot import PROJECTIONS
 
@@ -101,7 +102,7 @@ def _targets(config, shape, architecture):
     if not found:
         raise AdapterError(
             f"{config.source}: `target_modules` names no projection of a "
-            f"{architecture.class_name}: {config.get('target_modules')}."
+            f"{architecture.class_name}: {cut(config.get('target_modules'))}."
         )
     return found
 

@@ -4,6 +4,11 @@ import re
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
+from tf_adapters.methods import bottleneck_slots
+
+# No tensor need be this long, whatever a method leaves out or does not use.
+_MAX_WITHOUT_TENSOR = 10_000
 
 
 def check_sizes(method, tensors, width, source):
@@ -21,16 +26,31 @@ def check_sizes(method, tensors, width, source):
     Raises:
         AdapterError: Names the tensor.
     """
-    for part in getattr(method, "parts", (method,)):
+    for part in _parts(method):
         for pattern, axis, size in _sizes(part, width):
-            for name, tensor in tensors.items():
-                if not re.fullmatch(pattern, name):
-                    continue
+            found = {
+                k: v for k, v in tensors.items() if re.fullmatch(pattern, k)
+            }
+            for name, tensor in found.items():
                 if tensor.ndim <= axis or tensor.shape[axis] != size:
                     raise AdapterError(
-                        f"{source}: `{name}` has shape {tensor.shape}; by the "
-                        f"configuration axis {axis} is {size} long."
+                        f"{source}: `{cut(name)}` has shape {tensor.shape}; by "
+                        f"the configuration axis {axis} is {size} long."
                     )
+            if not found and size > _MAX_WITHOUT_TENSOR:
+                raise AdapterError(
+                    f"{source}: the configuration asks for weights that are "
+                    f"{size:,} long, and no stored tensor is."
+                )
+
+
+def _parts(method):
+    """Returns the methods that a method consists of."""
+    if isinstance(method, methods.Union):
+        return method.parts
+    if isinstance(method, methods.MultiTask):
+        return (method.adapter,)
+    return (method,)
 
 
 def _sizes(method, width):
@@ -50,12 +70,17 @@ def _sizes(method, width):
     if isinstance(method, methods.Invertible):
         units = max(1, int(width // 2 // method.reduction_factor))
         return [(r"invertible/(first|second)/down_bias", 0, units)]
+    if isinstance(method, methods.ProjectedAttention):
+        return [(r".+/shared_projections/down_bias", 0, method.units)]
     if isinstance(method, methods.Compacter):
+        units = bottleneck_slots.width_of_bottleneck(method, width)
         return [
-            (r"block_\w+/delta/down_bias", 0, method.units),
+            (r"block_\w+/down_bias", 0, units),
             (r"shared_factors/factors", 0, method.order),
-            (r"block_\w+/delta/down_left", 2, method.rank),
+            (r"block_\w+/down_left", 2, method.rank),
         ]
-    if hasattr(method, "units"):
-        return [(r"block_\w+/delta/down_bias", 0, method.units)]
+    bottlenecks = methods.BottleneckForms | bottleneck_slots.BottleneckMethod
+    if isinstance(method, bottlenecks):
+        units = bottleneck_slots.width_of_bottleneck(method, width)
+        return [(r"block_\w+/delta/down_bias", 0, units)]
     return []

@@ -6,6 +6,7 @@ import typing
 import numpy as np
 
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,13 +95,13 @@ def _read(name, tensors, source):
     for copy in copies[1:]:
         if not np.array_equal(copies[0], copy, equal_nan=True):
             raise AdapterError(
-                f"{source}: the copies of `{name.theirs[0]}` differ."
+                f"{source}: the copies of `{cut(name.theirs[0])}` differ."
             )
     tensor = name.to_ours(np.asarray(copies[0]))
     if tensor is None:
         raise AdapterError(
-            f"{source}: `{name.theirs[0]}` has shape {copies[0].shape}, which "
-            "is not that of such a weight."
+            f"{source}: `{cut(name.theirs[0])}` has shape {copies[0].shape}, "
+            "which is not that of such a weight."
         )
     return np.ascontiguousarray(tensor, "float32")
 

@@ -16,6 +16,8 @@ import ml_dtypes
 import numpy as np
 
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 
 _DTYPES = {
     "FloatStorage": np.dtype("<f4"),
@@ -52,8 +54,8 @@ def read_torch_file(path):
     # A damaged pickle can raise nearly any error, of structure and of numbers.
     except Exception as error:
         raise AdapterError(
-            f"{path} cannot be read, it is damaged ({error!r}). Copy it again "
-            "from where it was trained."
+            f"{path} cannot be read, it is damaged ({shown(error)}). Copy it "
+            "again from where it was trained."
         ) from error
 
 
@@ -127,15 +129,15 @@ class _Views(pickle.Unpickler):
         if module == "torch" and name in _DTYPES:
             return name
         raise AdapterError(
-            f"{self.path} asks to run `{module}.{name}`, which no file of "
-            "weights needs. Nothing was run. Do not load it elsewhere either, "
-            "unless you know who made it."
+            f"{self.path} asks to run `{cut(module)}.{cut(name)}`, which no "
+            "file of weights needs. Nothing was run. Do not load it elsewhere "
+            "either, unless you know who made it."
         )
 
     def persistent_load(self, pid):
         what, kind, key, _, count = pid
         if what != "storage" or kind not in _DTYPES:
-            raise AdapterError(f"{self.path} holds an unknown {what!r}.")
+            raise AdapterError(f"{self.path} holds an unknown {shown(what)}.")
         return _Storage(kind, key, count)
 
 

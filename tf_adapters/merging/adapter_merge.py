@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.merging import activations
 from tf_adapters.merging import arithmetic
@@ -172,7 +173,7 @@ def _place(head_of, adapters):
             return place
     raise UserError(
         "`head_of` names one of the adapters that are merged, as it stands "
-        f"among them. Received: {head_of!r}"
+        f"among them. Received: {shown(head_of)}"
     )
 
 

@@ -66,16 +66,21 @@ class BottleneckSlot(SlotOfLayers):
 
 def check_settings(method):
     """Raises a `UserError` if a bottleneck's setting cannot be."""
-    factor = method.reduction_factor
-    if factor is not None and not factor > 0:
-        raise UserError(
-            "`reduction_factor` is the encoder's width over the bottleneck's, "
-            f"a positive number. Received: reduction_factor={factor}"
-        )
+    check_reduction_factor(method.reduction_factor)
     if method.units < 1:
         raise UserError(
             "The bottleneck needs at least one unit. Received: "
             f"units={method.units}"
+        )
+
+
+def check_reduction_factor(factor):
+    """Raises a `UserError` unless a bottleneck can have such a factor."""
+    if factor is not None and not factor >= 1e-3:
+        raise UserError(
+            "`reduction_factor` is the encoder's width over the bottleneck's, "
+            "a positive number of at least 0.001. Received: "
+            f"reduction_factor={factor}"
         )
 
 

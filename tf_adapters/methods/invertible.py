@@ -8,6 +8,7 @@ from keras import ops
 from tf_adapters.layers import activations
 from tf_adapters.layers.bottleneck import Bottleneck
 from tf_adapters.layers.slot import Slot
+from tf_adapters.methods.bottleneck_slots import check_reduction_factor
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register
 
@@ -35,6 +36,10 @@ class Invertible(Method):
 
     reduction_factor: float = 2.0
     activation: activations.Activation = "relu"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_reduction_factor(self.reduction_factor)
 
     def make_embedding_slots(self, shape):
         """Returns the map of the embeddings."""

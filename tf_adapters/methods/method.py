@@ -4,6 +4,7 @@ import dataclasses
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.registry import Registry
 from tf_adapters.common.suggestions import check_choices
 from tf_adapters.common.suggestions import check_known
@@ -175,7 +176,7 @@ class Method:
         unknown = [i for i in self.leave_out if not 0 <= i <= last]
         if unknown:
             raise UserError(
-                f"`leave_out` names blocks {unknown}, but the encoder has "
+                f"`leave_out` names blocks {cut(unknown)}, but the encoder has "
                 f"blocks 0 to {last}."
             )
         return [i not in self.leave_out for i in range(shape.num_blocks)]

@@ -11,6 +11,7 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.layers.hard_concrete import HardConcreteGates
 
 _GATES = "/gates/scaled_log_alpha"
@@ -156,8 +157,8 @@ def take_packed(tensors, prefix, count, replaced):
     unexpected = [prefix + end for end in replaced if prefix + end in tensors]
     if missing or unexpected:
         raise UserError(
-            f"Missing: {', '.join(missing) or 'none'}. "
-            f"Unexpected: {', '.join(unexpected) or 'none'}."
+            f"Missing: {cut(', '.join(missing) or 'none')}. "
+            f"Unexpected: {cut(', '.join(unexpected) or 'none')}."
         )
     indices, values = tensors.pop(open_name), tensors.pop(values_name)
     if not _are_indices(indices, count):

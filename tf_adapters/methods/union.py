@@ -5,6 +5,7 @@ import itertools
 import typing
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register
 
@@ -46,7 +47,7 @@ class Union(Method):
             if not alone:
                 raise UserError(
                     "A part of a union is a method of one task, without phases "
-                    f"of its own. Received: {part!r}"
+                    f"of its own. Received: {shown(part)}"
                 )
 
     @property

@@ -9,6 +9,8 @@ from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.layers.reparameterization import stored_name
 from tf_adapters.methods import composition as trees
 from tf_adapters.models import composed_members
@@ -92,7 +94,7 @@ def _top(composition):
             raise UserError(
                 "Expected as a composition's member the folder of an adapter, "
                 "a model that `adapt` or `load_adapter` returned, or, as the "
-                f"last of a Stack, a method. Received: {leaf!r}"
+                f"last of a Stack, a method. Received: {shown(leaf)}"
             )
     return composition, method
 
@@ -248,8 +250,8 @@ class ParallelModel(keras.Model):
         rows = inputs["token_ids"].shape[0]
         if rows is not None and rows != sum(sizes):
             raise UserError(
-                f"A BatchSplit of {sizes} rows takes {sum(sizes)}. Received: "
-                f"{rows}"
+                f"A BatchSplit of {cut(sizes)} rows takes {sum(sizes)}. "
+                f"Received: {rows}"
             )
         if rows is None:
             # In a graph for any batch this fails where there are other rows.

@@ -3,6 +3,7 @@
 import keras
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 
 
 def check_inputs(encoder, inputs):
@@ -21,7 +22,7 @@ def check_inputs(encoder, inputs):
         raise UserError(
             f"The inputs lack {', '.join(f'`{n}`' for n in missing)}. "
             f"Expected: {', '.join(names)}, each of shape (batch, tokens). "
-            f"Received: {', '.join(inputs)}. `tf_adapters.TextPacker("
+            f"Received: {cut(', '.join(inputs))}. `tf_adapters.TextPacker("
             "tokenizer, max_length, encoder.takes_segments)` makes them all."
         )
     tokens = inputs["token_ids"].shape[-1]

@@ -6,10 +6,20 @@ import numpy as np
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.methods import Fusion
+from tf_adapters.methods.bottleneck_slots import width_of_bottleneck
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import AdapterModel
+
+# Of members that are gone.
+_MAX_UNITS = 4096
+_DAMAGED = (
+    "Its adapter_config.json is damaged: copy it again from where it was "
+    "trained."
+)
 
 
 def fuse(encoder, method=None, head=None, adapters=None, **options):
@@ -42,8 +52,8 @@ def fuse(encoder, method=None, head=None, adapters=None, **options):
     if not isinstance(method, Fusion):
         raise AdapterError(
             "Expected as `method` a `tf_adapters.methods.Fusion`. Received: "
-            f"{method!r}. `tf_adapters.adapt` makes the model of one adapter; "
-            "`fuse` combines several that are trained."
+            f"{shown(method)}. `tf_adapters.adapt` makes the model of one "
+            "adapter; `fuse` combines several that are trained."
         )
     adapters = method.adapters if adapters is None else adapters
     members = stacked_adapters.read_members(
@@ -72,19 +82,40 @@ def _check_encoder(member, encoder):
         )
 
 
-def load_into(model, members):
-    """Assigns the members' weights to the fusions in a model's slots.
+def check_members(method, members, encoder):
+    """Raises an error unless a stored method has the members it was trained on.
+
+    Args:
+        method: `Fusion`, or a method without members.
+        members: List of `Member`.
+        encoder: Their `Encoder`.
 
     Raises:
-        AdapterError: If these are fewer or more than the method's adapters.
+        AdapterError: If these are fewer or more than the method's adapters, or
+            not as wide.
     """
-    names = model.method.adapters
+    for member in members:
+        stacked_adapters.check_stacks(member)
+    width = encoder.backbone.hidden_dim
+    widths = [width_of_bottleneck(m.method, width) for m in members]
+    names = method.adapters
     if len(names) != len(members):
         raise AdapterError(
-            f"A fusion of {', '.join(names) or 'nothing'} came with "
-            f"{len(members)} members. Its adapter_config.json is damaged: copy "
-            "it again from where it was trained."
+            f"A fusion of {cut(', '.join(names) or 'nothing')} came with "
+            f"{len(members)} members. {_DAMAGED}"
         )
+    # One that was pruned may be wider than the members that are left.
+    if members and not (
+        max(widths) <= method.units <= max(*widths, _MAX_UNITS)
+    ):
+        raise AdapterError(
+            f"A fusion of {method.units} units came with members of "
+            f"{cut(widths)}. {_DAMAGED}"
+        )
+
+
+def load_into(model, members):
+    """Assigns the members' weights to the fusions in a model's slots."""
     model.members = members
     if not members:
         return
@@ -125,8 +156,8 @@ def pruned(model, names):
     if not names or len(kept) < len(set(names)):
         raise UserError(
             "Expected one or more of "
-            f"{', '.join(member.name for member in model.members)}. Received: "
-            f"{', '.join(names) or 'none'}"
+            f"{cut(', '.join(member.name for member in model.members))}. "
+            f"Received: {cut(', '.join(names) or 'none')}"
         )
     method = dataclasses.replace(
         model.method,

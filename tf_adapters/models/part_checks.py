@@ -3,6 +3,8 @@
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.encoders.encoder import Encoder
 
 
@@ -22,23 +24,24 @@ def check_parts(encoder, method, head):
     if not isinstance(encoder, Encoder):
         raise UserError(
             "Expected as `encoder` what `tf_adapters.load_encoder` returns "
-            f"first. Received: {encoder!r}"
+            f"first. Received: {shown(encoder)}"
         )
     if not isinstance(method, methods.Method):
         names = ", ".join(cls.__name__ for cls in methods.METHODS.values())
         raise UserError(
             "Expected as `method` one of `tf_adapters.methods`, for example "
-            f"`tf_adapters.methods.Houlsby(units=64)`. Received: {method!r}. "
-            f"The methods are {names}."
+            "`tf_adapters.methods.Houlsby(units=64)`. Received: "
+            f"{shown(method)}. The methods are {names}."
         )
     if not isinstance(head, (type(None), heads.Head)):
         names = ", ".join(cls.__name__ for cls in heads.HEADS.values())
         raise UserError(
             "Expected as `head` one of `tf_adapters.heads`, for example "
             '`tf_adapters.heads.Classification(labels=("no", "yes"))`, or '
-            f"None. Received: {head!r}. The heads are {names}."
+            f"None. Received: {shown(head)}. The heads are {names}."
         )
     _check_pooler(encoder, head)
+    _check_vocabulary(encoder, head)
 
 
 def check_left_out(model, blocks):
@@ -61,7 +64,7 @@ def check_left_out(model, blocks):
     unknown = sorted(set(blocks) - set(range(len(model.slots))))
     if unknown:
         raise UserError(
-            f"There are no blocks {unknown}: the encoder has blocks 0 to "
+            f"There are no blocks {cut(unknown)}: the encoder has blocks 0 to "
             f"{len(model.slots) - 1}."
         )
 
@@ -72,4 +75,17 @@ def _check_pooler(encoder, head):
         raise UserError(
             f"The head reads `pooled_output`, but encoder `{encoder.name}` has "
             "no pooler. Use reads='first_token'."
+        )
+
+
+def _check_vocabulary(encoder, head):
+    if not isinstance(head, heads.MaskedLM):
+        return
+    expected = tuple(encoder.backbone.token_embedding.embeddings.shape)
+    received = head.vocabulary_size, head.embedding_width
+    if received != expected:
+        raise UserError(
+            f"Encoder `{cut(encoder.name)}` has {expected[0]:,} tokens with "
+            f"embeddings of width {expected[1]}. Received: "
+            f"vocabulary_size={received[0]}, embedding_width={received[1]}"
         )

@@ -20,6 +20,7 @@ from tf_adapters.common.adapter_folder import CONFIG_FILE
 from tf_adapters.common.adapter_folder import FORMAT_VERSION
 from tf_adapters.common.adapter_folder import WEIGHTS_FILE
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 from tf_adapters.interop import foreign_folder
 from tf_adapters.interop import formats
 from tf_adapters.methods import composition
@@ -156,8 +157,8 @@ def _check_replaceable(folder, config, overwrite):
         if _identity(there.get(part)) != _identity(new.get(part)):
             raise AdapterError(
                 f"{folder} holds the adapter of another model: its {part} is "
-                f"{_identity(there.get(part))!s:.200}, and the one to save has "
-                f"{_identity(new.get(part))!s:.200}. Give another folder, or "
+                f"{cut(_identity(there.get(part)))}, and the one to save has "
+                f"{cut(_identity(new.get(part)))}. Give another folder, or "
                 "pass overwrite=True to replace it."
             )
 
@@ -170,6 +171,8 @@ def _identity(part):
 
 def _write_files(folder, config, tensors):
     safetensors.numpy.save_file(tensors, folder / WEIGHTS_FILE)
+    checksum = adapter_folder.checksum(folder / WEIGHTS_FILE)
+    config = {**config, "weights_sha256": checksum}
     (folder / CONFIG_FILE).write_text(
         json.dumps(config, indent=2) + "\n", encoding="utf-8"
     )
@@ -241,11 +244,13 @@ def load_adapter(
     config, tensors, path = stored_adapter.read_stored(
         folder, encoder, with_head=with_head
     )
-    method, head = stored_parts.read_parts(config, folder)
+    method, head = stored_parts.read_parts(config, tensors, encoder, folder)
     members = stacked_adapters.members_from_config(
         config.get("members", []), adapters, encoder
     )
     below = composed_model.restore(config, members, below, encoder, folder)
+    if below is None:
+        fusion_model.check_members(method, members, encoder)
     methods_below = composed_model.methods_of(below)
     model = AdapterModel(encoder, method, head, below=methods_below, **options)
     if below is None:
@@ -282,7 +287,9 @@ def start_from(model, folder):
     config, tensors, path = stored_adapter.read_stored(
         folder, model.encoder_info, with_head=False
     )
-    method, _ = stored_parts.read_parts(config, folder)
+    method, _ = stored_parts.read_parts(
+        config, tensors, model.encoder_info, folder
+    )
     if method != model.method:
         raise AdapterError(
             f"The adapter in {folder} is of method {method}, and this one of "

@@ -11,6 +11,8 @@ import numpy as np
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.interop import hub
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.models import stored_adapter
@@ -75,7 +77,7 @@ def read_members(adapters, encoder, with_heads=None):
     paths = list(map(_path_of, adapters, members))
     for path in paths:
         if paths.count(path) > 1:
-            raise AdapterError(f"{path} is given twice. Name it once.")
+            raise AdapterError(f"{cut(path)} is given twice. Name it once.")
     names = _shortest_ends(paths)
     return tuple(
         dataclasses.replace(member, name=name)
@@ -115,7 +117,7 @@ def read_member(folder, encoder, with_head=True):
     config, tensors, path = stored_adapter.read_stored(
         folder, encoder, with_head
     )
-    method, head = stored_parts.read_parts(config, folder)
+    method, head = stored_parts.read_parts(config, tensors, encoder, folder)
     return Member(
         name=_run_folder(folder).name,
         folder=folder,
@@ -142,7 +144,7 @@ def member_of_model(model, encoder, with_head=True):
     if not isinstance(model, AdapterModel):
         raise AdapterError(
             "Expected the folder of an adapter or a model that `adapt` or "
-            f"`load_adapter` returned. Received: {model!r}"
+            f"`load_adapter` returned. Received: {shown(model)}"
         )
     if model.encoder_info.fingerprint != encoder.fingerprint:
         raise AdapterError(
@@ -215,7 +217,7 @@ def members_from_config(config, folders, encoder):
     if len(folders) != len(config):
         names = ", ".join(entry["name"] for entry in config) or "no adapters"
         raise AdapterError(
-            f"Trained over {names}. Received: {len(folders)} folders."
+            f"Trained over {cut(names)}. Received: {len(folders)} folders."
         )
     if not config:
         return ()
@@ -223,17 +225,17 @@ def members_from_config(config, folders, encoder):
     for entry, folder in zip(config, folders, strict=True):
         if not stored_adapter.find_stored(folder).is_dir():
             raise AdapterError(
-                f"The adapter `{entry['name']}` is no longer in "
-                f"{folder}. Say where all of them are now, in the order "
-                f"{', '.join(e['name'] for e in config)}: "
+                f"The adapter `{cut(entry['name'])}` is no longer in "
+                f"{cut(folder)}. Say where all of them are now, in the order "
+                f"{cut(', '.join(e['name'] for e in config))}: "
                 "--adapters=runs/a,runs/b"
             )
         member = read_member(folder, encoder, with_head=False)
         if member.fingerprint != entry["fingerprint"]:
             raise AdapterError(
                 f"{member.folder} has other weights than the adapter "
-                f"`{entry['name']}` that this one was trained with. Give that "
-                "one, or train this one again."
+                f"`{cut(entry['name'])}` that this one was trained with. Give "
+                "that one, or train this one again."
             )
         # What the folder calls it, wherever it is now.
         members.append(dataclasses.replace(member, name=entry["name"]))
@@ -337,7 +339,7 @@ def common(members, what, of):
         found = ", ".join(f"{v} ({source})" for v, source in values.items())
         raise AdapterError(
             f"Adapters on one encoder must agree in their {what}. Found: "
-            f"{found}."
+            f"{cut(found)}."
         )
     return next(iter(values))
 

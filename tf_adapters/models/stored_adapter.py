@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
 from tf_adapters.interop import foreign_folder
 from tf_adapters.interop import formats
 from tf_adapters.interop import hub
@@ -47,12 +48,12 @@ def read_stored(folder, encoder, with_head=True):
     if found["fingerprint"] != encoder.fingerprint:
         raise AdapterError(
             f"The adapter in {folder} was trained on encoder "
-            f"`{found['name']}` with fingerprint {found['fingerprint'][:12]}, "
-            f"but `{encoder.name}` has {encoder.fingerprint[:12]}. Load that "
-            "encoder."
+            f"`{cut(found['name'])}` with fingerprint "
+            f"{found['fingerprint'][:12]}, but `{encoder.name}` has "
+            f"{encoder.fingerprint[:12]}. Load that encoder."
         )
     path = folder / adapter_folder.WEIGHTS_FILE
-    tensors = adapter_folder.read_tensors(path)
+    tensors = adapter_folder.read_weights(folder, config)
     if not with_head:
         config, tensors = without_head(config, tensors)
     return config, tensors, path

@@ -6,6 +6,8 @@ import sys
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
+from tf_adapters.interop.sizes import check_sizes
 
 
 def plugins_of(*parts):
@@ -28,27 +30,28 @@ def _configs(method, head):
     yield None if head is None else heads.to_config(head)
 
 
-def read_parts(config, folder):
+def read_parts(config, tensors, encoder, folder):
     """Returns the method and the head, or `None`, of an adapter folder.
 
     Args:
         config: What `read_adapter_config` returned.
+        tensors: What the folder holds, a dict from name to array.
+        encoder: `Encoder`.
         folder: Where that is, for errors.
 
     Raises:
-        AdapterError: If a plug-in defines one of them, which is not loaded.
+        AdapterError: If a plug-in defines one of them, which is not loaded, or
+            the tensors do not have the sizes that the method says.
         UserError: If a name or setting is not known.
     """
     known = {**methods.METHODS, **heads.HEADS}
     for name, file in config.get("plugins", {}).items():
         if name not in known:
             raise AdapterError(
-                f"{folder} needs `{name}`, which the plug-in {file} defines. "
-                f"If you trust that file, give --plugin={file}, or import it "
-                "before. Nothing of it was run."
+                f"{folder} needs `{cut(name)}`, which the plug-in {cut(file)} "
+                f"defines. If you trust that file, give --plugin={cut(file)}, "
+                "or import it before. Nothing of it was run."
             )
-    head = config["head"]
-    return (
-        methods.from_config(config["method"]),
-        None if head is None else heads.from_config(head),
-    )
+    method, head = methods.from_config(config["method"]), config["head"]
+    check_sizes(method, tensors, encoder.backbone.hidden_dim, folder)
+    return method, None if head is None else heads.from_config(head)

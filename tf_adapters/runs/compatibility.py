@@ -2,6 +2,7 @@
 
 from tf_adapters import heads
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
 from tf_adapters.models import saving
 from tf_adapters.tasks.output_kinds import KINDS
 
@@ -21,8 +22,9 @@ def check_labels(head, task, adapter):
     if not same_kind or (task.labels and labels != tuple(task.labels)):
         raise saving.AdapterError(
             f"The adapter in {adapter} predicts "
-            f"{', '.join(labels) or f'a {kind}'}, but task `{task.name}` is a "
-            f"{task.head} of {', '.join(task.labels) or 'its own labels'}. "
+            f"{cut(', '.join(labels) or f'a {kind}')}, but task `{task.name}` "
+            f"is a {task.head} of "
+            f"{cut(', '.join(task.labels) or 'its own labels')}. "
             "Give the task it was trained on."
         )
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
 from tf_adapters.config import fields as config_fields
 from tf_adapters.config import resolve
 from tf_adapters.runs import checkpoints
@@ -21,7 +22,7 @@ def _differences(folder, config):
         return []
     theirs, ours = _flat(theirs), _flat(config)
     return [
-        f"  {key}: {theirs.get(key)!r} there, {ours.get(key)!r} now"
+        f"  {key}: {shown(theirs.get(key))} there, {shown(ours.get(key))} now"
         for key in sorted({*theirs, *ours}.difference(config_fields.ELSEWHERE))
         if theirs.get(key) != ours.get(key)
     ]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tf_adapters import heads
 from tf_adapters.common.errors import DataError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.data.rows.splits import EVALUATED
@@ -86,7 +87,7 @@ def load_predictions(run_folder, split):
         lengths = {len(compared[key]) for key in ("target", "predicted")}
     except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
         raise DataError(
-            f"{path} is damaged: {error}. Remove it: metrics are those of "
+            f"{path} is damaged: {cut(error)}. Remove it: metrics are those of "
             "result.json then, and what needs predictions leaves the run out."
         ) from error
     if len(lengths) > 1:

@@ -8,6 +8,7 @@ import filelock
 
 from tf_adapters.common.adapter_folder import CONFIG_FILE
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import resolve
 from tf_adapters.models import saving
@@ -90,8 +91,8 @@ class RunFolder:
             self._log = run_log.RunLog(self.folder, kept)
         except OSError as error:
             raise ConfigError(
-                f"Cannot write to --model_dir={folder}: {error.strerror}. Give "
-                "a folder that you may write to."
+                f"Cannot write to --model_dir={cut(folder)}: "
+                f"{error.strerror}. Give a folder that you may write to."
             ) from error
 
     def _save_configs(self, config, declared):

@@ -26,6 +26,8 @@ from pathlib import Path
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.config import resolve
 from tf_adapters.config.presets import OFFICIAL_CONFIGS
@@ -122,7 +124,7 @@ def find_study(name):
         if path.is_file():
             return path
     if Path(name).suffix in (".yaml", ".yml"):
-        raise ConfigError(f"There is no study file {name}.")
+        raise ConfigError(f"There is no study file {cut(name)}.")
     known = sorted(path.stem for path in STUDIES.glob("*.yaml"))
     hint = "Or give the path of a YAML file."
     check_known("study", name, known, ConfigError, hint)
@@ -166,7 +168,7 @@ def _grids(grid):
     if not grids:
         raise ConfigError(
             "`grid` must be a mapping from settings to lists of values, or a "
-            f"list of at least one. Received: {grid!r}"
+            f"list of at least one. Received: {shown(grid)}"
         )
     return grids
 
@@ -205,7 +207,7 @@ def _axes(grid):
         if not isinstance(values, list) or not values:
             raise ConfigError(
                 f"`{key}` must be a list of one or more values, for example "
-                f"[0, 1, 2]. Received: {values!r}. One value for all runs "
+                f"[0, 1, 2]. Received: {shown(values)}. One value for all runs "
                 "belongs in `base`."
             )
     return axes
@@ -216,7 +218,7 @@ def _entries_of_where(where):
     if not isinstance(where, list | None):
         raise ConfigError(
             "`where` must be a list of entries `{when: {...}, set: {...}}`. "
-            f"Received: {where!r}"
+            f"Received: {shown(where)}"
         )
     return [_where(entry) for entry in where or []]
 
@@ -225,7 +227,7 @@ def _where(entry):
     if not isinstance(entry, dict):
         raise ConfigError(
             "An entry of `where` reads `{when: {...}, set: {...}}`. Received: "
-            f"{entry!r}"
+            f"{shown(entry)}"
         )
     entry = dataclass_config.from_dict(_Where, entry, "where.")
     return settings_of(entry.when), settings_of(entry.set)

@@ -3,6 +3,7 @@
 import dataclasses
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
 from tf_adapters.data.rows import splits
 from tf_adapters.studies import further_cells
 from tf_adapters.studies import paper
@@ -52,7 +53,7 @@ def check(study, runs):
         _refuse_none(figure.runs, runs, f"The figure `{figure.name}`")
     for claim in study.claims:
         for side in _sides(claim):
-            _refuse_none(side, runs, f"The claim {claim.says!r}")
+            _refuse_none(side, runs, f"The claim {shown(claim.says)}")
 
 
 def cut(study, runs):

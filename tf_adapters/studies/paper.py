@@ -16,6 +16,8 @@ import re
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.studies import settings as study_settings
 
@@ -134,7 +136,8 @@ def _texts(key, values):
     for value in values or []:
         if not isinstance(value, str) or not value.strip():
             raise ConfigError(
-                f"`{key}` must be a list of texts. Received in it: {value!r}"
+                f"`{key}` must be a list of texts. Received in it: "
+                f"{shown(value)}"
             )
     return list(values or [])
 
@@ -157,11 +160,11 @@ def _check_names(names):
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
             raise ConfigError(
                 "`figures.name` must be the name of a file without ending, of "
-                f"letters, digits, `_`, `.` and `-`. Received: {name!r}"
+                f"letters, digits, `_`, `.` and `-`. Received: {shown(name)}"
             )
         if names.count(name) > 1:
             raise ConfigError(
-                f"Two figures are called `{name}`. Give each a `name`."
+                f"Two figures are called `{cut(name)}`. Give each a `name`."
             )
 
 
@@ -177,7 +180,7 @@ def _expected_row(row, columns):
     if not isinstance(row, dict) or "values" not in row:
         raise ConfigError(
             "A row of `expected.rows` reads `{<setting>: <value>, ..., values: "
-            f"[...]}}`. Received: {row!r}"
+            f"[...]}}`. Received: {shown(row)}"
         )
     runs = {k: v for k, v in row.items() if k not in ("values", "errors")}
     runs = study_settings.settings_of(runs)
@@ -192,13 +195,13 @@ def _check_numbers(what, numbers, columns):
     if not isinstance(numbers, list) or len(numbers) != len(columns):
         raise ConfigError(
             f"{what} of `expected` must be a list of {len(columns)}, one for "
-            f"each of `expected.columns`. Received: {numbers!r}"
+            f"each of `expected.columns`. Received: {shown(numbers)}"
         )
     for number in numbers:
         if number is not None and type(number) not in (int, float):
             raise ConfigError(
                 f"{what} of `expected` must hold numbers or null. Received in "
-                f"it: {number!r}"
+                f"it: {shown(number)}"
             )
 
 
@@ -206,9 +209,9 @@ def _claim(values, figures):
     claim = dataclass_config.from_dict(Claim, values, "claims.")
     if (claim.of is None) != (claim.value is None):
         raise ConfigError(
-            f"The claim {claim.says!r} needs both `of`, the name of a figure, "
-            "and `value`, a column of its table; or neither, where it is about "
-            "the runs' metric."
+            f"The claim {shown(claim.says)} needs both `of`, the name of a "
+            "figure, and `value`, a column of its table; or neither, where it "
+            "is about the runs' metric."
         )
     if claim.of is not None:
         names = [figure.name for figure in figures]

@@ -8,6 +8,7 @@ import json
 import re
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
 from tf_adapters.config import fields as config_fields
 from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
@@ -87,7 +88,7 @@ def _check_where_matches(study, entries):
     for when, _ in entries:
         if not any(study_settings.matches(when, point) for point in points):
             raise ConfigError(
-                f"No run of the study matches the entry `when: {when}` of "
+                f"No run of the study matches the entry `when: {cut(when)}` of "
                 "`where`. Correct it or leave it out."
             )
 
@@ -105,8 +106,8 @@ def _expand(study, merge=False):
         run = _make_run(study, point)
         if run.id in runs and not (merge and runs[run.id].point == run.point):
             raise ConfigError(
-                f"Two points of the grid are the same run: {run.point} and "
-                f"{runs[run.id].point}. Leave one of the two out."
+                f"Two points of the grid are the same run: {cut(run.point)} "
+                f"and {cut(runs[run.id].point)}. Leave one of the two out."
             )
         runs[run.id] = run
     return list(runs.values())
@@ -149,7 +150,7 @@ def _make_run(study, point):
         config = resolve.resolve_config(study_settings.nest(settings))
         metrics = metrics_of(config, study.report.metric)
     except ValueError as error:
-        raise ConfigError(f"Run {point}: {error}") from error
+        raise ConfigError(f"Run {cut(point)}: {error}") from error
     # The run saves these paths, and is found again by them.
     absolute = resolve.with_absolute_paths(config)
     known = {**study_settings.flatten(resolve.to_dict(config)), **settings}
@@ -181,7 +182,7 @@ def metrics_of(config, name=None):
             raise ConfigError(
                 f"`report.metric` must be one of task `{task.name}`: "
                 f"{', '.join(known)}, transfer/<language>, "
-                f"method_report/<name>. Received: {name}"
+                f"method_report/<name>. Received: {cut(name)}"
             )
         metrics[key] = name or splits.declared_task(_unselected(own)).metrics[0]
     return metrics

@@ -3,6 +3,7 @@
 import dataclasses
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
 from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.studies.settings import check_names
 
@@ -47,7 +48,7 @@ def complete(report, grids, select_over):
     if report.split not in EVALUATED:
         raise ConfigError(
             f"`report.split` must be one of {', '.join(EVALUATED)}. Received: "
-            f"{report.split}"
+            f"{cut(report.split)}"
         )
     axes = list(dict.fromkeys(key for grid in grids for key in grid))
     rest = [
@@ -65,6 +66,6 @@ def complete(report, grids, select_over):
     if report.best_of not in (None, *rows):
         raise ConfigError(
             f"`report.best_of` must be one of `report.rows`: {', '.join(rows)}."
-            f" Received: {report.best_of}"
+            f" Received: {cut(report.best_of)}"
         )
     return dataclasses.replace(report, rows=rows)

@@ -6,6 +6,8 @@ import functools
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.config import resolve
 
@@ -29,7 +31,7 @@ def check_mapping(value):
     """Raises `ConfigError` unless a value of a study's file is a mapping."""
     if not isinstance(value, dict):
         raise ConfigError(
-            f"Expected a mapping of settings. Received: {value!r}"
+            f"Expected a mapping of settings. Received: {shown(value)}"
         )
 
 
@@ -50,7 +52,7 @@ def flatten(nested, prefix=""):
         for dotted, leaf in inner.items():
             dotted = "method" if dotted == "method.name" else dotted
             if dotted in flat:
-                raise ConfigError(f"`{dotted}` is set twice.")
+                raise ConfigError(f"`{cut(dotted)}` is set twice.")
             flat[dotted] = leaf
     return flat
 
@@ -83,8 +85,8 @@ def refuse_both(first, first_name, second, second_name):
     both = sorted(set(first) & set(second))
     if both:
         raise ConfigError(
-            f"`{both[0]}` is set both in {first_name} and in {second_name}. "
-            "Leave one of the two out."
+            f"`{cut(both[0])}` is set both in {first_name} and in "
+            f"{second_name}. Leave one of the two out."
         )
 
 

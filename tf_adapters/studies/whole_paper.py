@@ -2,6 +2,7 @@
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.studies import declaration
 from tf_adapters.studies.paper import PAPERS
@@ -48,5 +49,5 @@ def _studies_of(paper):
         if declaration.read_study(path)[0].paper == paper
     ]
     if not found:
-        raise ConfigError(f"No study says `paper: {paper}`.")
+        raise ConfigError(f"No study says `paper: {cut(paper)}`.")
     return found

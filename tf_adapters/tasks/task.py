@@ -3,6 +3,8 @@
 import dataclasses
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.tasks.languages import Languages
@@ -132,18 +134,18 @@ class Task:
             raise UserError(
                 f"Task `{self.name}` must have {kind.fields_in_words} with "
                 f"different names. "
-                f"Received: text_fields={fields}"
+                f"Received: text_fields={cut(fields)}"
             )
         if self.label_field in fields:
             raise UserError(
                 f"Task `{self.name}` cannot read its label from one of its "
-                f"text fields. Received: label_field={self.label_field!r}"
+                f"text fields. Received: label_field={shown(self.label_field)}"
             )
         missing = {"train", "validation"} - set(self.splits)
         if missing:
             raise UserError(
                 f"Task `{self.name}` lacks the splits {sorted(missing)}. "
-                f"Received: splits={self.splits}"
+                f"Received: splits={cut(self.splits)}"
             )
 
     def _check_head(self):
@@ -154,12 +156,12 @@ class Task:
         if has_none and self.labels:
             raise UserError(
                 f"Task `{self.name}` is a {self.head} and so has no classes. "
-                f"Received: labels={self.labels}"
+                f"Received: labels={cut(self.labels)}"
             )
         if len(self.labels) == 1 or len(set(self.labels)) != len(self.labels):
             raise UserError(
                 f"Task `{self.name}` needs at least two classes, each named "
-                f"once. Received: labels={self.labels}"
+                f"once. Received: labels={cut(self.labels)}"
             )
 
     def _check_metrics(self):
@@ -169,12 +171,12 @@ class Task:
             raise UserError(
                 f"Task `{self.name}` needs one metric or more out of "
                 f"{sorted(known)}, which suit {self.head}. Received: "
-                f"metrics={self.metrics}."
+                f"metrics={cut(self.metrics)}."
                 + "".join(did_you_mean(name, known) for name in unknown)
             )
         if "f1" in self.metrics and len(self.labels) != 2:
             raise UserError(
                 f"Metric `f1` of task `{self.name}` is for two classes; use "
                 "`macro_f1` or `micro_f1`. Received: "
-                f"labels={self.labels}"
+                f"labels={cut(self.labels)}"
             )

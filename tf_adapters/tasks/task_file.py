@@ -9,9 +9,12 @@
 Files lie relative to the YAML file. `head` is `classification` unless stated.
 """
 
+import os
 from pathlib import Path
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.common.text_files import parse_yaml
@@ -95,7 +98,7 @@ def _read_yaml(path):
         entries = parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(
-            f"Cannot read the task file `{path}`: {error.strerror}."
+            f"Cannot read the task file `{cut(path)}`: {error.strerror}."
         ) from error
     except ValueError as error:
         raise UserError(
@@ -113,14 +116,14 @@ def _check_keys(path, what, entries, known, required):
     unknown = [key for key in entries if key not in known]
     if unknown:
         raise UserError(
-            f"Task file `{path}` has the unknown {what} `{unknown[0]}`."
+            f"Task file `{path}` has the unknown {what} `{cut(unknown[0])}`."
             f"{did_you_mean(unknown[0], known)} Known: {', '.join(known)}."
         )
     missing = [key for key in required if key not in entries]
     if missing:
         raise UserError(
             f"Task file `{path}` lacks the {what} `{missing[0]}`. Received "
-            f"only: {', '.join(map(str, entries)) or 'nothing'}."
+            f"only: {cut(', '.join(map(str, entries)) or 'nothing')}."
         )
 
 
@@ -129,7 +132,7 @@ def _string(path, key, value):
         raise UserError(
             f"Task file `{path}`: `{key}` must be text; write numbers and "
             "the words yes, no, on, off, true, false in quotes, since YAML "
-            f"reads them as something else. Received: {value!r}"
+            f"reads them as something else. Received: {shown(value)}"
         )
     return value
 
@@ -140,7 +143,7 @@ def _name(path, value):
     if not is_name or "\0" in value:
         raise UserError(
             f"Task file `{path}`: `name` names folders, too, and must not "
-            f"climb out of them: no `/`, and not `..`. Received: {value!r}"
+            f"climb out of them: no `/`, and not `..`. Received: {shown(value)}"
         )
     return value
 
@@ -149,7 +152,8 @@ def _strings(path, key, values):
     values = [values] if isinstance(values, str) else values
     if not isinstance(values, list):
         raise UserError(
-            f"Task file `{path}`: `{key}` must be a list. Received: {values!r}"
+            f"Task file `{path}`: `{key}` must be a list. Received: "
+            f"{shown(values)}"
         )
     return tuple(_string(path, key, value) for value in values)
 
@@ -165,7 +169,7 @@ def _range(path, value):
     if not is_pair or value[0] >= value[1]:
         raise UserError(
             f"Task file `{path}`: `label_range` must be two numbers, the least "
-            f"label and the greatest. Received: {value!r}"
+            f"label and the greatest. Received: {shown(value)}"
         )
     return float(value[0]), float(value[1])
 
@@ -174,7 +178,7 @@ def _absolute_files(path, files):
     if not isinstance(files, dict):
         raise UserError(
             f"Task file `{path}`: `files` must map train, validation and, by "
-            f"choice, test to a file each. Received: {files!r}"
+            f"choice, test to a file each. Received: {shown(files)}"
         )
     _check_keys(path, "split", files, _SPLITS, ("train", "validation"))
     return {
@@ -187,8 +191,8 @@ def _absolute_files(path, files):
 
 def _check_there(path, files):
     for split, file in files.items():
-        if not Path(file).is_file():
+        if not os.path.isfile(file):
             raise UserError(
                 f"Task file `{path}`: the file of split `{split}` does not "
-                f"exist. Looked for: {file}"
+                f"exist. Looked for: {cut(file)}"
             )

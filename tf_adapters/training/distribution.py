@@ -9,6 +9,7 @@ import urllib.parse
 import tensorflow as tf
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
 
 
 def strategy_for_config(config):
@@ -79,7 +80,7 @@ def _multi_worker_mirrored(tpu):
             "environment variable TF_CONFIG on each worker, for example "
             '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": '
             '{"type": "worker", "index": 0}}. Received: '
-            f"{os.environ.get('TF_CONFIG')!r}"
+            f"{shown(os.environ.get('TF_CONFIG'))}"
         )
     return tf.distribute.MultiWorkerMirroredStrategy()
 

@@ -13,8 +13,8 @@ Ids of TensorFlow Datasets are always ids, see `tfds_rows`.
 """
 
 from tf_adapters.common.errors import UserError
-
-_MAX_SHOWN = 200
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 
 
 def class_id(value: object, labels: tuple[str, ...]) -> int | None:
@@ -33,7 +33,7 @@ def class_id(value: object, labels: tuple[str, ...]) -> int | None:
         value = str(value) if str(value) in labels else str(value).lower()
     if not isinstance(value, (int, str)):
         raise UserError(
-            f"a label must be a class name or id, received {_shown(value)} "
+            f"a label must be a class name or id, received {shown(value)} "
             f"({type(value).__name__})"
         )
     return _id_of_text(str(value), labels)
@@ -48,18 +48,12 @@ def _id_of_text(text, labels):
             return None
         if 0 <= int(text) < len(labels):
             return int(text)
-    names = ", ".join(repr(label) for label in labels)
-    if len(names) > _MAX_SHOWN:
-        names = f"{names[:_MAX_SHOWN]}..."
+    names = cut(", ".join(repr(label) for label in labels))
     ids = "" if names_are_numbers else f", or an id from 0 to {len(labels) - 1}"
     raise UserError(
-        f"unknown label {_shown(text)}; expected one of {names}{ids}"
+        f"unknown label {shown(text)}; expected one of {names}{ids}"
     )
 
 
 def _is_integer(text):
     return text.removeprefix("-").isdecimal()
-
-
-def _shown(value):
-    return f"{value!r:.{_MAX_SHOWN}}"

@@ -3,6 +3,7 @@
 import re
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 
 _CONLLU_COLUMNS = 10
 _FORM, _UPOS = 1, 3
@@ -36,7 +37,7 @@ def parse_conllu(lines):
             elif columns[0].isdecimal():
                 words.append((number, columns[_FORM], columns[_UPOS]))
             elif not _NO_WORD.fullmatch(columns[0]):
-                problems.append((number, f"unknown ID {columns[0]!r}"))
+                problems.append((number, f"unknown ID {shown(columns[0])}"))
     return rows, problems
 
 
@@ -107,7 +108,7 @@ def _check(words):
     for word in words:
         if not word.strip(" ") or set(word) & set("\t\n\r"):
             raise UserError(
-                f"The word {word!r} cannot stand in a column: it is empty or "
-                "holds a tab or the end of a line. Give --output a name that "
-                "ends in .jsonl."
+                f"The word {shown(word)} cannot stand in a column: it is empty "
+                "or holds a tab or the end of a line. Give --output a name "
+                "that ends in .jsonl."
             )

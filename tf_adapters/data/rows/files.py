@@ -13,6 +13,7 @@ from pathlib import Path
 import sys
 
 from tf_adapters.common.errors import DataError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.data.rows import conll
 from tf_adapters.data.rows import squad
@@ -163,7 +164,9 @@ def _lines(path, problems):
         file = path.open("rb")
         file.peek()
     except OSError as error:
-        raise DataError(f"Cannot read {path}: {error.strerror}.") from error
+        raise DataError(
+            f"Cannot read {cut(path)}: {error.strerror}."
+        ) from error
     return _without_empty_end(_decoded(file, problems))
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tf_adapters.common.errors import DataError
+from tf_adapters.common.errors import cut
 
 _SUFFIXES = (".jsonl", ".csv", ".tsv", ".conllu", ".conll")
 
@@ -49,7 +50,7 @@ def local_folder(task, data_dir):
     if len(found) > 1:
         raise DataError(
             f"Several folders hold `{task.name}` in `{task.language}`: "
-            f"{', '.join(path.name for path in found)}. Give one of these "
+            f"{cut(', '.join(path.name for path in found))}. Give one of these "
             f"names as a language, or a folder `{folder.name}`."
         )
     return found[0] if found else None

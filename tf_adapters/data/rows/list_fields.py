@@ -3,6 +3,8 @@
 import re
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.rows.class_ids import class_id
@@ -30,14 +32,14 @@ def list_of_texts(fields, field, task):
         value = parts[0] if len(names) == 1 else parts
     if value is None:
         received = ", ".join(f"`{name}`" for name in fields) or "no field"
-        raise UserError(f"field `{field}` is missing; received {received}")
+        raise UserError(f"field `{field}` is missing; received {cut(received)}")
     if isinstance(value, str):
         is_words = task.kind.list_field == "words"
         value = _words(value) if is_words else _parse(field, value)
     is_list = isinstance(value, list) and value
     if not is_list or not all(isinstance(text, str) for text in value):
         raise UserError(
-            f"field `{field}` must be a list of texts, received {value!r}"
+            f"field `{field}` must be a list of texts, received {shown(value)}"
         )
     if task.kind.list_field == "choices" and "" in value:
         # Where it is served, an empty text fills up questions of fewer choices.
@@ -58,7 +60,7 @@ def _parse(field, text):
     except ValueError as error:
         raise UserError(
             f"field `{field}` must be a list of texts as JSON, for example "
-            f'["yes", "no"], received {text!r}'
+            f'["yes", "no"], received {shown(text)}'
         ) from error
 
 
@@ -79,7 +81,9 @@ def parse_tags(value, words, labels):
         return None
     tags = _words(value) if isinstance(value, str) else value
     if not isinstance(tags, list):
-        raise UserError(f"labels must be a list of tags, received {value!r}")
+        raise UserError(
+            f"labels must be a list of tags, received {shown(value)}"
+        )
     if words is not None and len(tags) != len(words):
         raise UserError(
             f"{len(words)} words have {len(tags)} tags; expected one for each"
@@ -110,7 +114,9 @@ def parse_classes(value, labels):
     if isinstance(value, str):
         value = _parse("label", value)
     if not isinstance(value, list):
-        raise UserError(f"labels must be a list of classes, received {value!r}")
+        raise UserError(
+            f"labels must be a list of classes, received {shown(value)}"
+        )
     return sorted({class_id(name, labels) for name in value} - {None})
 
 
@@ -136,5 +142,5 @@ def parse_choice_index(value, choices):
     last = "the last" if choices is None else len(choices) - 1
     raise UserError(
         "a label must be the place of the right choice, from 0 to "
-        f"{last}, received {value!r}"
+        f"{last}, received {shown(value)}"
     )

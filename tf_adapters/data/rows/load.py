@@ -9,6 +9,7 @@ import dataclasses
 import functools
 
 from tf_adapters.common.errors import DataError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.data.rows import folders
 from tf_adapters.data.rows import generated
@@ -105,7 +106,7 @@ def resolve_labels(task, data_dir=None):
         raise DataError(
             f"The classes of task `{task.name}` are those that occur in field "
             f"`{task.label_field}` of {table.origin}, which needs at least "
-            f"two. Received: {found}"
+            f"two. Received: {cut(found)}"
         )
     return dataclasses.replace(task, labels=tuple(found))
 
@@ -183,7 +184,7 @@ def _find_in_folder(task, split, data_dir):
         here = ", ".join(sorted(file.name for file in folder.iterdir()))
         raise DataError(
             f"Task `{task.name}` has no {split} split in {folder}. Looked for: "
-            f"{', '.join(file.name for file in files)}. Found: {here}."
+            f"{', '.join(file.name for file in files)}. Found: {cut(here)}."
         )
     if _is_from_tfds(task, split, data_dir):
         prepared = tfds_rows.find_prepared(task, data_dir)

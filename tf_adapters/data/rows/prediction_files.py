@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.data.rows import conll
 from tf_adapters.tasks.output_kinds import KINDS
 
@@ -62,9 +63,9 @@ def _answers(rows):
     for row in rows:
         if row["id"] in answers:
             raise UserError(
-                f"Two questions have the id {row['id']!r}, and a .json file "
-                "holds one answer for each id. Give --output a name that ends "
-                "in .jsonl."
+                f"Two questions have the id {shown(row['id'])}, and a .json "
+                "file holds one answer for each id. Give --output a name that "
+                "ends in .jsonl."
             )
         answers[row["id"]] = row["answer"]
     return answers

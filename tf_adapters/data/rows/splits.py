@@ -8,6 +8,7 @@ import dataclasses
 
 from tf_adapters import tasks
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import split_checks
@@ -38,7 +39,7 @@ def _selected_by(task, metric):
     if metric not in task.kind.metrics:
         raise ConfigError(
             f"`train.select_by`: task `{task.name}` can be measured by "
-            f"{', '.join(task.kind.metrics)}. Received: {metric}"
+            f"{', '.join(task.kind.metrics)}. Received: {cut(metric)}"
         )
     others = tuple(name for name in task.metrics if name != metric)
     return dataclasses.replace(task, metrics=(metric, *others))

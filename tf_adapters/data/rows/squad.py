@@ -3,6 +3,8 @@
 import numbers
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import parse_json
 
 
@@ -30,7 +32,7 @@ def parse_squad(text):
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
             "not SQuAD's format, an object with `data`, a list of articles "
-            f"with `paragraphs` ({type(error).__name__}: {error})"
+            f"with `paragraphs` ({type(error).__name__}: {cut(error)})"
         ) from error
     return list(enumerate(questions, 1))
 
@@ -57,7 +59,7 @@ def parse_answers(value):
     if not isinstance(value, list) or not all(map(_is_answer, value)):
         raise UserError(
             "answers must be a list of objects with `text` and the place of "
-            f"its first character, `answer_start`; received {value!r}"
+            f"its first character, `answer_start`; received {shown(value)}"
         )
     return [
         {"text": a["text"], "answer_start": int(a["answer_start"])}

@@ -13,6 +13,7 @@ import numpy as np
 
 from tf_adapters.common import network
 from tf_adapters.common.errors import DataError
+from tf_adapters.common.errors import cut
 from tf_adapters.data.rows import folders
 from tf_adapters.data.rows.files import Table
 
@@ -92,7 +93,9 @@ def _download(task, split):
         builder.download_and_prepare()
     # Whatever goes wrong in there is for the user the same: no data.
     except Exception as error:
-        reason = f"and preparing it failed ({type(error).__name__}: {error})"
+        reason = (
+            f"and preparing it failed ({type(error).__name__}: {cut(error)})"
+        )
         raise DataError(_no_data(task, reason)) from error
     return _read(task, split, builder)
 

@@ -3,6 +3,8 @@
 import math
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.data.rows import list_fields
 from tf_adapters.data.rows import squad
 from tf_adapters.data.rows.class_ids import class_id
@@ -57,14 +59,14 @@ def _missing_column(table, task, labels):
     for field, alias in wanted:
         for name in (field, alias):
             if table.columns.count(name) > 1:
-                return f"the header has the column `{name}` more than once"
+                return f"the header has the column `{cut(name)}` more than once"
         others = set(task.choice_fields) if field == task.list_field else set()
         if others and others <= set(table.columns):
             continue
         if field not in table.columns and alias not in table.columns:
             return (
                 f"the header lacks the column {_names(field, alias)}; it has "
-                f"{', '.join(f'`{name}`' for name in table.columns)}"
+                f"{cut(', '.join(f'`{name}`' for name in table.columns))}"
             )
     return None
 
@@ -104,14 +106,14 @@ def _text(fields, field, task):
     if key not in fields:
         received = ", ".join(f"`{name}`" for name in fields) or "no field"
         raise UserError(
-            f"field {_names(field, alias)} is missing; received {received}"
+            f"field {_names(field, alias)} is missing; received {cut(received)}"
         )
     value = fields[key]
     if value is None and field in task.optional_fields:
         return ""
     if not isinstance(value, str):
         raise UserError(
-            f"field `{key}` must be text, received {value!r} "
+            f"field `{key}` must be text, received {shown(value)} "
             f"({type(value).__name__})"
         )
     return value
@@ -158,7 +160,7 @@ def parse_label(value, task):
 def _number(value, label_range):
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise UserError(
-            f"a label must be a number, received {value!r} "
+            f"a label must be a number, received {shown(value)} "
             f"({type(value).__name__})"
         )
     try:
@@ -166,7 +168,9 @@ def _number(value, label_range):
     except (ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise UserError(f"a label must be a finite number, received {value!r}")
+        raise UserError(
+            f"a label must be a finite number, received {shown(value)}"
+        )
     if label_range and not label_range[0] <= number <= label_range[1]:
         raise UserError(
             f"label {number:g} is outside the task's range from "

@@ -1,0 +1,103 @@
+"""What `adapter_config.json` may hold: the types of its parts, checked once.
+
+Everybody who reads the file relies on these; methods and heads check their own
+settings.
+"""
+
+import math
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
+
+# The longest path that Linux takes.
+_MAX_LENGTH = 4096
+# A composition of compositions has a few.
+_MAX_DEPTH = 50
+_PARTS = {
+    "encoder": (dict, "an object"),
+    "method": (dict, "an object"),
+    "head": (dict | None, "an object or null"),
+    "plugins": (dict, "an object"),
+    "members": (list, "a list"),
+    "below": (dict | None, "an object or null"),
+    "left_out": (list, "a list of integers"),
+    "details": (dict, "an object"),
+    "weights_sha256": (str | None, "text"),
+}
+_REQUIRED = ("encoder", "method", "head")
+
+
+def read_version(config):
+    """Returns the number of the format that a parsed file is of.
+
+    Raises:
+        UserError: If it has none.
+    """
+    if not isinstance(config, dict):
+        raise UserError(f"expected an object {{...}}, received {shown(config)}")
+    version = config.get("format_version")
+    if type(version) is not int:
+        raise UserError(
+            f"`format_version` must be an integer, received {shown(version)}"
+        )
+    return version
+
+
+def check_config(config):
+    """Raises an error if a part is missing or has another type.
+
+    Args:
+        config: Dict from `adapter_config.json`.
+
+    Raises:
+        UserError: Names the part.
+    """
+    for key, (kind, in_words) in _PARTS.items():
+        if key not in config and key not in _REQUIRED:
+            continue
+        if not isinstance(config.get(key, ...), kind):
+            raise _wrong(key, in_words, config.get(key))
+    _check_values("the whole", config, are_finite=False)
+    for key in ("method", "head"):
+        _check_values(key, config[key], are_finite=True)
+    _check_texts("encoder", config["encoder"], "name", "fingerprint")
+    _check_texts("method", config["method"], "name")
+    if config["head"] is not None:
+        _check_texts("head", config["head"], "name")
+    _check_texts("plugins", plugins := config.get("plugins", {}), *plugins)
+    for member in config.get("members", []):
+        _check_texts("members", member, "name", "folder", "fingerprint")
+    for block in config.get("left_out", []):
+        if type(block) is not int:
+            raise _wrong("left_out", "a list of integers", block)
+
+
+def _check_texts(what, part, *keys):
+    """Raises an error unless a part has texts, no longer than a path."""
+    if not isinstance(part, dict):
+        raise _wrong(what, "objects", part)
+    keys = (*keys, "relative") if "relative" in part else keys
+    for key in keys:
+        text = part.get(key)
+        if not isinstance(text, str) or len(text) > _MAX_LENGTH:
+            raise _wrong(
+                f"{what}.{key}",
+                f"text, at most {_MAX_LENGTH:,} characters",
+                text,
+            )
+
+
+def _check_values(what, value, are_finite, depth=0):
+    """Raises an error if values are nested deeply, or numbers not finite."""
+    if depth > _MAX_DEPTH:
+        raise UserError(f"`{what}` must be nested less deeply")
+    if are_finite and isinstance(value, float) and not math.isfinite(value):
+        raise _wrong(what, "of finite numbers", value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    for one in value if isinstance(value, list) else ():
+        _check_values(what, one, are_finite, depth + 1)
+
+
+def _wrong(key, expected, received):
+    return UserError(f"`{key}` must be {expected}, received {shown(received)}")

@@ -1,0 +1,1 @@
+"""Texts in, answers out: the text model."""

@@ -65,6 +65,18 @@ class Encoded:
     source: Any = None
     masking: Masking | None = None
 
+    def __len__(self):
+        return len(self.token_ids)
+
+    def count(self, indices):
+        """Returns the number of terms in the loss of some examples.
+
+        At least 1, so that a batch without any has a mean, which is 0.
+        """
+        if self.counts is None:
+            return len(indices)
+        return max(1, int(self.counts[indices].sum()))
+
 
 def encoder_inputs(features):
     """Returns those of a batch's features that an encoder takes."""

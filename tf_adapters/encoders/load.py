@@ -111,6 +111,22 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
     return encoder, load_tokenizer(source)
 
 
+def as_encoder(backbone):
+    """Returns the `Encoder` of a KerasHub backbone of one's own.
+
+    Args:
+        backbone: A `keras_hub.models.Backbone` of a known family, with its
+            weights; an `Encoder` is returned as it is.
+
+    Raises:
+        UserError: If it is of another family.
+    """
+    if not isinstance(backbone, keras_hub.models.Backbone):
+        return backbone
+    fields = _keras_hub_fields(backbone)
+    return Encoder(name=backbone.name, backbone=backbone, **fields)
+
+
 def find_encoder(name):
     """Returns the folder, preset or handle that a name stands for.
 

@@ -7,6 +7,7 @@ from keras import ops
 
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
+from tf_adapters.encoders.load import as_encoder
 from tf_adapters.layers.reparameterization import Reparameterization
 from tf_adapters.layers.slot import check_names
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
@@ -465,7 +466,7 @@ def adapt(encoder, method=None, head=None, **options):
     """Returns a Keras model of `encoder` with `method` and `head`.
 
     Args:
-        encoder: `Encoder`, see `load_encoder`.
+        encoder: `Encoder`, see `load_encoder`, or a backbone of KerasHub.
         method: A method, for example `tf_adapters.methods.Houlsby(units=64)`.
         head: A head, for example `tf_adapters.heads.Classification(labels)`,
             or `None` (default) for the encoder's outputs.
@@ -485,7 +486,7 @@ def adapt(encoder, method=None, head=None, **options):
             "A fusion takes the weights of trained adapters, which "
             "`tf_adapters.fuse(encoder, method, head)` reads."
         )
-    return AdapterModel(encoder, method, head, **options)
+    return AdapterModel(as_encoder(encoder), method, head, **options)
 
 
 def as_sequences(inputs):

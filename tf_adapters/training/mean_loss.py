@@ -15,7 +15,7 @@ def mean_loss(head, outputs, examples):
         head: A head, see `tf_adapters.heads`.
         outputs: List with the model's outputs for each example, as
             `Trainer.predict` returns it.
-        examples: `Examples` with targets.
+        examples: `Examples` or `Encoded`, with targets.
     """
     groups = collections.defaultdict(list)
     for output, target in zip(outputs, _targets(examples), strict=True):
@@ -33,6 +33,8 @@ def mean_loss(head, outputs, examples):
 
 def _targets(examples):
     targets = examples.targets
+    if isinstance(targets, list):
+        return [target.tolist() for target in targets]
     return targets if isinstance(targets, np.ndarray) else targets.to_list()
 
 

@@ -1,0 +1,155 @@
+"""Tokenized examples as the batches that Keras's `fit` takes.
+
+NumPy only, so that every backend of Keras trains on them.
+"""
+
+import keras
+import numpy as np
+
+from tf_adapters.data.batches import batch_plan
+from tf_adapters.data.encoded import IGNORED
+
+# Where a backend compiles a program for each length, lengths are these.
+_COMPILED_LENGTHS = (16, 32, 64, 128, 256, 512)
+
+
+class TextBatches(keras.utils.PyDataset):
+    """Batches of `Encoded` examples, of texts about equally long.
+
+    Args:
+        encoded: `Encoded`, with targets for training.
+        batch_size: Examples in a batch; the last one may have fewer.
+        pad_id: Token id that fills up a row.
+        seed: Integer that the order follows from, with the epoch's number, or
+            `None` (default) for the order of evaluation: the longest first.
+        weights: Array with the weight of each example's loss, or `None`.
+        length: Length that all rows are filled up to, or `None` (default) for
+            that of each batch's longest.
+    """
+
+    def __init__(
+        self,
+        encoded,
+        batch_size,
+        pad_id,
+        seed=None,
+        weights=None,
+        length=None,
+    ):
+        super().__init__()
+        self.encoded = encoded
+        self.pad_id = pad_id
+        self._batch_size = batch_size
+        self._seed = seed
+        self._weights = weights
+        self._lengths = np.array([_length(ids) for ids in encoded.token_ids])
+        self._choices = max(map(_num_choices, encoded.token_ids), default=1)
+        self._epoch = 0
+        self._length = length
+        self.plan = self._make_plan()
+        self._let_lengths_differ()
+
+    def _let_lengths_differ(self):
+        """Shows Keras in the first two batches whether lengths differ.
+
+        It takes a dimension in which these two agree for a constant one.
+        """
+        lengths = [batch.length for batch in self.plan]
+        if len(set(lengths)) == 1 and self._length is None:
+            self._length = lengths[0]
+        if len(set(lengths)) > 1 and lengths[0] == lengths[1]:
+            other = next(i for i, n in enumerate(lengths) if n != lengths[0])
+            plan = self.plan
+            plan[1], plan[other] = plan[other], plan[1]
+
+    def _make_plan(self):
+        if self._seed is None:
+            return batch_plan.plan_evaluation(self._lengths, self._batch_size)
+        return batch_plan.plan_training(
+            self._lengths,
+            self._batch_size,
+            self._seed,
+            self._epoch,
+            "grouped",
+        )
+
+    def on_epoch_end(self):
+        self._epoch += 1
+        self.plan = self._make_plan()
+
+    def __len__(self):
+        return len(self.plan)
+
+    def __getitem__(self, number):
+        batch = self.plan[number]
+        features = self.features(batch)
+        if self.encoded.targets is None:
+            return (features,)
+        return features, self._targets(batch), self._weights_of(batch)
+
+    def features(self, batch):
+        """Returns the model's inputs of a `Batch`."""
+        ids = [self.encoded.token_ids[i] for i in batch.indices]
+        features = {
+            "token_ids": self._padded(batch, ids, self.pad_id),
+            "padding_mask": self._padded(batch, [_ones(row) for row in ids], 0),
+        }
+        if self.encoded.segment_ids is not None:
+            segments = [self.encoded.segment_ids[i] for i in batch.indices]
+            features["segment_ids"] = self._padded(batch, segments, 0)
+        return features
+
+    def _padded(self, batch, rows, value):
+        """Returns rows, or lists of rows, as one int32 array."""
+        length = self._length or _padded_length(batch.length)
+        if not isinstance(rows[0], list):
+            array = np.full((len(rows), length), value, "int32")
+            for place, row in enumerate(rows):
+                array[place, : len(row)] = row
+            return array
+        array = np.full((len(rows), self._choices, length), value, "int32")
+        for place, choices in enumerate(rows):
+            for number, row in enumerate(choices):
+                array[place, number, : len(row)] = row
+        return array
+
+    def _targets(self, batch):
+        targets = self.encoded.targets
+        if not isinstance(targets, list):
+            return targets[batch.indices]
+        rows = [targets[i] for i in batch.indices]
+        return self._padded(batch, rows, IGNORED)
+
+    def _weights_of(self, batch):
+        """Returns weights with which Keras's mean over rows is one over terms.
+
+        A row of a tagger has as many terms as words.
+        """
+        weights = np.ones(len(batch.indices), "float32")
+        if self._weights is not None:
+            weights = weights * self._weights[batch.indices]
+        if self.encoded.counts is not None:
+            terms = max(1, self.encoded.counts[batch.indices].sum())
+            weights = weights * len(batch.indices) / terms
+        return weights.astype("float32")
+
+
+def _length(ids):
+    """Returns the tokens of an example, or of its longest choice."""
+    return max(map(len, ids)) if isinstance(ids, list) else len(ids)
+
+
+def _num_choices(ids):
+    return len(ids) if isinstance(ids, list) else 1
+
+
+def _ones(row):
+    if isinstance(row, list):
+        return [np.ones_like(one) for one in row]
+    return np.ones_like(row)
+
+
+def _padded_length(length):
+    if keras.backend.backend() == "tensorflow":
+        return length
+    return next((n for n in _COMPILED_LENGTHS if n >= length), length)

@@ -1,0 +1,54 @@
+"""What a text model trains with unless it is told otherwise."""
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.config import presets
+
+# For hundreds to a few thousand texts and few epochs; docs/log.md has the
+# comparison. The papers' own rates are for many more steps.
+_RATES = {
+    "full": 5e-5,
+    "top_layers": 1e-4,
+    "mixout": 5e-5,
+    "layer_norm": 3e-3,
+    "bitfit": 3e-3,
+    "head_only": 1e-2,
+    "adapter_bias": 3e-3,
+    "ia3": 1e-2,
+    "prompt_tuning": 3e-2,
+    "prefix_tuning": 3e-3,
+}
+_USUAL_RATE = 1e-3
+
+
+def learning_rate_for(method: str, learning_rate=None) -> float:
+    """Returns the learning rate of AdamW.
+
+    Args:
+        method: Name of a method.
+        learning_rate: A number; `"paper"` for that of the method's preset; or
+            `None` for one that suits short runs.
+
+    Raises:
+        UserError: If it is none of these, or no preset has a rate.
+    """
+    if learning_rate is None:
+        return _RATES.get(method, _USUAL_RATE)
+    if learning_rate == "paper":
+        return _rate_of_preset(method)
+    if not isinstance(learning_rate, int | float) or learning_rate <= 0:
+        raise UserError(
+            "Invalid value for argument `learning_rate`. Expected: a positive "
+            f'number, or "paper". Received: {learning_rate!r}'
+        )
+    return float(learning_rate)
+
+
+def _rate_of_preset(method):
+    (preset,) = presets.with_preset([{"method": method}])[:1]
+    rate = preset.get("train", {}).get("learning_rate")
+    if not isinstance(rate, float):
+        raise UserError(
+            f"No paper gives a learning rate for the method `{method}`. Pass a "
+            "number as `learning_rate`."
+        )
+    return rate

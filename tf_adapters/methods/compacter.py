@@ -10,6 +10,7 @@ from keras import ops
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
+from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods.method import Method
@@ -79,7 +80,7 @@ class Compacter(Method):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class KroneckerFactors(keras.layers.Layer):
+class KroneckerFactors(Float32Layer):
     """The matrices `A_i`, `(n, n, n)`, that all kernels share.
 
     Args:
@@ -87,7 +88,7 @@ class KroneckerFactors(keras.layers.Layer):
     """
 
     def __init__(self, order, **kwargs):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.order = order
 
     def build(self, input_shape=None):

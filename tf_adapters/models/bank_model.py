@@ -41,7 +41,8 @@ class BankModel(keras.Model):
     """
 
     def __init__(self, encoder, members, **kwargs):
-        super().__init__(autocast=False, trainable=False, **kwargs)
+        options = {"dtype": "float32", "trainable": False, **kwargs}
+        super().__init__(autocast=False, **options)
         facts = stacked_adapters.describe_stack(members, encoder)
         self.encoder_info = encoder
         self.members = members

@@ -31,21 +31,22 @@ class Compacter(Method):
         placement: `"houlsby"` (default), two places a block: Compacter.
             `"pfeiffer"`, one, which reads the normed output: Compacter++.
         units: Bottleneck width `m`; used if `reduction_factor` is `None`.
-        reduction_factor: `d / m`, 32 in the `adapters` library (default).
+        reduction_factor: `d / m`; 32 if neither is given, as in the `adapters`
+            library.
         activation: GELU in the library.
         order: `n`, 4 in the paper and the library; it divides `d` and `m`.
         rank: 1 in the paper and the library.
         leave_out: Indices of blocks without adapters.
 
     Examples:
-        >>> plus_plus = methods.Compacter("pfeiffer", reduction_factor=3)
+        >>> plus_plus = methods.Compacter("pfeiffer", units=8)
         >>> tuple(tf_adapters.adapt(encoder, plus_plus, head)(features).shape)
         (2, 2)
     """
 
     placement: typing.Literal["houlsby", "pfeiffer"] = "houlsby"
-    units: int = 24
-    reduction_factor: float | None = 32.0
+    units: int | None = None
+    reduction_factor: float | None = None
     activation: activations.Activation = "gelu"
     order: int = 4
     rank: int = 1
@@ -53,7 +54,7 @@ class Compacter(Method):
 
     def __post_init__(self):
         super().__post_init__()
-        bottleneck_slots.check_settings(self)
+        bottleneck_slots.settle_width(self, default_factor=32.0)
 
     def make_slots(self, shape):
         """Returns one dict of slots for each block."""

@@ -22,6 +22,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.config import plugins
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.method import METHODS
+from tf_adapters.models import saving
 from tf_adapters.studies import process_runner
 from tf_adapters.tasks.output_kinds import KINDS
 
@@ -185,6 +186,25 @@ def test_loading_names_the_plug_in(run, monkeypatch):
 def test_other_processes_get_the_plug_in(run, folder):
     flags = process_runner.train_flags(["-m", "x"], "a.yaml", "b")
     assert f"--plugin={folder / 'grades.py'}" in flags
+
+
+def test_a_cell_that_runs_twice_leaves_models_that_can_be_saved(tmp_path):
+    cell = _blocks("python")[0]
+    names = {"__name__": "__main__"}
+    exec(cell, names)
+    older = _model(names["ScaleAndShift"]())
+    exec(cell, names)
+    newer = _model(names["ScaleAndShift"]())
+    tiny.randomize(older.trained_variables().values())
+    saving.save_adapter(older, tmp_path / "adapter")
+    older.save(tmp_path / "model.keras")
+    inputs = tiny.batch(older.encoder_info)
+    loaded = saving.load_adapter(tmp_path / "adapter", older.encoder_info)
+    assert type(loaded.method) is type(newer.method) is not type(older.method)
+    np.testing.assert_array_equal(loaded(inputs), older(inputs))
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(inputs), older(inputs))
+    saving.start_from(older, tmp_path / "adapter")
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,7 @@ def _numbers(values):
         ({"method": {"leave_out": 3}}, "must be a list of integers"),
         ({"train": {"epochs": 0}}, "`train.epochs` must be at least 1"),
         ({"seed": -1}, "`seed` must be at least 0"),
+        ({"seed": 2**32}, "`seed` must be at most 4294967295. Received: 42"),
         ({"train": 5}, "`train` must be a mapping"),
         ({"train": {"epochs": "many"}}, "`train.epochs` must be of type int"),
         ({"train": {"epochs": 2.5}}, "`train.epochs` must be of type int"),

@@ -12,6 +12,7 @@ from tests.methods import cases
 from tests.methods.cases import CASES
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.common.errors import UserError
 from tf_adapters.models import saving
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import AdapterModel
@@ -158,6 +159,47 @@ def test_trained_variables_are_float32_on_a_bfloat16_encoder(name):
     assert model(features).dtype == "float32"
     hidden = model.encode(features)["sequence_output"]
     assert keras.backend.standardize_dtype(hidden.dtype) == "bfloat16"
+
+
+@pytest.fixture
+def half_policy():
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("bfloat16")
+    yield
+    keras.config.set_dtype_policy(before)
+
+
+def test_trained_variables_are_float32_under_any_policy(name, half_policy):
+    model = adapt(tiny.encoder(), CASES[name][0], HEAD)
+    dtypes = {v.dtype for v in model.trained_variables().values()}
+    assert dtypes == {"float32"}
+
+
+def test_a_float32_encoder_computes_alike_under_any_policy(half_policy):
+    """Weights that replace the encoder's are not rounded on the way, either."""
+    method = methods.DiffPruning(l0_lambda=1e-4)
+    model = adapt(tiny.encoder(num_blocks=1), method, HEAD)
+    features = tiny.batch(model.encoder_info)
+    tiny.randomize(model.trained_variables().values())
+    found = np.asarray(model(features))
+    keras.config.set_dtype_policy("float32")
+    again = adapt(tiny.encoder(num_blocks=1), method, HEAD)
+    tiny.randomize(again.trained_variables().values())
+    np.testing.assert_array_equal(found, again(features))
+
+
+@pytest.mark.parametrize(
+    ("method", "weight"),
+    [
+        (methods.Houlsby(units=4), "embeddings_layer_norm/gamma"),
+        (methods.Full(), "token_embedding/embeddings"),
+    ],
+)
+def test_an_encoder_of_half_precision_does_not_train(method, weight):
+    encoder = tiny.encoder(dtype="bfloat16", num_blocks=1)
+    adapt(encoder, methods.Pfeiffer(units=4), HEAD)  # It trains none of it.
+    with pytest.raises(UserError, match=f"`{weight}` is bfloat16.*mixed_bfloa"):
+        adapt(encoder, method, HEAD)
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)

@@ -198,6 +198,15 @@ def test_another_model_of_the_encoder_leaves_the_first_ones_flags():
     assert not np.array_equal(before[0], tiny.values([norm])[0])
 
 
+def test_seeds_of_dropout_that_are_far_apart_differ():
+    """They met at 32,768."""
+    drawn = []
+    for seed in (0, 32768, 65536, 2**31, 2**32 - 1):
+        first, second = np.asarray(_model(seed=seed)._draw_seed())
+        drawn.append((first // 4, second // 1024))
+    assert len(set(drawn)) == len(drawn)
+
+
 def test_the_configuration_has_what_keras_and_we_were_given():
     model = _model(seed=7, name="mine", dtype="mixed_bfloat16")
     again = type(model).from_config(model.get_config())
@@ -251,6 +260,8 @@ def test_left_padding_counts_from_the_first_token_in_roberta(method):
         (lambda e: adapt(e, "houlsby"), "Received: 'houlsby'. The methods are"),
         (lambda e: adapt(e, methods.Houlsby), "methods.Houlsby.units=64."),
         (lambda e: adapt(e, methods.Houlsby(), 2), "Expected as `head` one of"),
+        (lambda e: _model(encoder=e, seed=2**32), "0 to 4,294,967,295. Receiv"),
+        (lambda e: _model(encoder=e, seed="a"), "an integer from 0 to .*'a'"),
         (
             lambda e: fusion_model.fuse(e, methods.Pfeiffer()),
             "Expected as `method` a `tf_adapters.methods.Fusion`",

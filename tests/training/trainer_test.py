@@ -11,6 +11,7 @@ from tests.methods import cases
 from tests.runs import toy_runs
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
@@ -131,6 +132,24 @@ def test_replicas_draw_different_masks(dropout, method):
         tf.function(lambda: trainer.strategy.run(step))()
     )
     assert np.abs(outputs[0].numpy() - outputs[1].numpy()).max() > 1e-3
+
+
+def test_seeds_that_are_far_apart_draw_different_masks():
+    """They met at 32,768."""
+    trainer = toy_runs.trainer(toy_runs.config())
+    trainer.prepare_training(10)
+    replica = tf.distribute.get_replica_context()
+    found = []
+    for seed in (1, 32769):
+        trainer.config = dataclasses.replace(trainer.config, seed=seed)
+        found.append(tuple(trainer.dropout_seed(replica).numpy()))
+    assert found[0] == (65536, 0) != found[1]
+
+
+def test_more_parts_than_have_masks_of_their_own_are_refused():
+    trainer = toy_runs.trainer(toy_runs.config(accumulation_steps=16_385))
+    with pytest.raises(ConfigError, match="at most 16,384 on 1 dev.*16385"):
+        trainer.prepare_training(10)
 
 
 @pytest.mark.slow

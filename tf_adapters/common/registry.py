@@ -15,9 +15,14 @@ class Registry(dict):
         super().__init__()
         self.kind = kind
         self.decorator = decorator
+        # Of replaced classes, too: they may have instances.
+        self._names = {}
 
     def add(self, name, cls, base):
         """Makes a class known by a name.
+
+        A class that is defined again, as by a notebook's cell that runs twice,
+        replaces the older one. Instances of that keep their name.
 
         Args:
             name: What settings and folders say.
@@ -41,6 +46,7 @@ class Registry(dict):
                 f"Give {cls.__name__} another name."
             )
         self[name] = cls
+        self._names.setdefault(cls, name)
 
     def name_of(self, value):
         """Returns the name of an object's class.
@@ -48,10 +54,10 @@ class Registry(dict):
         Raises:
             UserError: If the class has none.
         """
-        names = [name for name, cls in self.items() if cls is type(value)]
-        if not names:
+        name = self._names.get(type(value))
+        if name is None:
             raise UserError(
                 f"{type(value).__name__} has no name, so that no folder could "
                 f'store it. Put `{self.decorator}("...")` above it.'
             )
-        return names[0]
+        return name

@@ -213,7 +213,8 @@ class Config:
             `hf://owner/name`, or the folder of a run that trained an encoder;
             see `--list=encoders`.
         method: A method, see `tf_adapters.methods`.
-        seed: Decides samples, initial weights, order and dropout.
+        seed: Decides samples, initial weights, order and dropout; at most
+            4,294,967,295.
         distribution_strategy: `"one_device"`, `"mirrored"`,
             `"multi_worker_mirrored"` or `"tpu"`, see `make_strategy`.
         tpu: Name or address of the TPU, for `"tpu"`.

@@ -95,6 +95,10 @@ def _check_values(config):
             raise ConfigError(
                 f"`{name}` must be at least {least}. Received: {cut(value)}"
             )
+    if config.seed > _MAX_SEED:
+        raise ConfigError(
+            f"`seed` must be at most {_MAX_SEED}. Received: {config.seed}"
+        )
     if config.train.warmup_fraction > 1:
         raise ConfigError(
             "`train.warmup_fraction` is a fraction of the steps, from 0 to 1. "
@@ -157,6 +161,8 @@ def _check_examples_of(numbers):
         )
 
 
+# NumPy's generators take no larger one, nor do those of dropout.
+_MAX_SEED = 2**32 - 1
 _MINIMA = {
     "seed": 0,
     "data.doc_stride": 1,

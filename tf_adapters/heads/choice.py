@@ -20,6 +20,7 @@ from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
 from tf_adapters.heads.linear import hidden_options
 from tf_adapters.heads.vector_head import ValueHead
+from tf_adapters.layers.float32_layer import Float32Layer
 
 
 @register("choice")
@@ -173,7 +174,7 @@ def _place(row, label, count):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class ChoiceHead(keras.layers.Layer):
+class ChoiceHead(Float32Layer):
     """One linear unit, or two layers, for all choices.
 
     Args:
@@ -200,7 +201,7 @@ class ChoiceHead(keras.layers.Layer):
         hidden_dropout_rate=0.0,
         **kwargs,
     ):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.linear = LinearHead(
             1,
             reads,

@@ -8,6 +8,7 @@ from keras import ops
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
+from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.stateless_seeds import dropout
 
 READS = ("first_token", "pooled_output")
@@ -40,7 +41,7 @@ def hidden_options(head):
     }
 
 
-class DropoutAndLinear(keras.layers.Layer):
+class DropoutAndLinear(Float32Layer):
     """What the heads of texts and of tokens have in common.
 
     With `hidden_activation` there is a dense layer of the vectors' own width
@@ -62,7 +63,7 @@ class DropoutAndLinear(keras.layers.Layer):
         hidden_dropout_rate=0.0,
         **kwargs,
     ):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.num_outputs = num_outputs
         self.dropout_rate = dropout_rate
         self.hidden_activation = hidden_activation

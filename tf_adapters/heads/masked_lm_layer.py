@@ -7,11 +7,12 @@ from tf_adapters.data.encoded import IGNORED
 from tf_adapters.heads.linear import width_of
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
+from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.normalization import layer_norm
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class MaskedLMHead(keras.layers.Layer):
+class MaskedLMHead(Float32Layer):
     """How likely the hidden tokens are, or which tokens are likeliest.
 
     Args:
@@ -48,7 +49,7 @@ class MaskedLMHead(keras.layers.Layer):
         num_best=5,
         **kwargs,
     ):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         self.embedding_width = embedding_width
         self.epsilon = epsilon

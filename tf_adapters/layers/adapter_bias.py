@@ -6,11 +6,12 @@ import keras
 from keras import ops
 
 from tf_adapters.layers.dense import dense
+from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.hard_concrete import HardConcreteGates
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class Vector(keras.layers.Layer):
+class Vector(Float32Layer):
     """A trained vector `v`, zero at the start (AdapterBias, section 3.1).
 
     Args:
@@ -18,7 +19,7 @@ class Vector(keras.layers.Layer):
     """
 
     def __init__(self, width, **kwargs):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.width = width
 
     def build(self, input_shape=None):
@@ -29,7 +30,7 @@ class Vector(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class TokenWeight(keras.layers.Layer):
+class TokenWeight(Float32Layer):
     """`L_alpha`: a linear layer that gives each token one number.
 
     Args:
@@ -47,7 +48,7 @@ class TokenWeight(keras.layers.Layer):
     """
 
     def __init__(self, input_width, gates=None, **kwargs):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.input_width = input_width
         self.gates = None
         if gates is not None:

@@ -11,13 +11,14 @@ from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers import activations
 from tf_adapters.layers.attention import softmax
 from tf_adapters.layers.dense import dense
+from tf_adapters.layers.float32_layer import Float32Layer
 
 FusionValue = typing.Literal["dynamic", "static"]
 FusionStart = typing.Literal["constant", "random"]
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class AdapterFusion(keras.layers.Layer):
+class AdapterFusion(Float32Layer):
     """Mixes the outputs of `N` bottleneck adapters, a weight for each token.
 
     With `z_n = U_n a_n + b_n` the output of adapter `n`, `a_n` its bottleneck's
@@ -66,7 +67,7 @@ class AdapterFusion(keras.layers.Layer):
         value_start="constant",
         **kwargs,
     ):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         if num_adapters < 1:
             raise UserError(
                 "Invalid value for argument `num_adapters`: there must be at "

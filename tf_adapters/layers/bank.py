@@ -4,10 +4,11 @@ import keras
 from keras import ops
 
 from tf_adapters.layers import activations
+from tf_adapters.layers.float32_layer import Float32Layer
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class BankBottleneck(keras.layers.Layer):
+class BankBottleneck(Float32Layer):
     """`N` bottlenecks `W_up f(W_down x + b_down) + b_up`, one an example.
 
     The weights of each example's adapter are gathered, so that a batch is four
@@ -28,7 +29,7 @@ class BankBottleneck(keras.layers.Layer):
     """
 
     def __init__(self, num_adapters, units, activation, **kwargs):
-        super().__init__(autocast=False, **{"trainable": False, **kwargs})
+        super().__init__(**{"trainable": False, **kwargs})
         self.num_adapters = num_adapters
         self.units = units
         self._activation = activations.get_activation(activation)
@@ -56,7 +57,7 @@ class BankBottleneck(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class BankNorm(keras.layers.Layer):
+class BankNorm(Float32Layer):
     """Scales and offsets of `N` layer norms; each example uses one pair.
 
     Args:
@@ -64,7 +65,7 @@ class BankNorm(keras.layers.Layer):
     """
 
     def __init__(self, num_adapters, **kwargs):
-        super().__init__(autocast=False, **{"trainable": False, **kwargs})
+        super().__init__(**{"trainable": False, **kwargs})
         self.num_adapters = num_adapters
 
     def build(self, input_shape):
@@ -81,7 +82,7 @@ class BankNorm(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class BankHead(keras.layers.Layer):
+class BankHead(Float32Layer):
     """`N` linear heads on the first token, padded to the widest.
 
     Args:
@@ -100,7 +101,7 @@ class BankHead(keras.layers.Layer):
     ABSENT = -1e9
 
     def __init__(self, num_adapters, num_outputs, **kwargs):
-        super().__init__(autocast=False, **{"trainable": False, **kwargs})
+        super().__init__(**{"trainable": False, **kwargs})
         self.num_adapters = num_adapters
         self.num_outputs = num_outputs
 

@@ -9,12 +9,13 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
+from tf_adapters.layers.float32_layer import Float32Layer
 
 Initialization = typing.Literal["truncated_normal", "normal", "zero_up"]
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class Bottleneck(keras.layers.Layer):
+class Bottleneck(Float32Layer):
     """Computes the residual branch of a bottleneck adapter.
 
     For a token vector `x` of width `d` and a bottleneck of width `m`:
@@ -55,7 +56,7 @@ class Bottleneck(keras.layers.Layer):
         init_stddev=1e-2,
         **kwargs,
     ):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         if units < 1:
             raise UserError(
                 "Invalid value for argument `units`: the bottleneck needs at "

@@ -3,11 +3,12 @@
 import keras
 from keras import ops
 
+from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.hard_concrete import HardConcreteGates
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class SparseDiff(keras.layers.Layer):
+class SparseDiff(Float32Layer):
     """Gives a weight `theta` the value `theta + z_group z w`.
 
     `w` starts at zero; `z` is a hard-concrete gate for each of its elements,
@@ -28,7 +29,7 @@ class SparseDiff(keras.layers.Layer):
     """
 
     def __init__(self, shape, gates, structured, **kwargs):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.shape = tuple(shape)
         self.gates = HardConcreteGates(self.shape, name="gates", **gates)
         self.group_gate = None

@@ -6,10 +6,11 @@ import keras
 from keras import ops
 
 from tf_adapters.layers.dense import dense
+from tf_adapters.layers.float32_layer import Float32Layer
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class TextGate(keras.layers.Layer):
+class TextGate(Float32Layer):
     """The mean over a text's tokens of `sigmoid(x W + b)`, one number a text.
 
     UniPELT's gate (Mao et al. 2022, arXiv:2110.07577, section 3.2), as in the
@@ -25,7 +26,7 @@ class TextGate(keras.layers.Layer):
     """
 
     def __init__(self, **kwargs):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
 
     def build(self, input_shape):
         width = input_shape[-1]

@@ -7,10 +7,11 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.layers.float32_layer import Float32Layer
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class HardConcreteGates(keras.layers.Layer):
+class HardConcreteGates(Float32Layer):
     """One gate in `[0, 1]` for each weight, with exact zeros and ones.
 
     In training a gate is drawn: with `u` uniform in `(0, 1)`,
@@ -52,7 +53,7 @@ class HardConcreteGates(keras.layers.Layer):
         initial_log_alpha=0.0,
         **kwargs,
     ):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         if temperature <= 0 or stretch_low >= 0 or stretch_high <= 1:
             raise UserError(
                 "Hard-concrete gates need temperature > 0, stretch_low < 0 and "

@@ -4,10 +4,11 @@ import keras
 from keras import ops
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.layers.float32_layer import Float32Layer
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class Mixout(keras.layers.Layer):
+class Mixout(Float32Layer):
     """Mixes a kernel with its initial value, in training.
 
     For each input neuron a gate `m` is drawn, 0 with probability `rate`. With
@@ -35,7 +36,7 @@ class Mixout(keras.layers.Layer):
     replaces_dropout = True
 
     def __init__(self, shape, rate, num_input_axes=1, **kwargs):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         if not 0 <= rate < 1:
             raise UserError(
                 "The rate of mixout must lie in [0, 1). Received: "

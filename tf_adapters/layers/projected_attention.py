@@ -7,6 +7,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.layers.attention import attention
 from tf_adapters.layers.bottleneck import Bottleneck
 from tf_adapters.layers.dense import dense
+from tf_adapters.layers.float32_layer import Float32Layer
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -34,7 +35,7 @@ class Projections(Bottleneck):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class SmallAttention(keras.layers.Layer):
+class SmallAttention(Float32Layer):
     """Self-attention with several heads and no projection of its output.
 
     Holds `3 m^2 + 2 m` weights. There is no bias of the keys: it would shift
@@ -63,7 +64,7 @@ class SmallAttention(keras.layers.Layer):
     def __init__(
         self, units, num_heads, dropout_rate=0.0, init_stddev=0.02, **kwargs
     ):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         if num_heads < 1 or units % num_heads:
             raise UserError(
                 "Invalid value for argument `num_heads`: expected a number of "

@@ -7,6 +7,7 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.layers.float32_layer import Float32Layer
 
 # Between the parts of a variable's path, in a layer's name. Such names have no
 # slashes, and PyTorch's no dots; adapter folders have had dots from the first.
@@ -38,7 +39,7 @@ class _InnerScope(keras.StatelessScope):
         return value
 
 
-class Reparameterization(keras.layers.Layer):
+class Reparameterization(Float32Layer):
     """Functions from stored weights to the values that a forward pass uses.
 
     No layer of the encoder knows of it: a forward pass runs in a scope in which
@@ -60,7 +61,7 @@ class Reparameterization(keras.layers.Layer):
     """
 
     def __init__(self, pairs=(), merges=tuple, **kwargs):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.functions = [function for _, function in pairs]
         # Inside of a function: Keras takes the variables that it finds in an
         # attribute for the layer's own.

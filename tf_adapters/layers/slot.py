@@ -3,9 +3,8 @@
 import re
 import typing
 
-import keras
-
 from tf_adapters.common.errors import UserError
+from tf_adapters.layers.float32_layer import Float32Layer
 
 # A block's places, in the order in which it calls them. The projections are
 # attention's query, key, value and output, and the two of the feed-forward
@@ -25,7 +24,7 @@ BLOCK_PLACES = (
 EMBEDDING_PLACES = ("word_embeddings", "embeddings")
 
 
-class Slot(keras.layers.Layer):
+class Slot(Float32Layer):
     """A layer in one place of the encoder, or in several.
 
     What it is called with, and what it returns, depends on the place:
@@ -77,7 +76,7 @@ class Slot(keras.layers.Layer):
     is_merged = False
 
     def __init__(self, **kwargs):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.has_own_name = kwargs.get("name") is not None
 
 

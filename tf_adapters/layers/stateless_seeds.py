@@ -12,22 +12,19 @@ class StatelessSeeds(keras.random.SeedGenerator):
     depends on how often the model was called before, and the replicas of a
     strategy draw the same masks. Here the n-th draw of a forward pass is
     `seed + (0, n)`: a function of the seed alone. The caller decides what goes
-    into the seed (run seed, step, replica).
+    into the seed (run seed, step, replica); see `pass_seed`.
 
-    Steps lie `DRAWS_PER_PASS` apart in the second number. A pass that draws
-    more often (diff pruning of 36 blocks) goes on `SPILL` further in the first.
+    A pass that draws more often than `DRAWS_PER_PASS` allows (diff pruning of
+    36 blocks) goes on from a seed that is itself drawn.
 
     Args:
-        seed: Integer tensor of shape `(2,)`. Its second number is a multiple of
-            `DRAWS_PER_PASS`. Its first one is the run's, a multiple of
-            `PLACES`, and within that says where the pass takes place: replica,
-            and part of the batch, four apart. A model begins up to three
-            sequences in a place, at `seed`, `seed + 1` and `seed + 2`.
+        seed: Integer tensor of shape `(2,)`, as `pass_seed` returns it. A model
+            begins up to three sequences of draws with it, at `seed`, `seed + 1`
+            and `seed + 2`.
     """
 
     DRAWS_PER_PASS = 1 << 10
     PLACES = 1 << 16
-    SPILL = 1 << 12
     # The draw of `of_step` and those of a sequence that began 2 further.
     _RESERVED = 3
 
@@ -40,37 +37,67 @@ class StatelessSeeds(keras.random.SeedGenerator):
         self.draws = 0
 
     def next(self, ordered=True):
-        """Returns the seed of the next draw, an integer tensor `(2,)`.
-
-        Raises:
-            OverflowError: After some 16,000 draws, beyond which they would
-                repeat those of another place.
-        """
-        draws_here = self.DRAWS_PER_PASS - self._RESERVED
-        spills, draw = divmod(self.draws, draws_here)
-        if spills * self.SPILL >= self.PLACES:
-            raise OverflowError(
-                f"A forward pass has drawn {self.draws} times: no other draw "
-                "is left that would not repeat one."
-            )
+        """Returns the seed of the next draw, an integer tensor `(2,)`."""
+        has_room = self.draws < self.DRAWS_PER_PASS - self._RESERVED
+        start = self.seed if has_room else self._drawn_seed()
         self.draws += 1
-        step = np.array([spills * self.SPILL, draw + 1])
-        seed = self.seed + ops.convert_to_tensor(step, dtype=self.seed.dtype)
+        seed = start + self._pair(0, self.draws)
         if keras.backend.backend() == "torch":
             # It adds the two numbers up, where neighbours would be equal.
-            factors = np.array([40_503, 1])
-            seed = seed * ops.convert_to_tensor(factors, dtype=seed.dtype)
+            seed = seed * self._pair(40_503, 1)
         return seed
+
+    def _drawn_seed(self):
+        # The draw before the first one, which nothing else uses.
+        before = StatelessSeeds(self.seed - self._pair(0, 1))
+        drawn = keras.random.randint((2,), 0, 2**31 - 1, seed=before)
+        return ops.cast(drawn, self.seed.dtype)
+
+    def _pair(self, first, second):
+        return ops.convert_to_tensor(
+            np.array([first, second]), dtype=self.seed.dtype
+        )
 
     def of_step(self):
         """Returns new `StatelessSeeds` for what all of one step draws alike.
 
         Each layer, on each replica, in each part of the batch.
         """
-        dtype = self.seed.dtype
-        last = ops.array([0, self.DRAWS_PER_PASS - 2], dtype=dtype)
-        place = ops.mod(self.seed, ops.array([self.PLACES, 1], dtype=dtype))
+        last = self._pair(0, self.DRAWS_PER_PASS - 2)
+        place = ops.mod(self.seed, self._pair(self.PLACES, 1))
         return StatelessSeeds(self.seed - place + last)
+
+
+# How many places the replicas and the parts of a batch may be in all: a place
+# takes four numbers, three for the sequences of a pass.
+MAX_PLACES = StatelessSeeds.PLACES // 4
+MAX_SEED = 2**32 - 1
+# Odd, so that its first 2**32 multiples differ modulo 2**32, and such that the
+# first ones lie far apart there: 2**32 over the square of the golden ratio.
+_FAR = 1_640_531_527
+
+
+def pass_seed(run, place, step):
+    """Returns the seed of a forward pass, an integer tensor `(2,)`.
+
+    The first number has 16 bits of the run's seed and 16 of the place, the
+    second one 22 bits of the step and ten for the draws. So seeds below 65,536
+    have no draw in common. Of larger ones, the other 16 bits decide which
+    number their steps are counted from.
+
+    Args:
+        run: Integer from 0 to `MAX_SEED`, or a tensor of it.
+        place: Integer tensor below `MAX_PLACES`: replica and part of the batch.
+        step: Integer tensor of the type of `place`, int64 with TensorFlow.
+            Draws recur after 4,194,304 steps.
+    """
+    first = run % 2**16 * StatelessSeeds.PLACES + 4 * place
+    second = run // 2**16 * _FAR + step * StatelessSeeds.DRAWS_PER_PASS
+    seed = ops.stack([first, second])
+    if keras.backend.backend() == "tensorflow":
+        # Modulo 2**32. Keras would do so modulo 2**31 - 2, and let some meet.
+        seed = ops.cast(seed, "int32")
+    return seed
 
 
 def dropout(x, rate, seeds):

@@ -57,7 +57,7 @@ class BottleneckForms(Method):
         combine: `"add"`, `"multiply"` (`h (1 + delta)`) or
             `"add_and_multiply"` (`h (1 + delta) + delta`) (H 3.6).
         units: Bottleneck width `m`; used if `reduction_factor` is `None`.
-        reduction_factor: `d / m`.
+        reduction_factor: `d / m`; 16 if neither is given.
         num_hidden_layers: Layers of width `m` within the adapter; 1 is the
             usual bottleneck (H 3.6 tried more).
         activation: Of each of them.
@@ -85,7 +85,7 @@ class BottleneckForms(Method):
     new_norm: Where = "none"
     residual_in_new_norm: bool = False
     combine: typing.Literal["add", "multiply", "add_and_multiply"] = "add"
-    units: int = 64
+    units: int | None = None
     reduction_factor: float | None = None
     num_hidden_layers: int = 1
     activation: activations.Activation = "relu"
@@ -99,7 +99,7 @@ class BottleneckForms(Method):
 
     def __post_init__(self):
         super().__post_init__()
-        bottleneck_slots.check_settings(self)
+        bottleneck_slots.settle_width(self, default_factor=16.0)
         if not 1 <= self.num_hidden_layers <= _MAX_HIDDEN_LAYERS:
             raise UserError(
                 "`num_hidden_layers` must be at least 1, and at most "

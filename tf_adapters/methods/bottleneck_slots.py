@@ -64,13 +64,35 @@ class BottleneckSlot(SlotOfLayers):
         return x + self.delta(read(self.reads, x, context)), {}
 
 
+def settle_width(method, default_factor):
+    """Leaves one of `units` and `reduction_factor`, so that equals are equal.
+
+    `reduction_factor`, where given, wins over `units`: folders may have both.
+
+    Args:
+        method: Method with the two settings, `None` where not given.
+        default_factor: The `reduction_factor` if neither is given.
+
+    Raises:
+        UserError: If one of them cannot be.
+    """
+    units, factor = method.units, method.reduction_factor
+    if units is None and factor is None:
+        factor = default_factor
+    if factor is not None:
+        units = None
+    object.__setattr__(method, "reduction_factor", factor)
+    object.__setattr__(method, "units", units)
+    check_settings(method)
+
+
 def check_settings(method):
     """Raises a `UserError` if a bottleneck's setting cannot be."""
+    units = method.units
     check_reduction_factor(method.reduction_factor)
-    if method.units < 1:
+    if units is not None and units < 1:
         raise UserError(
-            "The bottleneck needs at least one unit. Received: "
-            f"units={method.units}"
+            f"The bottleneck needs at least one unit. Received: units={units}"
         )
 
 

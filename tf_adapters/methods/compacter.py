@@ -10,6 +10,7 @@ from keras import ops
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
+from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods.method import Method
@@ -30,21 +31,22 @@ class Compacter(Method):
         placement: `"houlsby"` (default), two places a block: Compacter.
             `"pfeiffer"`, one, which reads the normed output: Compacter++.
         units: Bottleneck width `m`; used if `reduction_factor` is `None`.
-        reduction_factor: `d / m`, 32 in the `adapters` library (default).
+        reduction_factor: `d / m`; 32 if neither is given, as in the `adapters`
+            library.
         activation: GELU in the library.
         order: `n`, 4 in the paper and the library; it divides `d` and `m`.
         rank: 1 in the paper and the library.
         leave_out: Indices of blocks without adapters.
 
     Examples:
-        >>> plus_plus = methods.Compacter("pfeiffer", reduction_factor=3)
+        >>> plus_plus = methods.Compacter("pfeiffer", units=8)
         >>> tuple(tf_adapters.adapt(encoder, plus_plus, head)(features).shape)
         (2, 2)
     """
 
     placement: typing.Literal["houlsby", "pfeiffer"] = "houlsby"
-    units: int = 24
-    reduction_factor: float | None = 32.0
+    units: int | None = None
+    reduction_factor: float | None = None
     activation: activations.Activation = "gelu"
     order: int = 4
     rank: int = 1
@@ -52,7 +54,7 @@ class Compacter(Method):
 
     def __post_init__(self):
         super().__post_init__()
-        bottleneck_slots.check_settings(self)
+        bottleneck_slots.settle_width(self, default_factor=32.0)
 
     def make_slots(self, shape):
         """Returns one dict of slots for each block."""
@@ -79,7 +81,7 @@ class Compacter(Method):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class KroneckerFactors(keras.layers.Layer):
+class KroneckerFactors(Float32Layer):
     """The matrices `A_i`, `(n, n, n)`, that all kernels share.
 
     Args:
@@ -87,7 +89,7 @@ class KroneckerFactors(keras.layers.Layer):
     """
 
     def __init__(self, order, **kwargs):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.order = order
 
     def build(self, input_shape=None):

@@ -29,7 +29,7 @@ class MultiTask(Method):
     """
 
     tasks: tuple[str, ...] = ()
-    adapter: typing.Any = Pfeiffer(reduction_factor=16)
+    adapter: typing.Any = Pfeiffer()
     train_encoder: bool = True
     sampling: typing.Literal["annealed", "proportional", "square_root"] = (
         "annealed"

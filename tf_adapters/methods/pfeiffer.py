@@ -5,6 +5,7 @@ import dataclasses
 from tf_adapters.layers.activations import Activation
 from tf_adapters.layers.bottleneck import Initialization
 from tf_adapters.methods.bottleneck_slots import BottleneckMethod
+from tf_adapters.methods.bottleneck_slots import settle_width
 from tf_adapters.methods.method import register
 
 
@@ -20,7 +21,8 @@ class Pfeiffer(BottleneckMethod):
 
     Attributes:
         units: Bottleneck width `m`; used if `reduction_factor` is `None`.
-        reduction_factor: `d / m`; 16 in the paper (section 4.1).
+        reduction_factor: `d / m`; 16 if neither is given, as in the paper
+            (section 4.1).
         activation: ReLU in the paper (section 4.1).
         initialization: See `Bottleneck`.
         init_stddev: 0.02 in the `adapters` library, as in BERT.
@@ -28,12 +30,12 @@ class Pfeiffer(BottleneckMethod):
         mixout: Rate of mixout, see `Full`.
 
     Examples:
-        >>> method = methods.Pfeiffer(reduction_factor=16, leave_out=(0,))
+        >>> method = methods.Pfeiffer(units=4, leave_out=(0,))
         >>> tuple(tf_adapters.adapt(encoder, method, head)(features).shape)
         (2, 2)
     """
 
-    units: int = 64
+    units: int | None = None
     reduction_factor: float | None = None
     activation: Activation = "relu"
     initialization: Initialization = "normal"
@@ -42,3 +44,7 @@ class Pfeiffer(BottleneckMethod):
     mixout: float = 0.0
 
     stacks_as = "pfeiffer"
+
+    def __post_init__(self):
+        settle_width(self, default_factor=16.0)
+        super().__post_init__()

@@ -9,6 +9,7 @@ from keras import ops
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
+from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.gate import TextGate
 from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 from tf_adapters.layers.stateless_seeds import dropout
@@ -94,7 +95,7 @@ class PrefixTuning(Method):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class PrefixVectors(keras.layers.Layer):
+class PrefixVectors(Float32Layer):
     """The keys and values of all blocks' prefixes.
 
     Args:
@@ -108,7 +109,7 @@ class PrefixVectors(keras.layers.Layer):
     def __init__(
         self, length, num_blocks, width, hidden_units, activation, **kwargs
     ):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.length = length
         self.num_blocks = num_blocks
         self.width = width

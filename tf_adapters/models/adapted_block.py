@@ -13,7 +13,6 @@ off in every layer of ours (`autocast=False`).
 import dataclasses
 import math
 
-import keras
 from keras import ops
 
 from tf_adapters.common.errors import UserError
@@ -22,12 +21,13 @@ from tf_adapters.layers import activations
 from tf_adapters.layers.attention import attention
 from tf_adapters.layers.bank import norm_weights
 from tf_adapters.layers.dense import dense
+from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.normalization import layer_norm
 from tf_adapters.layers.slot import BLOCK_PLACES
 from tf_adapters.layers.stateless_seeds import dropout
 
 
-class AdaptedBlock(keras.layers.Layer):
+class AdaptedBlock(Float32Layer):
     """Runs one post-norm transformer block of a backbone, with slots.
 
     Args:
@@ -43,7 +43,7 @@ class AdaptedBlock(keras.layers.Layer):
     def __init__(
         self, block, slots, encoder, use_dropout=True, norms=None, **kwargs
     ):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         for place in slots:
             check_known("place of a block", place, BLOCK_PLACES)
         if block.normalize_first:

@@ -12,6 +12,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
+from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.slot import EMBEDDING_PLACES
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods.method import EncoderShape
@@ -21,7 +22,7 @@ from tf_adapters.models.adapted_block import AdaptedBlock
 from tf_adapters.models.adapted_embeddings import of_text
 
 
-class AdaptedEncoder(keras.layers.Layer):
+class AdaptedEncoder(Float32Layer):
     """A frozen encoder with slots.
 
     Args:
@@ -72,7 +73,7 @@ class AdaptedEncoder(keras.layers.Layer):
         **kwargs,
     ):
         backbone = encoder.backbone
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         blocks = backbone.transformer_layers
         slots = [{} for _ in blocks] if slots is None else slots
         if len(slots) != len(blocks):

@@ -11,6 +11,7 @@ from tf_adapters.encoders.load import as_encoder
 from tf_adapters.layers.reparameterization import Reparameterization
 from tf_adapters.layers.slot import check_names
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
+from tf_adapters.layers.stateless_seeds import pass_seed
 from tf_adapters.methods import composition
 from tf_adapters.models import loss_checks
 from tf_adapters.models import model_config
@@ -45,8 +46,9 @@ class AdapterModel(EncoderModel):
             then returns the encoder's outputs.
         use_encoder_dropout: Whether the encoder's dropout acts in training, as
             in the papers. Defaults to `True`.
-        seed: Integer, 0 by default. Seed of the dropout under Keras's `fit`.
-            Each replica of a `tf.distribute` strategy draws masks of its own.
+        seed: Integer from 0 (default) to 4,294,967,295. Seed of the dropout
+            under Keras's `fit`. Each replica of a `tf.distribute` strategy
+            draws masks of its own.
         below: Composition of the methods of frozen adapters that the method
             stands on, or `None` (default); `compose` gives them their weights.
 
@@ -88,6 +90,7 @@ class AdapterModel(EncoderModel):
         **kwargs,
     ):
         part_checks.check_parts(encoder, method, head)
+        part_checks.check_seed(seed)
         super().__init__(encoder, **kwargs)
         self.method = method
         self.head = head
@@ -114,6 +117,7 @@ class AdapterModel(EncoderModel):
         declared = self.declared_encoder_variables()
         self.may_change(declared)
         self._trained_of_encoder = _ids(declared)
+        part_checks.check_trained_dtypes(self)
         # From now on a layer is frozen because somebody wants it. One by one:
         # with TensorFlow, Keras skips a flag that stays as it is.
         for layer in encoder.backbone._flatten_layers():
@@ -263,13 +267,9 @@ class AdapterModel(EncoderModel):
 
     def _draw_seed(self):
         """Returns another seed at each call and, in one call, each replica."""
-        seed = self.seed_generator.next()
-        run = ops.array([StatelessSeeds.PLACES, 1], dtype=seed.dtype)
-        step = ops.array([1, StatelessSeeds.DRAWS_PER_PASS], dtype=seed.dtype)
-        # Three numbers a replica: encoder, head, reparameterization.
-        number = ops.convert_to_tensor(replica_number())
-        place = ops.cast(4 * number, seed.dtype)
-        return seed * run * step + ops.stack([place, ops.zeros_like(place)])
+        run, step = ops.unstack(self.seed_generator.next(), 2)
+        place = ops.cast(replica_number(), step.dtype)
+        return pass_seed(run, place, step)
 
     def encode(self, inputs, **options):
         """Returns the encoder's outputs in evaluation, as the head sees them.

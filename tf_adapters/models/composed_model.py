@@ -225,7 +225,7 @@ class ParallelModel(keras.Model):
     """
 
     def __init__(self, encoder, composition, head=None, **options):
-        super().__init__(autocast=False, trainable=False)
+        super().__init__(autocast=False, dtype="float32", trainable=False)
         self.composition = composition
         self.models = [
             compose(

@@ -20,7 +20,7 @@ class EncoderModel(keras.Model):
     """
 
     def __init__(self, encoder, **kwargs):
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(autocast=False, **{"dtype": "float32", **kwargs})
         encoder.loaded.check_unchanged(encoder.name)
         # A training of the encoder must not come before its hash.
         encoder.fingerprint  # noqa: B018

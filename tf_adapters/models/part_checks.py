@@ -6,6 +6,8 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.encoders.encoder import Encoder
+from tf_adapters.layers.stateless_seeds import MAX_SEED
+from tf_adapters.models import variable_groups
 
 
 def check_parts(encoder, method, head):
@@ -42,6 +44,41 @@ def check_parts(encoder, method, head):
         )
     _check_pooler(encoder, head)
     _check_vocabulary(encoder, head)
+
+
+def check_seed(seed):
+    """Raises a `UserError` unless a seed is one that no other draws like.
+
+    Args:
+        seed: What should be an integer, or `None` for one that Keras draws.
+    """
+    is_integer = isinstance(seed, int) and not isinstance(seed, bool)
+    if seed is not None and not (is_integer and 0 <= seed <= MAX_SEED):
+        raise UserError(
+            f"`seed` must be an integer from 0 to {MAX_SEED:,}. Received: "
+            f"{seed!r:.100}"
+        )
+
+
+def check_trained_dtypes(model):
+    """Raises a `UserError` if a weight would train in another type.
+
+    Args:
+        model: `AdapterModel`.
+    """
+    trained = [
+        *variable_groups.trained_additions(model),
+        *model.declared_encoder_variables(),
+    ]
+    for variable in trained:
+        if variable.dtype != "float32":
+            raise UserError(
+                f"The weight `{variable.path}` is {variable.dtype}, but what "
+                "trains must be float32, or small steps are lost. Load the "
+                'encoder with dtype="mixed_bfloat16", which computes in '
+                "bfloat16 with float32 weights, and give layers of your own "
+                'dtype="float32".'
+            )
 
 
 def check_left_out(model, blocks):

@@ -290,7 +290,8 @@ def start_from(model, folder):
     method, _ = stored_parts.read_parts(
         config, tensors, model.encoder_info, folder
     )
-    if method != model.method:
+    # Not the methods: a notebook's cell that runs twice has two classes.
+    if methods.to_config(method) != methods.to_config(model.method):
         raise AdapterError(
             f"The adapter in {folder} is of method {method}, and this one of "
             f"{model.method}. To go on from an adapter takes the same method "

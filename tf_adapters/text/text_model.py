@@ -82,7 +82,7 @@ class TextModel(keras.Model):
         seed=0,
         adapter_name="default",
     ):
-        super().__init__(autocast=False)
+        super().__init__(autocast=False, dtype="float32")
         encoder = as_encoder(encoder)
         keras.utils.set_random_seed(seed)
         model = AdapterModel(
@@ -245,17 +245,21 @@ class TextModel(keras.Model):
                 classes, a tag for each word, answers. `None` where a column of
                 `x` holds them.
             batch_size: Texts in a step. Defaults to 32.
+            epochs: How often all texts are seen. Defaults to 1.
+            verbose: See `keras.Model.fit`.
+            callbacks: Keras's callbacks; their `model` is `adapter_model`.
             validation_split: Share of the texts, the last ones, that do not
                 train but are evaluated after each epoch.
             validation_data: `(texts, labels)`, or a table with the same
                 columns. The head's metrics are logged as `val_<name>`.
+            shuffle: Whether each epoch has an order of its own.
             class_weight: Dict from a class's name or id to the factor of its
                 loss.
             sample_weight: A number for each text.
+            initial_epoch: See `keras.Model.fit`.
             text: Column of a table that holds the texts; two names for pairs.
             label: Column of a table that holds the labels. Default: `label`.
-            **options: See `keras.Model.fit`, as `epochs`, `callbacks`,
-                `verbose`, `initial_epoch` and `shuffle`.
+            **options: See `keras.Model.fit`.
 
         Returns:
             Keras's `History`.

@@ -6,9 +6,10 @@ import itertools
 
 import tensorflow as tf
 
+from tf_adapters.common.errors import ConfigError
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
-from tf_adapters.layers.stateless_seeds import StatelessSeeds
+from tf_adapters.layers import stateless_seeds
 from tf_adapters.training import accumulation
 from tf_adapters.training import graphs
 from tf_adapters.training import workers
@@ -175,6 +176,7 @@ class Trainer:
 
     def prepare_training(self, total_steps):
         """Creates the optimiser and the train step."""
+        self._check_places()
         with self.strategy.scope():
             optimizer = make_optimizer(
                 self.config.train,
@@ -182,6 +184,18 @@ class Trainer:
                 self.variables,
             )
         self.use_optimizer(optimizer)
+
+    def _check_places(self):
+        """Raises a `ConfigError` if two parts of a step would draw alike."""
+        replicas = self.strategy.num_replicas_in_sync
+        most = stateless_seeds.MAX_PLACES // replicas
+        parts = self.config.train.accumulation_steps
+        if parts > most:
+            raise ConfigError(
+                f"`train.accumulation_steps` may be at most {most:,} on "
+                f"{replicas} device(s), so that each part of a batch draws its "
+                f"own dropout. Received: {parts}"
+            )
 
     def use_optimizer(self, optimizer):
         """Trains with an optimiser, which may know other variables too."""
@@ -258,17 +272,11 @@ class Trainer:
 
     def dropout_seed(self, replica, number=0):
         """Returns a seed: a function of run, replica, step and part of it."""
-        step = tf.cast(self.optimizer.iterations.value, tf.int32)
-        place = tf.cast(replica.replica_id_in_sync_group, tf.int32)
-        place = place * self.config.train.accumulation_steps + number
-        # Four numbers a place: three for the encoder's draws, the head's and
-        # those of a reparameterization.
-        return tf.stack(
-            [
-                (self.config.seed % 32768) * StatelessSeeds.PLACES + 4 * place,
-                step * StatelessSeeds.DRAWS_PER_PASS,
-            ]
-        )
+        step = tf.cast(self.optimizer.iterations.value, tf.int64)
+        place = tf.cast(replica.replica_id_in_sync_group, tf.int64)
+        place *= self.config.train.accumulation_steps
+        place += tf.cast(number, tf.int64)
+        return stateless_seeds.pass_seed(self.config.seed, place, step)
 
     def _loss(self, features, number, replica):
         """Returns a part's share of the batch's mean loss and penalty."""

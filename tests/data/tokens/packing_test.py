@@ -129,6 +129,34 @@ def test_sequence_length_pads_and_cuts(packer):
     assert packed["token_ids"][0, -1] == packer.special_tokens.end
 
 
+@pytest.mark.parametrize(
+    ("texts", "length", "least"),
+    [
+        ((["a"],), 1, "a text .* from 3 on"),
+        ((["a"],), 0, "a text .* from 3 on"),
+        ((["a"],), -1, "a text .* from 3 on"),
+        ((["a"],), 8.0, "a text .* from 3 on"),
+        ((["a"],), "x" * 300, "a text .* from 3 on.*'x{99}$"),
+        ((["a"], ["b"]), 4, "two texts .* from 5 on"),
+    ],
+)
+def test_a_length_without_room_is_refused(packer, texts, length, least):
+    with pytest.raises(UserError, match=f"`sequence_length`: {least}"):
+        packer(*texts, sequence_length=length)
+
+
+@pytest.mark.parametrize("length", [4.5, None, "a"])
+def test_a_longest_length_without_room_is_refused(packer, length):
+    with pytest.raises(UserError, match="`max_length`: two texts .* from 5 on"):
+        TextPacker(packer.tokenizer, length)
+
+
+def test_the_shortest_lengths_hold_a_token_of_each_text(packer):
+    one = packer(["film"], sequence_length=3)["token_ids"][0]
+    two = packer(["film"], ["film"], sequence_length=5)["token_ids"][0]
+    assert one[1] == two[1] == two[3] not in packer.special_ids
+
+
 def test_xlm_r_doubles_the_separator():
     folder = huggingface_folders.folder("xlm_roberta")
     tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(folder)

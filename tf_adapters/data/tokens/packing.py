@@ -9,6 +9,7 @@ the longer text, or to the second of two equals, and this to the first.
 """
 
 import copy
+import operator
 
 import numpy as np
 import tensorflow as tf
@@ -52,13 +53,7 @@ class TextPacker:
         self.max_length = max_length
         self.special_tokens = special_tokens_of(tokenizer, takes_segments)
         self._mask = None
-        num_special = 2 + len(self.special_tokens.separators)
-        if max_length < num_special + 2:
-            raise UserError(
-                "Invalid value for argument `max_length`: two texts need "
-                f"{num_special} special tokens and one token each. Received: "
-                f"max_length={max_length}"
-            )
+        self._check_length("max_length", max_length, num_texts=2)
         self._tokenize = Tokenization(tokenizer)
 
     def __call__(
@@ -69,8 +64,9 @@ class TextPacker:
         Args:
             texts_a: List of strings, or string tensor of shape `(batch,)`.
             texts_b: The second texts of pairs, or `None`.
-            sequence_length: Length of the result. `None` (default) pads to
-                the longest row. What exceeds it is cut, as at `max_length`.
+            sequence_length: Length of the result, with room for one token of
+                each text. `None` (default) pads to the longest row. What
+                exceeds it is cut, as at `max_length`.
             is_pair: Boolean tensor `(batch,)`: rows where it is false are
                 packed as one text, their second text is not looked at. `None`
                 (default): all are pairs, if there are second texts.
@@ -80,8 +76,8 @@ class TextPacker:
             `padding_mask`, and `segment_ids` where the encoder has segments.
 
         Raises:
-            UserError: If the texts are no list of strings, or the second ones
-                are not as many as the first.
+            UserError: If the texts are no list of strings, the second ones
+                are not as many as the first, or `sequence_length` is too short.
         """
         texts_a = _strings("texts_a", texts_a)
         if texts_b is not None:
@@ -92,9 +88,31 @@ class TextPacker:
                     f"Received: {texts_a.shape[0]} in `texts_a`, "
                     f"{texts_b.shape[0]} in `texts_b`"
                 )
-        limit = min(self.max_length, sequence_length or self.max_length)
+        limit = self.max_length
+        if sequence_length is not None:
+            num_texts = 1 if texts_b is None else 2
+            self._check_length("sequence_length", sequence_length, num_texts)
+            limit = min(limit, sequence_length)
         rows, first_lengths = self._pack(texts_a, texts_b, limit, is_pair)
         return self._features(rows, first_lengths, sequence_length)
+
+    def _check_length(self, name, value, num_texts):
+        """Raises an error unless a length has room for a token of each text."""
+        num_special = 2
+        texts = "a text needs 2 special tokens and one of its own"
+        if num_texts == 2:
+            num_special += len(self.special_tokens.separators)
+            texts = f"two texts need {num_special} special tokens and one each"
+        least = num_special + num_texts
+        try:
+            if operator.index(value) >= least:
+                return
+        except TypeError:
+            pass  # It is no integer.
+        raise UserError(
+            f"Invalid value for argument `{name}`: {texts}, so that it must be "
+            f"an integer from {least} on. Received: {name}={value!r:.100}"
+        )
 
     def tokenize_with_offsets(self, texts):
         """Returns tokens and characters, see `offsets`; eagerly only."""

@@ -6,6 +6,7 @@ read here and nowhere else; `typed_rows` then checks every row.
 
 from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
 import sys
 
 import numpy as np
@@ -25,6 +26,26 @@ _PAIR = ("text_a", "text_b")
 _LABEL = "label"
 
 
+@dataclasses.dataclass(frozen=True)
+class TextRows:
+    """Checked rows, and which of their fields are texts.
+
+    Attributes:
+        fields: Names of the text fields.
+        rows: List of dicts with these and `"label"`.
+    """
+
+    fields: tuple[str, ...]
+    rows: list
+
+    def __len__(self):
+        return len(self.rows)
+
+    def part(self, first, last=None):
+        """Returns the rows from one place to another."""
+        return TextRows(self.fields, self.rows[first:last])
+
+
 def rows_of(texts, labels, head, text=None, label=None, labelled=True):
     """Returns the rows of a head's task.
 
@@ -42,8 +63,7 @@ def rows_of(texts, labels, head, text=None, label=None, labelled=True):
         labelled: Whether labels are needed.
 
     Returns:
-        Pair: the names of the text fields, and a list of dicts with these and
-        `"label"`.
+        `TextRows`.
 
     Raises:
         UserError: If the texts are nothing of the above, or a row is malformed;
@@ -55,7 +75,7 @@ def rows_of(texts, labels, head, text=None, label=None, labelled=True):
     else:
         fields, table = _from_sequence(texts, labels, head)
     wanted = "required" if labelled else "ignored"
-    return fields, typed_rows(table, _task(head, fields), wanted)
+    return TextRows(fields, typed_rows(table, _task(head, fields), wanted))
 
 
 def _task(head, fields):

@@ -423,11 +423,9 @@ class TextModel(keras.Model):
         return is_features or self.preprocessor is None
 
     def _rows(self, x, y, text=None, label=None, labelled=True):
-        fields, rows = text_rows.rows_of(
-            x, y, self.head, text or None, label, labelled
-        )
+        rows = text_rows.rows_of(x, y, self.head, text, label, labelled)
         if self.text_fields is None or labelled:
-            self.text_fields = fields
+            self.text_fields = rows.fields
         return rows
 
     def _validation_rows(self, data, text, label):
@@ -439,7 +437,7 @@ class TextModel(keras.Model):
 
     def _encode(self, rows, labelled=True):
         return self.head.encode(
-            rows, self.text_fields, self.preprocessor, labelled
+            rows.rows, rows.fields, self.preprocessor, labelled
         )
 
     def _outputs(self, encoded, batch_size, verbose, model=None):

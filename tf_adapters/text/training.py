@@ -49,7 +49,7 @@ def split_rows(rows, held_out, validation_split):
             "leaves none to train on, or none to evaluate. Expected: a share "
             "between 0 and 1."
         )
-    return rows[:count], rows[count:]
+    return rows.part(0, count), rows.part(count)
 
 
 def row_weights(head, rows, class_weight, sample_weight):
@@ -74,7 +74,7 @@ def row_weights(head, rows, class_weight, sample_weight):
         if kind != "class":
             raise UserError("`class_weight` is for heads of one class a text.")
         by_id = {class_id(k, head.labels): v for k, v in class_weight.items()}
-        weights = weights * [by_id.get(row["label"], 1.0) for row in rows]
+        weights = weights * [by_id.get(r["label"], 1.0) for r in rows.rows]
     return weights.astype("float32")
 
 

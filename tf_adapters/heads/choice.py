@@ -55,6 +55,7 @@ class Choice(ValueHead):
     hidden_dropout_rate: float = 0.0
 
     signature = "choice"
+    feature_shape = (None, None, None)
 
     @classmethod
     def for_task(cls, task, encoder=None, **settings):
@@ -210,6 +211,11 @@ class ChoiceHead(keras.layers.Layer):
 
     def build(self, input_shape):
         self.linear.build(input_shape)
+
+    @property
+    def output_shape(self):
+        """For Keras's `summary`."""
+        return (None, None)
 
     @property
     def kernel_after_dropout(self):

@@ -133,12 +133,28 @@ class Classification(TextHead):
     def _class_id(self, place, label):
         is_id = isinstance(label, numbers.Integral)
         if not is_id or not 0 <= label < len(self.labels):
-            raise UserError(
-                f"Row {place} (the first is 0) has the label {label!r}; "
-                f"expected a class id from 0 to {len(self.labels) - 1}: "
-                f"{', '.join(self.labels)}. Leave out rows without a label."
-            )
+            raise self._no_class_id(place, label)
         return label
+
+    def _no_class_id(self, place, label):
+        return UserError(
+            f"Row {place} (the first is 0) has the label {label!r}; "
+            f"expected a class id from 0 to {len(self.labels) - 1}: "
+            f"{', '.join(self.labels)}. Leave out rows without a label."
+        )
+
+    def check_labels(self, labels, ignored_class=None):
+        """Raises a `UserError` if ids are not those of its classes.
+
+        A row of numbers for each text, one a class, is no id.
+        """
+        if labels.ndim > 2 or (labels.ndim == 2 and labels.shape[1] != 1):
+            return
+        labels = labels.reshape(-1)
+        is_id = (labels % 1 == 0) & (0 <= labels) & (labels < len(self.labels))
+        wrong = np.flatnonzero(~is_id & (labels != ignored_class))
+        if len(wrong):
+            raise self._no_class_id(wrong[0], labels[wrong[0]].item())
 
     def loss(self, targets, outputs):
         """Returns the weighted cross-entropy of each example, `(batch,)`."""

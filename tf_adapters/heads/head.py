@@ -39,6 +39,10 @@ class Head:
     # Settings that a finished run may be given anew: they make no weights, but
     # what is read for them or answered by them.
     at_inference: typing.ClassVar[tuple[str, ...]] = ()
+    # Shape of the token features that its model takes, and from the name of
+    # what it takes besides to the shape.
+    feature_shape: typing.ClassVar[tuple[None, ...]] = (None, None)
+    further_features: typing.ClassVar[dict[str, tuple[None, ...]]] = {}
     # Whether a bank can answer with it: a linear layer on one vector a text.
     is_linear: typing.ClassVar[bool] = False
 
@@ -74,6 +78,14 @@ class Head:
             labelled: Whether rows have labels.
         """
         raise NotImplementedError
+
+    def check_labels(self, labels, ignored_class=None):
+        """Raises a `UserError` if it has no such labels, for Keras's `fit`.
+
+        Args:
+            labels: Array of numbers, as `fit` is given it.
+            ignored_class: Class id that the loss passes over, or `None`.
+        """
 
     def loss(self, targets, outputs):
         """Returns the sum of each example's terms, `(batch,)`."""

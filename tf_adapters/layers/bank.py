@@ -111,6 +111,11 @@ class BankHead(keras.layers.Layer):
         )
         self.bias = self.add_weight((number, outputs), "zeros", name="bias")
 
+    @property
+    def output_shape(self):
+        """For Keras's `summary`."""
+        return (None, self.num_outputs)
+
     def call(self, inputs, adapter_ids):
         inputs = ops.cast(inputs, "float32")
         kernel = ops.take(self.kernel, adapter_ids, axis=0)

@@ -5,6 +5,7 @@ import contextlib
 import keras
 from keras import ops
 
+from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
 from tf_adapters.encoders.encoder import encoder_fingerprint
@@ -17,11 +18,12 @@ from tf_adapters.models import part_checks
 from tf_adapters.models import variable_groups
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_checks import check_inputs
+from tf_adapters.models.features_model import FeaturesModel
 from tf_adapters.models.replicas import replica_number
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class AdapterModel(keras.Model):
+class AdapterModel(FeaturesModel):
     """An encoder with the slots of a method and, usually, a head.
 
     Everything that method and head do not declare trainable is frozen, variable
@@ -194,12 +196,6 @@ class AdapterModel(keras.Model):
             self.left_out = left_out
             self._forget_graphs()
 
-    def _forget_graphs(self):
-        # Keras would go on calling those of the model as it was.
-        self.train_function = None
-        self.test_function = None
-        self.predict_function = None
-
     def slot_weights(self, block, place):
         """Returns a dict from name to variable of what is in one slot.
 
@@ -231,8 +227,17 @@ class AdapterModel(keras.Model):
         slot = slots[place]
         return {v.path.removeprefix(f"{slot.name}/"): v for v in slot.weights}
 
-    def call(self, inputs, training=None, seed=None):
+    def check_features(self, inputs):
+        """Raises a `UserError` unless the encoder takes these inputs."""
         check_inputs(self.encoder, inputs)
+
+    def feature_shapes(self):
+        """Returns a dict from the name of an input to its shape."""
+        head = heads.Head if self.head is None else self.head
+        names = [tensor.name for tensor in self.encoder.embeddings.inputs]
+        return dict.fromkeys(names, head.feature_shape) | head.further_features
+
+    def call(self, inputs, training=None, seed=None):
         if training:
             seed = self._draw_seed() if seed is None else seed
             seed = ops.convert_to_tensor(seed)

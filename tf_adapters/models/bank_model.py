@@ -18,9 +18,10 @@ from tf_adapters.methods.bottleneck_slots import UNITS_AXIS
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_checks import check_inputs
+from tf_adapters.models.features_model import FeaturesModel
 
 
-class BankModel(keras.Model):
+class BankModel(FeaturesModel):
     """An encoder with the adapters, norms and heads of several tasks.
 
     Made by `load_bank`; nothing in it trains. It gives each example what the
@@ -58,13 +59,21 @@ class BankModel(keras.Model):
         self.head_layer = _make_head(members)
         self.built = True
 
-    def call(self, inputs, training=None):
+    def check_features(self, inputs):
+        """Raises a `UserError` unless these are features and adapters' ids."""
         check_inputs(self.encoder, inputs)
         if "adapter_ids" not in inputs:
             raise AdapterError(
                 "The inputs lack `adapter_ids`: for each example the place of "
                 f"its adapter among the bank's {len(self.members)}."
             )
+
+    def feature_shapes(self):
+        """Returns a dict from the name of an input to its shape."""
+        names = [tensor.name for tensor in self.encoder.embeddings.inputs]
+        return dict.fromkeys(names, (None, None)) | {"adapter_ids": (None,)}
+
+    def call(self, inputs, training=None):
         ids = ops.clip(inputs["adapter_ids"], 0, len(self.members) - 1)
         outputs = self.encoder(
             {**inputs, "adapter_ids": ids},

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.special
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import ABSENT
@@ -63,8 +62,8 @@ class Choice(ValueHead):
         return cls(**{"blank": task.blank, **settings})
 
     def __post_init__(self):
+        super().__post_init__()
         check_reads(self.reads)
-        check_choices(self)
 
     def make_layer(self):
         """Returns the layer from encoder outputs to scores."""

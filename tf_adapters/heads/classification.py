@@ -10,6 +10,8 @@ import numpy as np
 import scipy.special
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.heads.class_names import check_outputs
+from tf_adapters.heads.class_names import class_names
 from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.vector_head import VectorHead
@@ -50,13 +52,9 @@ class TextHead(VectorHead):
     hidden_dropout_rate: float = 0.0
 
     def __post_init__(self):
-        object.__setattr__(self, "labels", tuple(self.labels))
+        names = class_names(self.labels, type(self).__name__)
+        object.__setattr__(self, "labels", names)
         super().__post_init__()
-        if len(self.labels) < 2:
-            raise UserError(
-                "A classifier needs at least two labels. Received: "
-                f"labels={self.labels}"
-            )
 
     @classmethod
     def for_task(cls, task, encoder=None, **settings):
@@ -172,6 +170,7 @@ class Classification(TextHead):
 
     def decode(self, outputs, source=None):
         """Returns one dict for each row of logits, for people and JSON."""
+        check_outputs(outputs, self.labels)
         probabilities = scipy.special.softmax(
             np.asarray(outputs, "float64"), axis=-1
         )

@@ -6,6 +6,7 @@ import typing
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.registry import Registry
+from tf_adapters.common.suggestions import check_choices
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.heads import resampling
 from tf_adapters.tasks import output_kinds
@@ -45,6 +46,14 @@ class Head:
     further_features: typing.ClassVar[dict[str, tuple[None, ...]]] = {}
     # Whether a bank can answer with it: a linear layer on one vector a text.
     is_linear: typing.ClassVar[bool] = False
+
+    def __new__(cls, *args, **settings):
+        dataclass_config.check_fields(cls, settings)
+        return super().__new__(cls)
+
+    def __post_init__(self):
+        dataclass_config.check_values(self)
+        check_choices(self)
 
     @classmethod
     def for_task(cls, task, encoder=None, **settings):

@@ -11,6 +11,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.heads import metrics
 from tf_adapters.heads import resampling
+from tf_adapters.heads.class_names import check_outputs
 from tf_adapters.heads.classification import TextHead
 from tf_adapters.heads.head import register
 
@@ -110,6 +111,7 @@ class MultiLabel(TextHead):
 
     def decode(self, outputs, source=None):
         """Returns one dict for each row of logits, for people and JSON."""
+        check_outputs(outputs, self.labels)
         probabilities = scipy.special.expit(np.asarray(outputs, "float64"))
         return [
             {

@@ -6,14 +6,13 @@ import itertools
 from keras import ops
 import numpy as np
 
-from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.data.tokens.words import tokenize_words
 from tf_adapters.data.tokens.words import windows
 from tf_adapters.heads import metrics
 from tf_adapters.heads import resampling
+from tf_adapters.heads.class_names import class_names
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import HiddenLayer
@@ -56,13 +55,9 @@ class Tagging(Head):
         return cls(labels=task.labels, **settings)
 
     def __post_init__(self):
-        object.__setattr__(self, "labels", tuple(self.labels))
-        check_choices(self)
-        if len(self.labels) < 2:
-            raise UserError(
-                "A tagger needs at least two labels. Received: "
-                f"labels={self.labels}"
-            )
+        names = class_names(self.labels, type(self).__name__)
+        object.__setattr__(self, "labels", names)
+        super().__post_init__()
 
     def make_layer(self):
         """Returns the layer from encoder outputs to logits of each token."""

@@ -9,6 +9,7 @@ import functools
 import math
 import numbers
 from pathlib import Path
+import re
 import types
 import typing
 
@@ -40,7 +41,8 @@ def _reason(error):
 def parse_items(text):
     """Returns `{"a": {"b": value}}` for each item of `"a.b=value,..."`.
 
-    Commas inside brackets part no items, and values are read as YAML.
+    Commas inside brackets and quotes part no items, and values are read as
+    YAML.
     """
     return [_parse_item(item) for item in _split_outside_brackets(text)]
 
@@ -50,7 +52,8 @@ def _parse_item(item):
     if not equals:
         raise ConfigError(
             "An override reads `key=value`, for example "
-            f"`method.units=256`. Received: {item}"
+            f"`method.units=256`. Received: {item}. If that is a part of a "
+            """value, put the value in quotes: `'head.blank="a,b"'`."""
         )
     try:
         nested = parse_yaml(value)
@@ -63,11 +66,18 @@ def _parse_item(item):
     return nested
 
 
+# A quote is one where a value begins, as in YAML.
+_QUOTED = re.compile(
+    r"""(?<=[=\[{,:])\s*(?:"(?:\\.|[^"\\])*"|'(?:''|[^'])*')""", re.DOTALL
+)
+
+
 def _split_outside_brackets(text):
     items, depth = [""], 0
-    for character in text:
-        depth += (character in "[{") - (character in "]}")
-        if character == "," and depth == 0:
+    hidden = _QUOTED.sub(lambda match: "_" * len(match[0]), text)
+    for character, visible in zip(text, hidden, strict=True):
+        depth += (visible in "[{") - (visible in "]}")
+        if visible == "," and depth == 0:
             items.append("")
         else:
             items[-1] += character

@@ -92,6 +92,11 @@ def _check_values(config):
             raise ConfigError(
                 f"`{name}` must be at least {least}. Received: {value}"
             )
+    if config.seed > _LARGEST_SEED:
+        raise ConfigError(
+            f"`seed` must be at most {_LARGEST_SEED}, which is what NumPy's "
+            f"generators take. Received: {config.seed}"
+        )
     if config.train.warmup_fraction > 1:
         raise ConfigError(
             "`train.warmup_fraction` is a fraction of the steps, from 0 to 1. "
@@ -154,6 +159,7 @@ def _check_examples_of(numbers):
         )
 
 
+_LARGEST_SEED = 2**32 - 1
 _MINIMA = {
     "seed": 0,
     "data.doc_stride": 1,

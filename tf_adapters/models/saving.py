@@ -53,9 +53,9 @@ def save_adapter(
 
     Raises:
         AdapterError: If `folder` holds something else than an adapter of this
-            library's format, the model is a fusion from a .keras file, or the
-            format has no room for what trained; the sentence names the setting
-            that avoids it.
+            library's format, a weight is not finite, the model is a fusion from
+            a .keras file, or the format has no room for what trained; the
+            sentence names the weight, or the setting that avoids it.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.LoRA(rank=4), head)
@@ -69,6 +69,7 @@ def save_adapter(
         for name, variable in model.trained_variables().items()
     }
     tensors = model.method.pack(tensors)
+    adapter_folder.check_finite(tensors)
     config = describe_adapter(model, details)
     if not with_head:
         config, tensors = stored_adapter.without_head(config, tensors)
@@ -112,8 +113,9 @@ def write_adapter(folder, config, tensors):
 
     Raises:
         AdapterError: If `folder` holds something else than an adapter of this
-            library's format.
+            library's format, or a weight is not finite.
     """
+    adapter_folder.check_finite(tensors)
     folder = Path(folder)
     if folder.exists() and not formats.is_ours(folder):
         raise AdapterError(

@@ -67,6 +67,7 @@ def read_members(adapters, encoder, fingerprint=None, with_heads=None):
         AdapterError: If one is given twice, is of another encoder, or a folder
             holds no adapter.
     """
+    check_is_list(adapters)
     fingerprint = fingerprint or encoder_fingerprint(encoder)
     with_heads = with_heads or [True] * len(adapters)
     members = [
@@ -84,6 +85,16 @@ def read_members(adapters, encoder, fingerprint=None, with_heads=None):
         dataclasses.replace(member, name=name)
         for member, name in zip(members, names, strict=True)
     )
+
+
+def check_is_list(adapters):
+    """Raises an `AdapterError` if one adapter stands for a list of them."""
+    if isinstance(adapters, str | Path | AdapterModel):
+        name = getattr(adapters, "name", adapters)
+        raise AdapterError(
+            "Expected a list of folders and models. Received: one, "
+            f"{name!r:.100}. Put it in brackets: [...]."
+        )
 
 
 def _path_of(adapter, member):
@@ -205,6 +216,7 @@ def members_from_config(config, folders, encoder):
     Raises:
         AdapterError: If one is missing or has other weights than recorded.
     """
+    check_is_list(folders)
     if folders is None:
         folders = [entry["folder"] for entry in config]
     elif len(folders) == len(config):

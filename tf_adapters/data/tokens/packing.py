@@ -9,6 +9,7 @@ the longer text, or to the second of two equals, and this to the first.
 """
 
 import copy
+from numbers import Integral
 
 import numpy as np
 import tensorflow as tf
@@ -36,7 +37,7 @@ class TextPacker:
             has none (multilingual-e5).
 
     Raises:
-        UserError: If `max_length` leaves no room for text.
+        UserError: If `max_length` is no integer, or leaves no room for text.
 
     Examples:
         >>> packer = tf_adapters.TextPacker(tokenizer, max_length=32)
@@ -48,8 +49,13 @@ class TextPacker:
     """
 
     def __init__(self, tokenizer, max_length, takes_segments=None):
+        if isinstance(max_length, bool) or not isinstance(max_length, Integral):
+            raise UserError(
+                "`max_length` must be an integer, a number of tokens. "
+                f"Received: max_length={max_length!r:.100}"
+            )
         self.tokenizer = tokenizer
-        self.max_length = max_length
+        self.max_length = int(max_length)
         self.special_tokens = special_tokens_of(tokenizer, takes_segments)
         self._mask = None
         num_special = 2 + len(self.special_tokens.separators)

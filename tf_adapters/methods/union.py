@@ -38,7 +38,6 @@ class Union(Method):
     parts: typing.Any = ()
 
     def __post_init__(self):
-        super().__post_init__()
         object.__setattr__(self, "parts", tuple(self.parts))
         for part in self.parts:
             alone = isinstance(part, Method) and not (

@@ -15,6 +15,7 @@ import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.models.encoder_checks import is_text
+from tf_adapters.models.encoder_checks import shown
 
 # What TensorFlow says on a processor; a GPU makes such a loss NaN.
 _LABEL_OUTSIDE = re.compile(
@@ -64,7 +65,7 @@ def checked_labels(model, x, y):
         y = np.asarray(y)
     labels = targets_of(x, y)
     if labels is None:
-        if isinstance(x, dict) and _loss(model) is not None:
+        if y is None and isinstance(x, dict) and _loss(model) is not None:
             raise UserError(
                 "There are no labels. Give them after the features: "
                 "`model.fit(features, labels)`."
@@ -73,7 +74,7 @@ def checked_labels(model, x, y):
     if is_text(labels.dtype):
         names = ", ".join(getattr(model.head, "labels", ())) or "the classes"
         raise UserError(
-            f"Labels must be numbers. Received: texts, {_some(y)}. A class id "
+            f"Labels must be numbers. Received: texts, {shown(y)}. A class id "
             f"is the position of its name in the head's `labels` ({names}): "
             "`np.array([head.labels.index(name) for name in names])`."
         )
@@ -107,12 +108,16 @@ def _loss(model):
 
 
 def targets_of(x, y):
-    """Returns labels, or what has their shape and type, or `None`."""
+    """Returns labels, or what has their shape and type, or `None`.
+
+    Several labels for a text, as of a loss of one's own, are `None` too.
+    """
     spec = _element_spec(x)
     if spec is None:
-        return y
+        return None if isinstance(y, dict) else y
     targets = spec[1] if isinstance(spec, tuple) and len(spec) > 1 else None
-    return None if targets is None or targets.shape.rank is None else targets
+    shape = getattr(targets, "shape", None)
+    return None if shape is None or shape.rank is None else targets
 
 
 def _element_spec(x):
@@ -157,7 +162,3 @@ def sentence_of(error, head):
         f"{int(end) - 1}{names and f': {names}'}. Leave out rows without a "
         "label."
     )
-
-
-def _some(value):
-    return f"{value!r:.100}"

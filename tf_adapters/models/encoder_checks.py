@@ -11,7 +11,7 @@ def check_inputs(encoder, inputs):
     Lengths are compared where they are known: not in a graph of any length.
     """
     if not isinstance(inputs, dict):
-        raise _no_features(f"{type(inputs).__name__}, {inputs!r:.100}")
+        raise _no_features(f"{type(inputs).__name__}, {shown(inputs)}")
     for name, value in inputs.items():
         if isinstance(value, list | tuple):
             raise UserError(
@@ -44,6 +44,11 @@ def _no_features(received):
         "Expected a dict of token features, as `tf_adapters.TextPacker("
         f"tokenizer, max_length=...)(texts)` makes it. Received: {received}"
     )
+
+
+def shown(value):
+    """Returns the beginning of a value as an error shows it, in one line."""
+    return " ".join(repr(value).split())[:100]
 
 
 def is_text(dtype):

@@ -275,6 +275,12 @@ def test_left_padding_counts_from_the_first_token_in_roberta(method):
             lambda e: _model(encoder=e)(tiny.batch(e, tokens=33)),
             "have 33 tokens, padding included, .* has positions for 32",
         ),
+        (lambda e: load_bank("runs/one", e), "a list .* one, 'runs/one'. Put"),
+        (lambda e: load_bank(_model(encoder=e), e), "one, 'adapter_model"),
+        (
+            lambda e: fusion_model.fuse(e, adapters="runs/one"),
+            "a list .* one, 'runs/one'. Put",
+        ),
         (
             lambda e: _model(encoder=e).slot_weights(0, "after_lunch"),
             "block 0 after_attention, block 0 after_ffn",

@@ -241,3 +241,14 @@ def test_a_newer_format_is_refused(folder):
     path.write_text(json.dumps({**config, "format_version": 99}))
     with pytest.raises(saving.AdapterError, match="format 99"):
         saving.load_adapter(folder, tiny.encoder())
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("format", ["tf_adapters", "peft"])
+def test_weights_that_no_reader_takes_are_not_saved(tmp_path, format, value):
+    model = adapt(tiny.encoder(num_blocks=1), methods.LoRA(rank=2))
+    name, variable = list(model.trained_variables().items())[-1]
+    variable.assign(np.full(variable.shape, value))
+    with pytest.raises(saving.AdapterError, match=f"^Weight `{name}` has val"):
+        saving.save_adapter(model, tmp_path / "lora", format=format)
+    assert not (tmp_path / "lora").exists()

@@ -219,6 +219,24 @@ def check_tensors(variables, tensors, path):
             )
 
 
+def check_finite(tensors):
+    """Raises an error if a folder would hold what no reader takes.
+
+    Args:
+        tensors: Dict from name to array, about to be written.
+
+    Raises:
+        AdapterError: If a value is not finite; names the weight.
+    """
+    for name, tensor in tensors.items():
+        if not np.isfinite(tensor).all():
+            raise AdapterError(
+                f"Weight `{name}` has values that are not finite, so nothing "
+                "was saved: the training went wrong. Train again with a lower "
+                "learning rate, and look at the labels."
+            )
+
+
 def _some(names):
     if not names:
         return "none"

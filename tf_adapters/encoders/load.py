@@ -17,24 +17,15 @@ from tf_adapters.encoders import huggingface
 from tf_adapters.encoders import huggingface_tokenizer
 from tf_adapters.encoders import minilm
 from tf_adapters.encoders.encoder import Encoder
-
-# What KerasHub hard-codes: activation, epsilon, and whether a pooler was
-# trained (ELECTRA's has one in KerasHub, but the original never had).
-# keras_hub/src/models/{bert,electra,distil_bert,roberta}/*_backbone.py, 0.32.
-_KERAS_HUB = {
-    keras_hub.models.BertBackbone: ("gelu_tanh", 1e-12, True),
-    keras_hub.models.ElectraBackbone: ("gelu_tanh", 1e-12, False),
-    keras_hub.models.DistilBertBackbone: ("gelu", 1e-12, False),
-    keras_hub.models.RobertaBackbone: ("gelu", 1e-5, False),
-    keras_hub.models.XLMRobertaBackbone: ("gelu", 1e-5, False),
-}
+from tf_adapters.encoders.keras_hub_families import FAMILIES
+from tf_adapters.encoders.keras_hub_families import fields_of
 
 
 def _presets():
     """Returns KerasHub's presets of the five families, by name."""
     return {
         name: preset
-        for backbone in _KERAS_HUB
+        for backbone in FAMILIES
         for name, preset in backbone.presets.items()
     }
 
@@ -107,7 +98,7 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
     else:
         load = keras_hub.models.Backbone.from_preset
         backbone = _from_preset(load, str(source), dtype=dtype)
-        fields = _keras_hub_fields(backbone)
+        fields = fields_of(backbone)
         load_tokenizer = functools.partial(
             _from_preset, keras_hub.models.Tokenizer.from_preset
         )
@@ -116,22 +107,6 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
     if not with_tokenizer:
         return encoder, None
     return encoder, load_tokenizer(source)
-
-
-def as_encoder(backbone):
-    """Returns the `Encoder` of a KerasHub backbone of one's own.
-
-    Args:
-        backbone: A `keras_hub.models.Backbone` of a known family, with its
-            weights; an `Encoder` is returned as it is.
-
-    Raises:
-        UserError: If it is of another family.
-    """
-    if not isinstance(backbone, keras_hub.models.Backbone):
-        return backbone
-    fields = _keras_hub_fields(backbone)
-    return Encoder(name=backbone.name, backbone=backbone, **fields)
 
 
 def find_encoder(name):
@@ -231,20 +206,3 @@ def _from_preset(load, name, **options):
             "`backbone.save_to_preset` and `tokenizer.save_to_preset` write "
             "them into one folder."
         ) from error
-
-
-def _keras_hub_fields(backbone):
-    if type(backbone) not in _KERAS_HUB:
-        families = ", ".join(known.__name__ for known in _KERAS_HUB)
-        raise UserError(
-            f"Expected an encoder of one of the kinds {families}. Received: "
-            f"{type(backbone).__name__}"
-        )
-    activation, epsilon, has_pooler = _KERAS_HUB[type(backbone)]
-    return {
-        "activation": activation,
-        "layer_norm_epsilon": epsilon,
-        "hidden_dropout": backbone.dropout,
-        "attention_dropout": backbone.dropout,
-        "has_pooler": has_pooler,
-    }

@@ -15,6 +15,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.export import serving
 from tf_adapters.export import signatures
+from tf_adapters.models.adapter_model import AdapterModel
 
 TEXT_SIGNATURE = "serving_default"
 TOKEN_SIGNATURE = "token_ids"
@@ -46,7 +47,7 @@ def export_run(config, model_dir):
     return folder
 
 
-def export_model(model, packer, folder, text_fields=("text",)):
+def export_model(model, packer, folder=None, text_fields=("text",)):
     """Writes the next version of a model in TensorFlow Serving's layout.
 
     The signature `serving_default` takes texts and has the tokenizer inside;
@@ -67,7 +68,7 @@ def export_model(model, packer, folder, text_fields=("text",)):
         Path of the version's folder, `<folder>/<version>`.
 
     Raises:
-        UserError: If the model has no head.
+        UserError: If the model has no head, or an argument is another thing.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
@@ -76,11 +77,7 @@ def export_model(model, packer, folder, text_fields=("text",)):
         >>> tuple(serve(tf.constant(["a fine film"]))["probabilities"].shape)
         (1, 2)
     """
-    if model.head is None:
-        raise UserError(
-            "Only a model with a head can be exported: what it answers is the "
-            "head's. Received: a model with head=None. Pass a head to `adapt`."
-        )
+    _check_arguments(model, packer, folder)
     folder = Path(folder)
     # What is served computes with the final weights, not from their parts.
     with model.reparameterization.merged_meanwhile():
@@ -101,6 +98,31 @@ def export_model(model, packer, folder, text_fields=("text",)):
     _describe(partial, folder.name, model, packer, functions)
     partial.rename(version)
     return version
+
+
+def _check_arguments(model, packer, folder):
+    call = "`export_model(model, packer, folder)`"
+    if not isinstance(model, AdapterModel):
+        raise UserError(
+            f"Expected as `model` of {call} what `adapt`, `fuse`, `compose` or "
+            f"`load_adapter` returns. Received: {model!r:.100}"
+        )
+    if not isinstance(packer, TextPacker):
+        raise UserError(
+            f"Expected as `packer` of {call} the one of training, "
+            "`tf_adapters.TextPacker(tokenizer, max_length=...)`: it decides "
+            f"where texts are cut. Received: {packer!r:.100}"
+        )
+    if not isinstance(folder, str | Path):
+        raise UserError(
+            f"Expected as `folder` of {call} a path, such as "
+            f"'exports/my_task'. Received: {folder!r:.100}"
+        )
+    if model.head is None:
+        raise UserError(
+            "Only a model with a head can be exported: what it answers is the "
+            "head's. Received: a model with head=None. Pass a head to `adapt`."
+        )
 
 
 def next_version(folder):

@@ -117,7 +117,15 @@ class AdaptedEncoder(Float32Layer):
             )
             for i, (block, slot) in enumerate(zip(blocks, slots, strict=True))
         ]
-        self.built = True
+        self.build((None, None))
+
+    def build(self, input_shape):
+        """Builds nothing: all is built. Keras's `summary` asks for a shape."""
+
+    @property
+    def output_shape(self):
+        """Shape of `sequence_output`, for Keras's `summary`."""
+        return (None, None, self.width)
 
     @property
     def max_tokens(self):

@@ -12,10 +12,15 @@ def check_inputs(encoder, inputs):
     Lengths are compared where they are known: not in a graph of any length.
     """
     if not isinstance(inputs, dict):
-        raise UserError(
-            "Expected a dict of tensors, as `tf_adapters.TextPacker` makes "
-            f"it. Received: {type(inputs).__name__}"
-        )
+        raise _no_features(f"{type(inputs).__name__}, {shown(inputs)}")
+    for name, value in inputs.items():
+        if isinstance(value, list | tuple):
+            raise UserError(
+                f"Expected arrays or tensors. Received: `{name}`, a "
+                f"{type(value).__name__}. Make it `np.array({name})`."
+            )
+        if is_text(value.dtype):
+            raise _no_features(f"texts as `{name}`")
     names = [tensor.name for tensor in encoder.embeddings.inputs]
     missing = [name for name in names if name not in inputs]
     if missing:
@@ -33,6 +38,27 @@ def check_inputs(encoder, inputs):
             f"encoder has positions for {longest}. Cut them: "
             f"`tf_adapters.TextPacker(tokenizer, max_length={longest})`."
         )
+
+
+def _no_features(received):
+    return UserError(
+        "Expected a dict of token features, as `tf_adapters.TextPacker("
+        f"tokenizer, max_length=...)(texts)` makes it. Received: {received}"
+    )
+
+
+def shown(value):
+    """Returns the beginning of a value as an error shows it, in one line."""
+    return " ".join(repr(value).split())[:100]
+
+
+def is_text(dtype):
+    """Returns whether a type of arrays or tensors is one of texts."""
+    try:
+        return keras.backend.standardize_dtype(dtype) == "string"
+    except ValueError:
+        # NumPy's: Keras has no name for them.
+        return True
 
 
 def check_not_quantized(backbone):

@@ -62,9 +62,10 @@ def save_adapter(
 
     Raises:
         AdapterError: If `folder` holds something else than an adapter of this
-            library's format, or another model's without `overwrite`; if the
-            model is a fusion from a .keras file, or the format has no room for
-            what trained: the sentence names the setting that avoids it.
+            library's format, or another model's without `overwrite`; if a
+            weight is not finite, the model is a fusion from a .keras file, or
+            the format has no room for what trained. The sentence names the
+            weight, or the setting that avoids it.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.LoRA(rank=4), head)
@@ -78,6 +79,7 @@ def save_adapter(
         for name, variable in model.trained_variables().items()
     }
     tensors = model.method.pack(tensors)
+    adapter_folder.check_finite(tensors)
     config = describe_adapter(model, details)
     if not with_head:
         config, tensors = stored_adapter.without_head(config, tensors)
@@ -122,8 +124,10 @@ def write_adapter(folder, config, tensors, overwrite=False):
 
     Raises:
         AdapterError: If `folder` holds something else than an adapter of this
-            library's format, or another model's without `overwrite`.
+            library's format, or another model's without `overwrite`, or if a
+            weight is not finite.
     """
+    adapter_folder.check_finite(tensors)
     folder = Path(folder)
     if folder.exists():
         _check_replaceable(folder, config, overwrite)

@@ -67,6 +67,7 @@ def read_members(adapters, encoder, with_heads=None):
         AdapterError: If one is given twice, is of another encoder, or a folder
             holds no adapter.
     """
+    check_is_list(adapters)
     with_heads = with_heads or [True] * len(adapters)
     members = [
         read_member(adapter, encoder, with_head)
@@ -83,6 +84,16 @@ def read_members(adapters, encoder, with_heads=None):
         dataclasses.replace(member, name=name)
         for member, name in zip(members, names, strict=True)
     )
+
+
+def check_is_list(adapters):
+    """Raises an `AdapterError` if one adapter stands for a list of them."""
+    if isinstance(adapters, str | Path | AdapterModel):
+        name = getattr(adapters, "name", adapters)
+        raise AdapterError(
+            "Expected a list of folders and models. Received: one, "
+            f"{name!r:.100}. Put it in brackets: [...]."
+        )
 
 
 def _path_of(adapter, member):
@@ -204,6 +215,7 @@ def members_from_config(config, folders, encoder):
     Raises:
         AdapterError: If one is missing or has other weights than recorded.
     """
+    check_is_list(folders)
     if folders is None:
         folders = [entry["folder"] for entry in config]
     elif len(folders) == len(config):

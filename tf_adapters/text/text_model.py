@@ -10,7 +10,7 @@ from tf_adapters import methods
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.config import presets
-from tf_adapters.encoders.load import as_encoder
+from tf_adapters.encoders.keras_hub_families import as_encoder
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.encoders.loaded_weights import User
 from tf_adapters.models import saving

@@ -231,6 +231,12 @@ def test_too_short_a_length(word_pieces):
         TextPacker(word_pieces, 4)
 
 
+@pytest.mark.parametrize("length", [5.5, "32", None, True])
+def test_a_length_that_is_no_integer(word_pieces, length):
+    with pytest.raises(UserError, match="^`max_length` must be an integer"):
+        TextPacker(word_pieces, length)
+
+
 def test_tokenizer_of_another_kind():
     tokenizer = keras_hub.tokenizers.ByteTokenizer()
     with pytest.raises(ValueError, match="Received: ByteTokenizer"):

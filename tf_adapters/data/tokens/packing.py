@@ -37,7 +37,7 @@ class TextPacker:
             has none (multilingual-e5).
 
     Raises:
-        UserError: If `max_length` leaves no room for text.
+        UserError: If `max_length` is no integer, or leaves no room for text.
 
     Examples:
         >>> packer = tf_adapters.TextPacker(tokenizer, max_length=32)

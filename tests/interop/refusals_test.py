@@ -268,7 +268,11 @@ CASES = {
         "num_layers: 4",
     ),
     "no target": (LORA, _set("target_modules", ["c_attn"]), "c_attn"),
-    "no expression": (LORA, _set("target_modules", "("), "damaged"),
+    "no expression": (
+        LORA,
+        _set("target_modules", "("),
+        "target_modules.*does not run .missing",
+    ),
     "another target": (LORA, _set("target_modules", ["key"]), "Missing"),
     "another rank": (LORA, _set("r", 4), "shape"),
     "an unknown option of PEFT": (LORA, _set("new_trick", 1), "new_trick"),
@@ -476,7 +480,8 @@ def test_a_pattern_of_peft_may_be_a_full_name(tmp_path):
 
 
 def test_what_a_file_of_peft_does_not_say_is_its_default():
-    assert peft_lora._scale(PeftConfig({}, "x"), "bert.pooler") == (8, 8)
+    scales = peft_lora._scales(PeftConfig({}, "x"), {0: "bert.pooler"})
+    assert scales == {0: (8, 8)}
 
 
 def test_a_head_of_one_label_may_be_multilabel():

@@ -2,7 +2,6 @@
 
 import hashlib
 from pathlib import Path
-import re
 import tempfile
 
 from tf_adapters import methods
@@ -31,7 +30,6 @@ _DAMAGED = (
     RecursionError,
     TypeError,
     ValueError,
-    re.error,
 )
 
 

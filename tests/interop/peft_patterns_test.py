@@ -6,13 +6,12 @@ import shutil
 import pytest
 
 from tests.interop import folders
-from tests.interop.refusals_test import LORA
-from tests.interop.refusals_test import _edit
 import tf_adapters
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import peft_patterns
 from tf_adapters.interop.peft import PeftConfig
 
+LORA = "peft/bert_lora"
 NAMES = [
     "bert",
     "bert.encoder.layer.0.attention.self.query",
@@ -100,7 +99,7 @@ def test_no_pattern_takes_long(setting, pattern, tmp_path):
     folder = tmp_path / "task"
     shutil.copytree(folders.FIXTURES / LORA, folder)
     value = _of_setting(setting, pattern)
-    _edit(folder / "adapter_config.json", setting, value)
+    folders.edit(folder / "adapter_config.json", setting, value)
     encoder = folders.encoder(LORA)
     if setting != "target_modules":
         # It names no module, so it changes nothing.

@@ -1,5 +1,6 @@
 """What is pushed names nothing of this machine."""
 
+import dataclasses
 import json
 from pathlib import Path
 import shutil
@@ -107,6 +108,29 @@ def test_an_export_names_no_place(form, encoder, tmp_path):
     card = (tmp_path / "films" / "README.md").read_text()
     assert f"an adapter for `{Path(ENCODER).name}`" in card
     assert 'from_pretrained("path/of/the/encoder")' in card or form == "peft"
+
+
+@pytest.mark.parametrize(
+    ("name", "hub_id"),
+    [
+        ("minilm", "sentence-transformers/all-MiniLM-L6-v2"),
+        ("hf://owner/name", "owner/name"),
+        # KerasHub's alone.
+        ("bert_tiny_en_uncased", None),
+    ],
+)
+def test_the_card_of_an_export_has_the_encoders_id_on_the_hub(
+    name, hub_id, encoder, tmp_path
+):
+    encoder = dataclasses.replace(encoder, name=name)
+    model = tf_adapters.adapt(encoder, Pfeiffer(units=2))
+    tf_adapters.save_adapter(model, tmp_path / "films", format="adapterhub")
+    card = (tmp_path / "films" / "README.md").read_text()
+    source = hub_id or "path/of/the/encoder"
+    assert f'from_pretrained("{source}")' in card
+    assert f"an adapter for `{hub_id or name}`" in card
+    config = json.loads((tmp_path / "films/adapter_config.json").read_text())
+    assert config["model_name"] == (hub_id or "")
 
 
 def test_a_folder_of_another_library_is_pushed_without_its_places(tmp_path):

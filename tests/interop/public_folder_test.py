@@ -58,7 +58,7 @@ def fusion(encoder, tmp_path_factory):
 
 def test_a_fusion_names_its_encoder_and_members_without_their_places(fusion):
     (fusion / "notes.txt").write_text("private")
-    (fusion / "trainer_state.json").write_text('{"best": "/home/me"}')
+    (fusion / "trainer_state.json").write_text('{"best": "/data/me"}')
     content = _content(fusion)
     names = ["README.md", "adapter.safetensors", "adapter_config.json"]
     assert sorted(content) == sorted(names)
@@ -136,14 +136,14 @@ def test_the_card_of_an_export_has_the_encoders_id_on_the_hub(
 def test_a_folder_of_another_library_is_pushed_without_its_places(tmp_path):
     folder = tmp_path / "task"
     shutil.copytree(folders.FIXTURES / "peft" / "bert_lora", folder)
-    (folder / "training_args.bin").write_bytes(b"/home/me")
-    place = "/home/me/models/bert"
+    (folder / "training_args.bin").write_bytes(b"/data/me")
+    place = "/data/me/models/bert"
     pattern = r".*\.(0|1)\.(query|value)"
     config = folder / "adapter_config.json"
     for key, value in {
         "base_model_name_or_path": place,
         "target_modules": pattern,
-        "corda_config": {"cache_file": "/home/me/cache"},
+        "corda_config": {"cache_file": "/data/me/cache"},
         "prompt_tuning_init_text": "/classify",
     }.items():
         folders.edit(config, key, value)
@@ -174,12 +174,12 @@ def test_a_set_up_is_pushed_with_its_adapters():
         ("bert_base_en_uncased", "bert_base_en_uncased"),
         ("hf://owner/name", "hf://owner/name"),
         ("gs://bucket/run", "gs://bucket/run"),
-        ("/home/me/bert", "bert"),
-        ("/home/me/bert/", "bert"),
+        ("/data/me/bert", "bert"),
+        ("/data/me/bert/", "bert"),
         ("runs/full/encoder", "encoder"),
         ("../bert", "bert"),
         ("~/bert", "bert"),
-        ("file:///home/me/bert", "bert"),
+        ("file:///data/me/bert", "bert"),
         ("C:\\Users\\me\\bert", "bert"),
     ],
 )
@@ -201,7 +201,7 @@ def test_an_id_on_the_hub_is_no_place(tmp_path, monkeypatch):
         ("minilm", "sentence-transformers/all-MiniLM-L6-v2"),
         ("hf://owner/name", "owner/name"),
         ("bert_base_en_uncased", None),
-        ("/home/me/bert", None),
+        ("/data/me/bert", None),
     ],
 )
 def test_the_hubs_id_of_an_encoder(name, hub_id):

@@ -69,7 +69,7 @@ def test_a_file_changes_nothing_that_the_process_shares(tmp_path):
 
 
 def _rewrite(path, compression=zipfile.ZIP_STORED, **more):
-    """Writes a file's archive anew, with other parts beside its own."""
+    """Writes a file's archive anew, with other parts besides its own."""
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(path, "w", compression) as archive:
@@ -170,7 +170,7 @@ def _pickle_of(path):
         return archive.read("archive/data.pkl")
 
 
-def test_what_pytorch_says_beside_the_tensors_is_left_out(tmp_path):
+def test_what_pytorch_says_besides_the_tensors_is_left_out(tmp_path):
     # A model's `state_dict` has the versions of its modules as an attribute.
     path = tmp_path / "x.bin"
     write_torch_file(path, TENSORS)

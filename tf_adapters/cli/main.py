@@ -17,7 +17,6 @@ from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import prediction_files
 from tf_adapters.data.rows import splits
-from tf_adapters.runs import hub_members
 from tf_adapters.runs import pretraining_task
 from tf_adapters.runs import remote_folder
 
@@ -80,6 +79,8 @@ def _resolve(flag_layer, options):
     layers.append(flag_layer)
     _check_stack(layers)
     if options.mode in ("eval", "predict", "export"):
+        from tf_adapters.runs import hub_members
+
         hub_members.fetch_named(layers)
         layers.insert(0, _saved_config(given, options))
         layers[0] = presets.with_name_of_command(layers)

@@ -16,7 +16,7 @@ from tf_adapters.interop.formats import SETUP_FILE
 from tf_adapters.interop.formats import read_json
 
 _CARD = "README.md"
-# The files that make an adapter. Others that lie beside them, a trainer's
+# The files that make an adapter. Others that lie next to them, a trainer's
 # arguments for example, stay here.
 _FILES = {
     _CARD,

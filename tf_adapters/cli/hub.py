@@ -14,7 +14,9 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.interop import hub
+from tf_adapters.interop import hub_address
 from tf_adapters.interop import listing
+from tf_adapters.interop import public_folder
 
 _HEADER = ("folder", "task", "method", "kB", "metrics", "encoder", "format")
 
@@ -53,7 +55,7 @@ def _parser():
 
 def _list(options):
     folder = options.folder
-    if hub.is_address(folder):
+    if hub_address.is_address(folder):
         folder = hub.pull(folder)
     if not Path(folder).is_dir():
         raise AdapterError(f"There is no folder {cut(folder)}.")
@@ -87,4 +89,12 @@ def _pull(options):
 
 def _push(options):
     folder = adapter_folder.find_adapter_folder(options.folder)
-    return hub.push(folder, options.address, options.private)
+    url = hub.push(folder, options.address, options.private)
+    members = public_folder.local_members(folder)
+    if not members:
+        return url
+    return (
+        f"{url}\nIt stands on {', '.join(members)}, which only this machine "
+        "has. Push these too; who loads it names them in this order with "
+        "--adapters=hf://... or `adapters=`."
+    )

@@ -80,8 +80,12 @@ def _resolve(flag_layer, options):
     layers.append(flag_layer)
     _check_stack(layers)
     if options.mode in ("eval", "predict", "export"):
+        from tf_adapters.runs import hub_members
+
+        hub_members.fetch_named(layers)
         layers.insert(0, _saved_config(given, options))
         layers[0] = presets.with_name_of_command(layers)
+        hub_members.check_are_here(resolve.combine(*layers))
     config = resolve.combine(*layers)
     config = resolve.with_absolute_paths(
         _with_encoder_of_adapters(config, layers)
@@ -124,9 +128,10 @@ def _with_encoder_of_adapters(config, layers):
     from tf_adapters.common import adapter_folder
     from tf_adapters.interop import formats
     from tf_adapters.interop import hub
+    from tf_adapters.interop import hub_address
 
     folder = str(folders[0])
-    if hub.is_address(folder):
+    if hub_address.is_address(folder):
         folder = hub.pull(folder)
     if formats.format_of(folder):
         # Other libraries name no encoder that could be found here.
@@ -201,6 +206,9 @@ def _export(config, model_dir, options):
         )
         remote_folder.push(model_dir)
         print(f"Adapter for {options.format}: {remote_folder.address(folder)}")
+        if options.format == "adapterhub":
+            # Its default file is a pickle, which is not written here.
+            print("`adapters` loads it with use_safetensors=True only.")
         return
     from tf_adapters.export import saved_model
 

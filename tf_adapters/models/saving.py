@@ -26,7 +26,7 @@ from tf_adapters.interop import formats
 from tf_adapters.methods import composition
 from tf_adapters.models import composed_model
 from tf_adapters.models import fusion_model
-from tf_adapters.models import stacked_adapters
+from tf_adapters.models import recorded_members
 from tf_adapters.models import stored_adapter
 from tf_adapters.models import stored_parts
 from tf_adapters.models.adapter_model import AdapterModel
@@ -208,7 +208,7 @@ def describe_adapter(model, details=None):
         "method": methods.to_config(model.method),
         "head": None if model.head is None else heads.to_config(model.head),
         "plugins": stored_parts.plugins_of(model.method, model.head),
-        "members": stacked_adapters.members_to_config(model.members),
+        "members": recorded_members.members_to_config(model.members),
         "below": model.below and composition.tree_to_config(model.below),
         "left_out": list(model.left_out),
         "details": details or {},
@@ -228,7 +228,9 @@ def load_adapter(
             `hf://owner/name@revision` on the Hugging Face Hub.
         encoder: The `Encoder` it was trained on.
         adapters: Folders of a fusion's members, in its order, where they have
-            moved. Default: where they were when it was trained.
+            moved. Default: where they were when it was trained. Members that
+            the folder itself names at `hf://` addresses are not downloaded;
+            those that are named here are.
         with_head: Whether the adapter's head is loaded too. Defaults to `True`.
         below: The adapter, or composition, that it stands on; see `compose`.
             Default: what it was trained on.
@@ -249,7 +251,7 @@ def load_adapter(
         folder, encoder, with_head=with_head
     )
     method, head = stored_parts.read_parts(config, tensors, encoder, folder)
-    members = stacked_adapters.members_from_config(
+    members = recorded_members.members_from_config(
         config.get("members", []), adapters, encoder
     )
     below = composed_model.restore(config, members, below, encoder, folder)

@@ -1,6 +1,7 @@
 """What comes before a run that trains, and in which order."""
 
 from tf_adapters.cli import summary
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import fields as config_fields
 from tf_adapters.config import resolve
@@ -44,11 +45,13 @@ def train_command(config, model_dir, options):
         goes_on = earlier_runs.of_stopped_command(
             model_dir, declared, fingerprint
         )
+        folder = model_dir.absolute() / "pretrain"
+        own_files.check_folder(folder)
         config = pretraining.train_pretraining(
             config,
             task,
             rows,
-            model_dir.absolute() / "pretrain",
+            folder,
             overwrite=options.overwrite and goes_on is None,
         )
     result = training_run.train_experiment(

@@ -6,11 +6,10 @@ digits, tags that make dates out of anything, aliases that unfold to billions.
 
 import itertools
 import json
-import os
-from pathlib import Path
 
 import yaml
 
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
 
 # A file of settings has a few hundred; aliases can unfold to billions.
@@ -112,12 +111,5 @@ def _unfolded_size(node, sizes, depth):
 
 
 def replace_text(path, text):
-    """Writes a small text file whole: it has its old content until then."""
-    path = Path(path)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    """Writes a small text file whole, see `own_files.replace_file`."""
+    own_files.replace_file(path, text.encode())

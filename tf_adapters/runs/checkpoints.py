@@ -18,6 +18,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import parse_json
 
@@ -51,8 +52,7 @@ def save_checkpoint(folder, checkpoint):
     """
     folder = Path(folder)
     path = folder / f"{checkpoint.step:08d}"
-    shutil.rmtree(path, ignore_errors=True)
-    path.mkdir(parents=True)
+    own_files.make_new_folder(path)
     try:
         _write_files(path, checkpoint)
     except OSError:

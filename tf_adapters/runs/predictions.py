@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 
 from tf_adapters import heads
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.text_files import parse_json
@@ -60,9 +61,9 @@ def save_predictions(run_folder, split, head, compared):
     content = {"head": heads.name_of(head), "rows": lists}
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
     path = _path(run_folder, split)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    own_files.make_folder(run_folder, *path.relative_to(run_folder).parts[:-1])
     # Equal predictions are equal files: no time within.
-    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+    own_files.replace_file(path, gzip.compress(text.encode(), mtime=0))
 
 
 def load_predictions(run_folder, split):

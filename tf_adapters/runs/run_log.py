@@ -2,12 +2,15 @@
 
 import json
 from pathlib import Path
-import shutil
 import time
 
 import tensorflow as tf
 
+from tf_adapters.common import own_files
 from tf_adapters.common.text_files import replace_text
+
+# The folder of the TensorBoard events.
+EVENTS = "tensorboard"
 
 
 class RunLog:
@@ -32,8 +35,9 @@ class RunLog:
         self.lines = len(lines)
         # Events are written anew: what a stopped run logged after its
         # checkpoint would else be there twice.
-        events = Path(folder) / "tensorboard"
-        shutil.rmtree(events, ignore_errors=True)
+        events = Path(folder) / EVENTS
+        own_files.remove(events)
+        own_files.make_folder(folder, EVENTS)
         self._events = tf.summary.create_file_writer(str(events))
         self.restored = [json.loads(line) for line in lines]
         for record in self.restored:
@@ -41,7 +45,7 @@ class RunLog:
 
     def append(self, record):
         """Logs a dict with its `step`, and the time."""
-        with self._path.open("a") as file:
+        with own_files.open_to_append(self._path) as file:
             file.write(json.dumps({"time": time.time(), **record}) + "\n")
         self.lines += 1
         self._write_events(record)

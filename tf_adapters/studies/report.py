@@ -8,11 +8,13 @@ seeds of the metric on validation is best; test metrics play no part in that.
 import collections
 import csv
 import dataclasses
+import io
 import itertools
 import json
 from pathlib import Path
 import statistics
 
+from tf_adapters.common.text_files import replace_text
 from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.studies import further_cells
 from tf_adapters.studies import markdown as markdown_lib
@@ -80,8 +82,7 @@ def write_report(tables, folder):
 
 def write_markdown(tables, folder):
     """Writes `table.md`."""
-    path = Path(folder) / "table.md"
-    path.write_text(tables.markdown + "\n", encoding="utf-8")
+    replace_text(Path(folder) / "table.md", tables.markdown + "\n")
 
 
 def _settings(rows):
@@ -103,10 +104,11 @@ def write_csv(path, rows, names=()):
     """
     keys = (key for row in rows for key in row)
     names = list(dict.fromkeys((*names, *keys)))
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    replace_text(path, text.getvalue())
 
 
 def run_rows(run, result, error=""):

@@ -12,6 +12,8 @@ from tf_adapters.runs import checkpoints
 CHECKPOINTS = "checkpoints"
 # What was asked for, where the run's own config.yaml says more.
 DECLARED = "declared.yaml"
+# What `RunFolder` adds to the state of each checkpoint.
+_NEEDED_TO_RESUME = {"data_fingerprint": dict, "log_lines": int}
 
 
 def _differences(folder, config):
@@ -27,13 +29,20 @@ def _differences(folder, config):
     ]
 
 
+def newest_checkpoint(folder):
+    """Returns the newest whole `Checkpoint` in a run folder, or `None`."""
+    return checkpoints.newest_checkpoint(
+        Path(folder) / CHECKPOINTS, _NEEDED_TO_RESUME
+    )
+
+
 def of_stopped_command(folder, config, data_fingerprint):
     """Returns where a command with --overwrite was told to stop, or `None`.
 
     It was promised to go on when it is given again; and who gives it again
     unseen, as schedulers do, would never come to its end otherwise.
     """
-    checkpoint = checkpoints.newest_checkpoint(Path(folder) / CHECKPOINTS)
+    checkpoint = newest_checkpoint(folder)
     if checkpoint is None or not checkpoint.state.get("overwrites"):
         return None
     if checkpoint.state["data_fingerprint"] != data_fingerprint:

@@ -104,7 +104,7 @@ class RunFolder:
             return self._checkpoint_of_this_command(config)
         earlier_runs.check_config(self.folder, config)
         self._check_unfinished(config)
-        checkpoint = checkpoints.newest_checkpoint(self._checkpoints)
+        checkpoint = earlier_runs.newest_checkpoint(self.folder)
         changed = checkpoint and self._changed(checkpoint)
         if changed:
             raise ConfigError(

@@ -100,7 +100,5 @@ def test_the_best_weights_are_finite():
 
 def test_a_checkpoint_that_lacks_a_value_is_refused():
     checkpoint = types.SimpleNamespace(step=4, tensors={}, state={"best": None})
-    with pytest.raises(
-        ValueError, match="step 4 is damaged: it lacks `history"
-    ):
+    with pytest.raises(ValueError, match="step 4 is damaged: it lacks `his"):
         Progress.read(checkpoint, None)

@@ -77,11 +77,9 @@ def _join_cluster(config):
 
 def _is_finished(config, model_dir, options, fingerprint):
     """Prints the result of a run that is there already; says whether it is."""
-    if options.overwrite or not model_dir.exists():
+    if options.overwrite:
         return False
-    from tf_adapters.runs import earlier_runs
-
-    result = earlier_runs.finished(model_dir, config, fingerprint)
+    result = _find_finished(config, model_dir, fingerprint)
     if result is None:
         return False
     print(
@@ -95,6 +93,26 @@ def _is_finished(config, model_dir, options, fingerprint):
     else:
         summary.print_run(result, config, model_dir)
     return True
+
+
+def _find_finished(config, model_dir, fingerprint):
+    """Returns the result of a run that is finished, or `None`."""
+    if config.distribution_strategy in config_fields.CLUSTERS:
+        # The chief decides: without a common folder the others have none.
+        from tf_adapters.runs import run_folder_of_workers
+        from tf_adapters.training import distribution
+        from tf_adapters.training import workers
+
+        strategy = distribution.strategy_for_config(config)
+        with workers.losses_as_stops(strategy):
+            return run_folder_of_workers.finished(
+                strategy, model_dir, config, fingerprint
+            )
+    if not model_dir.exists():
+        return None
+    from tf_adapters.runs import earlier_runs
+
+    return earlier_runs.finished(model_dir, config, fingerprint)
 
 
 def _has_no_encoder(config):

@@ -160,8 +160,7 @@ def _hits(folder):
 
 
 def _of_predictions(stored):
-    compared = stored.compared
-    return np.equal(compared["predicted"], compared["target"]).astype(float)
+    return np.array(stored.are_right(), float)
 
 
 def _of_model(run):

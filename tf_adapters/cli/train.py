@@ -10,6 +10,11 @@ from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
 from tf_adapters.runs import remote_folder
 
+# What is printed of a finished run of one task, of several, and of a search.
+_SHOWN_OF_TASKS = ("examples_per_second", "padding_share", "seconds")
+_SHOWN = ("encoder_weights", *_SHOWN_OF_TASKS)
+_SHOWN_OF_SEARCH = ("settings", "trials", "trained_weights")
+
 
 def train_command(config, model_dir, options):
     """Trains what a configuration says, unless it is there, and prints it.
@@ -86,6 +91,7 @@ def _is_finished(config, model_dir, options, fingerprint):
         f"{remote_folder.address(model_dir)} holds this run, finished; "
         "--overwrite trains it again."
     )
+    _check_shown(result, model_dir)
     if "tasks" in result:
         summary.print_tasks(result, config, model_dir)
     elif "best_trial" in result:
@@ -93,6 +99,18 @@ def _is_finished(config, model_dir, options, fingerprint):
     else:
         summary.print_run(result, config, model_dir)
     return True
+
+
+def _check_shown(result, model_dir):
+    """Refuses a result that lacks a value which is printed."""
+    shown = _SHOWN_OF_SEARCH
+    if "best_trial" not in result:
+        shown = _SHOWN_OF_TASKS if "tasks" in result else _SHOWN
+    lacking = [key for key in shown if key not in result]
+    if lacking:
+        from tf_adapters.runs import earlier_runs
+
+        raise earlier_runs.damaged_result(model_dir, f"it lacks `{lacking[0]}`")
 
 
 def _find_finished(config, model_dir, fingerprint):

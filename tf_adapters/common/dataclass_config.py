@@ -28,6 +28,27 @@ def load_yaml(path):
     return values
 
 
+def load_setting(path, name):
+    """Returns one value of a YAML file.
+
+    Args:
+        path: Path of the file.
+        name: Name of the value, with dots between nested ones.
+
+    Raises:
+        ConfigError: If the file cannot be read, or lacks the value.
+    """
+    value = load_yaml(path)
+    for key in name.split("."):
+        if not isinstance(value, dict) or key not in value:
+            raise ConfigError(
+                f"{path} lacks the setting `{name}`: it is damaged, or no "
+                "run's. Copy it again from where the run trained."
+            )
+        value = value[key]
+    return value
+
+
 def _reason(error):
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 at byte {error.start + 1}."

@@ -70,7 +70,6 @@ def _errors_as_damage(path):
     try:
         yield
     except _ERRORS as error:
-        # A metric that is not known is no fault of the file.
         raise DataError(
             f"{path} is damaged: {str(error) or repr(error):.200}. Remove it: "
             "metrics are those of result.json then, and what needs predictions "

@@ -1,12 +1,11 @@
 """What `result.json` and `metrics.jsonl` may say, checked before it is used."""
 
+import itertools
+
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.common.text_files import read_file
 from tf_adapters.data.rows.splits import EVALUATED
-
-# How deep a record's mappings may lie in each other.
-_DEEPEST = 3
 
 
 def _is_number(value):
@@ -127,11 +126,14 @@ def _record(path, number, line):
 def _is_record(record):
     step = record.get("step") if _is_mapping(record) else None
     # Not `True`, which is an integer too.
-    return type(step) is int and 0 <= step < 2**63 and _is_logged(record)
+    return (
+        type(step) is int
+        and 0 <= step < 2**63
+        and all(itertools.starmap(_is_logged, record.items()))
+    )
 
 
-def _is_logged(value, deepest=_DEEPEST):
-    if _is_mapping(value):
-        parts = value.values()
-        return deepest > 0 and all(_is_logged(v, deepest - 1) for v in parts)
-    return _is_text(value) or _is_number(value)
+def _is_logged(name, value):
+    if name in ("validation", "gradient_norms"):
+        return _are_numbers(value)
+    return _is_text(value) or _is_number(value) or _are_numbers(value)

@@ -18,6 +18,7 @@ import tempfile
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.text_files import read_json
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.studies import figure_runs
 from tf_adapters.studies import settings as study_settings
@@ -200,7 +201,10 @@ def _digest(path):
 def _is_made(made, record, key):
     if not (made.csv.exists() and made.png.exists() and record.exists()):
         return False
-    return json.loads(record.read_text(encoding="utf-8")) == key
+    try:
+        return read_json(record) == key
+    except UserError:
+        return False  # It is made again.
 
 
 @contextlib.contextmanager

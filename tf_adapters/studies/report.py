@@ -14,6 +14,7 @@ import json
 from pathlib import Path
 import statistics
 
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.studies import further_cells
@@ -127,16 +128,25 @@ def run_rows(run, result, error=""):
         if result is None:
             rows.append({**row, "error": error})
             continue
-        own = result
-        if len(run.metrics) > 1:
-            fingerprint = result["data_fingerprint"][task]
-            own = {
-                **result,
-                **result["tasks"][task],
-                "data_fingerprint": fingerprint,
-            }
-        rows.append({**row, **_finished_row(run, task, metric, own)})
+        own = result if len(run.metrics) == 1 else _of_task(result, task)
+        row |= _finished_row(run, task, metric, own)
+        if row["selection"] is None:
+            raise UserError(
+                f"The result.json of run {run.id} lacks the metric of task "
+                f"`{task}` on validation that its weights were chosen by: it "
+                "is damaged. Remove it to train the run again."
+            )
+        rows.append(row)
     return rows
+
+
+def _of_task(result, task):
+    """Returns what the result of several tasks says of one."""
+    return {
+        **result,
+        **result.get("tasks", {}).get(task, {}),
+        "data_fingerprint": result.get("data_fingerprint", {}).get(task, {}),
+    }
 
 
 def _finished_row(run, task, metric, result):

@@ -4,11 +4,14 @@ import gzip
 import json
 import os
 import tracemalloc
+import types
 
 import numpy as np
 import pytest
 
 from tests.runs import whole_runs
+from tf_adapters.cli import train
+from tf_adapters.common.dataclass_config import load_setting
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import UserError
@@ -206,3 +209,30 @@ def test_predictions_too_large_to_be_read_are_not_written(
 def test_metrics_of_no_finished_run_are_not_computed(tmp_path):
     with pytest.raises(UserError, match="holds no finished run"):
         predictions.recompute_metrics(tmp_path)
+
+
+def test_a_setting_of_a_damaged_configuration_is_named(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("method: {name: lora}\ndata: [1]\n")
+    assert load_setting(path, "method.name") == "lora"
+    assert load_setting(path, "pretrain.steps", default=0) == 0
+    for name in ("method.rank", "seed", "data.data_dir", "data", "method"):
+        with pytest.raises(ConfigError, match=f"lacks .*`{name}`"):
+            load_setting(path, name)
+    with pytest.raises(ConfigError):
+        resolve.load_config(path)
+    path.unlink()
+    _pipe(path)
+    with pytest.raises(ConfigError, match="Cannot read .*no file"):
+        load_setting(path, "seed")
+
+
+@pytest.mark.parametrize("key", ["seconds", "encoder_weights"])
+def test_a_finished_run_whose_result_lacks_a_value_is_refused(tmp_path, key):
+    values = {"encoder_weights": 1, "examples_per_second": 1.0}
+    values |= {"padding_share": 0.1, "seconds": 1.0, "data_fingerprint": {}}
+    del values[key]
+    config = _finished(tmp_path, **values)
+    options = types.SimpleNamespace(overwrite=False)
+    with pytest.raises(ConfigError, match=f"is damaged: it lacks `{key}`"):
+        train._is_finished(config, tmp_path, options, {})

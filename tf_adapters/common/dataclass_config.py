@@ -6,21 +6,24 @@ an error that names it.
 
 import dataclasses
 import functools
-from pathlib import Path
 import types
 import typing
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.text_files import parse_yaml
+from tf_adapters.common.text_files import read_file
 
 
 def load_yaml(path):
     """Returns the mapping in a YAML file."""
     try:
-        values = parse_yaml(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"Cannot read {path}: {error.strerror}") from error
+        content = read_file(path)
+    except UserError as error:
+        raise ConfigError(f"Cannot read {path}: {error}") from error
+    try:
+        values = parse_yaml(content.decode())
     except ValueError as error:
         raise ConfigError(f"{path} is {_reason(error)}") from error
     if not isinstance(values, dict):
@@ -28,12 +31,13 @@ def load_yaml(path):
     return values
 
 
-def load_setting(path, name):
-    """Returns one value of a YAML file.
+def load_setting(path, name, default=dataclasses.MISSING):
+    """Returns one plain value of a YAML file.
 
     Args:
         path: Path of the file.
         name: Name of the value, with dots between nested ones.
+        default: What is returned if the file lacks it. Default: an error.
 
     Raises:
         ConfigError: If the file cannot be read, or lacks the value.
@@ -41,11 +45,14 @@ def load_setting(path, name):
     value = load_yaml(path)
     for key in name.split("."):
         if not isinstance(value, dict) or key not in value:
-            raise ConfigError(
-                f"{path} lacks the setting `{name}`: it is damaged, or no "
-                "run's. Copy it again from where the run trained."
-            )
+            value = default
+            break
         value = value[key]
+    if value is dataclasses.MISSING or isinstance(value, dict | list):
+        raise ConfigError(
+            f"{path} lacks a value for the setting `{name}`: it is damaged, or "
+            "no run's. Copy it again from where the run trained."
+        )
     return value
 
 

@@ -33,13 +33,11 @@ def read_file(path, largest=_LARGEST_FILE):
         if path.exists() and not path.is_file():
             # To open a pipe may wait without end.
             raise UserError("it is no file")
-        with path.open("rb") as file:
-            content = file.read(largest + 1)
+        if path.stat().st_size > largest:
+            raise UserError(f"it is larger than {largest:,} bytes")
+        return path.read_bytes()
     except OSError as error:
         raise UserError(error.strerror) from error
-    if len(content) > largest:
-        raise UserError(f"it is larger than {largest:,} bytes")
-    return content
 
 
 def read_json(path):

@@ -21,7 +21,8 @@ import safetensors.numpy
 
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.text_files import parse_json
+from tf_adapters.common.text_files import read_file
+from tf_adapters.common.text_files import read_json
 
 _KEPT = 2
 _TENSORS = "tensors.safetensors"
@@ -144,9 +145,10 @@ def newest_checkpoint(folder, needs=None):
 
 
 def _read(path, needs):
-    state = parse_json((path / _STATE).read_text(encoding="utf-8"))
+    state = read_json(path / _STATE)
     _check_state(state, int(path.name), needs)
-    content = (path / _TENSORS).read_bytes()
+    # Those of a whole encoder have gigabytes.
+    content = read_file(path / _TENSORS, largest=1 << 40)
     if hashlib.sha256(content).hexdigest() != state["sha256"]:
         raise UserError(f"{_TENSORS} has another hash than when written")
     try:

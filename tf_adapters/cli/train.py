@@ -1,6 +1,7 @@
 """What comes before a run that trains, and in which order."""
 
 from tf_adapters.cli import summary
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import fields as config_fields
 from tf_adapters.config import resolve
@@ -8,6 +9,11 @@ from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
 from tf_adapters.runs import remote_folder
+
+# What is printed of a finished run of one task, of several, and of a search.
+_SHOWN_OF_TASKS = ("examples_per_second", "padding_share", "seconds")
+_SHOWN = ("encoder_weights", *_SHOWN_OF_TASKS)
+_SHOWN_OF_SEARCH = ("settings", "trials", "trained_weights")
 
 
 def train_command(config, model_dir, options):
@@ -44,11 +50,13 @@ def train_command(config, model_dir, options):
         goes_on = earlier_runs.of_stopped_command(
             model_dir, declared, fingerprint
         )
+        folder = model_dir.absolute() / "pretrain"
+        own_files.check_folder(folder)
         config = pretraining.train_pretraining(
             config,
             task,
             rows,
-            model_dir.absolute() / "pretrain",
+            folder,
             overwrite=options.overwrite and goes_on is None,
         )
     result = training_run.train_experiment(
@@ -74,17 +82,16 @@ def _join_cluster(config):
 
 def _is_finished(config, model_dir, options, fingerprint):
     """Prints the result of a run that is there already; says whether it is."""
-    if options.overwrite or not model_dir.exists():
+    if options.overwrite:
         return False
-    from tf_adapters.runs import earlier_runs
-
-    result = earlier_runs.finished(model_dir, config, fingerprint)
+    result = _find_finished(config, model_dir, fingerprint)
     if result is None:
         return False
     print(
         f"{remote_folder.address(model_dir)} holds this run, finished; "
         "--overwrite trains it again."
     )
+    _check_shown(result, model_dir)
     if "tasks" in result:
         summary.print_tasks(result, config, model_dir)
     elif "best_trial" in result:
@@ -92,6 +99,38 @@ def _is_finished(config, model_dir, options, fingerprint):
     else:
         summary.print_run(result, config, model_dir)
     return True
+
+
+def _check_shown(result, model_dir):
+    """Refuses a result that lacks a value which is printed."""
+    shown = _SHOWN_OF_SEARCH
+    if "best_trial" not in result:
+        shown = _SHOWN_OF_TASKS if "tasks" in result else _SHOWN
+    lacking = [key for key in shown if key not in result]
+    if lacking:
+        from tf_adapters.runs import earlier_runs
+
+        raise earlier_runs.damaged_result(model_dir, f"it lacks `{lacking[0]}`")
+
+
+def _find_finished(config, model_dir, fingerprint):
+    """Returns the result of a run that is finished, or `None`."""
+    if config.distribution_strategy in config_fields.CLUSTERS:
+        # The chief decides: without a common folder the others have none.
+        from tf_adapters.runs import run_folder_of_workers
+        from tf_adapters.training import distribution
+        from tf_adapters.training import workers
+
+        strategy = distribution.strategy_for_config(config)
+        with workers.losses_as_stops(strategy):
+            return run_folder_of_workers.finished(
+                strategy, model_dir, config, fingerprint
+            )
+    if not model_dir.exists():
+        return None
+    from tf_adapters.runs import earlier_runs
+
+    return earlier_runs.finished(model_dir, config, fingerprint)
 
 
 def _has_no_encoder(config):

@@ -8,7 +8,6 @@ import dataclasses
 import functools
 import math
 import numbers
-from pathlib import Path
 import re
 import types
 import typing
@@ -19,21 +18,47 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.text_files import parse_yaml
+from tf_adapters.common.text_files import read_file
 
 
 def load_yaml(path):
     """Returns the mapping in a YAML file."""
     try:
-        values = parse_yaml(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(
-            f"Cannot read {cut(path)}: {error.strerror}"
-        ) from error
+        content = read_file(path)
+    except UserError as error:
+        raise ConfigError(f"Cannot read {cut(path)}: {error}") from error
+    try:
+        values = parse_yaml(content.decode())
     except ValueError as error:
         raise ConfigError(f"{path} is {_reason(error)}") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path} must hold a mapping of settings.")
     return values
+
+
+def load_setting(path, name, default=dataclasses.MISSING):
+    """Returns one plain value of a YAML file.
+
+    Args:
+        path: Path of the file.
+        name: Name of the value, with dots between nested ones.
+        default: What is returned if the file lacks it. Default: an error.
+
+    Raises:
+        ConfigError: If the file cannot be read, or lacks the value.
+    """
+    value = load_yaml(path)
+    for key in name.split("."):
+        if not isinstance(value, dict) or key not in value:
+            value = default
+            break
+        value = value[key]
+    if value is dataclasses.MISSING or isinstance(value, dict | list):
+        raise ConfigError(
+            f"{path} lacks a value for the setting `{name}`: it is damaged, or "
+            "no run's. Copy it again from where the run trained."
+        )
+    return value
 
 
 def _reason(error):

@@ -10,6 +10,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from tf_adapters.common import adapter_folder
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.export import saved_model
 from tf_adapters.export import serving
@@ -50,7 +51,8 @@ def export_runs(folders, output):
     encoder, tokenizer = load_encoder(configs[0].encoder, precision)
     bank = bank_lib.load_bank(folders, encoder)
     packer = TextPacker(tokenizer, max_length, encoder.takes_segments)
-    path = export_bank(bank, packer, tasks, Path(output) / "tasks")
+    folder = own_files.make_folder(output, "tasks")
+    path = export_bank(bank, packer, tasks, folder)
     serving.write_models_config(Path(output))
     return path
 

@@ -6,11 +6,12 @@ and the operations of tensorflow_text are, TensorFlow Serving among them.
 """
 
 import logging
+import os
 from pathlib import Path
-import shutil
 
 import tensorflow as tf
 
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.export import serving
@@ -36,15 +37,10 @@ def export_run(config, model_dir):
     from tf_adapters.runs import finished_run
 
     run = finished_run.load_to_export(config, model_dir)
-    export_folder = Path(model_dir) / "export"
-    folder = export_model(
-        run.model,
-        run.packer,
-        export_folder / run.task.name,
-        run.task.text_fields,
-    )
-    serving.write_models_config(export_folder)
-    return folder
+    folder = own_files.make_folder(model_dir, "export", run.task.name)
+    version = export_model(run.model, run.packer, folder, run.task.text_fields)
+    serving.write_models_config(folder.parent)
+    return version
 
 
 def export_model(model, packer, folder=None, text_fields=("text",)):
@@ -132,13 +128,14 @@ def next_version(folder):
     half a model.
     """
     folder = Path(folder)
-    number = max(serving.versions(folder), default=0) + 1
-    partial = folder / f".{number}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
     # TensorFlow would make it, too, but raise no `OSError`, of which commands
     # tell the path.
     folder.mkdir(parents=True, exist_ok=True)
-    partial.mkdir()
+    number = max(serving.versions(folder), default=0) + 1
+    while os.path.lexists(folder / str(number)):
+        number += 1  # What is no version, a link to nowhere for example.
+    partial = folder / f".{number}.partial"
+    own_files.make_new_folder(partial)
     return partial, folder / str(number)
 
 

@@ -16,6 +16,7 @@ import safetensors.numpy
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
+from tf_adapters.common import own_files
 from tf_adapters.common.adapter_folder import CONFIG_FILE
 from tf_adapters.common.adapter_folder import FORMAT_VERSION
 from tf_adapters.common.adapter_folder import WEIGHTS_FILE
@@ -132,8 +133,7 @@ def write_adapter(folder, config, tensors, overwrite=False):
     if folder.exists():
         _check_replaceable(folder, config, overwrite)
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    own_files.make_new_folder(partial)
     try:
         located = adapter_folder.with_relative_paths(config, folder)
         _write_files(partial, located, tensors)

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens.packing import TextPacker
+from tf_adapters.export import request_checks
 from tf_adapters.export import serving
 from tf_adapters.export import signatures
 
@@ -67,7 +68,8 @@ def export_model(model, packer, folder, text_fields=("text",)):
         Path of the version's folder, `<folder>/<version>`.
 
     Raises:
-        UserError: If the model has no head.
+        UserError: If the model has no head, or if the packer makes longer
+            inputs than the encoder has positions for.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
@@ -81,6 +83,7 @@ def export_model(model, packer, folder, text_fields=("text",)):
             "Only a model with a head can be exported: what it answers is the "
             "head's. Received: a model with head=None. Pass a head to `adapt`."
         )
+    request_checks.check_packer(packer, model.encoder)
     folder = Path(folder)
     # What is served computes with the final weights, not from their parts.
     with model.reparameterization.merged_meanwhile():

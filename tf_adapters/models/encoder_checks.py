@@ -8,7 +8,7 @@ from tf_adapters.common.errors import UserError
 def check_inputs(encoder, inputs):
     """Raises a `UserError` unless `inputs` are what a call takes.
 
-    Lengths are compared where they are known: not in a graph of any length.
+    Shapes are compared where they are known: not in a graph of any size.
     """
     if not isinstance(inputs, dict):
         raise UserError(
@@ -24,6 +24,7 @@ def check_inputs(encoder, inputs):
             f"Received: {', '.join(inputs)}. `tf_adapters.TextPacker("
             "tokenizer, max_length, encoder.takes_segments)` makes them all."
         )
+    _check_same_shapes({name: inputs[name].shape for name in names})
     tokens = inputs["token_ids"].shape[-1]
     longest = encoder.max_tokens
     if None not in (tokens, longest) and tokens > longest:
@@ -31,6 +32,21 @@ def check_inputs(encoder, inputs):
             f"The texts have {tokens} tokens, padding included, but the "
             f"encoder has positions for {longest}. Cut them: "
             f"`tf_adapters.TextPacker(tokenizer, max_length={longest})`."
+        )
+
+
+def _check_same_shapes(shapes):
+    """Raises a `UserError` if known sizes differ, which would be broadcast."""
+    is_right = len({len(shape) for shape in shapes.values()}) == 1 and all(
+        len({size for size in sizes if size is not None}) < 2
+        for sizes in zip(*shapes.values(), strict=True)
+    )
+    if not is_right:
+        received = ", ".join(f"`{n}` {tuple(s)}" for n, s in shapes.items())
+        raise UserError(
+            "Expected inputs of one shape, (batch, tokens). Received: "
+            f"{received}. `tf_adapters.TextPacker` makes them all of a batch "
+            "of texts."
         )
 
 

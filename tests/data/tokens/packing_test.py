@@ -240,6 +240,28 @@ def test_fewer_second_texts_than_first_ones(packer):
         packer(["a", "b"], ["c"])
 
 
+@pytest.fixture(scope="module")
+def pack_in_graph(packer):
+    texts = tf.TensorSpec([None], tf.string)
+    flags = tf.TensorSpec([None], tf.bool)
+    return tf.function(
+        lambda a, b, is_pair: packer(a, b, is_pair=is_pair),
+        input_signature=[texts, texts, flags],
+    )
+
+
+@pytest.mark.parametrize("counts", [(3, 2, 3), (2, 3, 2), (2, 2, 1), (1, 1, 2)])
+def test_a_graph_compares_the_numbers_of_texts(pack_in_graph, counts):
+    first, second, flags = counts
+    with pytest.raises(tf.errors.InvalidArgumentError, match="number of rows"):
+        pack_in_graph(["a"] * first, ["b"] * second, [True] * flags)
+
+
+def test_no_texts_are_packed_to_no_rows_of_one_token(packer):
+    # An encoder reads a first token.
+    assert packer([])["token_ids"].shape == (0, 1)
+
+
 def test_an_array_of_texts(packer):
     texts = np.array(["a fine film", "who?"], dtype=object)
     np.testing.assert_array_equal(

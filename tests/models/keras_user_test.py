@@ -245,6 +245,10 @@ def test_left_padding_counts_from_the_first_token_in_roberta(method):
     )
 
 
+def _with_a_mask_of(encoder, shape):
+    return {**tiny.batch(encoder), "padding_mask": np.ones(shape, "int32")}
+
+
 @pytest.mark.parametrize(
     ("attempt", "message"),
     [
@@ -280,6 +284,20 @@ def test_left_padding_counts_from_the_first_token_in_roberta(method):
         (
             lambda e: fusion_model.fuse(e, adapters="runs/one"),
             "a list .* one, 'runs/one'. Put",
+        ),
+        (
+            lambda e: _model(encoder=e)(_with_a_mask_of(e, (4, 7))),
+            r"one shape.* `padding_mask` \(4, 7\), .*`token_ids` \(3, 7\)",
+        ),
+        (
+            lambda e: _model(encoder=e)(_with_a_mask_of(e, (3, 1))),
+            r"one shape.* `padding_mask` \(3, 1\)",
+        ),
+        (
+            lambda e: _model(encoder=e).predict(
+                _with_a_mask_of(e, (3, 8)), verbose=0
+            ),
+            r"one shape.* `padding_mask` \(\w+, 8\)",
         ),
         (
             lambda e: _model(encoder=e).slot_weights(0, "after_lunch"),

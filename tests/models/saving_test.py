@@ -12,6 +12,7 @@ from tests import tiny
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
+from tf_adapters.common import own_files
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import adapt
 
@@ -88,7 +89,7 @@ def test_a_kill_while_the_old_one_is_removed_leaves_a_whole_one(
             raise _Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(adapter_folder.shutil, "rmtree", die_in_the_middle)
+        patch.setattr(own_files.shutil, "rmtree", die_in_the_middle)
         with pytest.raises(_Killed):
             saving.save_adapter(model, folder, {"task": "new"})
     assert adapter_folder.read_adapter_config(folder)["details"] == {

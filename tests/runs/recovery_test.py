@@ -133,8 +133,7 @@ def _stopped(folder, config, overwrite=False, stopped=True, frozen=()):
 def test_other_weights_of_a_fusions_members_are_noticed(tmp_path):
     def model(member):
         return types.SimpleNamespace(
-            encoder_info=types.SimpleNamespace(name="bert"),
-            fingerprint="one",
+            encoder_info=types.SimpleNamespace(name="bert", fingerprint="one"),
             members=[
                 types.SimpleNamespace(folder=name, fingerprint=fingerprint)
                 for name, fingerprint in (("a", "two"), ("b", member))

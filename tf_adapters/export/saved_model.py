@@ -14,6 +14,7 @@ import tensorflow as tf
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens.packing import TextPacker
+from tf_adapters.export import request_checks
 from tf_adapters.export import serving
 from tf_adapters.export import signatures
 from tf_adapters.models.adapter_model import AdapterModel
@@ -64,7 +65,8 @@ def export_model(model, packer, folder=None, text_fields=("text",)):
         Path of the version's folder, `<folder>/<version>`.
 
     Raises:
-        UserError: If the model has no head, or an argument is another thing.
+        UserError: If the model has no head, an argument is another thing, or
+            the packer makes longer inputs than the encoder has positions for.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
@@ -74,6 +76,7 @@ def export_model(model, packer, folder=None, text_fields=("text",)):
         (1, 2)
     """
     _check_arguments(model, packer, folder)
+    request_checks.check_packer(packer, model.encoder)
     folder = Path(folder)
     # What is served computes with the final weights, not from their parts.
     with model.reparameterization.merged_meanwhile():

@@ -14,8 +14,8 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.models.encoder_checks import is_text
-from tf_adapters.models.encoder_checks import shown
 
 # What TensorFlow says on a processor; a GPU makes such a loss NaN.
 _LABEL_OUTSIDE = re.compile(

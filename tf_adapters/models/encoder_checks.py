@@ -4,12 +4,13 @@ import keras
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 
 
 def check_inputs(encoder, inputs):
     """Raises a `UserError` unless `inputs` are what a call takes.
 
-    Lengths are compared where they are known: not in a graph of any length.
+    Shapes are compared where they are known: not in a graph of any size.
     """
     if not isinstance(inputs, dict):
         raise _no_features(f"{type(inputs).__name__}, {shown(inputs)}")
@@ -30,6 +31,7 @@ def check_inputs(encoder, inputs):
             f"Received: {cut(', '.join(inputs))}. `tf_adapters.TextPacker("
             "tokenizer, max_length, encoder.takes_segments)` makes them all."
         )
+    _check_same_shapes({name: inputs[name].shape for name in names})
     tokens = inputs["token_ids"].shape[-1]
     longest = encoder.max_tokens
     if None not in (tokens, longest) and tokens > longest:
@@ -47,11 +49,6 @@ def _no_features(received):
     )
 
 
-def shown(value):
-    """Returns the beginning of a value as an error shows it, in one line."""
-    return " ".join(repr(value).split())[:100]
-
-
 def is_text(dtype):
     """Returns whether a type of arrays or tensors is one of texts."""
     try:
@@ -59,6 +56,21 @@ def is_text(dtype):
     except ValueError:
         # NumPy's: Keras has no name for them.
         return True
+
+
+def _check_same_shapes(shapes):
+    """Raises a `UserError` if known sizes differ, which would be broadcast."""
+    is_right = len({len(shape) for shape in shapes.values()}) == 1 and all(
+        len({size for size in sizes if size is not None}) < 2
+        for sizes in zip(*shapes.values(), strict=True)
+    )
+    if not is_right:
+        received = ", ".join(f"`{n}` {tuple(s)}" for n, s in shapes.items())
+        raise UserError(
+            "Expected inputs of one shape, (batch, tokens). Received: "
+            f"{received}. `tf_adapters.TextPacker` makes them all of a batch "
+            "of texts."
+        )
 
 
 def check_not_quantized(backbone):

@@ -1,5 +1,7 @@
 """Packed ids against transformers' own, in training and in a SavedModel."""
 
+from pathlib import Path
+
 import keras_hub
 import numpy as np
 import pytest
@@ -272,6 +274,36 @@ def test_the_text_that_is_none_is_named(packer):
 def test_fewer_second_texts_than_first_ones(packer):
     with pytest.raises(UserError, match="2 in `texts_a`, 1 in `texts_b`"):
         packer(["a", "b"], ["c"])
+
+
+@pytest.fixture(scope="module")
+def pack_in_graph(packer):
+    texts = tf.TensorSpec([None], tf.string)
+    flags = tf.TensorSpec([None], tf.bool)
+    return tf.function(
+        lambda a, b, is_pair: packer(a, b, is_pair=is_pair),
+        input_signature=[texts, texts, flags],
+    )
+
+
+@pytest.mark.parametrize("counts", [(3, 2, 3), (2, 3, 2), (2, 2, 1), (1, 1, 2)])
+def test_a_graph_compares_the_numbers_of_texts(pack_in_graph, counts):
+    first, second, flags = counts
+    with pytest.raises(tf.errors.InvalidArgumentError, match="number of rows"):
+        pack_in_graph(["a"] * first, ["b"] * second, [True] * flags)
+
+
+def test_bytes_that_a_vocabulary_lacks_are_the_unknown_token():
+    folder = Path(huggingface_folders.__file__).parent / "adapters/encoders"
+    tokenizer = load.load_encoder(str(folder / "roberta"))[1]
+    unknown = tokenizer.token_to_id("<unk>")
+    ids = TextPacker(tokenizer, 16)(["é"])["token_ids"]
+    np.testing.assert_array_equal(ids[0, 1:-1], [unknown] * 2)
+
+
+def test_no_texts_are_packed_to_no_rows_of_one_token(packer):
+    # An encoder reads a first token.
+    assert packer([])["token_ids"].shape == (0, 1)
 
 
 def test_an_array_of_texts(packer):

@@ -351,3 +351,16 @@ def test_models_in_memory_are_members_like_folders(tmp_path):
     assert fused.method.adapters == ("one", "two")
     with pytest.raises(saving.AdapterError, match="is a model in memory"):
         saving.save_adapter(fused, tmp_path / "fused")
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (4, 1), (1, 7)])
+def test_a_graph_of_any_shape_refuses_a_mask_of_another(shape):
+    model = _model()
+    any_shape = {
+        name: tf.TensorSpec([None, None], tf.int32) for name in _batch(model)
+    }
+    graph = tf.function(lambda features: model(features), [any_shape])
+    right = _batch(model)
+    np.testing.assert_allclose(graph(right), model(right), atol=1e-5)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        graph({**right, "padding_mask": np.ones(shape, "int32")})

@@ -1,7 +1,7 @@
 """A name or a folder becomes a pretrained encoder and its tokenizer."""
 
 import dataclasses
-import functools
+import os
 import pathlib
 
 import keras
@@ -11,11 +11,13 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.suggestions import did_you_mean
+from tf_adapters.encoders import config_checks
 from tf_adapters.encoders import downloads
 from tf_adapters.encoders import fine_tuned
 from tf_adapters.encoders import huggingface
 from tf_adapters.encoders import huggingface_tokenizer
 from tf_adapters.encoders import minilm
+from tf_adapters.encoders import preset_checks
 from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.encoders.keras_hub_families import FAMILIES
 from tf_adapters.encoders.keras_hub_families import fields_of
@@ -92,21 +94,25 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
     trained = fine_tuned.find_fine_tuned(source)
     if trained is not None:
         return _load_trained(str(name), trained, dtype, with_tokenizer)
-    if isinstance(source, pathlib.Path) and _is_huggingface(source):
+    is_folder = isinstance(source, pathlib.Path)
+    if is_folder and _is_huggingface(source):
         backbone, fields = huggingface.load_huggingface(source, dtype)
         load_tokenizer = huggingface_tokenizer.load_huggingface_tokenizer
     else:
+        if is_folder:
+            names = [cls.__name__ for cls in FAMILIES]
+            preset_checks.check_backbone(source, names)
         load = keras_hub.models.Backbone.from_preset
-        backbone = _from_preset(load, str(source), dtype=dtype)
+        backbone = _from_preset(load, source, dtype=dtype)
         fields = fields_of(backbone)
-        load_tokenizer = functools.partial(
-            _from_preset, keras_hub.models.Tokenizer.from_preset
-        )
+        load_tokenizer = _tokenizer_of_preset
     _check_computes_without_scaling(backbone)
     encoder = Encoder(name=str(name), backbone=backbone, **fields)
     if not with_tokenizer:
         return encoder, None
-    return encoder, load_tokenizer(source)
+    tokenizer = load_tokenizer(source)
+    _check_tokenizer(encoder, tokenizer)
+    return encoder, tokenizer
 
 
 def find_encoder(name):
@@ -120,7 +126,7 @@ def find_encoder(name):
     """
     if name == "minilm":
         return minilm.minilm_folder()
-    if pathlib.Path(name).is_dir():
+    if os.path.isdir(name):
         return pathlib.Path(name)
     if name.startswith("hf://"):
         return downloads.huggingface_folder(name)
@@ -185,7 +191,7 @@ def _load_trained(name, folder, dtype, with_tokenizer):
 
 
 def _is_huggingface(folder):
-    config = huggingface.read_json(folder / "config.json")
+    config = config_checks.read_json(folder / "config.json")
     if "registered_name" not in config and "model_type" not in config:
         raise UserError(
             f"`{folder}/config.json` describes no encoder. Expected: "
@@ -195,11 +201,39 @@ def _is_huggingface(folder):
     return "model_type" in config
 
 
+def _tokenizer_of_preset(source):
+    if isinstance(source, pathlib.Path):
+        preset_checks.check_tokenizer(source)
+    return _from_preset(keras_hub.models.Tokenizer.from_preset, source)
+
+
+def _check_tokenizer(encoder, tokenizer):
+    """Raises an error unless a tokenizer works and gives ids of the encoder."""
+    try:
+        tokenizer(["a"])
+    # Of several libraries, which notice only now what they cannot read.
+    except Exception as error:
+        raise UserError(
+            f"The vocabulary of `{encoder.name}` is damaged "
+            f"({type(error).__name__}: {cut(error)}). Copy it again from where "
+            "it comes from."
+        ) from error
+    num_tokens = huggingface_tokenizer.count_ids(tokenizer)
+    num_known = encoder.backbone.token_embedding.embeddings.shape[0]
+    if num_tokens > num_known:
+        raise UserError(
+            f"The vocabulary of `{encoder.name}` has ids up to "
+            f"{num_tokens - 1:,}, but its weights are of {num_known:,} tokens. "
+            "Copy the folder again from where it comes from."
+        )
+
+
 def _from_preset(load, name, **options):
     """Returns what a `from_preset` of KerasHub's loads, or says what fails."""
     try:
         return load(str(name), **options)
-    except (KeyError, OSError, ValueError) as error:
+    # Whatever a constructor raises of what a file says.
+    except Exception as error:
         raise UserError(
             f"KerasHub could not load the encoder `{cut(name)}`: {cut(error)} "
             "Expected: a preset with weights and a tokenizer, as "

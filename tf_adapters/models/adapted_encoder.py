@@ -197,6 +197,7 @@ class AdaptedEncoder(Float32Layer):
     ):
         encoder_checks.check_inputs(self, inputs)
         encoder_checks.check_not_quantized(self.backbone)
+        inputs = encoder_checks.of_one_shape(inputs)
         seeds = StatelessSeeds(seed) if training else None
         # Of truth values, too: what a method adds is counted with integers.
         mask = ops.cast(inputs["padding_mask"], "int32")

@@ -1,6 +1,7 @@
 """What an `AdaptedEncoder` refuses, in a sentence each."""
 
 import keras
+from keras import ops
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
@@ -10,7 +11,7 @@ from tf_adapters.common.errors import shown
 def check_inputs(encoder, inputs):
     """Raises a `UserError` unless `inputs` are what a call takes.
 
-    Shapes are compared where they are known: not in a graph of any size.
+    Shapes are compared where they are known; `of_one_shape` compares the others.
     """
     if not isinstance(inputs, dict):
         raise _no_features(f"{type(inputs).__name__}, {shown(inputs)}")
@@ -71,6 +72,20 @@ def _check_same_shapes(shapes):
             f"{received}. `tf_adapters.TextPacker` makes them all of a batch "
             "of texts."
         )
+
+
+def of_one_shape(inputs):
+    """Returns inputs of which a graph of any size fails if shapes differ.
+
+    A mask of one row or column would be broadcast, and oneDNN's kernels read
+    beyond the end of a mask that is too short.
+    """
+    ids = inputs["token_ids"]
+    if None not in ids.shape:
+        return inputs
+    names = [n for n in ("padding_mask", "segment_ids") if n in inputs]
+    shaped = {n: ops.reshape(inputs[n], ops.shape(ids)) for n in names}
+    return {**inputs, **shaped}
 
 
 def check_not_quantized(backbone):

@@ -364,3 +364,22 @@ def test_a_graph_of_any_shape_refuses_a_mask_of_another(shape):
     np.testing.assert_allclose(graph(right), model(right), atol=1e-5)
     with pytest.raises(tf.errors.InvalidArgumentError):
         graph({**right, "padding_mask": np.ones(shape, "int32")})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("token_ids", -1),
+        ("token_ids", tiny.VOCABULARY),
+        ("padding_mask", 2),
+        ("padding_mask", -1),
+        ("segment_ids", 9),
+    ],
+)
+def test_arrays_with_numbers_out_of_range_are_refused(name, value):
+    model = _model()
+    features = _batch(model)
+    features[name][1, 2] = value
+    for use in (model, model.predict):
+        with pytest.raises(ValueError, match=f"`{name}` must hold integers"):
+            use(features)

@@ -138,6 +138,14 @@ class AdaptedEncoder(Float32Layer):
         return positions - self.position_offset - added
 
     @property
+    def num_segments(self):
+        """How many segments the embeddings tell apart; 1 without segments."""
+        names = [layer.name for layer in self.backbone.layers]
+        if "segment_embedding" not in names:
+            return 1
+        return self.backbone.get_layer("segment_embedding").input_dim
+
+    @property
     def undo_embeddings(self):
         """Function that undoes the slot of the embeddings, or `None`."""
         slot = self.embedding_slots.get("embeddings")

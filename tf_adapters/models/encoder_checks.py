@@ -2,6 +2,7 @@
 
 import keras
 from keras import ops
+import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
@@ -11,7 +12,7 @@ from tf_adapters.common.errors import shown
 def check_inputs(encoder, inputs):
     """Raises a `UserError` unless `inputs` are what a call takes.
 
-    Shapes are compared where they are known; `of_one_shape` compares the others.
+    Known shapes are compared here, the others by `of_one_shape`.
     """
     if not isinstance(inputs, dict):
         raise _no_features(f"{type(inputs).__name__}, {shown(inputs)}")
@@ -33,6 +34,7 @@ def check_inputs(encoder, inputs):
             "tokenizer, max_length, encoder.takes_segments)` makes them all."
         )
     _check_same_shapes({name: inputs[name].shape for name in names})
+    _check_values(encoder, {name: inputs[name] for name in names})
     tokens = inputs["token_ids"].shape[-1]
     longest = encoder.max_tokens
     if None not in (tokens, longest) and tokens > longest:
@@ -86,6 +88,26 @@ def of_one_shape(inputs):
     names = [n for n in ("padding_mask", "segment_ids") if n in inputs]
     shaped = {n: ops.reshape(inputs[n], ops.shape(ids)) for n in names}
     return {**inputs, **shaped}
+
+
+def _check_values(encoder, inputs):
+    """Raises a `UserError` if an array holds no ids; tensors are not read."""
+    ends = {
+        "token_ids": encoder.token_embeddings.shape[0],
+        "padding_mask": 2,
+        "segment_ids": encoder.num_segments,
+    }
+    for name, value in inputs.items():
+        if not isinstance(value, np.ndarray) or not value.size:
+            continue
+        least, most = value.min(), value.max()
+        # A negative id would be counted from the end of a table.
+        if least < 0 or most >= ends[name]:
+            raise UserError(
+                f"`{name}` must hold integers from 0 to {ends[name] - 1}. "
+                f"Received: from {least} to {most}. Was another tokenizer than "
+                "the encoder's used?"
+            )
 
 
 def check_not_quantized(backbone):

@@ -109,6 +109,7 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
         load = keras_hub.models.Backbone.from_preset
         backbone = _from_preset(load, source, dtype=dtype)
         fields = _keras_hub_fields(backbone)
+        preset_checks.check_finite(backbone, name)
         load_tokenizer = _tokenizer_of_preset
     encoder = Encoder(name=str(name), backbone=backbone, **fields)
     if not with_tokenizer:

@@ -24,7 +24,12 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
-@pytest.mark.parametrize("name", ["a", f".a.{os.getpid()}.partial"])
+@pytest.mark.parametrize(
+    "name",
+    ["a", f".a.{os.getpid()}.partial"],
+    # Processes that share the tests must name them alike.
+    ids=["name", "partial"],
+)
 def test_a_file_takes_the_place_of_a_link(folder, outside, link, name):
     link(outside, folder / name)
     own_files.replace_file(folder / "a", b"new")

@@ -180,6 +180,14 @@ def test_a_preset_of_another_kind_is_not_built(copy, value):
     _refused(folder, "expected an encoder of one of the kinds BertBackbone")
 
 
+def test_a_weight_of_a_preset_is_finite(copy):
+    folder = copy("preset")
+    backbone = tiny.encoder().backbone
+    backbone.weights[0].assign(np.full(backbone.weights[0].shape, np.inf))
+    backbone.save_weights(folder / "model.weights.h5")
+    _refused(folder, "token_embedding.*not finite")
+
+
 def test_a_tokenizer_that_pads_is_refused(copy):
     folder = copy("preset")
     _edit(

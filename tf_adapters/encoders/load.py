@@ -105,6 +105,7 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
         load = keras_hub.models.Backbone.from_preset
         backbone = _from_preset(load, source, dtype=dtype)
         fields = fields_of(backbone)
+        preset_checks.check_finite(backbone, name)
         load_tokenizer = _tokenizer_of_preset
     _check_computes_without_scaling(backbone)
     encoder = Encoder(name=str(name), backbone=backbone, **fields)

@@ -2,6 +2,8 @@
 
 import pathlib
 
+import numpy as np
+
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
@@ -52,6 +54,16 @@ def check_backbone(folder, class_names):
     config_checks.check_sizes(sizes, {k: k for k in sizes}, stored, path)
     rate = config.get("dropout", 0)
     config_checks.check_number("dropout", rate, 0, 0.99, path)
+
+
+def check_finite(backbone, name):
+    """Raises a `UserError` if a weight of a loaded backbone is NaN, say."""
+    for weight in backbone.weights:
+        if not np.isfinite(weight.numpy()).all():
+            raise UserError(
+                f"Weight `{weight.path}` of the encoder `{name}` has values "
+                "that are not finite. Copy it again from where it comes from."
+            )
 
 
 def check_tokenizer(folder):

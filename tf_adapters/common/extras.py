@@ -1,6 +1,7 @@
 """Packages that only some commands need: the extras of pyproject.toml."""
 
 import contextlib
+import importlib.util
 
 from tf_adapters.common.errors import ConfigError
 
@@ -24,3 +25,14 @@ def needs_extra(extra, what):
             f"{what} needs the package `{package}`: pip install "
             f"'tf_adapters[{extra}]'"
         ) from error
+
+
+def has_tensorflow_text():
+    """Returns whether texts can be packed by TensorFlow Text.
+
+    Models train without TensorFlow on Keras's other backends.
+    """
+    try:
+        return importlib.util.find_spec("tensorflow_text") is not None
+    except ImportError:
+        return False

@@ -12,8 +12,8 @@ import keras_hub
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
+from tf_adapters.common.extras import has_tensorflow_text
 from tf_adapters.encoders import config_checks
-from tf_adapters.encoders.word_piece import WordPieceTokenizer
 
 _FILES = (
     "`vocab.txt`, `vocab.json` with `merges.txt`, `sentencepiece.bpe.model` "
@@ -54,6 +54,8 @@ def load_huggingface_tokenizer(folder):
 
 
 def _load(folder, model_type):
+    if not has_tensorflow_text():
+        return HuggingFaceTokenizer(folder)
     if model_type in ("roberta", "xlm-roberta"):
         if (folder / "sentencepiece.bpe.model").is_file():
             return keras_hub.models.XLMRobertaTokenizer(
@@ -93,7 +95,7 @@ def _word_piece(folder):
         lowercase = (content.get("normalizer") or {}).get("lowercase")
     # Only "\n" ends a line: some tokens are spaces to `str.split`.
     text = (folder / "vocab.txt").read_text(encoding="utf-8")
-    return WordPieceTokenizer(
+    return _word_piece_class()(
         text.removesuffix("\n").split("\n"),
         # transformers' BertTokenizer lowercases unless told otherwise.
         lowercase=True if lowercase is None else lowercase,
@@ -112,6 +114,13 @@ def _byte_pair(vocabulary, merges, add_prefix_space):
         # KerasHub's Python path splits numbers as Llama 3 does, not RoBERTa.
         _allow_python_workflow=False,
     )
+
+
+def _word_piece_class():
+    # Here, not above: folders are read without TensorFlow, too.
+    from tf_adapters.encoders.word_piece import WordPieceTokenizer
+
+    return WordPieceTokenizer
 
 
 class HuggingFaceTokenizer:
@@ -187,7 +196,7 @@ class HuggingFaceTokenizer:
         cleaning = content.get("normalizer") or {}
         kind = (model.get("type"), cleaning.get("type"), before.get("type"))
         if kind == ("WordPiece", "BertNormalizer", "BertPreTokenizer"):
-            return WordPieceTokenizer(
+            return _word_piece_class()(
                 _tokens_by_id(content),
                 lowercase=cleaning["lowercase"],
                 strip_accents=cleaning["strip_accents"],

@@ -1,7 +1,8 @@
 """The packer of a text model."""
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.data.tokens.packing import TextPacker
+from tf_adapters.common.extras import has_tensorflow_text
+from tf_adapters.data.tokens.python_packing import PythonPacker
 
 
 def make_packer(tokenizer, model, preprocessor, max_length):
@@ -24,7 +25,8 @@ def make_packer(tokenizer, model, preprocessor, max_length):
             "`encoder, tokenizer = tf_adapters.load_encoder(...)`. Pass it as "
             "`tokenizer`, or `preprocessor=None` to train on token features."
         )
-    longest = model.encoder.max_tokens or max_length
-    return TextPacker(
-        tokenizer, min(max_length, longest), model.encoder_info.takes_segments
-    )
+    length = min(max_length, model.encoder.max_tokens or max_length)
+    make = PythonPacker
+    if has_tensorflow_text():
+        from tf_adapters.data.tokens.packing import TextPacker as make
+    return make(tokenizer, length, model.encoder_info.takes_segments)

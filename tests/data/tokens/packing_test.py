@@ -12,6 +12,7 @@ from tests.fixtures import huggingface_folders
 from tests.fixtures.sentences import SENTENCES
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens import packing
+from tf_adapters.data.tokens import special_tokens
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.encoders import huggingface_tokenizer
 from tf_adapters.encoders import load
@@ -177,7 +178,9 @@ def test_xlm_r_doubles_the_separator():
 def test_distilbert_has_no_segments():
     folder = huggingface_folders.folder("distilbert_bare")
     encoder, tokenizer = load.load_encoder(folder)
-    special = packing.special_tokens_of(tokenizer, encoder.takes_segments)
+    special = special_tokens.special_tokens_of(
+        tokenizer, encoder.takes_segments
+    )
     assert (special.separators, special.second_segment) == ((3,), None)
 
 
@@ -185,8 +188,8 @@ def test_bert_with_the_vocabulary_of_xlm_r_has_zero_segments():
     """As multilingual-e5: the backbone takes segments, the tokenizer none."""
     folder = huggingface_folders.folder("xlm_roberta")
     tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(folder)
-    assert packing.special_tokens_of(tokenizer).second_segment is None
-    special = packing.special_tokens_of(tokenizer, takes_segments=True)
+    assert special_tokens.special_tokens_of(tokenizer).second_segment is None
+    special = special_tokens.special_tokens_of(tokenizer, takes_segments=True)
     assert special.second_segment == 0
 
 
@@ -235,7 +238,7 @@ def test_too_short_a_length(word_pieces):
 
 @pytest.mark.parametrize("length", [5.5, "32", None, True])
 def test_a_length_that_is_no_integer(word_pieces, length):
-    with pytest.raises(UserError, match="^`max_length` must be an integer"):
+    with pytest.raises(UserError, match="it must be an integer from 5 on"):
         TextPacker(word_pieces, length)
 
 

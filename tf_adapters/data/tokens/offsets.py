@@ -7,7 +7,6 @@ for WordPiece and byte-level BPE, TensorFlow Text for SentencePiece.
 
 import keras_hub
 import numpy as np
-import tensorflow_text as tf_text
 import tokenizers
 
 from tf_adapters.common.errors import UserError
@@ -101,6 +100,9 @@ def _byte_pair(tokenizer):
 
 
 def _sentence_piece(tokenizer, texts):
+    # Here, not above: other tokenizers need no TensorFlow.
+    import tensorflow_text as tf_text
+
     library = tf_text.SentencepieceTokenizer(model=tokenizer.proto)
     ids, begins, ends = library.tokenize_with_offsets(texts)
     unknown = tokenizer.unk_token_id - 1

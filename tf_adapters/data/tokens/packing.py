@@ -8,9 +8,6 @@ transformers' `longest_first` agrees but for the odd token, which it gives to
 the longer text, or to the second of two equals, and this to the first.
 """
 
-import copy
-import operator
-
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
@@ -19,14 +16,13 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens import assertions
 from tf_adapters.data.tokens import mask_tokens
 from tf_adapters.data.tokens import offsets
-from tf_adapters.data.tokens import vocabulary
-from tf_adapters.data.tokens.special_tokens import special_tokens_of
+from tf_adapters.data.tokens.packer import Packer
 from tf_adapters.data.tokens.tokenization import Tokenization
 
 _ROWS_AT_ONCE = 1024
 
 
-class TextPacker:
+class TextPacker(Packer):
     """Packs batches of texts, eagerly or in a `tf.function`.
 
     Args:
@@ -50,11 +46,7 @@ class TextPacker:
     """
 
     def __init__(self, tokenizer, max_length, takes_segments=None):
-        self.tokenizer = tokenizer
-        self.max_length = max_length
-        self.special_tokens = special_tokens_of(tokenizer, takes_segments)
-        self._mask = None
-        self._check_length("max_length", max_length, num_texts=2)
+        super().__init__(tokenizer, max_length, takes_segments)
         self._tokenize = Tokenization(tokenizer)
 
     def __call__(
@@ -94,72 +86,14 @@ class TextPacker:
         limit = self.max_length
         if sequence_length is not None:
             num_texts = 1 if texts_b is None else 2
-            self._check_length("sequence_length", sequence_length, num_texts)
+            self.check_length("sequence_length", sequence_length, num_texts)
             limit = min(limit, sequence_length)
         rows, first_lengths = self._pack(texts_a, texts_b, limit, is_pair)
         return self._features(rows, first_lengths, sequence_length)
 
-    def _check_length(self, name, value, num_texts):
-        """Raises an error unless a length has room for a token of each text."""
-        num_special = 2
-        texts = "a text needs 2 special tokens and one of its own"
-        if num_texts == 2:
-            num_special += len(self.special_tokens.separators)
-            texts = f"two texts need {num_special} special tokens and one each"
-        least = num_special + num_texts
-        try:
-            if operator.index(value) >= least:
-                return
-        except TypeError:
-            pass  # It is no integer.
-        raise UserError(
-            f"Invalid value for argument `{name}`: {texts}, so that it must be "
-            f"an integer from {least} on. Received: {name}={value!r:.100}"
-        )
-
     def tokenize_with_offsets(self, texts):
         """Returns tokens and characters, see `offsets`; eagerly only."""
         return offsets.tokenize_with_offsets(self.tokenizer, texts)
-
-    @property
-    def special_ids(self):
-        """Ids of the special tokens, that of padding too, once each."""
-        special = self.special_tokens
-        ids = (special.start, *special.separators, special.end, special.pad)
-        return sorted(set(ids))
-
-    @property
-    def mask_id(self):
-        """Id of the token that hides another.
-
-        Raises:
-            UserError: If the tokenizer has none.
-        """
-        if self.tokenizer.mask_token_id is None:
-            raise UserError(
-                "The encoder's tokenizer has no token that hides others, so "
-                "there is no masked language modelling with it."
-            )
-        return self.tokenizer.mask_token_id
-
-    @property
-    def mask(self):
-        """The token that hides another, as texts have it."""
-        mask_id = self.mask_id
-        return vocabulary.tokens_of(self.tokenizer)[mask_id]
-
-    def reading_masks(self):
-        """Returns a packer to which the mask token in a text is that token.
-
-        To this one it is text, as all special tokens are.
-        """
-        packer = copy.copy(self)
-        packer._mask = self.mask
-        return packer
-
-    def too_long(self, text):
-        """Returns a text, repeated until it has more tokens than fit."""
-        return text * self.max_length
 
     def pack_tokens(self, tokens):
         """Returns features as for one text each, from ragged tokens."""
@@ -266,6 +200,11 @@ class TextPacker:
             ],
             axis=1,
         )
+
+    def token_arrays(self, texts):
+        """Returns an int32 array of tokens for each text of a list."""
+        rows = self.tokenize(texts)
+        return np.split(rows.values.numpy(), rows.row_splits.numpy()[1:-1])
 
     def tokenize(self, texts):
         """Returns ragged int32 tokens, uncut, without special ones."""

@@ -13,7 +13,7 @@ def tokenize_words(packer, words):
     a lone control character, say, becomes the unknown token.
 
     Args:
-        packer: `TextPacker`.
+        packer: `TextPacker` or `PythonPacker`.
         words: List of strings; each that recurs is tokenised once.
     """
     unknown = np.array([unknown_id(packer.tokenizer)], "int32")
@@ -21,8 +21,7 @@ def tokenize_words(packer, words):
     different, found = list(dict.fromkeys(words)), {}
     for start in range(0, len(different), _WORDS_AT_ONCE):
         part = different[start : start + _WORDS_AT_ONCE]
-        rows = packer.tokenize([prefix + word for word in part])
-        rows = np.split(rows.values.numpy(), rows.row_splits.numpy()[1:-1])
+        rows = packer.token_arrays([prefix + word for word in part])
         found.update(zip(part, rows, strict=True))
     return [found[word] if len(found[word]) else unknown for word in words]
 

@@ -1,0 +1,130 @@
+"""Texts become the integer inputs of an encoder, without TensorFlow."""
+
+import numpy as np
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
+from tf_adapters.data.tokens import offsets
+from tf_adapters.data.tokens.packer import Packer
+
+
+class PythonPacker(Packer):
+    """Packs batches of texts in Python, as `TextPacker` does in a graph.
+
+    Args:
+        tokenizer: Tokenizer that returns a list of ids for each text, as
+            `load_encoder` gives it where TensorFlow is not installed.
+        max_length: Longest number of tokens, special tokens included.
+        takes_segments: See `TextPacker`.
+    """
+
+    def __call__(self, texts_a, texts_b=None, sequence_length=None):
+        """Packs a batch.
+
+        Args:
+            texts_a: List of strings.
+            texts_b: The second texts of pairs, or `None`.
+            sequence_length: Length of the result. `None` (default) pads to
+                the longest row. What exceeds it is cut, as at `max_length`.
+
+        Returns:
+            Dict of int32 arrays `(batch, length)`: `token_ids`,
+            `padding_mask`, and `segment_ids` where the encoder has segments.
+
+        Raises:
+            UserError: If the texts are no lists of strings of one length, or
+                `sequence_length` is too short.
+        """
+        limit = self.max_length
+        if sequence_length is not None:
+            num_texts = 1 if texts_b is None else 2
+            self.check_length("sequence_length", sequence_length, num_texts)
+            limit = min(limit, sequence_length)
+        ids, segments = self._pack(texts_a, texts_b, limit)
+        length = sequence_length or max(map(len, ids), default=1)
+        features = {
+            "token_ids": _padded(ids, length, self.special_tokens.pad),
+            "padding_mask": _padded([np.ones_like(i) for i in ids], length, 0),
+        }
+        if self.special_tokens.has_segments:
+            features["segment_ids"] = _padded(segments, length, 0)
+        return features
+
+    def tokenize_rows(self, texts_a, texts_b=None):
+        """Returns token ids and segment ids; see `TextPacker.tokenize_rows`."""
+        ids, segments = self._pack(texts_a, texts_b, self.max_length)
+        return ids, segments if self.special_tokens.has_segments else None
+
+    def token_arrays(self, texts):
+        """Returns an int32 array of tokens for each text of a list."""
+        # A NUL is no text to TensorFlow's tokenizers either.
+        clean = [text.replace("\0", "") for text in texts]
+        rows = self.tokenizer(clean) if clean else []
+        return [np.asarray(row, "int32") for row in rows]
+
+    def tokenize_with_offsets(self, texts):
+        """Returns tokens and characters; see `offsets`."""
+        return offsets.tokenize_with_offsets(self.tokenizer, texts)
+
+    def _pack(self, texts_a, texts_b, limit):
+        _check_texts("texts_a", texts_a)
+        if texts_b is None:
+            return self._singles(self.token_arrays(texts_a), limit)
+        _check_texts("texts_b", texts_b)
+        if len(texts_a) != len(texts_b):
+            raise UserError(
+                "There must be as many second texts as first ones. Received: "
+                f"{len(texts_a)} in `texts_a`, {len(texts_b)} in `texts_b`"
+            )
+        tokens = self.token_arrays([*texts_a, *texts_b])
+        pairs = zip(tokens[: len(texts_a)], tokens[len(texts_a) :], strict=True)
+        return self._pairs(pairs, limit)
+
+    def _singles(self, tokens, limit):
+        special = self.special_tokens
+        ids = [
+            _joined([special.start], row[: limit - 2], [special.end])
+            for row in tokens
+        ]
+        return ids, [np.zeros_like(row) for row in ids]
+
+    def _pairs(self, pairs, limit):
+        special, ids, segments = self.special_tokens, [], []
+        room = limit - 2 - len(special.separators)
+        for first, second in pairs:
+            one, two = _in_turn(len(first), len(second), room)
+            before = [special.start], first[:one], special.separators
+            after = second[:two], [special.end]
+            row, num_before = _joined(*before, *after), sum(map(len, before))
+            ids.append(row)
+            is_second = np.arange(len(row)) >= num_before
+            number = special.second_segment or 0
+            segments.append(number * is_second.astype("int32"))
+        return ids, segments
+
+
+def _check_texts(name, texts):
+    is_list = isinstance(texts, list | tuple | np.ndarray)
+    if not is_list or not all(isinstance(text, str) for text in texts):
+        raise UserError(
+            f"`{name}` must be a list of strings; the second texts of pairs "
+            "are a list of their own, `packer(texts_a, texts_b)`. Received: "
+            f"{name}={shown(texts)}"
+        )
+
+
+def _in_turn(first, second, room):
+    """Returns how many tokens of each text are kept: one of each in turn."""
+    one = min(first, max(room - room // 2, room - second))
+    return one, min(second, room - one)
+
+
+def _joined(*parts):
+    return np.concatenate([np.asarray(part, "int32") for part in parts])
+
+
+def _padded(rows, length, value):
+    array = np.full((len(rows), length), value, "int32")
+    for place, row in enumerate(rows):
+        array[place, : len(row)] = row
+    return array

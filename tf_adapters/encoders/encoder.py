@@ -81,12 +81,6 @@ class Encoder:
         Raises:
             UserError: If the encoder comes from a `.keras` file, which does
                 not hold the loaded values.
-
-        Examples:
-            >>> model = tf_adapters.adapt(encoder, methods.Houlsby(), head)
-            >>> history = train(model)  # Trains the layer norms, too.
-            >>> encoder.restore()
-            >>> model = tf_adapters.adapt(encoder, methods.BitFit(), head)
         """
         self.loaded.restore()
 

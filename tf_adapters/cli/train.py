@@ -1,13 +1,48 @@
-"""What comes before a run that trains, and in which order."""
+"""`tf-adapters train`, and what comes before a run that trains."""
 
 from tf_adapters.cli import summary
+from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import check_no_arguments
+from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import fields as config_fields
+from tf_adapters.config import presets
 from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
 from tf_adapters.runs import remote_folder
+from tf_adapters.text import defaults
+
+# Of a table of a few hundred rows, a preset's epochs are a few dozen steps.
+_LEAST_STEPS = 200
+
+
+def run(options, layer, arguments):
+    """Trains what the flags say; returns the exit status."""
+    hint = ""
+    if arguments:
+        hint = f" Is this a table of texts: --data={arguments[0]}?"
+    check_no_arguments("train", arguments, hint)
+    from tf_adapters.cli import main
+
+    return main.run_command(layer, options)
+
+
+def with_short_run(layers):
+    """Returns layers of settings; below them, of `--data`, a short run's own.
+
+    The learning rates of the presets are for many steps. Settings that the
+    command or its files name win.
+    """
+    if not layers[-1].get("data", {}).get("file"):
+        return layers
+    rate = defaults.learning_rate_for(presets.preset_name(layers))
+    train = {"learning_rate": rate}
+    named = set().union(*map(dataclass_config.flatten, layers))
+    if not named & {"train.epochs", "train.max_steps"}:
+        train["min_steps"] = _LEAST_STEPS
+    return [{"train": train}, *layers]
 
 
 def train_command(config, model_dir, options):
@@ -30,9 +65,12 @@ def train_command(config, model_dir, options):
     fingerprint = sampling.fingerprints(rows)
     if _is_finished(declared, model_dir, options, fingerprint):
         return
+    summary.print_labels(task, rows)
     if _has_no_encoder(config):
         _search(declared, task, rows, model_dir, options)
         return
+    if config.data.file:
+        summary.print_plan(config, rows)
     # Imported when the data is known to be there: it takes seconds.
     from tf_adapters.runs import earlier_runs
     from tf_adapters.runs import pretraining
@@ -201,3 +239,44 @@ def _train_together(config, model_dir, options):
         overwrite=options.overwrite,
     )
     summary.print_tasks(result, config, model_dir)
+
+
+COMMAND = Command(
+    name="train",
+    summary="Trains an adapter on a table of texts and labels, or on a task "
+    "with a name, evaluates it, and writes a run folder. The same command "
+    "resumes a run that was stopped.",
+    usage="--data=FILE --text=COLUMN --label=COLUMN",
+    examples=(
+        "tf-adapters train --data=reviews.csv --text=review --label=stars",
+        "tf-adapters train --data=pairs.csv --text=first,second --label=is \\",
+        "    --test=test.csv --method=lora --model_dir=runs/pairs",
+        "tf-adapters train --task=mnli --method=fusion",
+    ),
+    groups={
+        "What": (
+            *("method", "encoder", "task", "tasks", "adapters"),
+            *("init_adapter", "stack_on", "pretrain_steps", "plugin"),
+        ),
+        "Data": (
+            *("data", "text", "label", "head", "validation", "test"),
+            *("max_length", "max_train_examples", "data_dir", "task_file"),
+            "eval_languages",
+        ),
+        "Training": (
+            *("epochs", "learning_rate", "batch_size", "seed", "precision"),
+            *("config_file", "params_override", "distribution_strategy"),
+            *("tpu", "study_processes"),
+        ),
+        "Output": ("model_dir", "overwrite", "verbose"),
+    },
+    run=run,
+    defaults={
+        "method": presets.DEFAULT,
+        "epochs": "the method's; with --data as many as 200 steps need",
+        "learning_rate": "the method's; with --data one for short runs",
+        "text": "text",
+        "validation": "a tenth of --data, of each class, drawn with the seed",
+        "seed": "0",
+    },
+)

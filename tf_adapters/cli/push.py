@@ -1,0 +1,34 @@
+"""`tf-adapters push FOLDER ADDRESS`: an adapter to the Hub."""
+
+from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import Flag
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
+
+
+def run(options, layer, arguments):
+    """Uploads an adapter and prints its address."""
+    if len(arguments) != 2:
+        raise ConfigError(
+            "`tf-adapters push` takes an adapter folder, or the run that wrote "
+            f"it, and hf://owner/name[@branch]. Received: {cut(arguments)}"
+        )
+    # Here, so that --help answers at once.
+    from tf_adapters.common import adapter_folder
+    from tf_adapters.interop import hub
+
+    folder = adapter_folder.find_adapter_folder(arguments[0])
+    print(hub.push(folder, arguments[1], options.private))
+
+
+COMMAND = Command(
+    name="push",
+    summary="Uploads an adapter folder to the Hugging Face Hub.",
+    usage="RUN|FOLDER hf://OWNER/NAME[@BRANCH]",
+    examples=("tf-adapters push runs/sst2 hf://owner/name --private",),
+    groups={"Output": ("private", "verbose")},
+    run=run,
+    own_flags=(
+        Flag("private", "Make a private repository.", False, "boolean"),
+    ),
+)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import said
 from tf_adapters.cli.lists import table
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import ConfigError
@@ -16,7 +17,7 @@ def run(options, layer, arguments):
     if len(arguments) != 1:
         raise ConfigError(
             "`tf-adapters adapters` takes a folder, or "
-            f"hf://owner/name[@revision]. Received: {cut(arguments)}"
+            f"hf://owner/name[@revision]. Received: {said(arguments)}"
         )
     print(_list(arguments[0]))
 

@@ -63,6 +63,11 @@ class Command:
         return [name for names in self.groups.values() for name in names]
 
 
+def said(arguments):
+    """Returns the arguments of a subcommand for a message."""
+    return cut(" ".join(arguments)) or "none"
+
+
 def with_options(options, **changes):
     """Returns a copy of options with other values."""
     return types.SimpleNamespace(**{**vars(options), **changes})
@@ -78,8 +83,7 @@ def on_run(name, options, arguments):
     if len(given) != 1:
         raise ConfigError(
             f"`tf-adapters {name}` takes the folder of one run, as in "
-            f"tf-adapters {name} runs/x. Received: "
-            f"{cut(' '.join(given)) or 'none'}"
+            f"tf-adapters {name} runs/x. Received: {said(given)}"
         )
     return with_options(options, mode=name, model_dir=given[0])
 
@@ -89,5 +93,5 @@ def check_no_arguments(name, arguments, hint=""):
     if arguments:
         raise ConfigError(
             f"`tf-adapters {name}` takes flags only, --name=value.{hint} "
-            f"Received: {cut(' '.join(arguments))}"
+            f"Received: {said(arguments)}"
         )

@@ -332,9 +332,7 @@ def run():
     if name in COMMANDS:
         app.run(_run_subcommand, flags_parser=_parse_subcommand)
     if not arguments or any(argument in _HELP for argument in arguments):
-        commands = map(load_command, COMMANDS)
-        print(help_text.overview(list(commands), GROUPS, flags.FLAGS))
-        sys.exit(0 if arguments else 1)
+        sys.exit(cli_errors.exit_status(_print_overview) or not arguments)
     if not name.startswith("-"):
         sys.exit(
             f"Error: Unknown command `{name}`.{did_you_mean(name, COMMANDS)} "
@@ -345,6 +343,11 @@ def run():
     for flag in flags.FLAGS.get_flags_for_module(__name__):
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
     app.run(main)
+
+
+def _print_overview():
+    commands = [load_command(name) for name in COMMANDS]
+    print(help_text.overview(commands, GROUPS, flags.FLAGS), flush=True)
 
 
 def _parse_subcommand(argv):

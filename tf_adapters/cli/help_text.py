@@ -57,7 +57,9 @@ def overview(commands, groups, values):
         "Commands, each with a --help of its own:",
     ]
     for command in commands:
-        lines += _entry(command.name, command.summary.split(". ")[0], 12)
+        lines += _entry(
+            command.name, re.split(r"(?<=\.) ", command.summary)[0], 12
+        )
     lines += [
         "",
         "Examples:",

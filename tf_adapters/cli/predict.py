@@ -49,9 +49,10 @@ def _row_of(texts, task):
     if task.list_field or len(texts) != len(fields):
         names = " and ".join(f"`{name}`" for name in fields)
         raise ConfigError(
-            f"A row of task `{task.name}` is {names}: "
-            f"{len(fields)} arguments, if they are texts. Quote each, and give "
-            f"more rows as --input=<file>. Received: {len(texts)} arguments."
+            f"Task `{task.name}` reads {names} and so takes {len(fields)} "
+            "quoted texts after the run's folder, unless they are lists. Give "
+            "anything else as --input=<file>. Received: "
+            f"{cut(', '.join(map(repr, texts)))}"
         )
     for text in texts:
         # What is not in the terminal's encoding comes as halves of characters.

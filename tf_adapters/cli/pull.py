@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import said
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.common.errors import cut
 
 
 def run(options, layer, arguments):
@@ -13,7 +13,7 @@ def run(options, layer, arguments):
     if len(arguments) != 2:
         raise ConfigError(
             "`tf-adapters pull` takes hf://owner/name[@revision] and the "
-            f"folder to put it in. Received: {cut(arguments)}"
+            f"folder to put it in. Received: {said(arguments)}"
         )
     # Here, so that --help answers at once.
     from tf_adapters.interop import hub

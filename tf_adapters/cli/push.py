@@ -2,8 +2,8 @@
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
+from tf_adapters.cli.command import said
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.common.errors import cut
 
 
 def run(options, layer, arguments):
@@ -11,7 +11,7 @@ def run(options, layer, arguments):
     if len(arguments) != 2:
         raise ConfigError(
             "`tf-adapters push` takes an adapter folder, or the run that wrote "
-            f"it, and hf://owner/name[@branch]. Received: {cut(arguments)}"
+            f"it, and hf://owner/name[@branch]. Received: {said(arguments)}"
         )
     # Here, so that --help answers at once.
     from tf_adapters.common import adapter_folder

@@ -1,9 +1,9 @@
 """`tf-adapters study NAME`: the runs of a study, and a report of them."""
 
 from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import said
 from tf_adapters.cli.command import with_options
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.common.errors import cut
 
 
 def run(options, layer, arguments):
@@ -11,7 +11,7 @@ def run(options, layer, arguments):
     if len(arguments) != 1:
         raise ConfigError(
             "`tf-adapters study` takes the name of one study, or a YAML file. "
-            f"--list=studies has the names. Received: {cut(arguments)}"
+            f"--list=studies has the names. Received: {said(arguments)}"
         )
     from tf_adapters.cli import main
 

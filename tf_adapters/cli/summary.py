@@ -26,10 +26,10 @@ def print_labels(task, rows):
     if task.files and "validation" not in task.files:
         held_out = rows["validation"]
         known += [row["label"] for row in held_out]
-        how = ", drawn from each class" * (task.kind.label == "class")
+        classes = " from each class" * (task.kind.label == "class")
         print(
-            f"validation: {len(held_out):,} of {len(known):,} rows{how} with "
-            "the seed; --validation=<file> gives others"
+            f"validation: {len(held_out):,} of {len(known):,} rows, drawn"
+            f"{classes} with the seed (--validation=<file> gives others)"
         )
     if task.kind.label == "number":
         mean = sum(known) / len(known)

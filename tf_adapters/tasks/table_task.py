@@ -60,7 +60,9 @@ def task_of_table(name: str, data, check_files=True) -> Task:
 def _check_file(split, file):
     flag = {"train": "data"}.get(split, split)
     if not os.path.isfile(file):
-        raise ConfigError(f"--{flag}: there is no file {cut(file)}.")
+        raise ConfigError(
+            f"There is no file {cut(file)}. Say where it is with --{flag}=."
+        )
     if Path(file).suffix.lower() not in _ENDINGS:
         raise ConfigError(
             f"--{flag}={cut(file)}: expected a table with a header line, as "

@@ -11,21 +11,26 @@ from tf_adapters.common.errors import cut
 
 @dataclasses.dataclass(frozen=True)
 class Flag:
-    """A flag that only one subcommand has.
+    """A flag that is not short for a setting.
 
     Attributes:
         name: Name without dashes.
         help: What it means, a sentence.
         default: Its default.
         kind: What its value is.
-        least: Least value of an integer, or `None`.
+        least: Least value of a number, or `None`.
+        choices: The values that an enum has.
     """
 
     name: str
     help: str
     default: typing.Any = None
-    kind: typing.Literal["string", "boolean", "integer", "list"] = "string"
-    least: int | None = None
+    kind: typing.Literal[
+        *("string", "boolean", "integer", "float", "list", "multi_string"),
+        "enum",
+    ] = "string"
+    least: float | None = None
+    choices: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +46,8 @@ class Command:
         run: Function of the options, an object with a value for each flag; of
             the nested dict of the settings that flags give; and of the list of
             arguments that are no flags. Returns an exit status, or `None`.
-        own_flags: Flags that are not among those of `flags`.
+        own_flags: Flags that only this subcommand has, or that mean something
+            else in it.
         defaults: From a flag to words for its default, where that depends.
         common: Flags that this subcommand's help describes, though other
             subcommands' do not.

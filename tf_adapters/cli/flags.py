@@ -30,135 +30,37 @@ from absl import logging
 from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli import help_text
 from tf_adapters.cli import quiet
+from tf_adapters.cli import shared_flags
+from tf_adapters.cli.shared_flags import COMMANDS
 from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.config import describe
 
-flags.DEFINE_enum(
-    "mode",
-    "train_and_eval",
-    ["train_and_eval", "train", "eval", "predict", "export"],
-    "What to do.",
-)
-flags.DEFINE_string("method", None, "Method, see --list=methods.")
-flags.DEFINE_multi_string(
-    "plugin",
-    [],
-    "Python file that registers methods or heads of your own, which is run. "
-    "May be repeated. See docs/extending.md.",
-)
-flags.DEFINE_list(
-    "adapters",
-    None,
-    "Run folders of trained adapters, with commas between: what fusion fuses, "
-    "or with --mode=export what one SavedModel serves (to --model_dir, by "
-    "default runs/served).",
-)
-flags.DEFINE_list(
-    "tasks",
-    None,
-    "Tasks that --method=multitask trains together, with commas between.",
-)
-flags.DEFINE_string(
-    "model_dir",
-    None,
-    "Run folder. Default: runs/<task>_<method>_<seed>. With --study: folder of "
-    "the study folders. Default: runs.",
-)
-flags.DEFINE_boolean(
-    "overwrite",
-    False,
-    "Train again where --model_dir holds a run already. Without it an "
-    "unfinished run of the same settings is gone on with; with it only one "
-    "that began so and was told to stop (exit status 75).",
-)
-flags.DEFINE_string("config_file", None, "YAML with settings.")
-flags.DEFINE_multi_string(
-    "params_override",
-    [],
-    "Settings as key=value,..., for example "
-    "method.units=256,train.learning_rate=3e-4. May be repeated.",
-)
-flags.DEFINE_string(
-    "input",
-    None,
-    "predict: JSONL, CSV, TSV, .conllu, .conll, SQuAD's .json, or .txt with a "
-    "text a line; `-` for standard input, with a text a line or JSON lines.",
-)
-flags.DEFINE_string(
-    "output",
-    None,
-    "predict: file to write: .jsonl, .csv, .conllu or .conll for tags, .json "
-    "for answers by question. Default: JSON lines to standard output.",
-)
-flags.DEFINE_enum(
-    "format",
-    "saved_model",
-    ["saved_model", "adapterhub", "peft"],
-    "export: what to write: a SavedModel, into <model_dir>/export, or the "
-    "adapter as the `adapters` library or PEFT loads it, into "
-    "<model_dir>/<format>/<task>.",
-)
-flags.DEFINE_boolean(
-    "with_head",
-    True,
-    "export, with --format=adapterhub or peft: whether the head goes along.",
-)
-flags.DEFINE_string(
-    "glue_submission",
-    None,
-    "predict: folder for the files that GLUE's server scores, made from the "
-    "test sets of the run's task instead of --input.",
-)
-flags.DEFINE_enum(
-    "list",
-    None,
-    ["tasks", "methods", "encoders", "studies"],
-    "Print a table and exit.",
-)
-flags.DEFINE_string(
-    "study",
-    None,
-    "Study in official_configs/studies, a YAML file, or `paper:<name>` for all "
-    "studies of a paper, see --list=studies.",
-)
-flags.DEFINE_boolean(
-    "report", False, "study: only make its table, from the finished runs."
-)
-flags.DEFINE_boolean(
-    "small", False, "study: with the settings of its `small` block."
-)
-flags.DEFINE_boolean(
-    "two_cores", False, "study: with the settings of its `two_cores` block."
-)
-flags.DEFINE_integer(
-    "study_processes",
-    None,
-    "How many runs of a study at a time, or of the adapters that a fusion "
-    "trains first. Default: 1; with --executor=ray as many as its nodes have "
-    "room for when the study starts.",
-    lower_bound=1,
-)
-flags.DEFINE_enum(
-    "executor",
-    "local",
-    ["local", "ray"],
-    "study: where runs are trained: in processes here, or on the nodes of Ray, "
-    "which all must see this source, the data and --model_dir under the same "
-    "paths (pip install 'tf_adapters[ray]').",
-)
-flags.DEFINE_string(
-    "ray_address",
-    None,
-    "ray: address of a Ray that runs, or `auto` on one of its nodes. Default: "
-    "start one on this machine.",
-)
-flags.DEFINE_integer(
-    "ray_cpus", 1, "ray: CPUs, and threads, of a run.", lower_bound=1
-)
-flags.DEFINE_float(
-    "ray_gpus", 0.0, "ray: GPUs of a run, 0.5 for two on one.", lower_bound=0.0
-)
-flags.DEFINE_boolean("verbose", False, "Show TensorFlow's own start-up lines.")
+_DEFINE = {
+    "string": flags.DEFINE_string,
+    "boolean": flags.DEFINE_boolean,
+    "integer": flags.DEFINE_integer,
+    "float": flags.DEFINE_float,
+    "list": flags.DEFINE_list,
+    "multi_string": flags.DEFINE_multi_string,
+}
+
+
+def _define_flag(flag, values=flags.FLAGS):
+    """Defines a `Flag` in absl."""
+    if flag.kind == "enum":
+        flags.DEFINE_enum(
+            *(flag.name, flag.default, flag.choices, flag.help),
+            flag_values=values,
+        )
+        return
+    limits = {} if flag.least is None else {"lower_bound": flag.least}
+    _DEFINE[flag.kind](
+        *(flag.name, flag.default, flag.help), flag_values=values, **limits
+    )
+
+
+for _flag in shared_flags.FLAGS:
+    _define_flag(_flag)
 # Settings with a flag of the same meaning, which `describe` knows.
 _SHORT = {
     "task": ("task", flags.DEFINE_string),
@@ -195,40 +97,6 @@ _SETTINGS = {name: key for name, (key, _) in _SHORT.items()} | {
     "tasks": "method.tasks",
 }
 
-# The flags without a subcommand, the common ones first.
-GROUPS = {
-    "What": (
-        *("task", "method", "encoder", "mode", "adapters", "tasks", "list"),
-        *("init_adapter", "stack_on", "pretrain_steps", "plugin"),
-    ),
-    "Data": (
-        *("data", "text", "label", "head", "validation", "test", "data_dir"),
-        *("task_file", "max_length", "max_train_examples", "eval_languages"),
-    ),
-    "Training": (
-        *("epochs", "learning_rate", "batch_size", "seed", "precision"),
-        *("config_file", "params_override", "distribution_strategy", "tpu"),
-    ),
-    "Output": (
-        *("model_dir", "overwrite", "input", "output", "format", "with_head"),
-        *("glue_submission", "verbose"),
-    ),
-    "Studies": (
-        *("study", "report", "small", "two_cores", "study_processes"),
-        *("executor", "ray_address", "ray_cpus", "ray_gpus"),
-    ),
-}
-# Each is a file here, with a `COMMAND`.
-COMMANDS = (
-    *("train", "eval", "predict", "export", "report", "study", "analyse"),
-    *("merge", "adapters", "pull", "push"),
-)
-_DEFINE = {
-    "string": flags.DEFINE_string,
-    "boolean": flags.DEFINE_boolean,
-    "integer": flags.DEFINE_integer,
-    "list": flags.DEFINE_list,
-}
 _HELP = ("--help", "-help", "-h", "-?")
 _FULL = "--helpfull"
 
@@ -243,12 +111,7 @@ def define(command):
     values = flags.FlagValues()
     values.set_gnu_getopt()
     for flag in command.own_flags:
-        limits = {} if flag.least is None else {"lower_bound": flag.least}
-        _DEFINE[flag.kind](
-            *(flag.name, flag.default, flag.help),
-            flag_values=values,
-            **limits,
-        )
+        _define_flag(flag, values)
     for name in command.flag_names:
         if name not in values:
             values[name] = copy.deepcopy(flags.FLAGS[name])
@@ -347,7 +210,10 @@ def run():
 
 def _print_overview():
     commands = [load_command(name) for name in COMMANDS]
-    print(help_text.overview(commands, GROUPS, flags.FLAGS), flush=True)
+    print(
+        help_text.overview(commands, shared_flags.GROUPS, flags.FLAGS),
+        flush=True,
+    )
 
 
 def _parse_subcommand(argv):

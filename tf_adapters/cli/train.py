@@ -1,5 +1,6 @@
 """`tf-adapters train`, and what comes before a run that trains."""
 
+from tf_adapters.cli import members
 from tf_adapters.cli import summary
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import check_no_arguments
@@ -59,7 +60,7 @@ def train_command(config, model_dir, options):
         _train_together(declared, model_dir, options)
         return
     if not model_dir.exists():
-        _check_members(config, model_dir)
+        members.check_members(config, model_dir)
     task = splits.get_task(config)
     rows = splits.load_rows(config, task)
     fingerprint = sampling.fingerprints(rows)
@@ -76,7 +77,7 @@ def train_command(config, model_dir, options):
     from tf_adapters.runs import pretraining
     from tf_adapters.runs import training_run
 
-    config = _with_members(declared, model_dir, options)
+    config = members.with_members(declared, model_dir, options)
     if config.pretrain.steps:
         _check_workers_read(config, model_dir)
         goes_on = earlier_runs.of_stopped_command(
@@ -151,52 +152,6 @@ def _search(config, task, rows, model_dir, options):
         overwrite=options.overwrite,
     )
     summary.print_search(result, config, model_dir)
-
-
-def _trains_members(config):
-    """Whether this is a fusion that names no trained adapters."""
-    from tf_adapters import methods
-
-    is_fusion = isinstance(config.method, methods.Fusion)
-    return is_fusion and not config.method.adapters and config.members.tasks
-
-
-def _check_members(config, model_dir):
-    """Refuses a fusion whose members cannot train, before any data are read."""
-    if not _trains_members(config):
-        return
-    _check_members_train_here(config, model_dir)
-    from tf_adapters.studies import fusion_members
-
-    fusion_members.check_members_data(config)
-
-
-def _with_members(config, model_dir, options):
-    """Returns a fusion's configuration with adapters, trained if it has none.
-
-    They lie beside the fusion's folder, where those of other tasks find them.
-    """
-    if not _trains_members(config):
-        return config
-    _check_members_train_here(config, model_dir)
-    from tf_adapters.studies import fusion_members
-
-    folder = model_dir.parent / "members"
-    return fusion_members.train_members(
-        config, folder, processes=options.study_processes or 1
-    )
-
-
-def _check_members_train_here(config, model_dir):
-    is_elsewhere = remote_folder.address(model_dir) != str(model_dir)
-    if is_elsewhere or config.distribution_strategy in config_fields.CLUSTERS:
-        raise ConfigError(
-            "A fusion without --adapters trains them in processes of this "
-            "machine, beside its own folder: not at an address, nor with "
-            f"--distribution_strategy={config.distribution_strategy}. Train "
-            "them first, each with a command of its own, and give their "
-            "folders as --adapters."
-        )
 
 
 def _check_workers_read(config, model_dir):

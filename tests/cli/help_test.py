@@ -53,6 +53,15 @@ def test_a_misspelt_flag_is_one_sentence():
     assert "Did you mean: epochs" in str(caught.value)
 
 
+def test_a_text_that_looks_like_a_flag_has_a_hint():
+    command = flags.load_command("predict")
+    with pytest.raises(SystemExit) as caught:
+        flags.parse(command, ["run", "- a fine film"])
+    assert "begins with a dash comes after `--`" in str(caught.value)
+    *_, rest = flags.parse(command, ["run", "--", "- a fine film"])
+    assert rest == ["run", "- a fine film"]
+
+
 def test_flags_of_a_subcommand_are_its_own():
     command = flags.load_command("train")
     _, layer, rest = flags.parse(

@@ -54,8 +54,15 @@ def test_methods_are_listed_without_tensorflow(tmp_path):
     assert "houlsby" in done.stdout and not done.stderr
 
 
-def test_a_misspelt_command_is_one_sentence(tmp_path):
-    done = _run(tmp_path, "", "-m", "tf_adapters", "trian")
+@pytest.mark.parametrize(
+    ("argument", "sentence"),
+    [
+        ("trian", "Did you mean `train`?"),
+        ("--epoch=3", "Did you mean: epochs. See tf-adapters --help."),
+    ],
+)
+def test_a_misspelt_word_is_one_sentence(tmp_path, argument, sentence):
+    done = _run(tmp_path, "", "-m", "tf_adapters", argument)
     assert done.returncode == 1
-    assert "Did you mean `train`?" in done.stderr
+    assert sentence in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -20,6 +20,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import copy
 import importlib
+import itertools
 import sys
 import types
 
@@ -130,21 +131,29 @@ def parse(command, arguments):
         SystemExit: After `--help`, and after a sentence about a wrong flag.
     """
     values = define(command)
-    if any(argument in (*_HELP, _FULL) for argument in arguments):
-        full = _FULL in arguments
+    before_texts = list(itertools.takewhile("--".__ne__, arguments))
+    if any(argument in (*_HELP, _FULL) for argument in before_texts):
+        full = _FULL in before_texts
         print(help_text.command_help(command, values, full))
         sys.exit(0)
-    try:
-        rest = values([command.name, *arguments])[1:]
-    except flags.Error as error:
-        sys.exit(
-            f"Error: {str(error).rstrip('. ?')}. See tf-adapters "
-            f"{command.name} --help."
-        )
+    rest = _parse_or_exit(values, [command.name, *arguments])[1:]
     shared = flags.FLAGS.flags_by_module_dict()[__name__]
     options = {flag.name: flag.default for flag in shared}
     options |= {name: values[name].value for name in values}
     return types.SimpleNamespace(**options), _flag_layer(values), rest
+
+
+def _parse_or_exit(values, argv):
+    """Returns what is not a flag; a wrong flag ends the process."""
+    try:
+        return values(argv)
+    except flags.Error as error:
+        command = "" if values is flags.FLAGS else f" {argv[0]}"
+        hint = f"See tf-adapters{command} --help."
+        names = (argument.partition("=")[0] for argument in argv[1:])
+        if any(name.startswith("-") and " " in name for name in names):
+            hint = "A text that begins with a dash comes after `--`."
+        sys.exit(f"Error: {str(error).rstrip('. ?')}. {hint}")
 
 
 def _flag_layer(values=flags.FLAGS):
@@ -205,7 +214,7 @@ def run():
     sys.modules["__main__"].__doc__ = __doc__
     for flag in flags.FLAGS.get_flags_for_module(__name__):
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
-    app.run(main)
+    app.run(main, flags_parser=lambda argv: _parse_or_exit(flags.FLAGS, argv))
 
 
 def _print_overview():

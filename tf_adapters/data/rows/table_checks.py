@@ -102,12 +102,13 @@ def _class_names(counts, task):
     for label, count in counts.items():
         names[str(label)] += count
     numbers = {name: _number(name) for name in names}
+    if None not in numbers.values():
+        _check_whole(numbers, counts, where)
+    _check_repeated(names, where, "validation" in task.files)
     if None in numbers.values():
-        _check_repeated(names, where)
         _warn_of_spellings(names, where)
         names = sorted(names)
     else:
-        _check_whole(numbers, counts, where)
         names = sorted(names, key=lambda name: (numbers[name], name))
     if len(names) < 2:
         raise DataError(
@@ -141,11 +142,13 @@ def _check_whole(numbers, counts, where):
         )
 
 
-def _check_repeated(names, where):
-    """Refuses a column of which most values occur once: ids, texts, dates."""
-    if len(names) > _MOST_NUMBERS and 2 * len(names) > names.total():
+def _check_repeated(names, where, has_validation):
+    """Refuses a column whose values occur once: ids, texts, dates."""
+    total = names.total()
+    are_many = len(names) > _MOST_NUMBERS and 2 * len(names) > total
+    if are_many or (len(names) == total > 1 and not has_validation):
         raise DataError(
-            f"{where} has {len(names)} different values in {names.total()} "
+            f"{where} has {len(names)} different values in {total} "
             f"rows, such as {shown(next(iter(names)))}. Expected the column of "
             "the classes: name it with --label=."
         )

@@ -7,6 +7,8 @@ from tf_adapters.data.rows import splits
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import remote_folder
 
+# STS-B's labels, up to 5, train well.
+_FAR = 10
 # Of more classes, the most frequent ones are named.
 _MOST_NAMED = 10
 
@@ -32,8 +34,7 @@ def print_labels(task, rows):
             f"{classes} with the seed (--validation=<file> gives others)"
         )
     if task.kind.label == "number":
-        mean = sum(known) / len(known)
-        print(f"labels from {min(known):g} to {max(known):g}, mean {mean:.4g}")
+        print(_numbers(known))
         return
     counts = collections.Counter(task.labels[label] for label in known)
     named = ", ".join(f"{n} {c}" for n, c in counts.most_common(_MOST_NAMED))
@@ -44,6 +45,17 @@ def print_labels(task, rows):
         f"{largest:.3f}",
         flush=True,
     )
+
+
+def _numbers(labels):
+    mean = sum(labels) / len(labels)
+    text = f"labels from {min(labels):g} to {max(labels):g}, mean {mean:.4g}"
+    if max(map(abs, labels)) > _FAR:
+        text += (
+            "; the head begins at 0, and numbers so far from it are learned "
+            "slowly: divide them, so that most are below 5"
+        )
+    return text
 
 
 def print_plan(config, rows):

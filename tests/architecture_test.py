@@ -21,7 +21,7 @@ FLOORS = [
     {"heads", "interop", "training"},
     {"models"},
     {"merging"},
-    {"runs"},
+    {"runs", "text"},
     {"analysis", "baselines", "export"},
     {"studies"},
     {"cli"},

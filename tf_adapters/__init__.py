@@ -3,6 +3,7 @@
 import importlib
 
 from tf_adapters.common import onednn
+from tf_adapters.common import suggestions
 
 __version__ = "0.1.0"
 
@@ -19,11 +20,13 @@ _MEMBERS = {
     "Parallel": "tf_adapters.methods.composition",
     "Stack": "tf_adapters.methods.composition",
     "UserError": "tf_adapters.common.errors",
+    "TextModel": "tf_adapters.text.text_model",
     "TextPacker": "tf_adapters.data.tokens.packing",
     "adapt": "tf_adapters.models.adapter_model",
     "compose": "tf_adapters.models.composed_model",
     "export_model": "tf_adapters.export.saved_model",
     "fuse": "tf_adapters.models.fusion_model",
+    "load": "tf_adapters.text.loading",
     "load_adapter": "tf_adapters.models.saving",
     "load_bank": "tf_adapters.models.bank_model",
     "load_encoder": "tf_adapters.encoders.load",
@@ -42,7 +45,16 @@ def __getattr__(name):
         return importlib.import_module(f"tf_adapters.{name}")
     if name in _MEMBERS:
         return getattr(importlib.import_module(_MEMBERS[name]), name)
-    raise AttributeError(f"module `tf_adapters` has no attribute `{name}`")
+    raise AttributeError(f"`tf_adapters` has no `{name}`.{_where_it_is(name)}")
+
+
+def _where_it_is(name):
+    """Returns where a class is that was looked for here, a sentence."""
+    for module in ("methods", "heads", "layers"):
+        # Python itself looks for names that are no class's.
+        if name[:1].isupper() and name in dir(__getattr__(module)):
+            return f" Did you mean `tf_adapters.{module}.{name}`?"
+    return suggestions.did_you_mean(name, __all__)
 
 
 def __dir__():

@@ -69,6 +69,19 @@ def _with_index(names):
     return change
 
 
+def _write_nan(folder):
+    path = folder / "model.safetensors"
+    tensors = safetensors.numpy.load_file(path)
+    next(iter(tensors.values())).flat[0] = np.nan
+    safetensors.numpy.save_file(tensors, path)
+
+
+def _with_blocks(folder):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({**config, "num_hidden_layers": 2**31}))
+
+
 def _evaluated(change):
     return lambda space: space.evaluate_after(change)
 
@@ -156,6 +169,16 @@ ENCODERS = [
         "an index of weights that lists no files",
         "is damaged: expected `weight_map`",
         _trained_on(_with_index([])),
+    ),
+    error(
+        "NaN in a tensor of `model.safetensors`",
+        "has values that are not finite",
+        _trained_on(_write_nan),
+    ),
+    error(
+        "a `config.json` that asks for 2,147,483,648 blocks",
+        "`num_hidden_layers` must be at most 100",
+        _trained_on(_with_blocks),
     ),
     error(
         "a `config.json` that holds a list",

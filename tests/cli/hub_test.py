@@ -13,7 +13,7 @@ from tests import commands
 from tests.interop import folders
 from tests.interop import hub_double
 from tf_adapters.common.errors import AdapterError
-from tf_adapters.interop import hub
+from tf_adapters.interop import hub_address
 from tf_adapters.interop import listing
 
 pytestmark = pytest.mark.integration
@@ -92,10 +92,38 @@ def test_training_and_evaluation_take_members_from_the_hub(tmp_path):
         (tmp_path / "run/adapter/adapter_config.json").read_text()
     )
     assert [m["name"] for m in config["members"]] == ["nli", "sst@v1"]
+    addresses = [m["folder"] for m in config["members"]]
+    assert addresses == ["hf://me/nli", "hf://you/sst@v1"]
     # Without a network they are in the Hub's cache.
-    done = _command("--mode=eval", "--model_dir=run", cwd=tmp_path)
+    evaluate = ("--mode=eval", "--model_dir=run")
+    done = _command(*evaluate, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "accuracy" in done.stdout
+    # For whom a stranger gave the run, they are not, and not fetched unasked.
+    with hub_double.serve(repositories) as server:
+        there = {"HF_ENDPOINT": server.address}
+        there["HF_HOME"] = str(tmp_path / "another")
+        done = _command(*evaluate, cwd=tmp_path, **there)
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+        assert "Nothing was downloaded" in done.stderr
+        assert server.asked == []
+        # The command's own words allow it.
+        (allowed,) = [
+            word for word in done.stderr.split() if word[:11] == "--adapters="
+        ]
+        assert allowed == "--adapters=hf://me/nli,hf://you/sst@v1"
+        done = _command(*evaluate, allowed, cwd=tmp_path, **there)
+        assert done.returncode == 0, done.stderr
+        assert "/api/models/you/sst/revision/v1" in server.asked
+        push = ("push", "run", "hf://me/fusion")
+        done = _command(*push, cwd=tmp_path, **there, HF_TOKEN="hf_token")
+        assert done.returncode == 0, done.stderr
+    pushed = repositories["me/fusion"]
+    assert sorted(pushed) == sorted(_files(tmp_path / "run/adapter"))
+    folders_here = (str(tmp_path), str(Path(commands.ENCODER_OF_TWO_BLOCKS)))
+    for content in pushed.values():
+        assert not any(place.encode() in content for place in folders_here)
+    assert b"hf://you/sst@v1" in pushed["adapter_config.json"]
 
 
 _PROGRAM = """
@@ -179,5 +207,5 @@ def test_a_damaged_folder_among_them_is_named(content, tmp_path):
 
 
 def test_a_name_has_nothing_that_a_folder_cannot_be_called():
-    assert hub.name_of("hf://o/n.v1@refs/pr/1") == "o/n_v1@refs-pr-1"
-    assert hub.name_of("hf://o/n") == "o/n"
+    assert hub_address.name_of("hf://o/n.v1@refs/pr/1") == "o/n_v1@refs-pr-1"
+    assert hub_address.name_of("hf://o/n") == "o/n"

@@ -73,6 +73,37 @@ def test_overrides_with_lists_and_numbers():
     assert resolved.train.learning_rate == 3e-4
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ('"a,b"', "a,b"),
+        ("'it''s, so'", "it's, so"),
+        (r'"\", x"', '", x'),
+        ('["a,]", "b"]', ["a,]", "b"]),
+        ("don't", "don't"),
+    ],
+)
+def test_a_comma_in_quotes_parts_nothing(value, expected):
+    values = resolve.parse_override(f"head.blank={value},seed=1")
+    assert values == {"head": {"blank": expected}, "seed": 1}
+
+
+def test_a_value_cut_at_its_comma_is_told_of_quotes():
+    with pytest.raises(
+        ConfigError, match=r"Received: b\. .* in quotes: `'head"
+    ):
+        resolve.parse_override("head.blank=a,b")
+
+
+def test_seeds_are_those_that_the_generators_take():
+    largest = 2**32 - 1
+    assert (
+        resolve.resolve_config({"task": "x", "seed": largest}).seed == largest
+    )
+    with pytest.raises(ConfigError, match="`seed` must be at most 4294967295"):
+        resolve.resolve_config({"task": "x", "seed": 5_000_000_000})
+
+
 @pytest.mark.parametrize("name", presets.preset_names())
 def test_every_preset_resolves_and_survives_a_file(name, tmp_path):
     settings = {"task": "sst2", "method": name}

@@ -15,6 +15,7 @@ from tests.fixtures import huggingface_folders
 from tests.references import encoder_numpy
 from tf_adapters.common.errors import UserError
 from tf_adapters.encoders import huggingface
+from tf_adapters.encoders import keras_hub_families
 from tf_adapters.encoders import load as load_lib
 from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.encoders.encoder import encoder_fingerprint
@@ -161,9 +162,9 @@ def test_number_of_segments_is_that_of_the_config():
     assert backbone.num_segments == 3
 
 
-@pytest.mark.parametrize("backbone_class", load_lib._KERAS_HUB)
+@pytest.mark.parametrize("backbone_class", keras_hub_families.FAMILIES)
 def test_presets_settings_are_what_kerashub_computes(backbone_class):
-    """A canary: KerasHub may change what `_KERAS_HUB` says about it."""
+    """A canary: KerasHub may change what `FAMILIES` says about it."""
     backbone = tiny_backbone(backbone_class)
     rng = np.random.default_rng(0)
     for weight in backbone.weights:
@@ -178,7 +179,9 @@ def test_presets_settings_are_what_kerashub_computes(backbone_class):
     outputs = backbone({name: features[name] for name in names})
     if isinstance(outputs, dict):
         outputs = outputs["sequence_output"]
-    encoder = Encoder("tiny", backbone, **load_lib._keras_hub_fields(backbone))
+    encoder = Encoder(
+        "tiny", backbone, **keras_hub_families.fields_of(backbone)
+    )
     states = reference_states(encoder, features)
     tokens = features["padding_mask"] == 1
     outputs = keras.ops.convert_to_numpy(outputs)
@@ -229,7 +232,7 @@ def test_kerashub_folder_of_another_kind(tmp_path):
     )  # fmt: skip
     backbone.save_to_preset(str(tmp_path))
     with pytest.raises(ValueError, match="Received: AlbertBackbone"):
-        load_lib._keras_hub_fields(backbone)
+        keras_hub_families.fields_of(backbone)
 
 
 @pytest.mark.parametrize("dtype", ["mixed_float16", "float16"])

@@ -131,6 +131,14 @@ def test_an_unknown_task_spoils_its_own_row_only(serve):
     assert mixed["label"][1] == b"" and mixed["label_id"][1] == -1
 
 
+@pytest.mark.parametrize("counts", [(2, 2, 1), (2, 1, 2), (1, 2, 2), (2, 3, 3)])
+def test_texts_pairs_and_tasks_are_as_many(serve, counts):
+    columns = (["a film"], ["a plot"], ["mrpc"])
+    columns = [x * count for x, count in zip(columns, counts, strict=True)]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="number of rows"):
+        serve(*columns)
+
+
 def test_the_encoder_is_there_once(exported, runs):
     size = sum(p.stat().st_size for p in exported.rglob("*") if p.is_file())
     model = next(iter(runs.values()))[1]

@@ -81,7 +81,7 @@ def test_config_round_trip_through_json():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"labels": ("only",)}, "at least two labels.*only"),
+        ({"labels": ("only",)}, "two classes or more.*only"),
         ({"labels": LABELS, "reads": "all"}, "Unknown reads `all`"),
     ],
 )

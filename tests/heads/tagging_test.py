@@ -250,5 +250,5 @@ def test_config_round_trip_through_json():
 
 
 def test_one_label_is_refused():
-    with pytest.raises(ValueError, match="at least two labels.*only"):
+    with pytest.raises(ValueError, match="two classes or more.*only"):
         heads.Tagging(("only",))

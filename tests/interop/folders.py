@@ -1,5 +1,6 @@
 """The folders of other libraries among the fixtures, and what they answer."""
 
+import json
 from pathlib import Path
 
 from tf_adapters.encoders.load import load_encoder
@@ -18,6 +19,17 @@ _ENCODERS = {
     "distilbert": ROOT / "huggingface" / "distilbert_bare",
     "electra": ROOT / "huggingface" / "electra",
 }
+
+
+def edit(path, key, value):
+    """Sets a value in a JSON file, its key with a dot for each level."""
+    config = json.loads(path.read_text())
+    inner = config
+    *keys, last = key.split(".")
+    for one in keys:
+        inner = inner[one]
+    inner[last] = value
+    path.write_text(json.dumps(config))
 
 
 def encoder(case):

@@ -126,7 +126,7 @@ def _frozen(model):
     }
 
 
-def test_a_fusion_trains_over_foreign_members(tmp_path):
+def test_a_fusion_trains_over_foreign_members(tmp_path, capsys):
     other = _changed(PFEIFFER, tmp_path / "other")
     adapters = [str(folders.FIXTURES / PFEIFFER), str(other)]
     method = {"name": "fusion", "adapters": adapters}
@@ -147,6 +147,8 @@ def test_a_fusion_trains_over_foreign_members(tmp_path):
     assert again["validation"] == result["validation"]
     # And it goes out as it came in, with both members.
     assert commands.run(run, mode="export", format="adapterhub") == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert "use_safetensors=True" in last
     (setup,) = run.rglob("adapter_setup.json")
     exported = tf_adapters.load_adapter(setup.parent, encoder)
     inputs, _ = _inputs(PFEIFFER)

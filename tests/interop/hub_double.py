@@ -77,6 +77,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.server.repositories.setdefault(name, {})
             url = f"http://{self.headers['Host']}/{name}"
             self._send(200, {"url": url, "name": name})
+        elif self.path == "/api/validate-yaml":
+            self._send(200, {"errors": [], "warnings": []})
         elif "/preupload/" in self.path:
             files = json.loads(body)["files"]
             found = [

@@ -102,8 +102,8 @@ def test_heads_read_what_they_say():
 
 def test_an_undeclared_variable_is_an_error():
     model = adapt(tiny.encoder(), methods.HeadOnly(), HEAD)
-    model.encoder.stray = keras.layers.Dense(2)
-    model.encoder.stray.build((None, 3))
+    model.stray = keras.layers.Dense(2)
+    model.stray.build((None, 3))
     with pytest.raises(ValueError, match="nothing says whether it trains"):
         model.variable_groups()
 

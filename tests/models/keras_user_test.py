@@ -245,6 +245,10 @@ def test_left_padding_counts_from_the_first_token_in_roberta(method):
     )
 
 
+def _with_a_mask_of(encoder, shape):
+    return {**tiny.batch(encoder), "padding_mask": np.ones(shape, "int32")}
+
+
 @pytest.mark.parametrize(
     ("attempt", "message"),
     [
@@ -274,6 +278,26 @@ def test_left_padding_counts_from_the_first_token_in_roberta(method):
         (
             lambda e: _model(encoder=e)(tiny.batch(e, tokens=33)),
             "have 33 tokens, padding included, .* has positions for 32",
+        ),
+        (lambda e: load_bank("runs/one", e), "a list .* one, 'runs/one'. Put"),
+        (lambda e: load_bank(_model(encoder=e), e), "one, 'adapter_model"),
+        (
+            lambda e: fusion_model.fuse(e, adapters="runs/one"),
+            "a list .* one, 'runs/one'. Put",
+        ),
+        (
+            lambda e: _model(encoder=e)(_with_a_mask_of(e, (4, 7))),
+            r"one shape.* `padding_mask` \(4, 7\), .*`token_ids` \(3, 7\)",
+        ),
+        (
+            lambda e: _model(encoder=e)(_with_a_mask_of(e, (3, 1))),
+            r"one shape.* `padding_mask` \(3, 1\)",
+        ),
+        (
+            lambda e: _model(encoder=e).predict(
+                _with_a_mask_of(e, (3, 8)), verbose=0
+            ),
+            r"one shape.* `padding_mask` \(\w+, 8\)",
         ),
         (
             lambda e: _model(encoder=e).slot_weights(0, "after_lunch"),
@@ -327,3 +351,35 @@ def test_models_in_memory_are_members_like_folders(tmp_path):
     assert fused.method.adapters == ("one", "two")
     with pytest.raises(saving.AdapterError, match="is a model in memory"):
         saving.save_adapter(fused, tmp_path / "fused")
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (4, 1), (1, 7)])
+def test_a_graph_of_any_shape_refuses_a_mask_of_another(shape):
+    model = _model()
+    any_shape = {
+        name: tf.TensorSpec([None, None], tf.int32) for name in _batch(model)
+    }
+    graph = tf.function(lambda features: model(features), [any_shape])
+    right = _batch(model)
+    np.testing.assert_allclose(graph(right), model(right), atol=1e-5)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        graph({**right, "padding_mask": np.ones(shape, "int32")})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("token_ids", -1),
+        ("token_ids", tiny.VOCABULARY),
+        ("padding_mask", 2),
+        ("padding_mask", -1),
+        ("segment_ids", 9),
+    ],
+)
+def test_arrays_with_numbers_out_of_range_are_refused(name, value):
+    model = _model()
+    features = _batch(model)
+    features[name][1, 2] = value
+    for use in (model, model.predict):
+        with pytest.raises(ValueError, match=f"`{name}` must hold integers"):
+            use(features)

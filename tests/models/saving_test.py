@@ -12,6 +12,7 @@ from tests import tiny
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
+from tf_adapters.common import own_files
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import adapt
 
@@ -88,7 +89,7 @@ def test_a_kill_while_the_old_one_is_removed_leaves_a_whole_one(
             raise _Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(adapter_folder.shutil, "rmtree", die_in_the_middle)
+        patch.setattr(own_files.shutil, "rmtree", die_in_the_middle)
         with pytest.raises(_Killed):
             saving.save_adapter(model, folder, {"task": "new"})
     assert adapter_folder.read_adapter_config(folder)["details"] == {
@@ -241,3 +242,14 @@ def test_a_newer_format_is_refused(folder):
     path.write_text(json.dumps({**config, "format_version": 99}))
     with pytest.raises(saving.AdapterError, match="format 99"):
         saving.load_adapter(folder, tiny.encoder())
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("format", ["tf_adapters", "peft"])
+def test_weights_that_no_reader_takes_are_not_saved(tmp_path, format, value):
+    model = adapt(tiny.encoder(num_blocks=1), methods.LoRA(rank=2))
+    name, variable = list(model.trained_variables().items())[-1]
+    variable.assign(np.full(variable.shape, value))
+    with pytest.raises(saving.AdapterError, match=f"^Weight `{name}` has val"):
+        saving.save_adapter(model, tmp_path / "lora", format=format)
+    assert not (tmp_path / "lora").exists()

@@ -68,6 +68,19 @@ FAULTS = (
         "crash",
     ),
     Row(
+        "a result, a log or stored predictions are damaged",
+        "one sentence that names the file",
+        "tests/runs/damaged_files_test.py",
+        "test",
+    ),
+    Row(
+        "a run folder has links to files and folders elsewhere",
+        "nothing is written there: new files take the place of links to files, "
+        "and links to folders are refused",
+        "tests/runs/linked_files_test.py",
+        "test",
+    ),
+    Row(
         "the newest checkpoint is damaged",
         "a warning names it, and the one before is taken",
         "tests/runs/checkpoints_test.py",
@@ -106,6 +119,13 @@ FAULTS = (
         "weights of a run that nothing stopped",
         "tests/runs/workers_test.py",
         "where_one_worker_ends",
+    ),
+    Row(
+        "a finished run of two workers is started again, and only the chief "
+        "has its folder",
+        "both print its result and end with status 0",
+        "tests/runs/workers_test.py",
+        "finished_run",
     ),
     Row(
         "the machine of a run with `--model_dir=gs://...` is gone",

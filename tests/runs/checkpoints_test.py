@@ -1,5 +1,7 @@
 """Checkpoints survive what may happen to files."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -75,6 +77,22 @@ def _flip(path):
     path.write_bytes(content)
 
 
+def _change(path, **values):
+    state = json.loads((path / "state.json").read_text())
+    (path / "state.json").write_text(json.dumps({**state, **values}))
+
+
+def _rename(path, old, new):
+    text = (path / "state.json").read_text()
+    assert old in text
+    (path / "state.json").write_text(text.replace(old, new))
+
+
+def _as_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -85,6 +103,14 @@ def _flip(path):
         lambda path: _truncate(path / "tensors.safetensors", 0.5),
         lambda path: _flip(path / "tensors.safetensors"),
         lambda path: (path / "state.json").write_text("[]"),
+        lambda path: _change(path, step=9),
+        lambda path: _change(path, state={}),
+        lambda path: _change(path, state={"best": {"f1": 1.1}}),
+        lambda path: _change(path, state_sha256="0" * 64),
+        lambda path: _rename(path, "state_sha256", "state_sha255"),
+        lambda path: (path / "state.json").write_text("{}"),
+        lambda path: _as_folder(path / "state.json"),
+        lambda path: _as_folder(path / "tensors.safetensors"),
         lambda path: (path / "state.json").write_bytes(b"\xff\xfe"),
     ],
     ids=[
@@ -95,6 +121,14 @@ def _flip(path):
         "half of the tensors",
         "a flipped bit",
         "another JSON",
+        "another step",
+        "no state of the run",
+        "another state of the run",
+        "another hash",
+        "a hash of another name",
+        "no values",
+        "a folder for the state",
+        "a folder for the tensors",
         "no text",
     ],
 )
@@ -106,3 +140,48 @@ def test_a_damaged_one_falls_back_to_the_one_before(tmp_path, caplog, damage):
     # The run comes by there again.
     _save(tmp_path, 10)
     _is(checkpoints.newest_checkpoint(tmp_path), 10)
+
+
+def _as_before_hashes(path):
+    """Lets a checkpoint say of itself what those of 0.1.0 said."""
+    state = json.loads((path / "state.json").read_text())
+    state = {key: state[key] for key in ("step", "sha256", "state")}
+    (path / "state.json").write_text(json.dumps(state))
+
+
+def test_checkpoints_without_a_hash_of_the_state_are_read(tmp_path):
+    _save(tmp_path, 5, 10)
+    _as_before_hashes(tmp_path / "00000010")
+    _is(checkpoints.newest_checkpoint(tmp_path), 10)
+
+
+def test_a_checkpoint_without_a_hash_is_that_of_its_folder(tmp_path, caplog):
+    _save(tmp_path, 5, 10)
+    _as_before_hashes(tmp_path / "00000010")
+    _change(tmp_path / "00000010", step=11)
+    _is(checkpoints.newest_checkpoint(tmp_path), 5)
+    assert "00000010 is incomplete or damaged" in caplog.text
+
+
+def test_a_checkpoint_lacks_nothing_that_a_run_needs(tmp_path, caplog):
+    _save(tmp_path, 5)
+    assert checkpoints.newest_checkpoint(tmp_path, {"best": dict}).step == 5
+    for needs in ({"best": int}, {"history": list}):
+        assert checkpoints.newest_checkpoint(tmp_path, needs) is None
+    assert "the state of the run lacks `history`" in caplog.text
+
+
+def test_no_bit_of_the_state_changes_unseen(tmp_path, caplog):
+    """A bit of each byte: the one before is read, or the very same state."""
+    _save(tmp_path, 5, 10)
+    path = tmp_path / "00000010" / "state.json"
+    whole = path.read_bytes()
+    found = set()
+    for place in range(len(whole)):
+        content = bytearray(whole)
+        content[place] ^= 1 << place % 8
+        path.write_bytes(content)
+        checkpoint = checkpoints.newest_checkpoint(tmp_path)
+        _is(checkpoint, checkpoint.step)
+        found.add(checkpoint.step)
+    assert 5 in found and found <= {5, 10}

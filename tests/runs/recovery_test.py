@@ -133,8 +133,7 @@ def _stopped(folder, config, overwrite=False, stopped=True, frozen=()):
 def test_other_weights_of_a_fusions_members_are_noticed(tmp_path):
     def model(member):
         return types.SimpleNamespace(
-            encoder_info=types.SimpleNamespace(name="bert"),
-            fingerprint="one",
+            encoder_info=types.SimpleNamespace(name="bert", fingerprint="one"),
             members=[
                 types.SimpleNamespace(folder=name, fingerprint=fingerprint)
                 for name, fingerprint in (("a", "two"), ("b", member))
@@ -298,6 +297,36 @@ def test_a_refusal_of_the_chief_is_that_of_every_worker(tmp_path, monkeypatch):
         "follower", Path("nowhere"), config, {}
     )
     assert follower.checkpoint.step == 1 and not told
+
+
+@pytest.mark.parametrize("data", [{"train": "same"}, {"train": "other"}])
+def test_every_worker_finds_what_the_chief_has_finished(
+    tmp_path, monkeypatch, data
+):
+    config = resolve.resolve_config(whole_runs.SETTINGS)
+    result = {"data_fingerprint": {"train": "same"}, "seconds": 1.5}
+    run_folder.RunFolder(tmp_path, config, {}).save_result(result)
+    told, waits = [], []
+
+    def from_chief(strategy, content):
+        if strategy == "chief":
+            told.append(content)
+            return content
+        return told.pop(0)
+
+    monkeypatch.setattr(workers, "num_workers", lambda strategy: 2)
+    monkeypatch.setattr(workers, "is_chief", lambda name: name == "chief")
+    monkeypatch.setattr(workers, "broadcast_from_chief", from_chief)
+    monkeypatch.setattr(workers, "wait_for_all", waits.append)
+    for worker, folder in (("chief", tmp_path), ("follower", Path("nowhere"))):
+        arguments = (worker, folder, config, data)
+        if data == result["data_fingerprint"]:
+            assert run_folder_of_workers.finished(*arguments) == result
+            assert waits.pop() == worker
+        else:
+            with pytest.raises(ConfigError, match="finished, on other data"):
+                run_folder_of_workers.finished(*arguments)
+    assert not told
 
 
 def test_a_folder_is_another_runs_once_it_has_trained(tmp_path):

@@ -20,8 +20,14 @@ pytestmark = pytest.mark.slow
 SECONDS = 600
 
 
-def _start(command, folder):
-    """Starts a command as two workers; returns the processes."""
+def _start(command, folder, others=None):
+    """Starts a command as two workers; returns the processes.
+
+    Args:
+        command: List of arguments.
+        folder: Where their logs go.
+        others: The second worker's command. Default: the same.
+    """
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(2)]
         for one in sockets:
@@ -33,7 +39,7 @@ def _start(command, folder):
         cluster = {"cluster": {"worker": workers}, "task": task}
         with (folder / f"{index}.log").open("a") as log:
             process = subprocess.Popen(
-                command,
+                others if index and others else command,
                 env={**os.environ, "TF_CONFIG": json.dumps(cluster)},
                 cwd=whole_runs.ROOT,
                 stdout=log,
@@ -130,3 +136,13 @@ def test_where_one_worker_ends_all_do_and_go_on(whole, tmp_path, kind, number):
         assert "Another worker is gone" in other
     assert _wait(_start(_command(folder), tmp_path)) == [0, 0]
     whole_runs.check_equal(folder, whole)
+
+
+def test_a_finished_run_ends_every_worker(whole, tmp_path):
+    """Without a common folder, too, where the chief alone has the result."""
+    ours, theirs = _command(whole), _command(tmp_path / "theirs")
+    assert _wait(_start(ours, tmp_path, theirs)) == [0, 0]
+    for number in range(2):
+        log = (tmp_path / f"{number}.log").read_text()
+        assert "holds this run, finished" in log and "validation: " in log
+    assert not (tmp_path / "theirs").exists()

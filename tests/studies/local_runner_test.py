@@ -260,3 +260,22 @@ def test_an_interruption_ends_the_processes(
     assert time.perf_counter() - started < 30
     assert not runner._alive
     assert finished_runs.read_run_result(runs[0], tmp_path / "study") is None
+
+
+def test_a_log_takes_the_place_of_a_link(runs, study_dir, tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    (study_dir / runs[0].id).mkdir()
+    (study_dir / runs[0].id / "log.txt").symlink_to(tmp_path / "mine.txt")
+    assert _run_missing(runs[:1], study_dir)[0] == [runs[0].id]
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_a_run_in_a_folder_that_is_a_link_fails_and_others_go_on(
+    runs, study_dir, tmp_path
+):
+    (tmp_path / "elsewhere" / "else").mkdir(parents=True)
+    (study_dir / runs[0].id).symlink_to(tmp_path / "elsewhere" / "else")
+    seen, outcomes = _run_missing(runs[:2], study_dir)
+    assert seen == [runs[1].id]
+    assert "is a link to" in outcomes[0].error and not outcomes[1].error
+    assert not any((tmp_path / "elsewhere" / "else").iterdir())

@@ -9,7 +9,7 @@ from tf_adapters.analysis import pictures
 from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
 from tf_adapters.analysis.gradient_norms import read_log
-from tf_adapters.common.dataclass_config import load_yaml
+from tf_adapters.common.dataclass_config import load_setting
 from tf_adapters.common.errors import UserError
 
 COLUMNS = ("run", "method", "pretraining", "step", "metric", "value")
@@ -110,6 +110,7 @@ def _words(method, steps):
 
 def _group(folder):
     """Returns the method of a run, and how long it was pretrained."""
-    settings = load_yaml(Path(folder) / "config.yaml")
-    steps = settings.get("pretrain", {}).get("steps", 0)
-    return settings["method"]["name"], steps
+    path = Path(folder) / "config.yaml"
+    method = load_setting(path, "method.name")
+    # Runs of earlier versions have no such setting.
+    return method, load_setting(path, "pretrain.steps", default=0)

@@ -13,6 +13,7 @@ from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.text_files import replace_text
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 
@@ -160,8 +161,7 @@ def _hits(folder):
 
 
 def _of_predictions(stored):
-    compared = stored.compared
-    return np.equal(compared["predicted"], compared["target"]).astype(float)
+    return np.array(stored.are_right(), float)
 
 
 def _of_model(run):
@@ -202,8 +202,7 @@ class Gains(Analysis):
             )
         gains = table(hits, sizes, options.baseline)
         text = markdown(gains, options.baseline)
-        path = Path(study_dir) / "gains.md"
-        path.write_text(text + "\n", encoding="utf-8")
+        replace_text(Path(study_dir) / "gains.md", text + "\n")
         print(text)
         frame = pd.DataFrame([dataclasses.asdict(gain) for gain in gains])
         return frame.assign(baseline=options.baseline)

@@ -1,5 +1,6 @@
 """What share of AdapterBias's gates is left open."""
 
+import itertools
 from pathlib import Path
 
 import pandas as pd
@@ -7,7 +8,7 @@ import pandas as pd
 from tf_adapters.analysis import pictures
 from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
-from tf_adapters.common.dataclass_config import load_yaml
+from tf_adapters.common.dataclass_config import load_setting
 from tf_adapters.common.errors import UserError
 from tf_adapters.runs import earlier_runs
 
@@ -18,6 +19,7 @@ _SHARES = {
     "expected": ("gates_open_expected", "gates_open_expected_at_start"),
     "sampled": ("gates_open_sampled", "gates_open_sampled_at_start"),
 }
+_ZERO = "gates_exactly_zero"
 
 
 def shares(result):
@@ -36,10 +38,16 @@ def shares(result):
             f"`{result.get('method')}` has no gates. "
             "--method=adapter_bias_l0 trains some."
         )
+    for key in itertools.chain(*_SHARES.values(), [_ZERO]):
+        if key not in report:
+            raise UserError(
+                f"The result.json of a run of task `{result.get('task')}` is "
+                f"damaged: its `method_report` lacks `{key}`."
+            )
     for name, (after, before) in _SHARES.items():
         yield name, report[after], report[before]
     # Untrained gates give one half in evaluation: none is zero.
-    yield "not exactly zero", 1 - report["gates_exactly_zero"], 1.0
+    yield "not exactly zero", 1 - report[_ZERO], 1.0
 
 
 @register("gates")
@@ -62,14 +70,17 @@ class Gates(Analysis):
             result = earlier_runs.read_result(folder)
             if result is None:
                 raise UserError(f"{folder} holds no finished run.")
-            settings = load_yaml(Path(folder) / "config.yaml")
-            for name, after, before in shares(result):
+            found = list(shares(result))
+            config = Path(folder) / "config.yaml"
+            encoder = load_setting(config, "encoder")
+            strength = load_setting(config, "method.l0_lambda")
+            for name, after, before in found:
                 rows.append(
                     (
                         str(folder),
-                        result["task"],
-                        Path(settings["encoder"]).name,
-                        settings["method"]["l0_lambda"],
+                        result.get("task"),
+                        Path(str(encoder)).name,
+                        strength,
                         name,
                         after,
                         before,

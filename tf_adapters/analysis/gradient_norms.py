@@ -1,6 +1,5 @@
 """Norms of the gradient by block, as training went on."""
 
-import json
 from pathlib import Path
 import re
 
@@ -11,8 +10,9 @@ import pandas as pd
 from tf_adapters.analysis import pictures
 from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import register
-from tf_adapters.common.dataclass_config import load_yaml
+from tf_adapters.common.dataclass_config import load_setting
 from tf_adapters.common.errors import UserError
+from tf_adapters.runs import run_files
 
 COLUMNS = ("run", "method", "seed", "step", "part", "norm")
 # Of a run's records at the beginning and the end, whose means are compared.
@@ -43,7 +43,7 @@ def by_part(norms):
     squares = {}
     for name, norm in norms.items():
         part = part_of(name)
-        squares[part] = squares.get(part, 0.0) + norm**2
+        squares[part] = squares.get(part, 0.0) + norm * norm
     return {part: float(np.sqrt(value)) for part, value in squares.items()}
 
 
@@ -51,13 +51,12 @@ def read_log(folder):
     """Returns the records of a run's `metrics.jsonl`.
 
     Raises:
-        UserError: If there is none.
+        UserError: If there is none, or it is damaged.
     """
     path = Path(folder) / "metrics.jsonl"
     if not path.exists():
         raise UserError(f"{folder} is no run folder: it has no metrics.jsonl.")
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
+    return run_files.read_records(path)
 
 
 def kept(table):
@@ -111,8 +110,11 @@ class GradientNorms(Analysis):
                     f"{folder} logged no norms of gradients. Train with "
                     "--params_override=train.log_gradient_norms=true."
                 )
-            settings = load_yaml(Path(folder) / "config.yaml")
-            facts = str(folder), settings["method"]["name"], settings["seed"]
+            config = Path(folder) / "config.yaml"
+            settings = (
+                load_setting(config, n) for n in ("method.name", "seed")
+            )
+            facts = str(folder), *settings
             for record in records:
                 for part, norm in by_part(record["gradient_norms"]).items():
                     rows.append((*facts, record["step"], part, norm))

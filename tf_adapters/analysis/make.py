@@ -3,14 +3,17 @@
 import argparse
 import importlib
 import inspect
+import io
 from pathlib import Path
 import pkgutil
 
 from tf_adapters import analysis
 from tf_adapters.analysis.analysis import ANALYSES
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.extras import needs_extra
 from tf_adapters.common.suggestions import check_known
+from tf_adapters.common.text_files import replace_text
 
 
 def load_all():
@@ -109,7 +112,7 @@ def write_table(table, output):
     """
     path = Path(f"{output}.csv")
     path.parent.mkdir(parents=True, exist_ok=True)
-    table.to_csv(path, index=False, float_format="%.6g")
+    replace_text(path, table.to_csv(index=False, float_format="%.6g"))
     return path
 
 
@@ -123,5 +126,7 @@ def write_picture(one, table, output, ending="png"):
         ending: `"png"` or `"svg"`.
     """
     path = Path(f"{output}.{ending}")
-    one.draw(table).savefig(path, dpi=150)
+    content = io.BytesIO()
+    one.draw(table).savefig(content, format=ending, dpi=150)
+    own_files.replace_file(path, content.getvalue())
     return path

@@ -10,7 +10,7 @@ from tf_adapters.analysis.analysis import Analysis
 from tf_adapters.analysis.analysis import add_split
 from tf_adapters.analysis.analysis import names
 from tf_adapters.analysis.analysis import register
-from tf_adapters.common.dataclass_config import load_yaml
+from tf_adapters.common.dataclass_config import load_setting
 from tf_adapters.common.errors import UserError
 
 COLUMNS = ("task", "panel", "setting", "x", "score", "error", "runs")
@@ -132,13 +132,7 @@ def _with_settings(runs, study_dir, names):
     values = []
     for _, row in runs.iterrows():
         folder = study_runs.run_folder(study_dir, row)
-        config = load_yaml(Path(folder) / "config.yaml")
-        values.append({name: _value(config, name) for name in names})
+        config = Path(folder) / "config.yaml"
+        values.append({name: load_setting(config, name) for name in names})
     settings = pd.DataFrame(values, index=runs.index)
     return runs.drop(columns=names, errors="ignore").join(settings)
-
-
-def _value(config, name):
-    for key in name.split("."):
-        config = config[key]
-    return config

@@ -64,7 +64,7 @@ class TransferCurves(RunsAnalysis):
 def _by_step(run):
     """Returns loss and metric in each language for each snapshot."""
     from tf_adapters.runs.experiment import Experiment
-    from tf_adapters.runs.run_folder import SNAPSHOTS
+    from tf_adapters.runs.left_files import SNAPSHOTS
 
     snapshots = sorted((Path(run.folder) / SNAPSHOTS).glob("*"))
     if not snapshots:

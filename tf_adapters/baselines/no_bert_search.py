@@ -20,6 +20,7 @@ import numpy as np
 from tf_adapters import heads
 from tf_adapters.baselines import no_bert_model
 from tf_adapters.baselines import search_space
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import Stopped
 from tf_adapters.common.extras import needs_extra
@@ -191,6 +192,7 @@ def _open_study(folder, config, fingerprint):
     # One folder may have been searched with other settings before.
     content = [config.task, config.seed, config.search.space, fingerprint]
     name = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+    own_files.remove_link(folder / TRIALS)
     backend = optuna.storages.journal.JournalFileBackend(str(folder / TRIALS))
     study = optuna.create_study(
         storage=optuna.storages.JournalStorage(backend),
@@ -229,6 +231,7 @@ def _run_trial(study, run, data, config):
     # Of equal ones the first is the best, for Optuna too.
     is_best = value > max((t.value for t in _finished(study)), default=-np.inf)
     if is_best:
+        own_files.remove(_file_of(run, trial))
         network.save(_file_of(run, trial))
     trial = study.tell(trial, value)
     if is_best:

@@ -25,9 +25,10 @@ def run(options, layer, arguments):
 def _list(folder):
     # Here, so that --help answers at once.
     from tf_adapters.interop import hub
+    from tf_adapters.interop import hub_address
     from tf_adapters.interop import listing
 
-    if hub.is_address(folder):
+    if hub_address.is_address(folder):
         folder = hub.pull(folder)
     if not Path(folder).is_dir():
         raise AdapterError(f"There is no folder {cut(folder)}.")

@@ -37,6 +37,9 @@ def export_run(config, model_dir, options):
         )
         remote_folder.push(model_dir)
         print(f"Adapter for {options.format}: {remote_folder.address(folder)}")
+        if options.format == "adapterhub":
+            # Its default file is a pickle, which is not written here.
+            print("`adapters` loads it with use_safetensors=True only.")
         return
     from tf_adapters.export import saved_model
 

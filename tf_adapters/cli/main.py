@@ -77,8 +77,12 @@ def _resolve(flag_layer, options):
     if options.mode in ("train", "train_and_eval"):
         layers = cli_train.with_short_run(layers)
     if options.mode in ("eval", "predict", "export"):
+        from tf_adapters.runs import hub_members
+
+        hub_members.fetch_named(layers)
         layers.insert(0, _saved_config(given, options))
         layers[0] = presets.with_name_of_command(layers)
+        hub_members.check_are_here(resolve.combine(*layers))
     config = resolve.combine(*layers)
     config = resolve.with_absolute_paths(
         _with_encoder_of_adapters(config, layers)
@@ -121,9 +125,10 @@ def _with_encoder_of_adapters(config, layers):
     from tf_adapters.common import adapter_folder
     from tf_adapters.interop import formats
     from tf_adapters.interop import hub
+    from tf_adapters.interop import hub_address
 
     folder = str(folders[0])
-    if hub.is_address(folder):
+    if hub_address.is_address(folder):
         folder = hub.pull(folder)
     if formats.format_of(folder):
         # Other libraries name no encoder that could be found here.

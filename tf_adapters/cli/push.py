@@ -16,9 +16,17 @@ def run(options, layer, arguments):
     # Here, so that --help answers at once.
     from tf_adapters.common import adapter_folder
     from tf_adapters.interop import hub
+    from tf_adapters.interop import public_folder
 
     folder = adapter_folder.find_adapter_folder(arguments[0])
     print(hub.push(folder, arguments[1], options.private))
+    members = public_folder.local_members(folder)
+    if members:
+        print(
+            f"It stands on {', '.join(members)}, which only this machine has. "
+            "Push these too; who loads it names them in this order with "
+            "--adapters=hf://... or `adapters=`."
+        )
 
 
 COMMAND = Command(

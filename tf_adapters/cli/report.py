@@ -6,12 +6,14 @@ from tf_adapters.runs import remote_folder
 
 
 def run(options, layer, arguments):
-    """Writes the report of the run that is named, and prints where it is."""
+    """Writes the report of the run that is named, and prints the paths."""
     options = on_run("report", options, arguments)
     # Here, so that --help answers at once.
     from tf_adapters.report import run_report
 
-    print(run_report.write_report(remote_folder.local(options.model_dir)))
+    folder = remote_folder.local(options.model_dir)
+    for path in run_report.write_report(folder).values():
+        print(path)
 
 
 COMMAND = Command(

@@ -1,10 +1,12 @@
 """`tf-adapters train`, and what comes before a run that trains."""
 
+from tf_adapters.cli import finished
 from tf_adapters.cli import members
 from tf_adapters.cli import summary
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import check_no_arguments
 from tf_adapters.common import dataclass_config
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import fields as config_fields
 from tf_adapters.config import presets
@@ -83,11 +85,13 @@ def train_command(config, model_dir, options):
         goes_on = earlier_runs.of_stopped_command(
             model_dir, declared, fingerprint
         )
+        folder = model_dir.absolute() / "pretrain"
+        own_files.check_folder(folder)
         config = pretraining.train_pretraining(
             config,
             task,
             rows,
-            model_dir.absolute() / "pretrain",
+            folder,
             overwrite=options.overwrite and goes_on is None,
         )
     result = training_run.train_experiment(
@@ -113,17 +117,16 @@ def _join_cluster(config):
 
 def _is_finished(config, model_dir, options, fingerprint):
     """Prints the result of a run that is there already; says whether it is."""
-    if options.overwrite or not model_dir.exists():
+    if options.overwrite:
         return False
-    from tf_adapters.runs import earlier_runs
-
-    result = earlier_runs.finished(model_dir, config, fingerprint)
+    result = finished.find_finished(config, model_dir, fingerprint)
     if result is None:
         return False
     print(
         f"{remote_folder.address(model_dir)} holds this run, finished; "
         "--overwrite trains it again."
     )
+    finished.check_shown(result, model_dir)
     if "tasks" in result:
         summary.print_tasks(result, config, model_dir)
     elif "best_trial" in result:

@@ -3,12 +3,12 @@
 import hashlib
 import os
 from pathlib import Path
-import shutil
 
 import numpy as np
 import safetensors
 import safetensors.numpy
 
+from tf_adapters.common import own_files
 from tf_adapters.common.adapter_config_checks import check_config
 from tf_adapters.common.adapter_config_checks import read_version
 from tf_adapters.common.errors import AdapterError
@@ -43,12 +43,12 @@ def replace(folder, new):
         new: Path of the folder that takes its place, beside it.
     """
     aside = _moved_aside(folder)
-    if folder.exists():
-        shutil.rmtree(aside, ignore_errors=True)
+    if os.path.lexists(folder):
+        own_files.remove(aside)
         folder.rename(aside)
     # A process that is killed here leaves `aside`, which readers then find.
     new.rename(folder)
-    shutil.rmtree(aside, ignore_errors=True)
+    own_files.remove(aside)
 
 
 def _moved_aside(folder):
@@ -216,6 +216,24 @@ def check_tensors(variables, tensors, path):
             raise AdapterError(
                 f"{path}: weight `{name}` has values that are not finite. The "
                 "file is damaged: copy it again from where it was trained."
+            )
+
+
+def check_finite(tensors):
+    """Raises an error if a folder would hold what no reader takes.
+
+    Args:
+        tensors: Dict from name to array, about to be written.
+
+    Raises:
+        AdapterError: If a value is not finite; names the weight.
+    """
+    for name, tensor in tensors.items():
+        if not np.isfinite(tensor).all():
+            raise AdapterError(
+                f"Weight `{name}` has values that are not finite, so nothing "
+                "was saved: the training went wrong. Train again with a lower "
+                "learning rate, and look at the labels."
             )
 
 

@@ -6,30 +6,59 @@ an error that names it.
 
 import dataclasses
 import functools
-from pathlib import Path
+import math
+import numbers
+import re
 import types
 import typing
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.text_files import parse_yaml
+from tf_adapters.common.text_files import read_file
 
 
 def load_yaml(path):
     """Returns the mapping in a YAML file."""
     try:
-        values = parse_yaml(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(
-            f"Cannot read {cut(path)}: {error.strerror}"
-        ) from error
+        content = read_file(path)
+    except UserError as error:
+        raise ConfigError(f"Cannot read {cut(path)}: {error}") from error
+    try:
+        values = parse_yaml(content.decode())
     except ValueError as error:
         raise ConfigError(f"{path} is {_reason(error)}") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path} must hold a mapping of settings.")
     return values
+
+
+def load_setting(path, name, default=dataclasses.MISSING):
+    """Returns one plain value of a YAML file.
+
+    Args:
+        path: Path of the file.
+        name: Name of the value, with dots between nested ones.
+        default: What is returned if the file lacks it. Default: an error.
+
+    Raises:
+        ConfigError: If the file cannot be read, or lacks the value.
+    """
+    value = load_yaml(path)
+    for key in name.split("."):
+        if not isinstance(value, dict) or key not in value:
+            value = default
+            break
+        value = value[key]
+    if value is dataclasses.MISSING or isinstance(value, dict | list):
+        raise ConfigError(
+            f"{path} lacks a value for the setting `{name}`: it is damaged, or "
+            "no run's. Copy it again from where the run trained."
+        )
+    return value
 
 
 def _reason(error):
@@ -41,7 +70,8 @@ def _reason(error):
 def parse_items(text):
     """Returns `{"a": {"b": value}}` for each item of `"a.b=value,..."`.
 
-    Commas inside brackets part no items, and values are read as YAML.
+    Commas inside brackets and quotes part no items, and values are read as
+    YAML.
     """
     return [_parse_item(item) for item in _split_outside_brackets(text)]
 
@@ -51,7 +81,8 @@ def _parse_item(item):
     if not equals:
         raise ConfigError(
             "An override reads `key=value`, for example "
-            f"`method.units=256`. Received: {cut(item)}"
+            f"`method.units=256`. Received: {cut(item)}. If it is a part of a "
+            """value, put the value in quotes: `'head.blank="a,b"'`."""
         )
     try:
         nested = parse_yaml(value)
@@ -64,11 +95,18 @@ def _parse_item(item):
     return nested
 
 
+# A quote is one where a value begins, as in YAML.
+_QUOTED = re.compile(
+    r"""(?<=[=\[{,:])\s*(?:"(?:\\.|[^"\\])*"|'(?:''|[^'])*')""", re.DOTALL
+)
+
+
 def _split_outside_brackets(text):
     items, depth = [""], 0
-    for character in text:
-        depth += (character in "[{") - (character in "]}")
-        if character == "," and depth == 0:
+    hidden = _QUOTED.sub(lambda match: "_" * len(match[0]), text)
+    for character, visible in zip(text, hidden, strict=True):
+        depth += (visible in "[{") - (visible in "]}")
+        if visible == "," and depth == 0:
             items.append("")
         else:
             items[-1] += character
@@ -139,6 +177,51 @@ def from_dict(cls, values, prefix=""):
     return cls(**built)
 
 
+def check_fields(cls, settings):
+    """Raises a `UserError` if a dataclass has no field of a setting's name."""
+    fields = [field.name for field in dataclasses.fields(cls)]
+    for name in settings:
+        check_known(f"setting of {cls.__name__},", name, fields)
+
+
+def check_values(instance):
+    """Raises a `UserError` if a field's value is not of the field's type.
+
+    Numbers of NumPy are numbers. NaN and infinity are none: what they are
+    multiplied by would be lost, and no folder could store it.
+    """
+    hints = type_hints(type(instance))
+    for field in dataclasses.fields(instance):
+        value, hint = getattr(instance, field.name), hints[field.name]
+        accepted = _accepted(hint)
+        kind = next((kind for kind in _KINDS if kind in accepted), None)
+        is_none = value is None and types.NoneType in accepted
+        if kind is None or is_none or _KINDS[kind](value):
+            continue
+        raise UserError(
+            f"`{field.name}` of {type(instance).__name__} must be "
+            f"{_IN_WORDS[kind]}. Received: {value!r:.100}"
+        )
+
+
+def _is_number(value, kind):
+    is_number = isinstance(value, kind) and not isinstance(value, bool)
+    return is_number and math.isfinite(value)
+
+
+# What a value of a type is, the more general types first.
+_KINDS = {
+    float: lambda value: _is_number(value, numbers.Real),
+    int: lambda value: _is_number(value, numbers.Integral),
+    bool: lambda value: isinstance(value, bool),
+    tuple: lambda value: isinstance(value, tuple),
+}
+_IN_WORDS = {
+    float: "a finite number",
+    int: "an integer",
+    bool: "True or False",
+    tuple: "a list",
+}
 _PLURALS = {int: "integers", str: "texts"}
 
 
@@ -163,9 +246,7 @@ def _coerce(value, hint, name):
             f"Setting `{name}` must be a list of {_PLURALS[kind]}. Received: "
             f"{shown(value)}"
         )
-    accepted = (
-        typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    )
+    accepted = _accepted(hint)
     if value is None and types.NoneType in accepted:
         return None
     if float in accepted and not isinstance(value, bool):
@@ -181,3 +262,10 @@ def _coerce(value, hint, name):
         f"Setting `{name}` must be of type {expected}. Received: "
         f"{shown(value)} of type {type(value).__name__}"
     )
+
+
+def _accepted(hint):
+    """Returns the types that an annotation names."""
+    if isinstance(hint, types.UnionType):
+        return typing.get_args(hint)
+    return (typing.get_origin(hint) or hint,)

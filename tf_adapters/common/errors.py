@@ -1,5 +1,7 @@
 """The errors that people can mend, by what they are about."""
 
+import re
+
 _MAX_SHOWN = 200
 
 
@@ -50,9 +52,10 @@ class Stopped(RuntimeError):
 
 
 def shown(value):
-    """Returns the `repr` of a received value for a message, cut if long."""
+    """Returns the `repr` of a received value in one line, cut if long."""
     try:
-        return cut(repr(value))
+        # Arrays and tensors have several lines.
+        return cut(re.sub(r"\s*\n\s*", " ", repr(value)))
     # The libraries' readers allow more depth than is left here.
     except RecursionError:
         return f"a {type(value).__name__} that is nested too deeply"

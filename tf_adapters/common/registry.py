@@ -1,6 +1,7 @@
 """Classes by the names that settings and folders know them by."""
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.suggestions import did_you_mean
 
 
 class Registry(dict):
@@ -47,6 +48,26 @@ class Registry(dict):
             )
         self[name] = cls
         self._names.setdefault(cls, name)
+
+    def no_attribute(self, package, name):
+        """Returns the error of a package of classes that lacks an attribute.
+
+        Args:
+            package: Full name of the package.
+            name: What it was asked for; perhaps the name of settings.
+        """
+        classes = {cls.__name__: cls for cls in self.values()}
+        if name in self:
+            cls = self[name].__name__
+            return AttributeError(
+                f"`{name}` is the name in settings and folders. In Python the "
+                f"{self.kind} is a class: `{package}.{cls}(...)`."
+            )
+        hint = did_you_mean(name, classes)
+        return AttributeError(
+            f"`{package}` has no `{name}`.{hint} Its {self.kind}s are "
+            f"{', '.join(classes)}."
+        )
 
     def name_of(self, value):
         """Returns the name of an object's class.

@@ -7,10 +7,27 @@ import typing
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 
+# What PEFT, `adapters` and KerasHub call a setting.
+_ELSEWHERE = {
+    **dict.fromkeys(("size", "bottleneck_size", "adapter_size"), "units"),
+    **dict.fromkeys(("bottleneck_dim", "hidden_dim", "dim", "width"), "units"),
+    **dict.fromkeys(("r", "lora_rank"), "rank"),
+    "lora_alpha": "alpha",
+    "lora_dropout": "dropout",
+    "target_modules": "projections",
+    "non_linearity": "activation",
+    "num_classes": "labels",
+    "classes": "labels",
+}
+
 
 def did_you_mean(name, known):
     """Returns " Did you mean `x`?" where a known name is close, else ""."""
-    close = difflib.get_close_matches(str(name), list(known), n=1)
+    known = list(known)
+    before, dot, last = str(name).rpartition(".")
+    close = [f"{before}{dot}{_ELSEWHERE.get(last)}"]
+    if close[0] not in known:
+        close = difflib.get_close_matches(str(name), known, n=1)
     return f" Did you mean `{close[0]}`?" if close else ""
 
 

@@ -6,18 +6,51 @@ digits, tags that make dates out of anything, aliases that unfold to billions.
 
 import itertools
 import json
-import os
 from pathlib import Path
 
 import yaml
 
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 
+# Files that are read whole are far smaller.
+_LARGEST_FILE = 1 << 28
 # A file of settings has a few hundred; aliases can unfold to billions.
 _MAX_YAML_NODES = 100_000
 # PyYAML looks for 1,024 characters behind each bracket that is open.
 _MAX_YAML_DEPTH = 100
+
+
+def read_file(path, largest=_LARGEST_FILE):
+    """Returns the bytes of a file.
+
+    Raises:
+        UserError: Why it cannot be read, without its path: it is a folder, a
+            pipe, larger than `largest` bytes, or not to be read.
+    """
+    path = Path(path)
+    try:
+        if path.exists() and not path.is_file():
+            # To open a pipe may wait without end.
+            raise UserError("it is no file")
+        if path.stat().st_size > largest:
+            raise UserError(f"it is larger than {largest:,} bytes")
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(error.strerror) from error
+
+
+def read_json(path):
+    """Returns what a JSON file says.
+
+    Raises:
+        UserError: See `read_file` and `parse_json`.
+    """
+    try:
+        return parse_json(read_file(path).decode())
+    except UnicodeDecodeError as error:
+        raise UserError(f"not UTF-8 at byte {error.start + 1}") from error
 
 
 def parse_json(text):
@@ -120,12 +153,5 @@ def _unfolded_size(node, sizes, depth):
 
 
 def replace_text(path, text):
-    """Writes a small text file whole: it has its old content until then."""
-    path = Path(path)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    """Writes a small text file whole, see `own_files.replace_file`."""
+    own_files.replace_file(path, text.encode())

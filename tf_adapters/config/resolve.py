@@ -261,8 +261,9 @@ def load_saved(path):
     """Returns as nested dicts what `save` wrote."""
     values = load_yaml(path)
     # Of older runs: where tokens lay and batches were made was no part of them.
-    for name in ("cache_dir", "service"):
-        values.get("data", {}).pop(name, None)
+    if isinstance(values.get("data"), dict):
+        for name in ("cache_dir", "service"):
+            values["data"].pop(name, None)
     if values.get("encoder") == ENCODER_BESIDE:
         values["encoder"] = _encoder_beside(path)
     return values

@@ -15,10 +15,10 @@ import pathlib
 import keras_hub
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.common.text_files import parse_json
+from tf_adapters.encoders import config_checks
 from tf_adapters.encoders import huggingface_weights
+from tf_adapters.encoders.huggingface_checkpoint import HuggingFaceCheckpoint
 
 # By the names of transformers/activations.py. `gelu_fast` and
 # `gelu_pytorch_tanh` are the same function as `gelu_new`, written differently.
@@ -150,48 +150,33 @@ def load_huggingface(folder, dtype=None):
             its weights do not fit its config.
     """
     folder = pathlib.Path(folder)
-    config = read_json(folder / "config.json")
+    path = folder / "config.json"
+    config = config_checks.read_json(path)
     family = _family(config, folder)
-    options = _options(config, family, folder)
-    arguments = _arguments(config, family, folder)
+    options = _options(config, family, path)
+    arguments = _arguments(config, family, path)
+    checkpoint = HuggingFaceCheckpoint(folder, family.prefix)
+    keys = {**family.arguments, "num_segments": "type_vocab_size"}
     num_segments = options.pop("num_segments", None)
     first_position = 0
     if family.position_offset:
-        first_position = config.get("pad_token_id", 1) + 1
+        first_position = _first_position(config, path)
         arguments["max_sequence_length"] -= first_position
     elif num_segments is not None:
         arguments["num_segments"] = num_segments
+    config_checks.check_sizes(arguments, keys, checkpoint.num_bytes, path)
     backbone = family.backbone(
         **arguments, dropout=options["hidden_dropout"], dtype=dtype
     )
     options["has_pooler"] = huggingface_weights.port_weights(
-        backbone, folder, family.modules, family.prefix, first_position
+        backbone, checkpoint, family.modules, first_position
     )
     return backbone, options
 
 
-def read_json(path):
-    """Returns what the JSON file holds; errors name the file."""
-    try:
-        found = parse_json(pathlib.Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UserError(
-            f"`{path}` is missing. An encoder's folder holds `config.json`, "
-            "`model.safetensors` and the files of its vocabulary."
-        ) from error
-    except ValueError as error:
-        raise UserError(f"`{path}` is not valid JSON: {cut(error)}") from error
-    if not isinstance(found, dict):
-        raise UserError(
-            f"`{path}` must hold a JSON object {{...}}. Received: a "
-            f"{type(found).__name__}"
-        )
-    return found
-
-
 def _family(config, folder):
     model_type = config.get("model_type")
-    if model_type not in FAMILIES:
+    if not isinstance(model_type, str) or model_type not in FAMILIES:
         raise UserError(
             f"`{folder}` holds a model of an unknown kind. Expected: "
             f"model_type in config.json is one of {', '.join(FAMILIES)}. "
@@ -212,26 +197,41 @@ def _family(config, folder):
     return FAMILIES[model_type]
 
 
-def _arguments(config, family, folder):
+def _arguments(config, family, path):
     missing = [key for key in family.arguments.values() if key not in config]
     if missing:
         raise UserError(
-            f"`{folder}/config.json` lacks the keys {missing}, which a "
+            f"`{path}` lacks the keys {missing}, which a "
             f"`{config['model_type']}` model needs."
         )
     return {name: config[key] for name, key in family.arguments.items()}
 
 
-def _options(config, family, folder):
+def _first_position(config, path):
+    """Returns the first row of RoBERTa's position table that a token uses."""
+    padding = config.get("pad_token_id", 1)
+    longest = config["max_position_embeddings"]
+    config_checks.check_number("max_position_embeddings", longest, 1, 1e9, path)
+    config_checks.check_number("pad_token_id", padding, 0, longest - 2, path)
+    return padding + 1
+
+
+def _options(config, family, path):
+    keys = {name: key for name, (key, _) in family.options.items()}
     options = {
         name: config.get(key, default)
         for name, (key, default) in family.options.items()
     }
     activation = options["activation"]
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise UserError(
-            f"`{folder}/config.json` asks for an unknown activation. "
-            f"Expected one of: {', '.join(ACTIVATIONS)}. Received: "
-            f"{family.options['activation'][0]}={shown(activation)}"
+            f"`{path}` asks for an unknown activation. Expected one of: "
+            f"{', '.join(ACTIVATIONS)}. Received: "
+            f"{keys['activation']}={shown(activation)}"
         )
+    for name, value in options.items():
+        if name == "layer_norm_epsilon":
+            config_checks.check_number(keys[name], value, 1e-30, 1, path)
+        elif name.endswith("dropout"):
+            config_checks.check_number(keys[name], value, 0, 0.99, path)
     return {**options, "activation": ACTIVATIONS[activation]}

@@ -12,12 +12,19 @@ import keras_hub
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.encoders import huggingface
+from tf_adapters.encoders import config_checks
 from tf_adapters.encoders.word_piece import WordPieceTokenizer
 
 _FILES = (
     "`vocab.txt`, `vocab.json` with `merges.txt`, `sentencepiece.bpe.model` "
     "or `tokenizer.json`"
+)
+
+_FLAGS = (
+    "add_prefix_space",
+    "do_lower_case",
+    "strip_accents",
+    "tokenize_chinese_chars",
 )
 
 
@@ -31,12 +38,18 @@ def load_huggingface_tokenizer(folder):
         UserError: If there is none, or if it lacks a special token.
     """
     folder = pathlib.Path(folder)
-    model_type = huggingface.read_json(folder / "config.json")["model_type"]
+    config = config_checks.read_json(folder / "config.json")
+    model_type = config.get("model_type")
     try:
         return _load(folder, model_type)
-    except (KeyError, OSError, RuntimeError, TypeError) as error:
+    except UserError:
+        raise
+    # The errors of three libraries, which have no class in common.
+    except Exception as error:
         raise UserError(
-            f"The vocabulary in `{folder}` cannot be read: {cut(error)}"
+            f"The vocabulary in `{folder}` cannot be read "
+            f"({type(error).__name__}: {cut(error)}). Copy it again from where "
+            "it comes from."
         ) from error
 
 
@@ -51,7 +64,7 @@ def _load(folder, model_type):
             return _byte_pair(
                 str(folder / "vocab.json"),
                 str(folder / "merges.txt"),
-                _options(folder).get("add_prefix_space", False),
+                _options(folder).get("add_prefix_space") or False,
             )
     elif (folder / "vocab.txt").is_file():
         return _word_piece(folder)
@@ -66,14 +79,17 @@ def _load(folder, model_type):
 
 def _options(folder):
     path = folder / "tokenizer_config.json"
-    return huggingface.read_json(path) if path.is_file() else {}
+    options = config_checks.read_json(path) if path.is_file() else {}
+    for key in _FLAGS:
+        config_checks.check_flag(key, options.get(key), path)
+    return options
 
 
 def _word_piece(folder):
     options = _options(folder)
     lowercase = options.get("do_lower_case")
     if lowercase is None and (folder / "tokenizer.json").is_file():
-        content = huggingface.read_json(folder / "tokenizer.json")
+        content = config_checks.read_json(folder / "tokenizer.json")
         lowercase = (content.get("normalizer") or {}).get("lowercase")
     # Only "\n" ends a line: some tokens are spaces to `str.split`.
     text = (folder / "vocab.txt").read_text(encoding="utf-8")
@@ -82,7 +98,7 @@ def _word_piece(folder):
         # transformers' BertTokenizer lowercases unless told otherwise.
         lowercase=True if lowercase is None else lowercase,
         strip_accents=options.get("strip_accents"),
-        split_on_cjk=options.get("tokenize_chinese_chars", True),
+        split_on_cjk=options.get("tokenize_chinese_chars") is not False,
     )
 
 
@@ -104,6 +120,7 @@ class HuggingFaceTokenizer:
     Attributes:
         start_token_id, end_token_id, pad_token_id, unk_token_id,
             mask_token_id: Integers.
+        vocabulary: Dict from token to id.
         separator_ids: List of what stands between two texts.
         second_segment: Segment number of the second text, 0 or 1.
 
@@ -126,6 +143,7 @@ class HuggingFaceTokenizer:
         self.start_token_id, *inside, self.end_token_id = pair["input_ids"]
         self.separator_ids = inside[length:-length]
         self.second_segment = max(pair["token_type_ids"])
+        self.vocabulary = self._tokenizer.get_vocab()
         self.pad_token_id = self._tokenizer.pad_token_id
         self.unk_token_id = self._tokenizer.unk_token_id
         self.mask_token_id = self._tokenizer.mask_token_id
@@ -164,7 +182,7 @@ class HuggingFaceTokenizer:
             A tokenizer built from `tokenizer.json`, or `None` where that is
             neither BERT's WordPiece nor RoBERTa's byte-level BPE.
         """
-        content = huggingface.read_json(self._folder / "tokenizer.json")
+        content = config_checks.read_json(self._folder / "tokenizer.json")
         model, before = content["model"], content.get("pre_tokenizer") or {}
         cleaning = content.get("normalizer") or {}
         kind = (model.get("type"), cleaning.get("type"), before.get("type"))
@@ -186,6 +204,15 @@ class HuggingFaceTokenizer:
             vocabulary = {token: i for i, token in enumerate(tokens)}
             return _byte_pair(vocabulary, merges, before["add_prefix_space"])
         return None
+
+
+def count_ids(tokenizer):
+    """Returns one more than the largest id of a tokenizer of any library."""
+    if isinstance(
+        tokenizer, HuggingFaceTokenizer | keras_hub.models.RobertaTokenizer
+    ):
+        return 1 + max(tokenizer.vocabulary.values())
+    return tokenizer.vocabulary_size()
 
 
 def _tokens_by_id(content):

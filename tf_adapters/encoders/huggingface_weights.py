@@ -6,15 +6,12 @@ KerasHub is read.
 """
 
 import math
-import pathlib
 import re
 
 import numpy as np
-import safetensors
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
-from tf_adapters.common.text_files import parse_json
 
 _BERT_BLOCK = {
     "self_attention_layer/query": "attention.self.query",
@@ -90,14 +87,13 @@ _ENCODER = ("embeddings.", "embeddings_project.", "encoder.", "transformer.")
 _CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")
 
 
-def port_weights(backbone, folder, modules, prefix, first_position=0):
+def port_weights(backbone, checkpoint, modules, first_position=0):
     """Fills a backbone's variables from a folder's safetensors files.
 
     Args:
         backbone: KerasHub backbone, built.
-        folder: Path of the checkpoint's folder.
+        checkpoint: `HuggingFaceCheckpoint`.
         modules: One of the tables above.
-        prefix: Prefix that tensors may bear.
         first_position: First row of the position table that a token uses.
 
     Returns:
@@ -106,11 +102,10 @@ def port_weights(backbone, folder, modules, prefix, first_position=0):
         read, and its initial values would differ from load to load.
 
     Raises:
-        UserError: If a tensor is missing or has another shape than the
-            config says, if the encoder has tensors that the backbone has no
-            place for, or if a file cannot be read.
+        UserError: If a tensor is missing, is damaged or has another shape than
+            the config says, or if the encoder has tensors that the backbone
+            has no place for.
     """
-    checkpoint = HuggingFaceCheckpoint(folder, prefix)
     names = {v.path: _tensor_name(v.path, modules) for v in backbone.weights}
     has_pooler = _POOLER in names.values() and _POOLER in checkpoint.names
     if not has_pooler:
@@ -184,81 +179,3 @@ def _fit(tensor, variable, name, checkpoint):
         )
     tensor = tensor.T if is_kernel else tensor
     return np.reshape(tensor, shape)
-
-
-def _names_in_index(path):
-    """Returns the names of the files of weights that an index lists."""
-    try:
-        files = parse_json(path.read_text(encoding="utf-8"))["weight_map"]
-        names = sorted(set(files.values()))
-        # Nothing outside of the folder belongs to it.
-        climbing = [n for n in names if pathlib.PurePath(n).name != n]
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise UserError(
-            f"`{path}` is damaged: expected `weight_map`, from each tensor to "
-            f"its file ({type(error).__name__}: {cut(error)}). Download it "
-            "again."
-        ) from error
-    if climbing:
-        raise UserError(
-            f"`{path}` names files outside of its folder: {cut(climbing[:3])}. "
-            "Expected names without a path; do not trust this checkpoint."
-        )
-    return names
-
-
-class HuggingFaceCheckpoint:
-    """The tensors of a folder, by name without prefix, read when asked for.
-
-    Args:
-        folder: Path of a folder with `model.safetensors`, or with
-            `model.safetensors.index.json` and the files that it names.
-        prefix: Dropped from the names that begin with it.
-    """
-
-    def __init__(self, folder, prefix):
-        self.folder = pathlib.Path(folder)
-        self._places = {}
-        for file_name in self._file_names():
-            file = self._open(self.folder / file_name)
-            for stored in file.keys():
-                name = stored.removeprefix(prefix)
-                # TensorFlow's names, in checkpoints converted before 2020.
-                name = name.replace("LayerNorm.gamma", "LayerNorm.weight")
-                name = name.replace("LayerNorm.beta", "LayerNorm.bias")
-                self._places[name] = (file, stored)
-
-    @property
-    def names(self):
-        """Set of the tensors' names."""
-        return set(self._places)
-
-    def read(self, name):
-        """Returns a tensor as float32."""
-        file, stored = self._places[name]
-        return file.get_tensor(stored).astype("float32")
-
-    def _file_names(self):
-        if (self.folder / "model.safetensors").is_file():
-            return ["model.safetensors"]
-        index = self.folder / "model.safetensors.index.json"
-        if index.is_file():
-            return _names_in_index(index)
-        if list(self.folder.glob("pytorch_model*.bin")):
-            raise UserError(
-                f"The weights in `{self.folder}` are a pickle "
-                "(pytorch_model.bin), which can run code when it is read and "
-                "is not opened here. Convert it to safetensors: load the "
-                "model with transformers where you trust it and call "
-                "`save_pretrained(folder)`."
-            )
-        raise UserError(f"`{self.folder / 'model.safetensors'}` is missing.")
-
-    def _open(self, path):
-        try:
-            return safetensors.safe_open(path, framework="numpy")
-        except (OSError, safetensors.SafetensorError) as error:
-            raise UserError(
-                f"`{path}` cannot be read ({cut(error)}). The file is damaged "
-                "or incomplete: download it again."
-            ) from error

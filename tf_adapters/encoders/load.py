@@ -1,7 +1,7 @@
 """A name or a folder becomes a pretrained encoder and its tokenizer."""
 
 import dataclasses
-import functools
+import os
 import pathlib
 
 import keras
@@ -11,30 +11,23 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.suggestions import did_you_mean
+from tf_adapters.encoders import config_checks
 from tf_adapters.encoders import downloads
 from tf_adapters.encoders import fine_tuned
 from tf_adapters.encoders import huggingface
 from tf_adapters.encoders import huggingface_tokenizer
 from tf_adapters.encoders import minilm
+from tf_adapters.encoders import preset_checks
 from tf_adapters.encoders.encoder import Encoder
-
-# What KerasHub hard-codes: activation, epsilon, and whether a pooler was
-# trained (ELECTRA's has one in KerasHub, but the original never had).
-# keras_hub/src/models/{bert,electra,distil_bert,roberta}/*_backbone.py, 0.32.
-_KERAS_HUB = {
-    keras_hub.models.BertBackbone: ("gelu_tanh", 1e-12, True),
-    keras_hub.models.ElectraBackbone: ("gelu_tanh", 1e-12, False),
-    keras_hub.models.DistilBertBackbone: ("gelu", 1e-12, False),
-    keras_hub.models.RobertaBackbone: ("gelu", 1e-5, False),
-    keras_hub.models.XLMRobertaBackbone: ("gelu", 1e-5, False),
-}
+from tf_adapters.encoders.keras_hub_families import FAMILIES
+from tf_adapters.encoders.keras_hub_families import fields_of
 
 
 def _presets():
     """Returns KerasHub's presets of the five families, by name."""
     return {
         name: preset
-        for backbone in _KERAS_HUB
+        for backbone in FAMILIES
         for name, preset in backbone.presets.items()
     }
 
@@ -101,37 +94,26 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
     trained = fine_tuned.find_fine_tuned(source)
     if trained is not None:
         return _load_trained(str(name), trained, dtype, with_tokenizer)
-    if isinstance(source, pathlib.Path) and _is_huggingface(source):
+    is_folder = isinstance(source, pathlib.Path)
+    if is_folder and _is_huggingface(source):
         backbone, fields = huggingface.load_huggingface(source, dtype)
         load_tokenizer = huggingface_tokenizer.load_huggingface_tokenizer
     else:
+        if is_folder:
+            names = [cls.__name__ for cls in FAMILIES]
+            preset_checks.check_backbone(source, names)
         load = keras_hub.models.Backbone.from_preset
-        backbone = _from_preset(load, str(source), dtype=dtype)
-        fields = _keras_hub_fields(backbone)
-        load_tokenizer = functools.partial(
-            _from_preset, keras_hub.models.Tokenizer.from_preset
-        )
+        backbone = _from_preset(load, source, dtype=dtype)
+        fields = fields_of(backbone)
+        preset_checks.check_finite(backbone, name)
+        load_tokenizer = _tokenizer_of_preset
     _check_computes_without_scaling(backbone)
     encoder = Encoder(name=str(name), backbone=backbone, **fields)
     if not with_tokenizer:
         return encoder, None
-    return encoder, load_tokenizer(source)
-
-
-def as_encoder(backbone):
-    """Returns the `Encoder` of a KerasHub backbone of one's own.
-
-    Args:
-        backbone: A `keras_hub.models.Backbone` of a known family, with its
-            weights; an `Encoder` is returned as it is.
-
-    Raises:
-        UserError: If it is of another family.
-    """
-    if not isinstance(backbone, keras_hub.models.Backbone):
-        return backbone
-    fields = _keras_hub_fields(backbone)
-    return Encoder(name=backbone.name, backbone=backbone, **fields)
+    tokenizer = load_tokenizer(source)
+    _check_tokenizer(encoder, tokenizer)
+    return encoder, tokenizer
 
 
 def find_encoder(name):
@@ -145,7 +127,7 @@ def find_encoder(name):
     """
     if name == "minilm":
         return minilm.minilm_folder()
-    if pathlib.Path(name).is_dir():
+    if os.path.isdir(name):
         return pathlib.Path(name)
     if name.startswith("hf://"):
         return downloads.huggingface_folder(name)
@@ -210,7 +192,7 @@ def _load_trained(name, folder, dtype, with_tokenizer):
 
 
 def _is_huggingface(folder):
-    config = huggingface.read_json(folder / "config.json")
+    config = config_checks.read_json(folder / "config.json")
     if "registered_name" not in config and "model_type" not in config:
         raise UserError(
             f"`{folder}/config.json` describes no encoder. Expected: "
@@ -220,31 +202,42 @@ def _is_huggingface(folder):
     return "model_type" in config
 
 
+def _tokenizer_of_preset(source):
+    if isinstance(source, pathlib.Path):
+        preset_checks.check_tokenizer(source)
+    return _from_preset(keras_hub.models.Tokenizer.from_preset, source)
+
+
+def _check_tokenizer(encoder, tokenizer):
+    """Raises an error unless a tokenizer works and gives ids of the encoder."""
+    try:
+        tokenizer(["a"])
+    # Of several libraries, which notice only now what they cannot read.
+    except Exception as error:
+        raise UserError(
+            f"The vocabulary of `{encoder.name}` is damaged "
+            f"({type(error).__name__}: {cut(error)}). Copy it again from where "
+            "it comes from."
+        ) from error
+    num_tokens = huggingface_tokenizer.count_ids(tokenizer)
+    num_known = encoder.backbone.token_embedding.embeddings.shape[0]
+    if num_tokens > num_known:
+        raise UserError(
+            f"The vocabulary of `{encoder.name}` has ids up to "
+            f"{num_tokens - 1:,}, but its weights are of {num_known:,} tokens. "
+            "Copy the folder again from where it comes from."
+        )
+
+
 def _from_preset(load, name, **options):
     """Returns what a `from_preset` of KerasHub's loads, or says what fails."""
     try:
         return load(str(name), **options)
-    except (KeyError, OSError, ValueError) as error:
+    # Whatever a constructor raises of what a file says.
+    except Exception as error:
         raise UserError(
             f"KerasHub could not load the encoder `{cut(name)}`: {cut(error)} "
             "Expected: a preset with weights and a tokenizer, as "
             "`backbone.save_to_preset` and `tokenizer.save_to_preset` write "
             "them into one folder."
         ) from error
-
-
-def _keras_hub_fields(backbone):
-    if type(backbone) not in _KERAS_HUB:
-        families = ", ".join(known.__name__ for known in _KERAS_HUB)
-        raise UserError(
-            f"Expected an encoder of one of the kinds {families}. Received: "
-            f"{type(backbone).__name__}"
-        )
-    activation, epsilon, has_pooler = _KERAS_HUB[type(backbone)]
-    return {
-        "activation": activation,
-        "layer_norm_epsilon": epsilon,
-        "hidden_dropout": backbone.dropout,
-        "attention_dropout": backbone.dropout,
-        "has_pooler": has_pooler,
-    }

@@ -7,7 +7,7 @@ import numpy as np
 from tf_adapters.common.errors import UserError
 from tf_adapters.encoders import keras_hub_masked_lm
 from tf_adapters.encoders import load as load_lib
-from tf_adapters.encoders.huggingface_weights import HuggingFaceCheckpoint
+from tf_adapters.encoders.huggingface_checkpoint import HuggingFaceCheckpoint
 
 # Dense layer, norm and bias of each form of the head.
 _FORMS = (

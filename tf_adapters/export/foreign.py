@@ -4,6 +4,7 @@ from pathlib import Path
 import tempfile
 
 from tf_adapters.common import adapter_folder
+from tf_adapters.common import own_files
 from tf_adapters.models import saving
 from tf_adapters.runs import finished_run
 
@@ -30,6 +31,6 @@ def export_adapter(config, model_dir, form, with_head=True):
         # By its name: AdapterHub's files say what the adapter is called.
         new = Path(scratch) / folder.name
         saving.save_adapter(run.model, new, format=form, with_head=with_head)
-        folder.parent.mkdir(exist_ok=True)
+        own_files.make_folder(model_dir, form)
         adapter_folder.replace(folder, new)
     return folder

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.text_files import replace_text
 from tf_adapters.data.rows import load
 from tf_adapters.tasks import glue as glue_tasks
 
@@ -132,7 +133,7 @@ def write_submission(file, predictions, folder):
     ]
     path = Path(folder) / file.name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("index\tprediction\n" + "".join(lines), encoding="utf-8")
+    replace_text(path, "index\tprediction\n" + "".join(lines))
     return path
 
 

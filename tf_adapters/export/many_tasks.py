@@ -10,7 +10,9 @@ from pathlib import Path
 import tensorflow as tf
 
 from tf_adapters.common import adapter_folder
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.export import request_checks
 from tf_adapters.export import saved_model
 from tf_adapters.export import serving
 
@@ -50,7 +52,8 @@ def export_runs(folders, output):
     encoder, tokenizer = load_encoder(configs[0].encoder, precision)
     bank = bank_lib.load_bank(folders, encoder)
     packer = TextPacker(tokenizer, max_length, encoder.takes_segments)
-    path = export_bank(bank, packer, tasks, Path(output) / "tasks")
+    folder = own_files.make_folder(output, "tasks")
+    path = export_bank(bank, packer, tasks, folder)
     serving.write_models_config(Path(output))
     return path
 
@@ -122,8 +125,10 @@ def export_bank(bank, packer, tasks, folder):
         Path of the version's folder, `<folder>/<version>`.
 
     Raises:
-        AdapterError: If the tokenizer cannot run in a graph.
+        UserError: If the packer makes longer inputs than the encoder has
+            positions for, or if its tokenizer cannot run in a graph.
     """
+    request_checks.check_packer(packer, bank.encoder)
     graph_packer = saved_model.in_graph(packer)
     if graph_packer is None:
         raise AdapterError(
@@ -170,6 +175,9 @@ class _Module(tf.Module):
             ],
         )
         def serve(text, text_pair, task):
+            text, text_pair, task = request_checks.checked_texts(
+                INPUTS, (text, text_pair, task)
+            )
             found = self.table.lookup(task)
             ids = tf.maximum(found, 0)
             is_pair = tf.gather([len(t.text_fields) > 1 for t in tasks], ids)

@@ -47,7 +47,11 @@ def token_function(model, packer):
 
 def _answer(model, mask_id, features):
     """Returns what a client gets, from what the packer makes."""
-    max_masks = mask_tokens.count_mask_tokens(features, mask_id)
+    # In an empty batch Keras's `take_along_axis` cannot take nothing.
+    no_rows = tf.cast(tf.shape(features["token_ids"])[0] == 0, tf.int32)
+    max_masks = tf.maximum(
+        mask_tokens.count_mask_tokens(features, mask_id), no_rows
+    )
     features = mask_tokens.find_mask_tokens(features, mask_id, max_masks)
     outputs = model(features, training=False)
     there = features["masked_positions"][..., tf.newaxis] != IGNORED

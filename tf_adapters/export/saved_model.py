@@ -6,15 +6,18 @@ and the operations of tensorflow_text are, TensorFlow Serving among them.
 """
 
 import logging
+import os
 from pathlib import Path
-import shutil
 
 import tensorflow as tf
 
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens.packing import TextPacker
+from tf_adapters.export import request_checks
 from tf_adapters.export import serving
 from tf_adapters.export import signatures
+from tf_adapters.models.adapter_model import AdapterModel
 
 TEXT_SIGNATURE = "serving_default"
 TOKEN_SIGNATURE = "token_ids"
@@ -35,18 +38,13 @@ def export_run(config, model_dir):
     from tf_adapters.runs import finished_run
 
     run = finished_run.load_to_export(config, model_dir)
-    export_folder = Path(model_dir) / "export"
-    folder = export_model(
-        run.model,
-        run.packer,
-        export_folder / run.task.name,
-        run.task.text_fields,
-    )
-    serving.write_models_config(export_folder)
-    return folder
+    folder = own_files.make_folder(model_dir, "export", run.task.name)
+    version = export_model(run.model, run.packer, folder, run.task.text_fields)
+    serving.write_models_config(folder.parent)
+    return version
 
 
-def export_model(model, packer, folder, text_fields=("text",)):
+def export_model(model, packer, folder=None, text_fields=("text",)):
     """Writes the next version of a model in TensorFlow Serving's layout.
 
     The signature `serving_default` takes texts and has the tokenizer inside;
@@ -67,7 +65,8 @@ def export_model(model, packer, folder, text_fields=("text",)):
         Path of the version's folder, `<folder>/<version>`.
 
     Raises:
-        UserError: If the model has no head.
+        UserError: If the model has no head, an argument is another thing, or
+            the packer makes longer inputs than the encoder has positions for.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
@@ -76,11 +75,8 @@ def export_model(model, packer, folder, text_fields=("text",)):
         >>> tuple(serve(tf.constant(["a fine film"]))["probabilities"].shape)
         (1, 2)
     """
-    if model.head is None:
-        raise UserError(
-            "Only a model with a head can be exported: what it answers is the "
-            "head's. Received: a model with head=None. Pass a head to `adapt`."
-        )
+    _check_arguments(model, packer, folder)
+    request_checks.check_packer(packer, model.encoder)
     folder = Path(folder)
     # What is served computes with the final weights, not from their parts.
     with model.reparameterization.merged_meanwhile():
@@ -103,6 +99,31 @@ def export_model(model, packer, folder, text_fields=("text",)):
     return version
 
 
+def _check_arguments(model, packer, folder):
+    call = "`export_model(model, packer, folder)`"
+    if not isinstance(model, AdapterModel):
+        raise UserError(
+            f"Expected as `model` of {call} what `adapt`, `fuse`, `compose` or "
+            f"`load_adapter` returns. Received: {model!r:.100}"
+        )
+    if not isinstance(packer, TextPacker):
+        raise UserError(
+            f"Expected as `packer` of {call} the one of training, "
+            "`tf_adapters.TextPacker(tokenizer, max_length=...)`: it decides "
+            f"where texts are cut. Received: {packer!r:.100}"
+        )
+    if not isinstance(folder, str | Path):
+        raise UserError(
+            f"Expected as `folder` of {call} a path, such as "
+            f"'exports/my_task'. Received: {folder!r:.100}"
+        )
+    if model.head is None:
+        raise UserError(
+            "Only a model with a head can be exported: what it answers is the "
+            "head's. Received: a model with head=None. Pass a head to `adapt`."
+        )
+
+
 def next_version(folder):
     """Returns a folder for a model's next version, and where to move it.
 
@@ -110,13 +131,14 @@ def next_version(folder):
     half a model.
     """
     folder = Path(folder)
-    number = max(serving.versions(folder), default=0) + 1
-    partial = folder / f".{number}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
     # TensorFlow would make it, too, but raise no `OSError`, of which commands
     # tell the path.
     folder.mkdir(parents=True, exist_ok=True)
-    partial.mkdir()
+    number = max(serving.versions(folder), default=0) + 1
+    while os.path.lexists(folder / str(number)):
+        number += 1  # What is no version, a link to nowhere for example.
+    partial = folder / f".{number}.partial"
+    own_files.make_new_folder(partial)
     return partial, folder / str(number)
 
 

@@ -13,6 +13,7 @@ from google.protobuf import text_format
 import tensorflow as tf
 
 from tf_adapters.common.extras import needs_extra
+from tf_adapters.common.text_files import replace_text
 
 with needs_extra("export", "Export"):
     from tensorflow_serving.apis import model_pb2
@@ -107,5 +108,5 @@ def write_models_config(export_folder, served_from="/models"):
                 model_platform="tensorflow",
             )
     path = folder / CONFIG_FILE
-    path.write_text(text_format.MessageToString(config), encoding="utf-8")
+    replace_text(path, text_format.MessageToString(config))
     return path

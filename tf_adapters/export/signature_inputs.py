@@ -4,6 +4,8 @@ import re
 
 import tensorflow as tf
 
+from tf_adapters.export import request_checks
+
 
 def input_names(text_fields):
     """Returns the names of the inputs of `serving_default`.
@@ -32,7 +34,12 @@ def text_function(function, names, last_rank=1):
         last_rank: Number of dimensions of the last input.
     """
     ranks = [*[1] * (len(names) - 1), last_rank]
-    return tf.function(function, autograph=False).get_concrete_function(
+
+    @tf.function(autograph=False)
+    def from_texts(*texts):
+        return function(*request_checks.checked_texts(names, texts))
+
+    return from_texts.get_concrete_function(
         *(
             tf.TensorSpec([None] * rank, tf.string, name)
             for name, rank in zip(names, ranks, strict=True)
@@ -68,7 +75,9 @@ def features_function(model, function, rank=2):
 
     @tf.function(autograph=False)
     def from_tokens(*inputs):
-        return function(dict(zip(names, inputs, strict=True)))
+        return function(
+            request_checks.checked_tokens(names, inputs, model.encoder)
+        )
 
     return from_tokens.get_concrete_function(
         *(tf.TensorSpec([None] * rank, tf.int32, name) for name in names)

@@ -31,3 +31,11 @@ __all__ = [
     "to_config",
 ]
 globals().update({cls.__name__: cls for cls in HEADS.values()})
+# A file that is called as its head would be answered first, and cannot be
+# called.
+for _name in HEADS.keys() & globals().keys():
+    del globals()[_name]
+
+
+def __getattr__(name):
+    raise HEADS.no_attribute(__name__, name)

@@ -11,7 +11,6 @@ import scipy.special
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import ABSENT
@@ -58,6 +57,7 @@ class Choice(ValueHead):
 
     signature = "choice"
     gives_logits = True
+    feature_shape = (None, None, None)
 
     @classmethod
     def for_task(cls, task, encoder=None, **settings):
@@ -65,8 +65,8 @@ class Choice(ValueHead):
         return cls(**{"blank": task.blank, **settings})
 
     def __post_init__(self):
+        super().__post_init__()
         check_reads(self.reads)
-        check_choices(self)
 
     def make_layer(self):
         """Returns the layer from encoder outputs to scores."""
@@ -213,6 +213,11 @@ class ChoiceHead(Float32Layer):
 
     def build(self, input_shape):
         self.linear.build(input_shape)
+
+    @property
+    def output_shape(self):
+        """For Keras's `summary`."""
+        return (None, None)
 
     @property
     def kernel_after_dropout(self):

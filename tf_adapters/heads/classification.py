@@ -13,6 +13,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.heads.head import register
 from tf_adapters.heads.labels import check_class_id
+from tf_adapters.heads.labels import check_outputs
 from tf_adapters.heads.labels import class_names
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.vector_head import VectorHead
@@ -56,7 +57,8 @@ class TextHead(VectorHead):
     gives_logits = True
 
     def __post_init__(self):
-        object.__setattr__(self, "labels", class_names(self.labels))
+        names = class_names(self.labels, type(self).__name__)
+        object.__setattr__(self, "labels", names)
         super().__post_init__()
 
     @classmethod
@@ -130,6 +132,19 @@ class Classification(TextHead):
             check_class_id(place, row["label"], self.labels)
         return np.array([row["label"] for row in rows], "int32")
 
+    def check_labels(self, labels, ignored_class=None):
+        """Raises a `UserError` if ids are not those of its classes.
+
+        A row of numbers for each text, one a class, is no id.
+        """
+        if labels.ndim > 2 or (labels.ndim == 2 and labels.shape[1] != 1):
+            return
+        labels = labels.reshape(-1)
+        is_id = (labels % 1 == 0) & (0 <= labels) & (labels < len(self.labels))
+        wrong = np.flatnonzero(~is_id & (labels != ignored_class))
+        if len(wrong):
+            check_class_id(wrong[0], labels[wrong[0]].item(), self.labels)
+
     def loss(self, targets, outputs):
         """Returns the weighted cross-entropy of each example, `(batch,)`."""
         losses = ops.sparse_categorical_crossentropy(
@@ -146,6 +161,7 @@ class Classification(TextHead):
 
     def decode(self, outputs, source=None):
         """Returns one dict for each row of logits, for people and JSON."""
+        check_outputs(outputs, self.labels)
         probabilities = scipy.special.softmax(
             np.asarray(outputs, "float64"), axis=-1
         )

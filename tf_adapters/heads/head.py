@@ -6,6 +6,7 @@ import typing
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.registry import Registry
+from tf_adapters.common.suggestions import check_choices
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.heads import resampling
 from tf_adapters.tasks import output_kinds
@@ -39,10 +40,22 @@ class Head:
     # Settings that a finished run may be given anew: they make no weights, but
     # what is read for them or answered by them.
     at_inference: typing.ClassVar[tuple[str, ...]] = ()
+    # Shape of the token features that its model takes, and from the name of
+    # what it takes besides to the shape.
+    feature_shape: typing.ClassVar[tuple[None, ...]] = (None, None)
+    further_features: typing.ClassVar[dict[str, tuple[None, ...]]] = {}
     # Whether a bank can answer with it: a linear layer on one vector a text.
     is_linear: typing.ClassVar[bool] = False
     # Whether a Keras loss on its outputs must be told `from_logits=True`.
     gives_logits: typing.ClassVar[bool] = False
+
+    def __new__(cls, *args, **settings):
+        dataclass_config.check_fields(cls, settings)
+        return super().__new__(cls)
+
+    def __post_init__(self):
+        dataclass_config.check_values(self)
+        check_choices(self)
 
     @classmethod
     def for_task(cls, task, encoder=None, **settings):
@@ -76,6 +89,14 @@ class Head:
             labelled: Whether rows have labels.
         """
         raise NotImplementedError
+
+    def check_labels(self, labels, ignored_class=None):
+        """Raises a `UserError` if it has no such labels, for Keras's `fit`.
+
+        Args:
+            labels: Array of numbers, as `fit` is given it.
+            ignored_class: Class id that the loss passes over, or `None`.
+        """
 
     def loss(self, targets, outputs):
         """Returns the sum of each example's terms, `(batch,)`."""

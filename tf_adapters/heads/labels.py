@@ -14,8 +14,12 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 
 
-def class_names(labels: object) -> tuple[str, ...]:
-    """Returns class names as a tuple.
+def class_names(labels: object, head: str) -> tuple[str, ...]:
+    """Returns class names as a tuple, in the order of their ids.
+
+    Args:
+        labels: What a head was given.
+        head: The name of its class, for the message.
 
     Raises:
         UserError: If there are fewer than two, if one is no text, or if two
@@ -27,8 +31,9 @@ def class_names(labels: object) -> tuple[str, ...]:
     problem = _problem(names) if is_list else shown(labels)
     if problem:
         raise UserError(
-            "A head of classes needs at least two labels, a list of texts, "
-            f"each named once. Received: {problem}"
+            f"`labels` of {head} must be the names of two classes or more, "
+            "each of them once, in the order of their ids: "
+            f"`{head}(labels=('no', 'yes'))`. Received: {problem}"
         )
     return names
 
@@ -82,3 +87,14 @@ def check_class_ids(
     for one in label:
         if one not in others:
             check_class_id(place, one, labels)
+
+
+def check_outputs(outputs, names):
+    """Raises a `UserError` unless the last axis has a number for each class."""
+    shape = np.shape(outputs)
+    if len(shape) < 2 or shape[-1] != len(names):
+        raise UserError(
+            f"Expected outputs of shape (rows, {len(names)}), a number for "
+            f"each of {', '.join(names):.100}. Received: shape {shape}. Was "
+            "the model made with another head?"
+        )

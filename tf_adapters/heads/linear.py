@@ -142,6 +142,11 @@ class LinearHead(DropoutAndLinear):
         check_reads(reads)
         self.reads = reads
 
+    @property
+    def output_shape(self):
+        """For Keras's `summary`."""
+        return (None, self.num_outputs)
+
     def call(self, outputs, seeds=None):
         is_first = self.reads == "first_token"
         name = "first_token_output" if is_first else "pooled_output"

@@ -1,6 +1,7 @@
 """The hidden tokens of a text: masked language modelling."""
 
 import dataclasses
+import typing
 
 from keras import ops
 import keras_hub
@@ -53,6 +54,9 @@ class MaskedLM(Head):
     num_best: int = 5
 
     signature = "masked_lm"
+    further_features: typing.ClassVar[dict[str, tuple[None, ...]]] = {
+        "masked_positions": (None, None)
+    }
 
     @classmethod
     def for_task(cls, task, encoder=None, **settings):

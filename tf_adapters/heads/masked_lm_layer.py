@@ -70,6 +70,11 @@ class MaskedLMHead(Float32Layer):
             (self.vocabulary_size,), "zeros", name="output_bias"
         )
 
+    @property
+    def output_shape(self):
+        """For Keras's `summary`, of texts without `masked_ids`."""
+        return (None, None, self.num_best, 2)
+
     def logits(self, x, token_embeddings):
         """Returns logits over the vocabulary of vectors `(..., width)`."""
         x = dense(

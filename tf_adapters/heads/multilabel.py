@@ -14,6 +14,7 @@ from tf_adapters.heads import resampling
 from tf_adapters.heads.classification import TextHead
 from tf_adapters.heads.head import register
 from tf_adapters.heads.labels import check_class_ids
+from tf_adapters.heads.labels import check_outputs
 
 _AVERAGES = {"micro_f1": "micro", "macro_f1": "macro"}
 
@@ -113,6 +114,7 @@ class MultiLabel(TextHead):
 
     def decode(self, outputs, source=None):
         """Returns one dict for each row of logits, for people and JSON."""
+        check_outputs(outputs, self.labels)
         probabilities = scipy.special.expit(np.asarray(outputs, "float64"))
         return [
             {

@@ -10,6 +10,7 @@ import numpy as np
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.heads.head import register
+from tf_adapters.heads.labels import check_outputs
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.vector_head import VectorHead
 
@@ -71,6 +72,7 @@ class Regression(VectorHead):
 
     def decode(self, outputs, source=None):
         """Returns one dict for each row, for people and JSON."""
+        check_outputs(outputs, ("score",))
         return [
             {"score": round(float(score), 6)}
             for score in self.predictions(outputs)

@@ -6,7 +6,6 @@ from keras import ops
 import numpy as np
 import scipy.special
 
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.heads import metrics
@@ -62,9 +61,6 @@ class Span(Head):
         "max_answer_tokens",
         "num_best",
     )
-
-    def __post_init__(self):
-        check_choices(self)
 
     def make_layer(self):
         """Returns the layer from encoder outputs to two logits a token."""

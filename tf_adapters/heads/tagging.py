@@ -6,7 +6,6 @@ import itertools
 from keras import ops
 import numpy as np
 
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.data.tokens.words import tokenize_words
@@ -59,8 +58,9 @@ class Tagging(Head):
         return cls(labels=task.labels, **settings)
 
     def __post_init__(self):
-        object.__setattr__(self, "labels", class_names(self.labels))
-        check_choices(self)
+        names = class_names(self.labels, type(self).__name__)
+        object.__setattr__(self, "labels", names)
+        super().__post_init__()
 
     def make_layer(self):
         """Returns the layer from encoder outputs to logits of each token."""

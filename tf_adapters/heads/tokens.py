@@ -27,6 +27,11 @@ class TokenHead(DropoutAndLinear):
         padding, so that a softmax over tokens does not see it.
     """
 
+    @property
+    def output_shape(self):
+        """For Keras's `summary`."""
+        return (None, None, self.num_outputs)
+
     def call(self, outputs, seeds=None):
         x = self.project(outputs["sequence_output"], seeds)
         is_there = ops.cast(outputs["padding_mask"], "bool")[..., None]

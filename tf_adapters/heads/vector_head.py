@@ -1,6 +1,5 @@
 """What heads of one value for each row, and those on one vector, share."""
 
-from tf_adapters.common.suggestions import check_choices
 from tf_adapters.data.encoded import encode_texts
 from tf_adapters.heads import metrics
 from tf_adapters.heads.head import Head
@@ -34,8 +33,8 @@ class VectorHead(ValueHead):
     signature = "text"
 
     def __post_init__(self):
+        super().__post_init__()
         check_reads(self.reads)
-        check_choices(self)
 
     @property
     def is_linear(self):

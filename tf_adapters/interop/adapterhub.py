@@ -14,6 +14,7 @@ from tf_adapters.interop import adapterhub_checks
 from tf_adapters.interop import adapterhub_heads
 from tf_adapters.interop import adapterhub_reading
 from tf_adapters.interop import adapterhub_writing
+from tf_adapters.interop import public_names
 from tf_adapters.interop import tensor_names
 from tf_adapters.interop.adapterhub_names import tensor_names as adapter_names
 from tf_adapters.interop.formats import read_json
@@ -200,7 +201,7 @@ def facts_of(config, shape, architecture):
     return {
         "hidden_size": shape.width,
         "model_class": f"{architecture.class_name}AdapterModel",
-        "model_name": config["encoder"]["name"],
+        "model_name": public_names.hub_id(config["encoder"]["name"]) or "",
         "model_type": architecture.model_type,
         "version": VERSION,
     }

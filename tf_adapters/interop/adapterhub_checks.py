@@ -1,5 +1,6 @@
 """What an AdapterHub folder must say to fit an encoder."""
 
+from pathlib import Path
 import re
 
 from tf_adapters import methods
@@ -7,6 +8,7 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.interop.architectures import check_model_type
+from tf_adapters.interop.formats import SETUP_FILE
 
 
 def check_encoder(config, shape, architecture, source):
@@ -60,9 +62,46 @@ def check_blocks(tensors, shape, architecture, source):
 
 def check_name(name):
     """Raises an `AdapterError` if PyTorch's modules cannot be called so."""
-    if not re.fullmatch(r"[^.,/]+", name):
+    if not _is_name(name):
         raise AdapterError(
             "An adapter in AdapterHub's format cannot be called "
-            f"`{cut(name)}`: dots and commas mean something else there. Give "
-            "it another name."
+            f"`{cut(name)}`: dots, commas and slashes mean something else "
+            "there. Give it another name."
         )
+
+
+def folder_within(folder, name, what):
+    """Returns the path of a folder that a set-up names, which lies in its own.
+
+    A stranger's set-up could name any folder of this machine otherwise.
+
+    Args:
+        folder: Path of the set-up.
+        name: What its configuration says.
+        what: What is called so, `"adapter"` for example.
+
+    Raises:
+        AdapterError: If it is no name, or a link to somewhere else.
+    """
+    if not _is_name(name):
+        raise AdapterError(
+            f"{Path(folder) / SETUP_FILE} names the {what} {ascii(name)[:100]}."
+            f" Expected the name of a folder in {folder}, without dots, commas "
+            "and slashes. Copy the set-up again, or load its adapters one by "
+            "one."
+        )
+    return check_no_link(Path(folder) / name)
+
+
+def check_no_link(path):
+    """Returns a path, or raises an `AdapterError` if a link stands there."""
+    if path.is_symlink():
+        raise AdapterError(
+            f"{path} is a link, and a set-up's adapters lie in its own folder. "
+            "Put a copy of the adapter there."
+        )
+    return path
+
+
+def _is_name(name):
+    return isinstance(name, str) and re.fullmatch(r"[^.,/\\\0]+", name)

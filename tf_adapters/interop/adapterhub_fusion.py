@@ -33,11 +33,15 @@ def read_fusion(folder, shape, architecture, with_head=True):
     folder = Path(folder)
     setup = read_json(folder / SETUP_FILE)
     members = _members_of(setup, folder)
-    found = [
-        adapterhub.read_adapter(folder / m, shape, architecture, False)
-        for m in members
+    folders = [
+        adapterhub_checks.folder_within(folder, member, "adapter")
+        for member in members
     ]
-    of_fusion = folder / ",".join(members)
+    found = [
+        adapterhub.read_adapter(of_member, shape, architecture, False)
+        for of_member in folders
+    ]
+    of_fusion = adapterhub_checks.check_no_link(folder / ",".join(members))
     config = read_json(of_fusion / _FUSION_FILE)
     if config["adapter_names"] != members:
         raise AdapterError(
@@ -57,7 +61,6 @@ def read_fusion(folder, shape, architecture, with_head=True):
     head, of_head = None, {}
     if with_head:
         head, of_head = _head_of_setup(setup, folder, shape, architecture)
-    folders = [folder / member for member in members]
     return method, head, {**tensors, **of_head}, folders, path
 
 
@@ -154,13 +157,14 @@ def _head_of_setup(setup, folder, shape, architecture):
     name = setup.get("head_setup")
     if not isinstance(name, str):
         return None, {}
-    if not (folder / name / adapterhub.HEAD_FILE).exists():
+    of_head = adapterhub_checks.folder_within(folder, name, "head")
+    if not (of_head / adapterhub.HEAD_FILE).exists():
         raise AdapterError(
             f"{folder / SETUP_FILE} names the head `{cut(name)}`, and "
-            f"{folder / name} has none. Copy it too, or load the fusion "
-            "without: with_head=False."
+            f"{of_head} has none. Copy it too, or load the fusion without: "
+            "with_head=False."
         )
-    return adapterhub.read_head(folder / name, shape, architecture)
+    return adapterhub.read_head(of_head, shape, architecture)
 
 
 def write_fusion(folder, config, tensors, members, shape, architecture):

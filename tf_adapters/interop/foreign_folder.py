@@ -2,7 +2,6 @@
 
 import hashlib
 from pathlib import Path
-import re
 import tempfile
 
 from tf_adapters import methods
@@ -18,6 +17,7 @@ from tf_adapters.interop import architectures
 from tf_adapters.interop import masked_lm
 from tf_adapters.interop import peft
 from tf_adapters.interop import peft_writing
+from tf_adapters.interop import public_names
 from tf_adapters.interop.formats import FORMATS
 from tf_adapters.interop.formats import SETUP_FILE
 from tf_adapters.interop.formats import format_of
@@ -32,7 +32,6 @@ _DAMAGED = (
     RecursionError,
     TypeError,
     ValueError,
-    re.error,
 )
 
 
@@ -187,6 +186,8 @@ def _without(blocks, config, tensors):
 
 def _card(form, config, name):
     encoder = config["encoder"]["name"]
+    hub_id = public_names.hub_id(encoder)
+    encoder = hub_id or public_names.public_name(encoder)
     if form == "peft":
         head = """---
 library_name: peft
@@ -205,11 +206,17 @@ tags:
         options = "use_safetensors=True, set_active=True"
         is_fusion = bool(config.get("members"))
         load = "load_adapter_setup" if is_fusion else "load_adapter"
+        source = hub_id or "path/of/the/encoder"
         code = f"""import adapters
 
-model = adapters.AutoAdapterModel.from_pretrained("{encoder}")
+model = adapters.AutoAdapterModel.from_pretrained("{source}")
 model.{load}("path/of/this/folder", {options})"""
         about = "Without `use_safetensors=True` the library looks for .bin."
+        if hub_id is None:
+            about += (
+                f" The encoder is the one that tf_adapters calls `{encoder}`; "
+                "give its weights as a Hugging Face folder, or their id."
+            )
     return f"""{head}# {name}: an adapter for `{encoder}`
 
 Trained with tf_adapters.

@@ -2,48 +2,14 @@
 
 import os
 from pathlib import Path
-import re
 
 from tf_adapters.common import network
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
+from tf_adapters.interop import public_folder
+from tf_adapters.interop.hub_address import parse_address
 
 _FILES = ("*.json", "*.safetensors", "*.bin", "README.md")
-
-
-def parse_address(address):
-    """Returns repository and revision of `hf://owner/name@revision`.
-
-    Args:
-        address: Text; without `@revision` that is `None`, the newest.
-
-    Raises:
-        AdapterError: If it is no such address.
-    """
-    found = re.fullmatch(
-        r"hf://([\w.-]+/[\w.-]+)(?:@([\w./-]+))?", str(address)
-    )
-    if not found:
-        raise AdapterError(
-            f"`{cut(address)}` is no address of an adapter. Expected "
-            "hf://owner/name, or hf://owner/name@revision."
-        )
-    return found[1], found[2]
-
-
-def name_of(address):
-    """Returns what an adapter at an address is called: `owner/name@revision`.
-
-    Without dots, which names in AdapterHub's folders cannot have.
-    """
-    repository, revision = parse_address(address)
-    at = f"@{revision.replace('/', '-')}" if revision else ""
-    return f"{repository}{at}".replace(".", "_")
-
-
-def is_address(folder):
-    """Returns whether this is an address on the Hub, and no path."""
-    return str(folder).startswith("hf://")
 
 
 def pull(address, folder=None):
@@ -76,8 +42,33 @@ def pull(address, folder=None):
         raise _refusal(address, online, error) from error
 
 
+def find_cached(address):
+    """Returns the folder of an adapter in the Hub's cache, or `None`.
+
+    Args:
+        address: See `pull`. Nothing is downloaded.
+    """
+    import huggingface_hub
+
+    repository, revision = parse_address(address)
+    try:
+        return Path(
+            huggingface_hub.snapshot_download(
+                repository, revision=revision, local_files_only=True
+            )
+        )
+    except (
+        huggingface_hub.errors.LocalEntryNotFoundError,
+        huggingface_hub.errors.HFValidationError,
+    ):
+        return None
+
+
 def push(folder, address, private=False):
     """Uploads an adapter folder, and makes its repository if there is none.
+
+    Only the files that make an adapter go there, and without the places of
+    this machine; see `public_folder`.
 
     Args:
         folder: Path of an adapter folder of any format.
@@ -99,15 +90,18 @@ def push(folder, address, private=False):
     ):
         raise AdapterError(f"{folder} is no adapter folder.")
     repository, revision = parse_address(address)
+    files = public_folder.public_files(folder)
     online = network.answers(_endpoint())
     try:
         api = huggingface_hub.HfApi()
         api.create_repo(repository, private=private, exist_ok=True)
-        commit = api.upload_folder(
+        commit = api.create_commit(
             repo_id=repository,
-            folder_path=folder,
+            operations=[
+                huggingface_hub.CommitOperationAdd(name, content)
+                for name, content in files.items()
+            ],
             revision=revision,
-            allow_patterns=_FILES,
             commit_message="Adapter of tf_adapters",
         )
     except Exception as error:

@@ -8,6 +8,7 @@ import numpy as np
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
+from tf_adapters.interop import peft_patterns
 from tf_adapters.interop.tensor_names import TensorName
 from tf_adapters.layers.slot import PROJECTIONS
 
@@ -62,10 +63,8 @@ def read(config, shape, architecture, tensors):
     wanted = _targets(config, shape, architecture)
     names = _names(wanted, architecture)
     arrays = config.to_ours(names, tensors)
-    scales = {
-        target: _scale(config, f"{architecture.prefix}.{module}")
-        for target, module in wanted.items()
-    }
+    full = {k: f"{architecture.prefix}.{name}" for k, name in wanted.items()}
+    scales = _scales(config, full)
     blocks, projections = _grid(wanted, shape)
     ranks = {target: rank for target, (rank, _) in scales.items()}
     alpha, arrays = _even(scales, ranks, arrays)
@@ -93,12 +92,15 @@ def _names(wanted, architecture):
 
 def _targets(config, shape, architecture):
     """Returns a dict from pairs of block and projection to the module."""
-    found = {
-        (block, projection): architecture.module(block, module)
-        for block in range(shape.num_blocks)
-        for projection, module in architecture.projections.items()
-        if _is_target(config, block, module, architecture)
-    }
+    is_named = peft_patterns.matcher(config, "target_modules")
+    is_excluded = peft_patterns.matcher(config, "exclude_modules")
+    found = {}
+    for block in _blocks(config, shape):
+        for projection, module in architecture.projections.items():
+            name = architecture.module(block, module)
+            names = (name, f"{architecture.prefix}.{name}")
+            if is_named(names) and not is_excluded(names):
+                found[block, projection] = name
     if not found:
         raise AdapterError(
             f"{config.source}: `target_modules` names no projection of a "
@@ -107,47 +109,32 @@ def _targets(config, shape, architecture):
     return found
 
 
-def _is_target(config, block, module, architecture):
-    name = architecture.module(block, module)
-    names = (name, f"{architecture.prefix}.{name}")
+def _blocks(config, shape):
+    """Returns the numbers of the blocks that a folder may change."""
     layers = config.get("layers_to_transform")
     layers = [layers] if isinstance(layers, int) else layers
-    if layers and block not in layers:
-        return False
-    if _matches(config.get("exclude_modules") or [], names):
-        return False
-    return _matches(config.get("target_modules") or [], names)
+    return [i for i in range(shape.num_blocks) if not layers or i in layers]
 
 
-def _matches(patterns, names):
-    """Returns whether a module is one of them, by its name or its full one."""
-    if patterns == "all-linear":
-        return True
-    if isinstance(patterns, str):
-        return any(re.fullmatch(patterns, name) for name in names)
-    return any(f".{names[1]}".endswith(f".{end}") for end in patterns)
-
-
-def _scale(config, module):
-    """Returns rank and alpha of a module, alpha for a scale of alpha/rank.
+def _scales(config, modules):
+    """Returns rank and alpha of each module, alpha for a scale of alpha/rank.
 
     Args:
         config: `PeftConfig`.
-        module: Its full name, the encoder's before it.
+        modules: Dict from any key to a module's full name, the encoder's
+            before it.
     """
-    rank = _pattern(config.get("rank_pattern"), module, config.get("r", 8))
-    alpha = config.get("lora_alpha", 8)
-    alpha = _pattern(config.get("alpha_pattern"), module, alpha)
-    if config.get("use_rslora"):
-        alpha = alpha * math.sqrt(rank)
-    return rank, alpha
-
-
-def _pattern(patterns, module, default):
-    for pattern, value in (patterns or {}).items():
-        if re.match(rf"(.*\.)?({pattern})$", module):
-            return value
-    return default
+    rank_of = peft_patterns.override(config, "rank_pattern", config.get("r", 8))
+    alpha_of = peft_patterns.override(
+        config, "alpha_pattern", config.get("lora_alpha", 8)
+    )
+    scales = {}
+    for key, module in modules.items():
+        rank, alpha = rank_of(module), alpha_of(module)
+        if config.get("use_rslora"):
+            alpha = alpha * math.sqrt(rank)
+        scales[key] = rank, alpha
+    return scales
 
 
 def _grid(wanted, shape):

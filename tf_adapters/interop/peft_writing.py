@@ -12,6 +12,7 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import heads
 from tf_adapters.interop import peft_lora
 from tf_adapters.interop import peft_names
+from tf_adapters.interop import public_names
 from tf_adapters.interop import tensor_names
 from tf_adapters.interop.tensor_names import TensorName
 
@@ -79,7 +80,9 @@ def write_adapter(folder, config, tensors, shape, architecture):
     text = json.dumps(
         {
             "auto_mapping": None,
-            "base_model_name_or_path": config["encoder"]["name"],
+            "base_model_name_or_path": public_names.hub_id(
+                config["encoder"]["name"]
+            ),
             "inference_mode": True,
             "modules_to_save": saved,
             "peft_version": _VERSION,

@@ -1,23 +1,20 @@
-"""Reads tensors that `torch.save` pickled, without PyTorch and running no code.
+"""Reads tensors that `torch.save` wrote, without PyTorch and running no code.
 
 Such a file is a zip archive: `<stem>/data.pkl`, a pickle that names the tensors
-and how they lie in `<stem>/data/<number>`, raw little-endian numbers. The
-pickle needs few names; a file that asks for any other is refused.
+and how they lie in `<stem>/data/<number>`, raw little-endian numbers. Nothing
+is read that makes more of a file than it is: no compressed or overlapping
+parts, and no tensors that are together much larger than the numbers stored.
 """
 
-import collections
-import io
+import itertools
 import math
-import pickle
-import typing
 import zipfile
 
 import ml_dtypes
 import numpy as np
 
 from tf_adapters.common.errors import AdapterError
-from tf_adapters.common.errors import cut
-from tf_adapters.common.errors import shown
+from tf_adapters.interop import torch_pickle
 
 _DTYPES = {
     "FloatStorage": np.dtype("<f4"),
@@ -27,6 +24,8 @@ _DTYPES = {
     "LongStorage": np.dtype("<i8"),
     "IntStorage": np.dtype("<i4"),
 }
+# Tied weights are one storage by two names.
+_MAX_COPIES = 2
 
 
 def read_torch_file(path):
@@ -41,117 +40,98 @@ def read_torch_file(path):
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            return _read(archive, path)
+            return _read(archive)
     except FileNotFoundError as error:
         raise AdapterError(f"{path} is missing.") from error
-    except AdapterError:
-        raise
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, zipfile.LargeZipFile) as error:
         raise AdapterError(
             f"{path} is damaged, or in PyTorch's format from before 1.6. Load "
-            "it with PyTorch and save it anew, best as safetensors."
+            "it with PyTorch and save it again, best as safetensors."
         ) from error
-    # A damaged pickle can raise nearly any error, of structure and of numbers.
+    except torch_pickle.PickleError as error:
+        raise AdapterError(f"{path} cannot be read: {error}.") from error
+    # A damaged archive can raise nearly any error, with the file's own text.
     except Exception as error:
         raise AdapterError(
-            f"{path} cannot be read, it is damaged ({shown(error)}). Copy it "
-            "again from where it was trained."
+            f"{path} cannot be read, it is damaged ({type(error).__name__}). "
+            "Copy it again from where it was trained."
         ) from error
 
 
-def _read(archive, path):
-    (name,) = [n for n in archive.namelist() if n.endswith("/data.pkl")]
+def _read(archive):
+    _check_archive(archive)
+    name = _name_of_pickle(archive)
     stem = name.removesuffix("data.pkl")
-    _check_archive(archive, stem)
-    views = _Views(io.BytesIO(archive.read(name)), path).load()
-    are_tensors = isinstance(views, dict) and all(
-        isinstance(key, str) and isinstance(value, _View)
-        for key, value in views.items()
-    )
-    if not are_tensors:
-        raise AdapterError(f"{path} holds something else than named tensors.")
-    return {key: _array(view, archive, stem) for key, view in views.items()}
+    _check_byte_order(archive, stem)
+    views = torch_pickle.read_views(archive.read(name), _DTYPES)
+    for view in views.values():
+        _check_view(view)
+    keys = {view.storage.key for view in views.values()}
+    data = {key: archive.read(f"{stem}data/{key}") for key in keys}
+    _check_total(views.values(), sum(map(len, data.values())))
+    return {
+        name: _array(view, data[view.storage.key])
+        for name, view in views.items()
+    }
 
 
-def _check_archive(archive, stem):
-    """Raises an error of a file that PyTorch does not write like this."""
-    if any(info.compress_type for info in archive.infolist()):
-        # A small file could become one that no memory holds.
-        raise ValueError("its parts are compressed")
+def _name_of_pickle(archive):
+    names = [n for n in archive.namelist() if n.endswith("/data.pkl")]
+    if len(names) != 1:
+        raise torch_pickle.PickleError("it has no list of tensors")
+    return names[0]
+
+
+def _check_archive(archive):
+    """Raises an error if the parts could become more than the file is."""
+    parts = sorted(archive.infolist(), key=lambda part: part.header_offset)
+    if any(part.compress_type for part in parts):
+        raise torch_pickle.PickleError("its parts are compressed")
+    if any(part.file_size != part.compress_size for part in parts):
+        raise torch_pickle.PickleError("its parts are of another size")
+    for one, other in itertools.pairwise(parts):
+        if one.header_offset + one.file_size >= other.header_offset:
+            raise torch_pickle.PickleError("its parts overlap")
+    if len(set(archive.namelist())) < len(parts):
+        raise torch_pickle.PickleError("two of its parts have one name")
+
+
+def _check_byte_order(archive, stem):
     order = f"{stem}byteorder"
     if order in archive.namelist() and archive.read(order) != b"little":
-        raise ValueError("its numbers are not little-endian")
+        raise torch_pickle.PickleError("its numbers are not little-endian")
 
 
-class _Storage(typing.NamedTuple):
-    """Numbers in the archive."""
-
-    kind: str
-    key: str
-    count: int
-
-
-class _View(typing.NamedTuple):
-    """The part of a storage that a tensor is."""
-
-    storage: _Storage
-    offset: int
-    size: tuple
-    stride: tuple
+def _check_view(view):
+    """Raises an error if a tensor is not within its storage."""
+    (_, _, count), offset, size, stride = view
+    last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    is_beyond = offset > count or (all(size) and last >= count)
+    if is_beyond or math.prod(size) > count:
+        raise torch_pickle.PickleError("a tensor is beyond its storage")
 
 
-class _Rebuild:
-    """Stands for the function that makes a tensor; nothing can be set on it."""
+def _check_total(views, stored):
+    """Raises an error if many tensors read the same numbers.
 
-    __slots__ = ()
-
-    def __call__(self, storage, offset, size, stride, *_):
-        return _View(storage, offset, size, stride)
-
-
-class _Views(pickle.Unpickler):
-    """Knows the names that a file of tensors needs, and no other.
-
-    A pickle may set attributes of whatever it was given, and call its
-    `__setstate__`. So it is given nothing that can be changed, a dtype of NumPy
-    for example, which all of the process shares; arrays are made afterwards.
+    Args:
+        views: Iterable of `View`.
+        stored: How many bytes of numbers the file has.
     """
-
-    def __init__(self, file, path):
-        super().__init__(file)
-        self.path = path
-
-    def find_class(self, module, name):
-        if (module, name) == ("collections", "OrderedDict"):
-            return collections.OrderedDict
-        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
-            return _Rebuild()
-        if module == "torch" and name in _DTYPES:
-            return name
-        raise AdapterError(
-            f"{self.path} asks to run `{cut(module)}.{cut(name)}`, which no "
-            "file of weights needs. Nothing was run. Do not load it elsewhere "
-            "either, unless you know who made it."
+    total = sum(
+        math.prod(view.size) * _DTYPES[view.storage.kind].itemsize
+        for view in views
+    )
+    if total > _MAX_COPIES * stored:
+        raise torch_pickle.PickleError(
+            "its tensors are together much larger than the file"
         )
 
-    def persistent_load(self, pid):
-        what, kind, key, _, count = pid
-        if what != "storage" or kind not in _DTYPES:
-            raise AdapterError(f"{self.path} holds an unknown {shown(what)}.")
-        return _Storage(kind, key, count)
 
-
-def _array(view, archive, stem):
+def _array(view, data):
     """Returns a copy of the part of a storage that a tensor is."""
-    (kind, key, count), offset, size, stride = view
-    if any(step < 0 for step in stride) or any(n < 0 for n in size):
-        raise ValueError(f"size {size}, stride {stride}")
-    last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-    is_beyond = all(size) and last >= count
-    if offset < 0 or is_beyond or math.prod(size) > count:
-        raise ValueError("a tensor is beyond its storage")
-    data = archive.read(f"{stem}data/{key}")
-    storage = np.frombuffer(data, _DTYPES[kind], count)
-    steps = [step * storage.itemsize for step in stride]
-    view = np.lib.stride_tricks.as_strided(storage[offset:], size, steps)
-    return np.array(view)
+    (kind, _, count), offset, size, stride = view
+    numbers = np.frombuffer(data, _DTYPES[kind], count)
+    steps = [step * numbers.itemsize for step in stride]
+    part = np.lib.stride_tricks.as_strided(numbers[offset:], size, steps)
+    return np.array(part)

@@ -112,6 +112,11 @@ class BankHead(Float32Layer):
         )
         self.bias = self.add_weight((number, outputs), "zeros", name="bias")
 
+    @property
+    def output_shape(self):
+        """For Keras's `summary`."""
+        return (None, self.num_outputs)
+
     def call(self, inputs, adapter_ids):
         inputs = ops.cast(inputs, "float32")
         kernel = ops.take(self.kernel, adapter_ids, axis=0)

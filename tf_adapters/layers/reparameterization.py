@@ -68,7 +68,15 @@ class Reparameterization(Float32Layer):
         self._pairs = lambda: tuple(pairs)
         self._merges = merges
         self._before_merge = None
-        self.built = True
+        self.build(())
+
+    def build(self, input_shape):
+        """Builds nothing: it has no input. Keras's `summary` asks for one."""
+
+    @property
+    def output_shape(self):
+        """For Keras's `summary`: it is called for no output."""
+        return ()
 
     @property
     def replaces_dropout(self):

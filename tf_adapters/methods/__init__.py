@@ -29,3 +29,11 @@ __all__ = [
     "to_config",
 ]
 globals().update({cls.__name__: cls for cls in METHODS.values()})
+# A file that is called as its method would be answered first, and cannot be
+# called.
+for _name in METHODS.keys() & globals().keys():
+    del globals()[_name]
+
+
+def __getattr__(name):
+    raise METHODS.no_attribute(__name__, name)

@@ -20,8 +20,6 @@ from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register
 
 Where = typing.Literal["none", "before", "after", "both"]
-# Far more than anybody tried; a damaged file could ask for billions.
-_MAX_HIDDEN_LAYERS = 100
 Residual = typing.Literal["sublayer_output", "sum", "read"]
 
 
@@ -100,11 +98,10 @@ class BottleneckForms(Method):
     def __post_init__(self):
         super().__post_init__()
         bottleneck_slots.settle_width(self, default_factor=16.0)
-        if not 1 <= self.num_hidden_layers <= _MAX_HIDDEN_LAYERS:
+        if not 1 <= self.num_hidden_layers <= 100:
             raise UserError(
-                "`num_hidden_layers` must be at least 1, and at most "
-                f"{_MAX_HIDDEN_LAYERS}. Received: "
-                f"{self.num_hidden_layers}"
+                "`num_hidden_layers` must be at least 1, and at most 100. "
+                f"Received: {self.num_hidden_layers}"
             )
         if self.parallel and self.pretrained_norm in ("before", "both"):
             raise UserError(

@@ -61,6 +61,7 @@ class DiffPruning(Method):
     last_phase_learning_rate_multiplier: float = 5.0
 
     def __post_init__(self):
+        super().__post_init__()
         for name in ("share", "last_phase"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UserError(

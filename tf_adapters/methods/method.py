@@ -89,12 +89,17 @@ class Method:
     # The factor of the learning rate in the last phase; see `last_phase_step`.
     last_phase_learning_rate_multiplier = 1.0
 
+    def __new__(cls, *args, **settings):
+        dataclass_config.check_fields(cls, settings)
+        return super().__new__(cls)
+
     def __post_init__(self):
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if isinstance(field.default, tuple) and isinstance(value, list):
                 # As a folder gives it: two are equal, and one can be a key.
                 object.__setattr__(self, field.name, tuple(value))
+        dataclass_config.check_values(self)
         check_choices(self)
 
     def make_slots(self, shape):

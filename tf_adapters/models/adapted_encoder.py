@@ -117,7 +117,15 @@ class AdaptedEncoder(Float32Layer):
             )
             for i, (block, slot) in enumerate(zip(blocks, slots, strict=True))
         ]
-        self.built = True
+        self.build((None, None))
+
+    def build(self, input_shape):
+        """Builds nothing: all is built. Keras's `summary` asks for a shape."""
+
+    @property
+    def output_shape(self):
+        """Shape of `sequence_output`, for Keras's `summary`."""
+        return (None, None, self.width)
 
     @property
     def max_tokens(self):
@@ -128,6 +136,14 @@ class AdaptedEncoder(Float32Layer):
         slot = self.embedding_slots.get("word_embeddings")
         added = 0 if slot is None else slot.num_added_tokens
         return positions - self.position_offset - added
+
+    @property
+    def num_segments(self):
+        """How many segments the embeddings tell apart; 1 without segments."""
+        names = [layer.name for layer in self.backbone.layers]
+        if "segment_embedding" not in names:
+            return 1
+        return self.backbone.get_layer("segment_embedding").input_dim
 
     @property
     def undo_embeddings(self):
@@ -189,6 +205,7 @@ class AdaptedEncoder(Float32Layer):
     ):
         encoder_checks.check_inputs(self, inputs)
         encoder_checks.check_not_quantized(self.backbone)
+        inputs = encoder_checks.of_one_shape(inputs)
         seeds = StatelessSeeds(seed) if training else None
         # Of truth values, too: what a method adds is counted with integers.
         mask = ops.cast(inputs["padding_mask"], "int32")

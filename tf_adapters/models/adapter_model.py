@@ -5,9 +5,10 @@ import contextlib
 import keras
 from keras import ops
 
+from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
-from tf_adapters.encoders.load import as_encoder
+from tf_adapters.encoders.keras_hub_families import as_encoder
 from tf_adapters.layers.reparameterization import Reparameterization
 from tf_adapters.layers.slot import check_names
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
@@ -205,12 +206,6 @@ class AdapterModel(EncoderModel):
             self.left_out = left_out
             self._forget_graphs()
 
-    def _forget_graphs(self):
-        # Keras would go on calling those of the model as it was.
-        self.train_function = None
-        self.test_function = None
-        self.predict_function = None
-
     def slot_weights(self, block, place):
         """Returns a dict from name to variable of what is in one slot.
 
@@ -242,8 +237,17 @@ class AdapterModel(EncoderModel):
         slot = slots[place]
         return {v.path.removeprefix(f"{slot.name}/"): v for v in slot.weights}
 
-    def call(self, inputs, training=None, seed=None):
+    def check_features(self, inputs):
+        """Raises a `UserError` unless the encoder takes these inputs."""
         check_inputs(self.encoder, inputs)
+
+    def feature_shapes(self):
+        """Returns a dict from the name of an input to its shape."""
+        head = heads.Head if self.head is None else self.head
+        names = [tensor.name for tensor in self.encoder.embeddings.inputs]
+        return dict.fromkeys(names, head.feature_shape) | head.further_features
+
+    def call(self, inputs, training=None, seed=None):
         if training:
             seed = self._draw_seed() if seed is None else seed
             seed = ops.convert_to_tensor(seed)

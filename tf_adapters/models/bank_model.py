@@ -56,13 +56,21 @@ class BankModel(EncoderModel):
         self.head_layer = _make_head(members)
         self.built = True
 
-    def call(self, inputs, training=None):
+    def check_features(self, inputs):
+        """Raises a `UserError` unless these are features and adapters' ids."""
         check_inputs(self.encoder, inputs)
         if "adapter_ids" not in inputs:
             raise AdapterError(
                 "The inputs lack `adapter_ids`: for each example the place of "
                 f"its adapter among the bank's {len(self.members)}."
             )
+
+    def feature_shapes(self):
+        """Returns a dict from the name of an input to its shape."""
+        names = [tensor.name for tensor in self.encoder.embeddings.inputs]
+        return dict.fromkeys(names, (None, None)) | {"adapter_ids": (None,)}
+
+    def call(self, inputs, training=None):
         ids = ops.clip(inputs["adapter_ids"], 0, len(self.members) - 1)
         outputs = self.encoder(
             {**inputs, "adapter_ids": ids},

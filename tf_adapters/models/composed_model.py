@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import keras
 from keras import ops
 
 from tf_adapters import methods
@@ -15,6 +14,7 @@ from tf_adapters.layers.reparameterization import stored_name
 from tf_adapters.methods import composition as trees
 from tf_adapters.models import composed_members
 from tf_adapters.models.adapter_model import AdapterModel
+from tf_adapters.models.features_model import FeaturesModel
 
 
 def compose(encoder, composition, head=None, **options):
@@ -205,7 +205,7 @@ def methods_of(below):
     return trees.with_leaves(below, (m.method for m in trees.leaves(below)))
 
 
-class ParallelModel(keras.Model):
+class ParallelModel(FeaturesModel):
     """Several adapters that answer each batch, or parts of it, side by side.
 
     For examples of many tasks in any order see `load_bank`.
@@ -242,6 +242,14 @@ class ParallelModel(keras.Model):
         for model in self.models:
             model.check_encoder()
         return super().make_predict_function(force)
+
+    def check_features(self, inputs):
+        """Raises a `UserError` unless each member takes these inputs."""
+        self.models[0].check_features(inputs)
+
+    def feature_shapes(self):
+        """Returns a dict from the name of an input to its shape."""
+        return self.models[0].feature_shapes()
 
     def call(self, inputs, training=None):
         sizes = getattr(self.composition, "batch_sizes", None)

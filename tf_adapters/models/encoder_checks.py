@@ -1,21 +1,29 @@
 """What an `AdaptedEncoder` refuses, in a sentence each."""
 
 import keras
+from keras import ops
+import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 
 
 def check_inputs(encoder, inputs):
     """Raises a `UserError` unless `inputs` are what a call takes.
 
-    Lengths are compared where they are known: not in a graph of any length.
+    Known shapes are compared here, the others by `of_one_shape`.
     """
     if not isinstance(inputs, dict):
-        raise UserError(
-            "Expected a dict of tensors, as `tf_adapters.TextPacker` makes "
-            f"it. Received: {type(inputs).__name__}"
-        )
+        raise _no_features(f"{type(inputs).__name__}, {shown(inputs)}")
+    for name, value in inputs.items():
+        if isinstance(value, list | tuple):
+            raise UserError(
+                f"Expected arrays or tensors. Received: `{name}`, a "
+                f"{type(value).__name__}. Make it `np.array({name})`."
+            )
+        if is_text(value.dtype):
+            raise _no_features(f"texts as `{name}`")
     names = [tensor.name for tensor in encoder.embeddings.inputs]
     missing = [name for name in names if name not in inputs]
     if missing:
@@ -25,6 +33,8 @@ def check_inputs(encoder, inputs):
             f"Received: {cut(', '.join(inputs))}. `tf_adapters.TextPacker("
             "tokenizer, max_length, encoder.takes_segments)` makes them all."
         )
+    _check_same_shapes({name: inputs[name].shape for name in names})
+    _check_values(encoder, {name: inputs[name] for name in names})
     tokens = inputs["token_ids"].shape[-1]
     longest = encoder.max_tokens
     if None not in (tokens, longest) and tokens > longest:
@@ -33,6 +43,71 @@ def check_inputs(encoder, inputs):
             f"encoder has positions for {longest}. Cut them: "
             f"`tf_adapters.TextPacker(tokenizer, max_length={longest})`."
         )
+
+
+def _no_features(received):
+    return UserError(
+        "Expected a dict of token features, as `tf_adapters.TextPacker("
+        f"tokenizer, max_length=...)(texts)` makes it. Received: {received}"
+    )
+
+
+def is_text(dtype):
+    """Returns whether a type of arrays or tensors is one of texts."""
+    try:
+        return keras.backend.standardize_dtype(dtype) == "string"
+    except ValueError:
+        # NumPy's: Keras has no name for them.
+        return True
+
+
+def _check_same_shapes(shapes):
+    """Raises a `UserError` if known sizes differ, which would be broadcast."""
+    is_right = len({len(shape) for shape in shapes.values()}) == 1 and all(
+        len({size for size in sizes if size is not None}) < 2
+        for sizes in zip(*shapes.values(), strict=True)
+    )
+    if not is_right:
+        received = ", ".join(f"`{n}` {tuple(s)}" for n, s in shapes.items())
+        raise UserError(
+            "Expected inputs of one shape, (batch, tokens). Received: "
+            f"{received}. `tf_adapters.TextPacker` makes them all of a batch "
+            "of texts."
+        )
+
+
+def of_one_shape(inputs):
+    """Returns inputs of which a graph of any size fails if shapes differ.
+
+    A mask of one row or column would be broadcast, and oneDNN's kernels read
+    beyond the end of a mask that is too short.
+    """
+    ids = inputs["token_ids"]
+    if None not in ids.shape:
+        return inputs
+    names = [n for n in ("padding_mask", "segment_ids") if n in inputs]
+    shaped = {n: ops.reshape(inputs[n], ops.shape(ids)) for n in names}
+    return {**inputs, **shaped}
+
+
+def _check_values(encoder, inputs):
+    """Raises a `UserError` if an array holds no ids; tensors are not read."""
+    ends = {
+        "token_ids": encoder.token_embeddings.shape[0],
+        "padding_mask": 2,
+        "segment_ids": encoder.num_segments,
+    }
+    for name, value in inputs.items():
+        if not isinstance(value, np.ndarray) or not value.size:
+            continue
+        least, most = value.min(), value.max()
+        # A negative id would be counted from the end of a table.
+        if least < 0 or most >= ends[name]:
+            raise UserError(
+                f"`{name}` must hold integers from 0 to {ends[name] - 1}. "
+                f"Received: from {least} to {most}. Was another tokenizer than "
+                "the encoder's used?"
+            )
 
 
 def check_not_quantized(backbone):

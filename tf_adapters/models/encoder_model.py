@@ -1,12 +1,11 @@
 """A Keras model on an encoder whose layers other models may use, too."""
 
-import keras
-
 from tf_adapters.encoders.loaded_weights import User
+from tf_adapters.models.features_model import FeaturesModel
 
 
-class EncoderModel(keras.Model):
-    """A Keras model of an `Encoder` that says when it is not its own any more.
+class EncoderModel(FeaturesModel):
+    """A model of an `Encoder` that says when it is not its own any more.
 
     Models share an encoder's layers. Once one of them has trained weights of
     the encoder, the others would answer with weights that are not theirs, so

@@ -56,6 +56,7 @@ def fuse(encoder, method=None, head=None, adapters=None, **options):
             "adapter; `fuse` combines several that are trained."
         )
     adapters = method.adapters if adapters is None else adapters
+    stacked_adapters.check_is_list(adapters)
     members = stacked_adapters.read_members(
         adapters, encoder, with_heads=[False] * len(adapters)
     )

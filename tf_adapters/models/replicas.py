@@ -1,4 +1,4 @@
-"""Which replica of a `tf.distribute` strategy computes."""
+"""Whether a `tf.distribute` strategy computes, and which replica of it."""
 
 import keras
 
@@ -19,3 +19,13 @@ def replica_number():
 
     context = tf.distribute.get_replica_context()
     return 0 if context is None else context.replica_id_in_sync_group
+
+
+def is_on_one_device(model):
+    """Returns whether Keras trains a model in TensorFlow without a strategy."""
+    if keras.backend.backend() != "tensorflow":
+        return False
+    import tensorflow as tf
+
+    with model.distribute_strategy.scope():
+        return not tf.distribute.has_strategy()

@@ -16,6 +16,7 @@ import safetensors.numpy
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
+from tf_adapters.common import own_files
 from tf_adapters.common.adapter_folder import CONFIG_FILE
 from tf_adapters.common.adapter_folder import FORMAT_VERSION
 from tf_adapters.common.adapter_folder import WEIGHTS_FILE
@@ -26,7 +27,7 @@ from tf_adapters.interop import formats
 from tf_adapters.methods import composition
 from tf_adapters.models import composed_model
 from tf_adapters.models import fusion_model
-from tf_adapters.models import stacked_adapters
+from tf_adapters.models import recorded_members
 from tf_adapters.models import stored_adapter
 from tf_adapters.models import stored_parts
 from tf_adapters.models.adapter_model import AdapterModel
@@ -62,9 +63,10 @@ def save_adapter(
 
     Raises:
         AdapterError: If `folder` holds something else than an adapter of this
-            library's format, or another model's without `overwrite`; if the
-            model is a fusion from a .keras file, or the format has no room for
-            what trained: the sentence names the setting that avoids it.
+            library's format, or another model's without `overwrite`; if a
+            weight is not finite, the model is a fusion from a .keras file, or
+            the format has no room for what trained. The sentence names the
+            weight, or the setting that avoids it.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.LoRA(rank=4), head)
@@ -78,6 +80,7 @@ def save_adapter(
         for name, variable in model.trained_variables().items()
     }
     tensors = model.method.pack(tensors)
+    adapter_folder.check_finite(tensors)
     config = describe_adapter(model, details)
     if not with_head:
         config, tensors = stored_adapter.without_head(config, tensors)
@@ -122,14 +125,15 @@ def write_adapter(folder, config, tensors, overwrite=False):
 
     Raises:
         AdapterError: If `folder` holds something else than an adapter of this
-            library's format, or another model's without `overwrite`.
+            library's format, or another model's without `overwrite`, or if a
+            weight is not finite.
     """
+    adapter_folder.check_finite(tensors)
     folder = Path(folder)
     if folder.exists():
         _check_replaceable(folder, config, overwrite)
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    own_files.make_new_folder(partial)
     try:
         located = adapter_folder.with_relative_paths(config, folder)
         _write_files(partial, located, tensors)
@@ -204,7 +208,7 @@ def describe_adapter(model, details=None):
         "method": methods.to_config(model.method),
         "head": None if model.head is None else heads.to_config(model.head),
         "plugins": stored_parts.plugins_of(model.method, model.head),
-        "members": stacked_adapters.members_to_config(model.members),
+        "members": recorded_members.members_to_config(model.members),
         "below": model.below and composition.tree_to_config(model.below),
         "left_out": list(model.left_out),
         "details": details or {},
@@ -224,7 +228,9 @@ def load_adapter(
             `hf://owner/name@revision` on the Hugging Face Hub.
         encoder: The `Encoder` it was trained on.
         adapters: Folders of a fusion's members, in its order, where they have
-            moved. Default: where they were when it was trained.
+            moved. Default: where they were when it was trained. Members that
+            the folder itself names at `hf://` addresses are not downloaded;
+            those that are named here are.
         with_head: Whether the adapter's head is loaded too. Defaults to `True`.
         below: The adapter, or composition, that it stands on; see `compose`.
             Default: what it was trained on.
@@ -245,7 +251,7 @@ def load_adapter(
         folder, encoder, with_head=with_head
     )
     method, head = stored_parts.read_parts(config, tensors, encoder, folder)
-    members = stacked_adapters.members_from_config(
+    members = recorded_members.members_from_config(
         config.get("members", []), adapters, encoder
     )
     below = composed_model.restore(config, members, below, encoder, folder)

@@ -13,7 +13,7 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.interop import hub
+from tf_adapters.interop import hub_address
 from tf_adapters.methods import bottleneck_slots
 from tf_adapters.models import stored_adapter
 from tf_adapters.models import stored_parts
@@ -36,6 +36,7 @@ class Member:
             memory.
         left_out: Indices of blocks that were left out after the training.
         is_stacked: Whether it was trained on top of other adapters.
+        address: Its address on the Hub, or `None`. Its folder is in the cache.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Member:
     fingerprint: str | None
     left_out: tuple[int, ...] = ()
     is_stacked: bool = False
+    address: str | None = None
 
     @property
     def source(self):
@@ -67,6 +69,7 @@ def read_members(adapters, encoder, with_heads=None):
         AdapterError: If one is given twice, is of another encoder, or a folder
             holds no adapter.
     """
+    check_is_list(adapters)
     with_heads = with_heads or [True] * len(adapters)
     members = [
         read_member(adapter, encoder, with_head)
@@ -85,11 +88,21 @@ def read_members(adapters, encoder, with_heads=None):
     )
 
 
+def check_is_list(adapters):
+    """Raises an `AdapterError` if one adapter stands for a list of them."""
+    if isinstance(adapters, str | Path | AdapterModel):
+        name = getattr(adapters, "name", adapters)
+        raise AdapterError(
+            "Expected a list of folders and models. Received: one, "
+            f"{name!r:.100}. Put it in brackets: [...]."
+        )
+
+
 def _path_of(adapter, member):
     """Returns what a member is named after: its address, folder, or name."""
-    if hub.is_address(adapter):
+    if hub_address.is_address(adapter):
         # In the Hub's cache its folder is called after a commit.
-        return Path(hub.name_of(adapter))
+        return Path(hub_address.name_of(adapter))
     return _run_folder(member.folder) if member.folder else Path(member.name)
 
 
@@ -113,6 +126,7 @@ def read_member(folder, encoder, with_head=True):
     Raises:
         AdapterError: If the folder holds no adapter, or one of another encoder.
     """
+    address = str(folder) if hub_address.is_address(folder) else None
     folder = stored_adapter.find_stored(folder).absolute()
     config, tensors, path = stored_adapter.read_stored(
         folder, encoder, with_head
@@ -127,6 +141,7 @@ def read_member(folder, encoder, with_head=True):
         fingerprint=hashlib.sha256(path.read_bytes()).hexdigest(),
         left_out=tuple(config.get("left_out", ())),
         is_stacked=bool(config.get("below")),
+        address=address,
     )
 
 
@@ -168,78 +183,6 @@ def member_of_model(model, encoder, with_head=True):
         left_out=model.left_out,
         is_stacked=model.below is not None,
     )
-
-
-def members_to_config(members):
-    """Returns what an adapter folder records of its members.
-
-    Raises:
-        AdapterError: If one is not in a folder.
-    """
-    for member in members:
-        if member.folder is None:
-            raise AdapterError(
-                f"The member `{member.name}` is a model in memory, and an "
-                "adapter folder names the folders of its members. Save it with "
-                "`save_adapter` and give its folder."
-            )
-    return [
-        {
-            "name": member.name,
-            "folder": str(member.folder),
-            "fingerprint": member.fingerprint,
-        }
-        for member in members
-    ]
-
-
-def members_from_config(config, folders, encoder):
-    """Returns the members that `to_config` recorded.
-
-    Args:
-        config: What `to_config` returned.
-        folders: Where the members are now, or `None`.
-        encoder: Their `Encoder`, freshly loaded.
-
-    Raises:
-        AdapterError: If one is missing or has other weights than recorded.
-    """
-    if folders is None:
-        folders = [entry["folder"] for entry in config]
-    elif len(folders) == len(config):
-        # A run's configuration may say where they were.
-        folders = [
-            folder
-            if stored_adapter.find_stored(folder).is_dir()
-            else entry["folder"]
-            for folder, entry in zip(folders, config, strict=True)
-        ]
-    if len(folders) != len(config):
-        names = ", ".join(entry["name"] for entry in config) or "no adapters"
-        raise AdapterError(
-            f"Trained over {cut(names)}. Received: {len(folders)} folders."
-        )
-    if not config:
-        return ()
-    members = []
-    for entry, folder in zip(config, folders, strict=True):
-        if not stored_adapter.find_stored(folder).is_dir():
-            raise AdapterError(
-                f"The adapter `{cut(entry['name'])}` is no longer in "
-                f"{cut(folder)}. Say where all of them are now, in the order "
-                f"{cut(', '.join(e['name'] for e in config))}: "
-                "--adapters=runs/a,runs/b"
-            )
-        member = read_member(folder, encoder, with_head=False)
-        if member.fingerprint != entry["fingerprint"]:
-            raise AdapterError(
-                f"{member.folder} has other weights than the adapter "
-                f"`{cut(entry['name'])}` that this one was trained with. Give "
-                "that one, or train this one again."
-            )
-        # What the folder calls it, wherever it is now.
-        members.append(dataclasses.replace(member, name=entry["name"]))
-    return tuple(members)
 
 
 def describe_stack(members, encoder):

@@ -8,6 +8,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.interop import foreign_folder
 from tf_adapters.interop import formats
 from tf_adapters.interop import hub
+from tf_adapters.interop import hub_address
 
 
 def find_stored(folder):
@@ -17,7 +18,7 @@ def find_stored(folder):
         folder: Path of an adapter folder, or of the run that wrote one, or
             `hf://owner/name@revision`, which is downloaded if need be.
     """
-    if hub.is_address(folder):
+    if hub_address.is_address(folder):
         folder = hub.pull(folder)
     if formats.format_of(folder):
         return Path(folder)

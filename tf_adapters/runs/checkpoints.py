@@ -1,9 +1,10 @@
 """Checkpoints of a run: whole or not there, and verified when they are read.
 
 `<folder>/<step>/` holds `tensors.safetensors` and `state.json`. The latter is
-written last, by a rename, and has the hash of the former: a folder without it,
-or with another hash, is a checkpoint that was being written when the run was
-stopped, or that was damaged since, and is passed over.
+written last, by a rename, and has the hashes of the former and of what it says
+itself: a folder without it, or with another hash, is a checkpoint that was
+being written when the run was stopped, or that was damaged since, and is passed
+over.
 """
 
 import dataclasses
@@ -18,12 +19,16 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.text_files import parse_json
+from tf_adapters.common.text_files import read_file
+from tf_adapters.common.text_files import read_json
 
 _KEPT = 2
 _TENSORS = "tensors.safetensors"
 _STATE = "state.json"
+_KEYS, _OWN_HASH = {"step", "sha256", "state"}, "state_sha256"
+_ALL_KEYS = {*_KEYS, _OWN_HASH}
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -51,8 +56,7 @@ def save_checkpoint(folder, checkpoint):
     """
     folder = Path(folder)
     path = folder / f"{checkpoint.step:08d}"
-    shutil.rmtree(path, ignore_errors=True)
-    path.mkdir(parents=True)
+    own_files.make_new_folder(path)
     try:
         _write_files(path, checkpoint)
     except OSError:
@@ -80,10 +84,16 @@ def _write_files(path, checkpoint):
         "sha256": hashlib.sha256(content).hexdigest(),
         "state": checkpoint.state,
     }
+    state |= {_OWN_HASH: _hash_of(state)}
     partial = path / f".{_STATE}.partial"
     _write(partial, json.dumps(state).encode())
     partial.rename(path / _STATE)
     _sync_folder(path)
+
+
+def _hash_of(state):
+    """Returns the hash of what a `state.json` says, the same after reading."""
+    return hashlib.sha256(json.dumps(state).encode()).hexdigest()
 
 
 def _write(path, content):
@@ -111,15 +121,20 @@ def _folders(folder):
     return sorted(found, key=lambda path: int(path.name), reverse=True)
 
 
-def newest_checkpoint(folder):
+def newest_checkpoint(folder, needs=None):
     """Returns the newest whole `Checkpoint` of a run, or `None`.
 
     One that is damaged is named in a warning and passed over.
+
+    Args:
+        folder: Path of all checkpoints of a run.
+        needs: Dict from names of values, without which the state is not whole,
+            to their types. Default: the state may hold anything.
     """
     for path in _folders(folder):
         try:
-            return _read(path)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            return _read(path, needs or {})
+        except (OSError, ValueError, RecursionError) as error:
             _LOGGER.warning(
                 "Checkpoint %s is incomplete or damaged (%s); taking the one "
                 "before.",
@@ -129,13 +144,11 @@ def newest_checkpoint(folder):
     return None
 
 
-def _read(path):
-    state = parse_json((path / _STATE).read_text(encoding="utf-8"))
-    if not isinstance(state["step"], int) or "state" not in state:
-        raise UserError(f"{_STATE} lacks the step or the state of the run")
-    if not isinstance(state["state"], dict):
-        raise TypeError(f"{_STATE}: the state of the run is no mapping")
-    content = (path / _TENSORS).read_bytes()
+def _read(path, needs):
+    state = read_json(path / _STATE)
+    _check_state(state, int(path.name), needs)
+    # Those of a whole encoder have gigabytes.
+    content = read_file(path / _TENSORS, largest=1 << 40)
     if hashlib.sha256(content).hexdigest() != state["sha256"]:
         raise UserError(f"{_TENSORS} has another hash than when written")
     try:
@@ -143,3 +156,21 @@ def _read(path):
     except safetensors.SafetensorError as error:
         raise UserError(str(error)) from error
     return Checkpoint(state["step"], tensors, state["state"])
+
+
+def _check_state(state, step, needs):
+    """Raises an error unless a `state.json` is as it was written.
+
+    Those of 0.1.0 have no hash of themselves.
+    """
+    if not isinstance(state, dict) or not _KEYS <= state.keys() <= _ALL_KEYS:
+        raise UserError(f"{_STATE} does not have the values {sorted(_KEYS)}")
+    if _OWN_HASH in state and state.pop(_OWN_HASH) != _hash_of(state):
+        raise UserError(f"{_STATE} has another hash than when written")
+    if type(state["step"]) is not int or state["step"] != step:
+        raise UserError(f"{_STATE} is of another step than its folder")
+    if not isinstance(state["state"], dict):
+        raise UserError(f"{_STATE}: the state of the run is no mapping")
+    for name, kind in needs.items():
+        if not isinstance(state["state"].get(name), kind):
+            raise UserError(f"{_STATE}: the state of the run lacks `{name}`")

@@ -1,18 +1,22 @@
 """Which run a folder holds already, and how far it came."""
 
-import json
 from pathlib import Path
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
+from tf_adapters.common.text_files import read_json
 from tf_adapters.config import fields as config_fields
 from tf_adapters.config import resolve
 from tf_adapters.runs import checkpoints
+from tf_adapters.runs import run_files
 
 CHECKPOINTS = "checkpoints"
 # What was asked for, where the run's own config.yaml says more.
 DECLARED = "declared.yaml"
+# What `RunFolder` adds to the state of each checkpoint.
+_NEEDED_TO_RESUME = {"data_fingerprint": dict, "log_lines": int}
 
 
 def _differences(folder, config):
@@ -28,13 +32,20 @@ def _differences(folder, config):
     ]
 
 
+def newest_checkpoint(folder):
+    """Returns the newest whole `Checkpoint` in a run folder, or `None`."""
+    return checkpoints.newest_checkpoint(
+        Path(folder) / CHECKPOINTS, _NEEDED_TO_RESUME
+    )
+
+
 def of_stopped_command(folder, config, data_fingerprint):
     """Returns where a command with --overwrite was told to stop, or `None`.
 
     It was promised to go on when it is given again; and who gives it again
     unseen, as schedulers do, would never come to its end otherwise.
     """
-    checkpoint = checkpoints.newest_checkpoint(Path(folder) / CHECKPOINTS)
+    checkpoint = newest_checkpoint(folder)
     if checkpoint is None or not checkpoint.state.get("overwrites"):
         return None
     if checkpoint.state["data_fingerprint"] != data_fingerprint:
@@ -57,12 +68,23 @@ def finished(folder, config, data_fingerprint):
     """Returns the result of a configuration's finished run, or `None`.
 
     Raises:
-        ConfigError: If it is finished, but the data were others.
+        ConfigError: If it is finished, but the data were others, the result is
+            damaged, or the folder holds a merge, which did not train.
     """
     if declared_config(folder) is None or _differences(folder, config):
         return None
     result = read_result(folder)
-    if result is not None and result["data_fingerprint"] != data_fingerprint:
+    if result is None:
+        return None
+    if "merged" in result:
+        raise ConfigError(
+            f"{folder} holds a merged adapter, which has the configuration of "
+            "this run and did not train. Give another --model_dir, or "
+            "--overwrite to train there."
+        )
+    if "data_fingerprint" not in result:
+        raise damaged_result(folder, "it lacks `data_fingerprint`")
+    if result["data_fingerprint"] != data_fingerprint:
         raise ConfigError(
             f"{folder} holds this run, finished, on other data. Give another "
             "--model_dir, or --overwrite to train again."
@@ -112,8 +134,25 @@ def folder_of_task(folder, task):
 
 
 def read_result(folder):
-    """Returns `result.json` of a run folder, or `None` if it is unfinished."""
+    """Returns `result.json` of a run folder, or `None` if it is unfinished.
+
+    Raises:
+        ConfigError: If it is damaged.
+    """
     path = Path(folder) / "result.json"
     if not path.exists():
         return None
-    return json.loads(path.read_text(encoding="utf-8"))
+    try:
+        result = read_json(path)
+        run_files.check_result(result)
+    except UserError as error:
+        raise damaged_result(folder, error) from error
+    return result
+
+
+def damaged_result(folder, reason):
+    """Returns the error of a `result.json` that is not as a run writes it."""
+    return ConfigError(
+        f"{Path(folder) / 'result.json'} is damaged: {reason}. Copy it again "
+        "from where the run trained, or remove it to train the run again."
+    )

@@ -20,6 +20,7 @@ from tf_adapters.models import saving
 from tf_adapters.models import stored_adapter
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.runs import compatibility
+from tf_adapters.runs import hub_members
 from tf_adapters.runs import pretraining_task
 from tf_adapters.training import distribution
 from tf_adapters.training.trainer import Trainer
@@ -75,6 +76,7 @@ class Experiment:
 
     def _load_model(self, adapter):
         """Returns the model in an adapter folder."""
+        hub_members.check_are_here(self.config)
         # A run that moved knows by itself where what it stood on is now.
         below = self.config.stack_on
         is_there = below and stored_adapter.find_stored(below).is_dir()

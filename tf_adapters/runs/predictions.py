@@ -5,20 +5,30 @@ for each row, from which every metric of the result is computed again, without a
 model and without the data.
 """
 
+import contextlib
 import dataclasses
 import gzip
+import io
 import json
 from pathlib import Path
+import types
+import zlib
 
 from tf_adapters import heads
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import DataError
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.text_files import parse_json
+from tf_adapters.common.text_files import read_file
 from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.runs import earlier_runs
 
 FOLDER = "predictions"
+# Bytes of JSON: of a million texts with two classes there are four million.
+_LARGEST = 1 << 26
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,21 +38,51 @@ class Predictions:
     Attributes:
         head: Name of the head.
         compared: Dict of lists with an entry for each row, see `Head.compare`.
+        path: The file that they are from.
     """
 
     head: str
     compared: dict
+    path: Path
 
     def __len__(self):
         return len(self.compared["predicted"])
 
     def metrics(self, names):
         """Returns a dict from names of metrics to those of the split."""
-        return heads.HEADS[self.head].score(names, self.compared)
+        with _errors_as_damage(self.path):
+            return heads.HEADS[self.head].score(names, self.compared)
 
     def resample(self, name):
         """Returns a function of draws of the rows, see `Head.resample`."""
-        return heads.HEADS[self.head].resample(name, self.compared)
+        with _errors_as_damage(self.path):
+            return heads.HEADS[self.head].resample(name, self.compared)
+
+    def are_right(self):
+        """Returns a list: whether each row's prediction is the right one."""
+        pairs = zip(
+            self.compared["target"], self.compared["predicted"], strict=True
+        )
+        return [target == predicted for target, predicted in pairs]
+
+
+@contextlib.contextmanager
+def _errors_as_damage(path):
+    """Says which file it is that cannot be read, or computed with."""
+    try:
+        yield
+    except _ERRORS as error:
+        raise DataError(
+            f"{path} is damaged: {cut(str(error) or repr(error))}. Remove it: "
+            "metrics are those of result.json then, and what needs predictions "
+            "leaves the run out."
+        ) from error
+
+
+# Of lists with entries that a head did not write, NumPy and scikit-learn say
+# so in many ways.
+_ERRORS = (ArithmeticError, EOFError, LookupError, OSError, TypeError)
+_ERRORS += (AttributeError, ValueError, zlib.error)
 
 
 def save_predictions(run_folder, split, head, compared):
@@ -60,10 +100,14 @@ def save_predictions(run_folder, split, head, compared):
     }
     content = {"head": heads.name_of(head), "rows": lists}
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+    content = text.encode()
+    if len(content) > _LARGEST:
+        print(f"Predictions of {split} are not stored: they are too many.")
+        return
     path = _path(run_folder, split)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    own_files.make_folder(run_folder, *path.relative_to(run_folder).parts[:-1])
     # Equal predictions are equal files: no time within.
-    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+    own_files.replace_file(path, gzip.compress(content, mtime=0))
 
 
 def load_predictions(run_folder, split):
@@ -81,22 +125,56 @@ def load_predictions(run_folder, split):
     path = _path(run_folder, split)
     if not path.exists():
         return None
-    try:
-        content = parse_json(gzip.decompress(path.read_bytes()).decode())
+    with _errors_as_damage(path):
+        content = parse_json(_unpacked(read_file(path, _LARGEST)).decode())
         head, compared = content["head"], content["rows"]
-        lengths = {len(compared[key]) for key in ("target", "predicted")}
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            f"{path} is damaged: {cut(error)}. Remove it: metrics are those of "
-            "result.json then, and what needs predictions leaves the run out."
-        ) from error
-    if len(lengths) > 1:
-        raise DataError(
-            f"{path} is damaged: it has predictions of {max(lengths)} rows "
-            f"and targets of {min(lengths)}, or the other way round."
-        )
+        if not isinstance(head, str):
+            raise UserError(f"its head is no name but {shown(head)}")
+        _check_rows(compared)
     check_known("head", head, heads.HEADS, hint="Give its --plugin.")
-    return Predictions(head, compared)
+    return Predictions(head, compared, path)
+
+
+def _unpacked(content):
+    """Returns what gzip packed, which may be a thousand times as large."""
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+        unpacked = file.read(_LARGEST + 1)
+    if len(unpacked) > _LARGEST:
+        raise UserError(f"it unpacks to more than {_LARGEST:,} bytes")
+    return unpacked
+
+
+def _check_rows(compared):
+    """Raises an error unless there are lists of equal length, of one type."""
+    lengths = {name: len(_checked(name, compared)) for name in compared}
+    if not lengths["target"] or len(set(lengths.values())) > 1:
+        raise UserError(
+            f"it has lists of {lengths!r:.100} rows, which should be equally "
+            "many, and at least one"
+        )
+    lengths["predicted"]  # Of all lists, these two must be there.
+
+
+def _checked(name, compared):
+    """Returns a list whose entries are all numbers, texts, or lists of such."""
+    values = compared[name]
+    if not isinstance(values, list):
+        raise UserError(f"`{name}` is no list but {values!r:.100}")
+    if len({_kind(value) for value in values}) > 1:
+        raise UserError(f"`{name}` has entries of several types")
+    return values
+
+
+def _kind(value, inner=(int, float, str, list)):
+    kind = float if isinstance(value, int) else type(value)
+    if kind is float:
+        float(value)  # JSON has integers that no array holds.
+    elif kind is list:
+        for one in value:
+            _kind(one, inner=(int, float, str, types.NoneType))
+    if not isinstance(value, inner):
+        raise UserError(f"an entry is of another type: {value!r:.100}")
+    return kind
 
 
 def _path(run_folder, split):
@@ -115,6 +193,8 @@ def recompute_metrics(run_folder):
         predictions.
     """
     result = earlier_runs.read_result(run_folder)
+    if result is None:
+        raise UserError(f"{run_folder} holds no finished run.")
     metrics = {}
     for split, values in _by_split(result).items():
         stored = load_predictions(run_folder, split)

@@ -13,10 +13,11 @@ from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.data.rows import sampling
 from tf_adapters.encoders import masked_lm_heads
-from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import pretraining_task
+from tf_adapters.runs import run_folder_of_workers
 from tf_adapters.runs import training_run
 from tf_adapters.tasks.output_kinds import KINDS
+from tf_adapters.training import distribution
 
 
 def train_pretraining(config, task, rows, folder, overwrite=False):
@@ -41,7 +42,10 @@ def train_pretraining(config, task, rows, folder, overwrite=False):
     result = None
     if not overwrite:
         fingerprint = sampling.fingerprints(texts)
-        result = earlier_runs.finished(folder, own, fingerprint)
+        strategy = distribution.strategy_for_config(own)
+        result = run_folder_of_workers.finished(
+            strategy, folder, own, fingerprint
+        )
     if result is None:
         result = training_run.train_experiment(
             own,

@@ -4,6 +4,7 @@ import contextlib
 import signal
 import time
 
+from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.common.errors import Stopped
 from tf_adapters.common.sigterm import on_sigterm
 from tf_adapters.training import workers
@@ -40,12 +41,19 @@ class Recovery:
 
         Raises:
             Stopped: If the process was told to stop; the checkpoint is written.
+            NonFiniteError: If a loss, a gradient or a weight is not finite;
+                no checkpoint is written.
         """
         due = time.monotonic() - self.last >= self.seconds
         stops = self._stops(checks)
         if not due and not stops:
             return
-        tensors, state = progress.write(trainer)
+        try:
+            tensors, state = progress.write(trainer)
+        except NonFiniteError:
+            if stops or workers.num_workers(self.strategy) == 1:
+                raise
+            return  # The next check ends all workers, which may not be due.
         self.run.save_checkpoint(
             progress.step, tensors, {**state, "stopped": stops}
         )

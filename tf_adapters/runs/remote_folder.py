@@ -12,6 +12,7 @@ import tempfile
 
 from tf_adapters.common.dataclass_config import load_yaml
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import resolve
 
 _ADDRESS = ".address"
@@ -35,7 +36,7 @@ def local(folder):
     above, _, name = address.rpartition("/")
     path = Path(tempfile.mkdtemp(prefix="tf_adapters_"), name)
     path.mkdir()
-    (path / _ADDRESS).write_text(address, encoding="utf-8")
+    replace_text(path / _ADDRESS, address)
     _checked(_pull, address, path)
     if _has_encoder_beside(path):
         _checked(_pull, f"{above}/encoder", path.parent / "encoder")
@@ -143,4 +144,4 @@ def _pushed(path):
 
 
 def _remember(path, files):
-    (path / _PUSHED).write_text(json.dumps(files))
+    replace_text(path / _PUSHED, json.dumps(files))

@@ -6,7 +6,7 @@ import shutil
 
 import filelock
 
-from tf_adapters.common.adapter_folder import CONFIG_FILE
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.text_files import replace_text
@@ -14,22 +14,13 @@ from tf_adapters.config import resolve
 from tf_adapters.models import saving
 from tf_adapters.runs import checkpoints
 from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import left_files
 from tf_adapters.runs import predictions
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import run_log
 
-# Adapter folders that a run writes.
-_ADAPTERS = ("adapter", "encoder")
 # Its lock is held by the process that trains in the folder.
 LOCK = ".lock"
-SNAPSHOTS = "snapshots"
-# Folders that a run removes of an earlier one.
-_REMOVED = (
-    *_ADAPTERS,
-    SNAPSHOTS,
-    earlier_runs.CHECKPOINTS,
-    predictions.FOLDER,
-)
 
 
 class RunFolder:
@@ -74,16 +65,17 @@ class RunFolder:
         self.overwrite = overwrite
         self.frozen = frozen
         self._check_sources(config)
+        left_files.check_folders(self.folder, config)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = _lock(self.folder)
-            self._check_is_a_runs()
+            left_files.check_is_a_runs(self.folder)
             self.checkpoint = self._find_checkpoint(declared or config)
             if self.checkpoint is None:
-                self._remove_earlier_run()
+                left_files.remove_run(self.folder)
                 # There too before it holds anything of this run.
                 remote_folder.push(self.folder)
-            self._remove_rests()
+            left_files.remove_rests(self.folder)
             self._save_configs(config, declared or config)
             kept = 0
             if self.checkpoint is not None:
@@ -113,7 +105,7 @@ class RunFolder:
             return self._checkpoint_of_this_command(config)
         earlier_runs.check_config(self.folder, config)
         self._check_unfinished(config)
-        checkpoint = checkpoints.newest_checkpoint(self._checkpoints)
+        checkpoint = earlier_runs.newest_checkpoint(self.folder)
         changed = checkpoint and self._changed(checkpoint)
         if changed:
             raise ConfigError(
@@ -137,18 +129,6 @@ class RunFolder:
             flush=True,
         )
         return checkpoint
-
-    def _check_is_a_runs(self):
-        """Refuses a folder with what a run would remove and no run wrote."""
-        if (self.folder / "config.yaml").exists():
-            return
-        for name in _REMOVED:
-            if (self.folder / name).exists():
-                raise ConfigError(
-                    f"{self.folder} holds `{name}` but no config.yaml, so it "
-                    "is no run's, and a run would remove it. Give another "
-                    "--model_dir."
-                )
 
     def _check_unfinished(self, config):
         """Refuses what another process did between our first look and now."""
@@ -180,7 +160,8 @@ class RunFolder:
 
     def _check_sources(self, config):
         """Refuses to overwrite what a run starts from."""
-        written = {(self.folder / name).resolve() for name in ("", *_ADAPTERS)}
+        names = ("", *left_files.ADAPTERS)
+        written = {(self.folder / name).resolve() for name in names}
         sources = [("adapter", config.init_adapter)]
         if config.encoder != "minilm":  # The only one that is never a folder.
             sources.append(("encoder", config.encoder))
@@ -193,28 +174,6 @@ class RunFolder:
                     f"starts from, {path}, and would overwrite it. Give "
                     "another folder."
                 )
-
-    def _remove_earlier_run(self):
-        """Removes what an earlier run left, so that two never mix."""
-        for name in ("result.json", "error.txt"):
-            (self.folder / name).unlink(missing_ok=True)
-        for name in _REMOVED:
-            shutil.rmtree(self.folder / name, ignore_errors=True)
-        # Last: without checkpoints and this one there is no run.
-        (self.folder / "metrics.jsonl").unlink(missing_ok=True)
-
-    def _remove_rests(self):
-        """Removes what a process left that was killed while it saved.
-
-        Saving refuses to replace a folder that is no adapter's, as one looks
-        that was removed in part.
-        """
-        for name in _ADAPTERS:
-            folder = self.folder / name
-            for partial in self.folder.glob(f".{name}.*.partial"):
-                shutil.rmtree(partial, ignore_errors=True)
-            if not (folder / CONFIG_FILE).exists():
-                shutil.rmtree(folder, ignore_errors=True)
 
     @property
     def adapter_folder(self):
@@ -232,7 +191,7 @@ class RunFolder:
 
     def save_text(self, name, text):
         """Writes a small text file."""
-        (self.folder / name).write_text(text + "\n", encoding="utf-8")
+        replace_text(self.folder / name, text + "\n")
 
     def save_adapter(self, model, details):
         """Saves the adapter folder; returns its weights' size in bytes."""
@@ -244,7 +203,7 @@ class RunFolder:
 
     def save_snapshot(self, model, step, details):
         """Saves the weights as they are after a step, beside the best."""
-        folder = self.folder / SNAPSHOTS / str(step)
+        folder = self.folder / left_files.SNAPSHOTS / str(step)
         saving.save_adapter(
             model, folder, {**details, "step": step}, overwrite=True
         )
@@ -308,6 +267,7 @@ def frozen_weights(model):
 
 def _lock(folder):
     """Returns a lock that is this process's while it lives."""
+    own_files.remove_link(folder / LOCK)
     # Whichever thread trains and whichever ends.
     lock = filelock.FileLock(folder / LOCK, timeout=0, thread_local=False)
     try:

@@ -6,6 +6,8 @@ from pathlib import Path
 import safetensors.numpy
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
+from tf_adapters.runs import earlier_runs
 from tf_adapters.runs.checkpoints import Checkpoint
 from tf_adapters.runs.run_folder import RunFolder
 from tf_adapters.training import workers
@@ -21,22 +23,58 @@ def open_run(strategy, folder, *arguments, **options):
         **options: The same.
 
     Raises:
-        ConfigError: On every worker, where the chief may not have the folder.
+        UserError: On every worker, where the chief may not have the folder.
+    """
+    run = _on_chief(strategy, lambda: RunFolder(folder, *arguments, **options))
+    if workers.num_workers(strategy) == 1:
+        return run
+    checkpoint = _exchange(strategy, run and run.checkpoint)
+    return run or Follower(folder, checkpoint)
+
+
+def finished(strategy, folder, config, data_fingerprint):
+    """Returns what `earlier_runs.finished` does on the chief, on every worker.
+
+    Others may have no such folder, and would wait for a chief that has ended.
+
+    Args:
+        strategy: `tf.distribute.Strategy`.
+        folder: Path. Only the chief reads it.
+        config: `Config`.
+        data_fingerprint: See `RunFolder`.
+    """
+    result = _on_chief(
+        strategy,
+        lambda: earlier_runs.finished(folder, config, data_fingerprint),
+    )
+    if workers.num_workers(strategy) == 1:
+        return result
+    content = json.dumps(result).encode()
+    result = json.loads(workers.broadcast_from_chief(strategy, content))
+    # None may end before the others have it.
+    workers.wait_for_all(strategy)
+    return result
+
+
+def _on_chief(strategy, function):
+    """Returns what a function returns on the chief, `None` on other workers.
+
+    Raises:
+        UserError: On every worker, where the function raises one.
     """
     if workers.num_workers(strategy) == 1:
-        return RunFolder(folder, *arguments, **options)
+        return function()
     if not workers.is_chief(strategy):
         _tell_refusal(strategy)
-        return Follower(folder, _exchange(strategy, None))
+        return None
     try:
-        run = RunFolder(folder, *arguments, **options)
-    except ConfigError as error:
+        value = function()
+    except UserError as error:
         # The others would lose the chief, and be started again for nothing.
         _tell_refusal(strategy, str(error))
         raise
     _tell_refusal(strategy)
-    _exchange(strategy, run.checkpoint)
-    return run
+    return value
 
 
 def _tell_refusal(strategy, refusal=""):

@@ -2,12 +2,18 @@
 
 import json
 from pathlib import Path
-import shutil
 import time
 
 import tensorflow as tf
 
+from tf_adapters.common import own_files
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import replace_text
+from tf_adapters.runs import run_files
+
+# The folder of the TensorBoard events.
+EVENTS = "tensorboard"
 
 
 class RunLog:
@@ -25,23 +31,22 @@ class RunLog:
 
     def __init__(self, folder, kept=0):
         self._path = Path(folder) / "metrics.jsonl"
-        lines = []
-        if kept:
-            lines = self._path.read_text(encoding="utf-8").splitlines()[:kept]
-        replace_text(self._path, "".join(f"{line}\n" for line in lines))
-        self.lines = len(lines)
+        self.restored = _read(self._path, kept) if kept else []
+        lines = (json.dumps(record) + "\n" for record in self.restored)
+        replace_text(self._path, "".join(lines))
+        self.lines = kept
         # Events are written anew: what a stopped run logged after its
         # checkpoint would else be there twice.
-        events = Path(folder) / "tensorboard"
-        shutil.rmtree(events, ignore_errors=True)
+        events = Path(folder) / EVENTS
+        own_files.remove(events)
+        own_files.make_folder(folder, EVENTS)
         self._events = tf.summary.create_file_writer(str(events))
-        self.restored = [json.loads(line) for line in lines]
         for record in self.restored:
             self._write_events(record)
 
     def append(self, record):
         """Logs a dict with its `step`, and the time."""
-        with self._path.open("a") as file:
+        with own_files.open_to_append(self._path) as file:
             file.write(json.dumps({"time": time.time(), **record}) + "\n")
         self.lines += 1
         self._write_events(record)
@@ -53,10 +58,24 @@ class RunLog:
         self._events.flush()
 
 
+def _read(path, kept):
+    """Returns the records that a run goes on after."""
+    try:
+        records = run_files.read_records(path)[:kept]
+        if len(records) < kept:
+            raise UserError(f"{path} has {len(records)} of {kept} records.")
+    except UserError as error:
+        raise ConfigError(
+            f"{error} Bring it back to go on with the run, or give --overwrite "
+            "to start again."
+        ) from error
+    return records
+
+
 def _numbers(record, prefix=""):
     for name, value in record.items():
         if isinstance(value, dict):
             yield from _numbers(value, f"{prefix}{name}/")
-        # Choices of a search are words.
-        elif name not in ("step", "time") and not isinstance(value, str):
+        # Choices of a search are words, or none.
+        elif name not in ("step", "time") and not isinstance(value, str | None):
             yield f"{prefix}{name}", value

@@ -15,8 +15,11 @@ import re
 import shutil
 import tempfile
 
+from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.text_files import read_json
+from tf_adapters.common.text_files import replace_text
 from tf_adapters.studies import figure_runs
 from tf_adapters.studies import settings as study_settings
 from tf_adapters.studies.markdown import counted
@@ -133,7 +136,7 @@ def _make(figure, name, sources, folder):
     if not sources:
         raise UserError("none of its runs is finished.")
     one = ANALYSES[figure.analysis]
-    output = folder / "figures" / name
+    output = own_files.make_folder(folder, "figures") / name
     made = Made(
         figure.name,
         name,
@@ -156,7 +159,7 @@ def _make(figure, name, sources, folder):
     make.write_table(written, output)
     drawn = figure_runs.with_labels(table, one, sources)
     make.write_picture(one, drawn, output)
-    record.write_text(json.dumps(key, indent=1) + "\n", encoding="utf-8")
+    replace_text(record, json.dumps(key, indent=1) + "\n")
     return made
 
 
@@ -198,7 +201,10 @@ def _digest(path):
 def _is_made(made, record, key):
     if not (made.csv.exists() and made.png.exists() and record.exists()):
         return False
-    return json.loads(record.read_text(encoding="utf-8")) == key
+    try:
+        return read_json(record) == key
+    except UserError:
+        return False  # It is made again.
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.extras import needs_extra
+from tf_adapters.common.text_files import replace_text
 from tf_adapters.studies import claims
 from tf_adapters.studies import findings as findings_lib
 from tf_adapters.studies import report as study_report
@@ -39,9 +40,9 @@ def write(name, command, study, runs, tables, folder, pictures):
         print(error, flush=True)
     else:
         text = latex.tables(study, tables.cells, findings)
-        (folder / "table.tex").write_text(text, encoding="utf-8")
+        replace_text(folder / "table.tex", text)
         text = page.page(name, command, study, tables, findings)
-        (folder / "report.html").write_text(text, encoding="utf-8")
+        replace_text(folder / "report.html", text)
     sections = findings_lib.in_markdown(study, findings)
     if sections:
         text = f"{tables.markdown}\n{sections}"

@@ -12,7 +12,6 @@ import concurrent.futures
 import dataclasses
 import glob
 import hashlib
-import json
 from pathlib import Path
 import time
 
@@ -23,6 +22,7 @@ from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
+from tf_adapters.runs import earlier_runs
 from tf_adapters.studies import finished_runs
 from tf_adapters.studies import local_runner
 from tf_adapters.studies import plan as study_plan
@@ -153,9 +153,9 @@ def _saw_our_data(run, path):
         for name, own in config_task.by_task(run.config).items()
     }
     ours = found if len(found) > 1 else next(iter(found.values()))
-    theirs = json.loads(path.read_text(encoding="utf-8"))
+    theirs = earlier_runs.read_result(path.parent)
     # A merge has the configuration of its target, and is no run of it.
-    return "merged" not in theirs and theirs["data_fingerprint"] == ours
+    return "merged" not in theirs and theirs.get("data_fingerprint") == ours
 
 
 def _train_missing(runs, folder, runner, processes):

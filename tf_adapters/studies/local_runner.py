@@ -11,7 +11,10 @@ import shutil
 import signal
 import time
 
+from tf_adapters.common import own_files
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.sigterm import on_sigterm
+from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import resolve
 from tf_adapters.runs import earlier_runs
 from tf_adapters.studies import finished_runs
@@ -108,10 +111,13 @@ def _run_one(run, folder, runner):
     if _trains_beside(run, Path(folder)):
         return Outcome(run, None, ELSEWHERE, 0.0)
     started = time.perf_counter()
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        own_files.make_folder(folder, run.id)
+    except UserError as error:
+        return Outcome(run, None, str(error), 0.0)
     # The process that trains inherits this file and with it the lock, so that
     # it is held even if the study was killed and its run lives on.
-    with (path / "log.txt").open("a", encoding="utf-8") as log:
+    with own_files.open_to_append(path / "log.txt") as log:
         if not _lock(log):
             return Outcome(run, None, ELSEWHERE, 0.0)
         status = 0
@@ -132,7 +138,7 @@ def _train(run, path, runner, log):
     if not finished_runs.is_of(run, path):
         _clear(path)
     log.truncate(0)
-    (path / "error.txt").unlink(missing_ok=True)
+    own_files.remove(path / "error.txt")
     resolve.save_config(run.config, path / "config.yaml")
     return runner(path / "config.yaml", path, log)
 
@@ -146,14 +152,14 @@ def _outcome(run, folder, status, seconds):
     error = _why(path, status)
     # What was told to stop did not fail.
     if status not in _STOPPED:
-        (path / "error.txt").write_text(error + "\n", encoding="utf-8")
+        replace_text(path / "error.txt", error + "\n")
     return Outcome(run, None, error, seconds)
 
 
 def _trains_beside(run, folder):
     """Returns whether another study is training this run right now."""
     for path in folder.parent.glob(f"*/{glob.escape(run.id)}/log.txt"):
-        if path.parent.parent == folder:
+        if path.parent.parent == folder or path.is_symlink():
             continue
         with path.open("a", encoding="utf-8") as log:
             if not _lock(log):

@@ -8,11 +8,14 @@ seeds of the metric on validation is best; test metrics play no part in that.
 import collections
 import csv
 import dataclasses
+import io
 import itertools
 import json
 from pathlib import Path
 import statistics
 
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.text_files import replace_text
 from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.studies import further_cells
 from tf_adapters.studies import markdown as markdown_lib
@@ -80,8 +83,7 @@ def write_report(tables, folder):
 
 def write_markdown(tables, folder):
     """Writes `table.md`."""
-    path = Path(folder) / "table.md"
-    path.write_text(tables.markdown + "\n", encoding="utf-8")
+    replace_text(Path(folder) / "table.md", tables.markdown + "\n")
 
 
 def _settings(rows):
@@ -103,10 +105,11 @@ def write_csv(path, rows, names=()):
     """
     keys = (key for row in rows for key in row)
     names = list(dict.fromkeys((*names, *keys)))
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    replace_text(path, text.getvalue())
 
 
 def run_rows(run, result, error=""):
@@ -125,16 +128,25 @@ def run_rows(run, result, error=""):
         if result is None:
             rows.append({**row, "error": error})
             continue
-        own = result
-        if len(run.metrics) > 1:
-            fingerprint = result["data_fingerprint"][task]
-            own = {
-                **result,
-                **result["tasks"][task],
-                "data_fingerprint": fingerprint,
-            }
-        rows.append({**row, **_finished_row(run, task, metric, own)})
+        own = result if len(run.metrics) == 1 else _of_task(result, task)
+        row |= _finished_row(run, task, metric, own)
+        if row["selection"] is None:
+            raise UserError(
+                f"The result.json of run {run.id} lacks the metric of task "
+                f"`{task}` on validation that its weights were chosen by: it "
+                "is damaged. Remove it to train the run again."
+            )
+        rows.append(row)
     return rows
+
+
+def _of_task(result, task):
+    """Returns what the result of several tasks says of one."""
+    return {
+        **result,
+        **result.get("tasks", {}).get(task, {}),
+        "data_fingerprint": result.get("data_fingerprint", {}).get(task, {}),
+    }
 
 
 def _finished_row(run, task, metric, result):

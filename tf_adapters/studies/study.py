@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 import shlex
 
+from tf_adapters.common.dataclass_config import load_setting
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import resolve
 from tf_adapters.runs import earlier_runs
@@ -227,7 +228,7 @@ def _data_dir(found):
     With --report it need not be given.
     """
     folders = {
-        resolve.load_yaml(path / "config.yaml")["data"]["data_dir"]
+        load_setting(path / "config.yaml", "data.data_dir")
         for path in found.values()
         if path is not None
     }

@@ -10,7 +10,7 @@ from tf_adapters import methods
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.config import presets
-from tf_adapters.encoders.load import as_encoder
+from tf_adapters.encoders.keras_hub_families import as_encoder
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.encoders.loaded_weights import User
 from tf_adapters.models import saving
@@ -52,6 +52,7 @@ class TextModel(keras.Model):
             `predict` get token features.
         seed: Integer, 0 by default: initial weights, order and dropout.
         adapter_name: Name of the first adapter, see `add_adapter`.
+        use_encoder_dropout: See `AdapterModel`.
 
     Attributes:
         adapter_model: The active adapter's `AdapterModel`, the Keras model that
@@ -81,25 +82,60 @@ class TextModel(keras.Model):
         preprocessor="auto",
         seed=0,
         adapter_name="default",
+        use_encoder_dropout=True,
     ):
-        super().__init__(autocast=False, dtype="float32")
-        encoder = as_encoder(encoder)
         keras.utils.set_random_seed(seed)
         model = AdapterModel(
-            encoder,
+            as_encoder(encoder),
             _as_method(method),
-            _as_head(head, labels, encoder),
+            _as_head(head, labels),
+            use_encoder_dropout=use_encoder_dropout,
             seed=seed,
             name=adapter_name,
         )
-        self._set_up(model, tokenizer, preprocessor, max_length, seed)
-        self.learning_rate = learning_rate
-        self.compile()
-        self.built = True
+        self._set_up(
+            model, tokenizer, max_length, learning_rate, preprocessor, seed
+        )
 
-    def _set_up(self, model, tokenizer, preprocessor, max_length, seed):
+    @classmethod
+    def of_adapter(
+        cls,
+        adapter_model,
+        tokenizer=None,
+        max_length=None,
+        learning_rate=None,
+        preprocessor="auto",
+        seed=0,
+    ):
+        """Returns the text model of an `AdapterModel`.
+
+        Args:
+            adapter_model: What `adapt`, `fuse`, `compose` or `load_adapter`
+                returned.
+            tokenizer: See `TextModel`.
+            max_length: See `TextModel`.
+            learning_rate: See `TextModel`.
+            preprocessor: See `TextModel`.
+            seed: See `TextModel`.
+        """
+        model = cls.__new__(cls)
+        model._set_up(
+            adapter_model,
+            tokenizer,
+            max_length,
+            learning_rate,
+            preprocessor,
+            seed,
+        )
+        return model
+
+    def _set_up(
+        self, model, tokenizer, max_length, learning_rate, preprocessor, seed
+    ):
+        super().__init__(autocast=False, dtype="float32")
         self.encoder_info = model.encoder_info
         self.seed = seed
+        self.learning_rate = learning_rate
         self.preprocessor = packers.make_packer(
             tokenizer, model, preprocessor, max_length or MAX_LENGTH
         )
@@ -110,6 +146,8 @@ class TextModel(keras.Model):
         self.active = model.name
         self.text_fields = None
         self.run_folder = None
+        self.compile()
+        self.built = True
 
     @classmethod
     def from_preset(cls, preset, dtype=None, **options):
@@ -482,9 +520,12 @@ class TextModel(keras.Model):
             adapter = _as_method(adapter)
         if not isinstance(adapter, methods.Method):
             return saving.load_adapter(adapter, self.encoder_info, name=name)
-        head = _as_head(head, labels, self.encoder_info)
         return AdapterModel(
-            self.encoder_info, adapter, head, seed=self.seed, name=name
+            self.encoder_info,
+            adapter,
+            _as_head(head, labels),
+            seed=self.seed,
+            name=name,
         )
 
     def set_active(self, name):
@@ -558,6 +599,10 @@ class TextModel(keras.Model):
         print_fn = options.get("print_fn") or print
         print_fn(trained_table(self.adapter_model))
 
+    def save(self, *args, **options):
+        """Raises a `UserError`: Keras's files hold no tokenizers of ours."""
+        self.get_config()
+
     def get_config(self):
         raise UserError(
             "A text model is saved with `model.save_adapter(folder)`, and "
@@ -573,7 +618,7 @@ def _as_method(method):
     return methods.from_config(presets.complete({"name": method}))
 
 
-def _as_head(head, labels, encoder):
+def _as_head(head, labels):
     if labels is not None and head is not None:
         raise UserError(
             "Pass `labels`, which is short for heads.Classification(labels), "

@@ -129,6 +129,7 @@ class Loop:
         return self.progress.history[self.progress.best]
 
     def _run_epoch(self, epoch, plan):
+        self.progress.epoch = epoch
         started = time.perf_counter()
         loops = list(self._loops(plan))
         results = self.trainer.train_loops(self.train, loops)
@@ -204,13 +205,10 @@ class Loop:
         It comes before each validation and each snapshot, so that no bad
         weights are saved.
         """
-        losses, norms = (
-            np.concatenate([np.asarray(value) for value in values])
-            for values in zip(*self.progress.pending, strict=True)
-        )
-        first = self.progress.step - len(losses) + 1
-        for step, (loss, norm) in enumerate(zip(losses, norms, strict=True)):
-            self._check_finite(first + step, epoch, float(loss), norm)
+        problem = self.progress.bad_step(self.trainer)
+        if problem:
+            raise NonFiniteError(problem)
+        losses = np.concatenate([losses for losses, _ in self.progress.pending])
         self.progress.pending = []
         mean = float(np.mean(losses, dtype="float64"))
         self.log(
@@ -223,30 +221,6 @@ class Loop:
             }
         )
         self.bar.set_description(f"epoch {epoch + 1}, loss {mean:.3f}")
-
-    def _check_finite(self, step, epoch, loss, norms):
-        what = None
-        if not np.isfinite(loss):
-            what = f"The loss of step {step} is {loss}."
-        elif not np.isfinite(norms).all():
-            what = (
-                f"The gradient of step {step} is not finite, though its loss "
-                f"is {loss:.6g}: {self._bad_norms(norms)}."
-            )
-        if what is not None:
-            raise NonFiniteError(
-                f"{what} Steps before it were finite. Lower --learning_rate, "
-                "compute in float32 if train.precision is another, or look at "
-                f"the examples of that step (epoch {epoch}, seed "
-                f"{self.trainer.config.seed})."
-            )
-
-    def _bad_norms(self, norms):
-        names = self.trainer.names
-        (bad,) = np.nonzero(~np.isfinite(norms))
-        named = [f"`{names[i]}` has norm {norms[i]}" for i in bad[:3]]
-        more = f", and {len(bad) - 3} more" if len(bad) > 3 else ""
-        return ", ".join(named) + more
 
     def _validate(self, epoch, norms):
         values, predictions = self.trainer.judge(self.validation)
@@ -268,8 +242,9 @@ class Loop:
         name = self.trainer.metric_names[0]
         self.bar.set_postfix({name: f"{values[name]:.3f}"})
         if self._is_to_keep(values[name]):
+            weights = self.progress.finite_weights(self.trainer)
             self.progress.best = len(self.progress.history) - 1
-            self.progress.best_weights = read_values(self.trainer.variables)
+            self.progress.best_weights = weights
             self.predictions = predictions
             self.save_best(values)
 

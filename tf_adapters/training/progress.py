@@ -5,6 +5,10 @@ import itertools
 
 import numpy as np
 
+from tf_adapters.common.errors import NonFiniteError
+from tf_adapters.common.errors import UserError
+from tf_adapters.training import finite
+
 
 @dataclasses.dataclass
 class Progress:
@@ -23,6 +27,7 @@ class Progress:
         building_seconds: The part of it that went into each process's first
             steps, which build the graph.
         building_examples: Examples in those steps.
+        epoch: Number of the epoch that is under way.
     """
 
     step: int = 0
@@ -33,15 +38,45 @@ class Progress:
     seconds: float = 0.0
     building_seconds: float = 0.0
     building_examples: int = 0
+    epoch: int = 0
+
+    def bad_step(self, trainer):
+        """Returns what is wrong with the steps in `pending`, or ""."""
+        if not self.pending:
+            return ""
+        losses, norms = (
+            np.concatenate([np.asarray(value) for value in values])
+            for values in zip(*self.pending, strict=True)
+        )
+        first = self.step - len(losses) + 1
+        return finite.bad_step(trainer, first, losses, norms, self.epoch)
+
+    def finite_weights(self, trainer):
+        """Returns the trained weights, one array for each variable.
+
+        Raises:
+            NonFiniteError: If one is not finite; names it.
+        """
+        weights = read_values(trainer.variables)
+        problem = finite.bad_weight(trainer, weights, self.step, self.epoch)
+        if problem:
+            raise NonFiniteError(problem)
+        return weights
 
     def write(self, trainer):
         """Returns what a checkpoint holds: arrays by name, and plain values.
 
         Among the arrays are the trained weights and the optimiser's variables
         (and with its count of steps the learning rate and dropout's seeds).
+
+        Raises:
+            NonFiniteError: If a loss, a gradient or a weight is not finite.
         """
+        problem = self.bad_step(trainer)
+        if problem:
+            raise NonFiniteError(problem)
         arrays = {
-            "weights": read_values(trainer.variables),
+            "weights": self.finite_weights(trainer),
             "optimizer": read_values(trainer.optimizer.variables),
             "best": self.best_weights,
             "losses": [np.asarray(losses) for losses, _ in self.pending],
@@ -64,7 +99,17 @@ class Progress:
 
         Returns:
             `Progress` until then.
+
+        Raises:
+            UserError: If the checkpoint lacks a value.
         """
+        lacking = [name for name in _PLAIN if name not in checkpoint.state]
+        if lacking:
+            raise UserError(
+                f"The checkpoint after step {checkpoint.step} is damaged: it "
+                f"lacks `{lacking[0]}`. Remove its folder to go on from the "
+                "one before."
+            )
         weights, optimizer, best, losses, norms = (
             _part(checkpoint.tensors, name)
             for name in ("weights", "optimizer", "best", "losses", "norms")

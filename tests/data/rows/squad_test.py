@@ -74,6 +74,16 @@ def test_questions_to_answer_need_no_answers(tmp_path):
         (_content(_question(answers=["x"])), "question 1: answers must be"),
         (_content(_question(), {"id": "2"}), "question 2: .*`question` is mi"),
         (
+            _content(
+                _question(answers={"text": ["x", "y"], "answer_start": [1]})
+            ),
+            "question 1: answers must have as many `answer_start` as `text`",
+        ),
+        (
+            _content(_question(answers={"text": "x", "answer_start": 1})),
+            "question 1: answers must have as many .* received 'x' and 1",
+        ),
+        (
             _content(_question(answers=[{"text": "x", "answer_start": "2"}])),
             "answers must be",
         ),

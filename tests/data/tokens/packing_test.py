@@ -1,5 +1,7 @@
 """Packed ids against transformers' own, in training and in a SavedModel."""
 
+from pathlib import Path
+
 import keras_hub
 import numpy as np
 import pytest
@@ -231,6 +233,12 @@ def test_too_short_a_length(word_pieces):
         TextPacker(word_pieces, 4)
 
 
+@pytest.mark.parametrize("length", [5.5, "32", None, True])
+def test_a_length_that_is_no_integer(word_pieces, length):
+    with pytest.raises(UserError, match="^`max_length` must be an integer"):
+        TextPacker(word_pieces, length)
+
+
 def test_tokenizer_of_another_kind():
     tokenizer = keras_hub.tokenizers.ByteTokenizer()
     with pytest.raises(ValueError, match="Received: ByteTokenizer"):
@@ -266,6 +274,36 @@ def test_the_text_that_is_none_is_named(packer):
 def test_fewer_second_texts_than_first_ones(packer):
     with pytest.raises(UserError, match="2 in `texts_a`, 1 in `texts_b`"):
         packer(["a", "b"], ["c"])
+
+
+@pytest.fixture(scope="module")
+def pack_in_graph(packer):
+    texts = tf.TensorSpec([None], tf.string)
+    flags = tf.TensorSpec([None], tf.bool)
+    return tf.function(
+        lambda a, b, is_pair: packer(a, b, is_pair=is_pair),
+        input_signature=[texts, texts, flags],
+    )
+
+
+@pytest.mark.parametrize("counts", [(3, 2, 3), (2, 3, 2), (2, 2, 1), (1, 1, 2)])
+def test_a_graph_compares_the_numbers_of_texts(pack_in_graph, counts):
+    first, second, flags = counts
+    with pytest.raises(tf.errors.InvalidArgumentError, match="number of rows"):
+        pack_in_graph(["a"] * first, ["b"] * second, [True] * flags)
+
+
+def test_bytes_that_a_vocabulary_lacks_are_the_unknown_token():
+    folder = Path(huggingface_folders.__file__).parent / "adapters/encoders"
+    tokenizer = load.load_encoder(str(folder / "roberta"))[1]
+    unknown = tokenizer.token_to_id("<unk>")
+    ids = TextPacker(tokenizer, 16)(["é"])["token_ids"]
+    np.testing.assert_array_equal(ids[0, 1:-1], [unknown] * 2)
+
+
+def test_no_texts_are_packed_to_no_rows_of_one_token(packer):
+    # An encoder reads a first token.
+    assert packer([])["token_ids"].shape == (0, 1)
 
 
 def test_an_array_of_texts(packer):

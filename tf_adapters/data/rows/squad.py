@@ -48,12 +48,7 @@ def parse_answers(value):
         UserError: If it is something else.
     """
     if isinstance(value, dict) and {"text", "answer_start"} <= set(value):
-        value = [
-            {"text": text, "answer_start": start}
-            for text, start in zip(
-                value["text"], value["answer_start"], strict=True
-            )
-        ]
+        value = _one_by_one(value["text"], value["answer_start"])
     if not value and value in (None, "", []):
         return None
     if not isinstance(value, list) or not all(map(_is_answer, value)):
@@ -64,6 +59,20 @@ def parse_answers(value):
     return [
         {"text": a["text"], "answer_start": int(a["answer_start"])}
         for a in value
+    ]
+
+
+def _one_by_one(texts, starts):
+    """Returns a list of answers of two lists."""
+    are_lists = isinstance(texts, list) and isinstance(starts, list)
+    if not are_lists or len(texts) != len(starts):
+        raise UserError(
+            "answers must have as many `answer_start` as `text`, in two lists; "
+            f"received {texts!r:.80} and {starts!r:.80}"
+        )
+    return [
+        {"text": text, "answer_start": start}
+        for text, start in zip(texts, starts, strict=True)
     ]
 
 

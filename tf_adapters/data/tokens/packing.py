@@ -16,6 +16,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.data.tokens import assertions
 from tf_adapters.data.tokens import mask_tokens
 from tf_adapters.data.tokens import offsets
 from tf_adapters.data.tokens import vocabulary
@@ -37,7 +38,7 @@ class TextPacker:
             has none (multilingual-e5).
 
     Raises:
-        UserError: If `max_length` leaves no room for text.
+        UserError: If `max_length` is no integer, or leaves no room for text.
 
     Examples:
         >>> packer = tf_adapters.TextPacker(tokenizer, max_length=32)
@@ -76,18 +77,20 @@ class TextPacker:
             `padding_mask`, and `segment_ids` where the encoder has segments.
 
         Raises:
-            UserError: If the texts are no list of strings, the second ones
-                are not as many as the first, or `sequence_length` is too short.
+            UserError: If the texts are no list of strings, `sequence_length`
+                is too short, or there are not as many second texts as first
+                ones. In a graph of any batch size the last fault is a
+                `tf.errors.InvalidArgumentError`.
         """
         texts_a = _strings("texts_a", texts_a)
         if texts_b is not None:
             texts_b = _strings("texts_b", texts_b)
-            if not texts_a.shape.is_compatible_with(texts_b.shape):
-                raise UserError(
-                    "There must be as many second texts as first ones. "
-                    f"Received: {texts_a.shape[0]} in `texts_a`, "
-                    f"{texts_b.shape[0]} in `texts_b`"
-                )
+            inputs = {"texts_a": texts_a, "texts_b": texts_b}
+            if is_pair is not None:
+                inputs["is_pair"] = tf.convert_to_tensor(is_pair, tf.bool)
+            inputs = assertions.same_number_of_rows(inputs)
+            texts_a, texts_b = inputs["texts_a"], inputs["texts_b"]
+            is_pair = inputs.get("is_pair")
         limit = self.max_length
         if sequence_length is not None:
             num_texts = 1 if texts_b is None else 2
@@ -170,9 +173,12 @@ class TextPacker:
         return [[special.start], tokens[:, : limit - 2], [special.end]]
 
     def _features(self, rows, first_lengths, sequence_length):
-        token_ids = rows.to_tensor(
-            self.special_tokens.pad, shape=[None, sequence_length]
-        )
+        shape = [None, sequence_length]
+        if sequence_length is None:
+            # An encoder reads a first token, of a batch without a row too.
+            longest = tf.maximum(rows.bounding_shape(axis=1), 1)
+            shape = tf.stack([-1, longest])
+        token_ids = rows.to_tensor(self.special_tokens.pad, shape=shape)
         positions = tf.range(tf.shape(token_ids)[1])[tf.newaxis]
         mask = positions < tf.cast(rows.row_lengths(), tf.int32)[:, tf.newaxis]
         features = {

@@ -21,6 +21,11 @@ class Tokenization:
         self.tokenizer = tokenizer
         # KerasHub tokenizers have other, slower or different, eager paths.
         self._in_graph = None
+        self._unknown = None
+        if isinstance(tokenizer, keras_hub.tokenizers.BytePairTokenizer):
+            self._unknown = tokenizer.vocabulary.get(
+                "<unk>", tokenizer.pad_token_id
+            )
         if isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
             self._in_graph = tf.function(
                 lambda texts: tokenizer(texts),
@@ -43,7 +48,12 @@ class Tokenization:
         if self._in_graph is None:
             return self._python_tokens(texts)
         run = self._in_graph if tf.executing_eagerly() else self.tokenizer
-        return tf.cast(run(texts), tf.int32)
+        tokens = tf.cast(run(texts), tf.int32)
+        if self._unknown is None:
+            return tokens
+        # Bytes that the vocabulary lacks are -1, the last row of a table.
+        ids = tokens.flat_values
+        return tokens.with_flat_values(tf.where(ids < 0, self._unknown, ids))
 
     def _python_tokens(self, texts):
         if not tf.executing_eagerly():

@@ -1,0 +1,155 @@
+"""Patterns of PEFT name the modules that they name there, and take no time."""
+
+import re
+import shutil
+
+import pytest
+
+from tests.interop import folders
+import tf_adapters
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop import peft_patterns
+from tf_adapters.interop.peft import PeftConfig
+
+LORA = "peft/bert_lora"
+NAMES = [
+    "bert",
+    "bert.encoder.layer.0.attention.self.query",
+    "bert.encoder.layer.0.attention.self.value",
+    "bert.encoder.layer.10.attention.output.dense",
+    "bert.encoder.layer.10.output.dense",
+    "encoder.layer.1.intermediate.dense",
+    "roberta.encoder.layer.1.attention.self.key",
+]
+PATTERNS = [
+    "query",
+    ".*query",
+    r".*\.(query|value)",
+    r".*\.(0|1)\.(attention\.self\.query|output\.dense)",
+    r".*\.layer\.\d+\.attention\..*",
+    r".*layer\.[0-9]{1,2}\..*(?:key|query)$",
+    r"^bert\.encoder\.layer\.\d\..*",
+    r".*\.(?P<block>1\d*)\..*",
+    r".*\bself\b.*",
+    r"[^.]+\.encoder.*?dense",
+    "layer.0.attention.self.query",
+    r"layer\.10\.(attention\.)?output\.dense",
+    "query|value",
+    ".",
+]
+
+
+@pytest.mark.parametrize("pattern", [*PATTERNS, "(?i).*QUERY"])
+def test_a_whole_pattern_names_what_it_does_in_python(pattern):
+    config = PeftConfig({"target_modules": pattern}, "x")
+    is_named = peft_patterns.matcher(config, "target_modules")
+    expected = [bool(re.fullmatch(pattern, name)) for name in NAMES]
+    assert [is_named([name]) for name in NAMES] == expected
+
+
+@pytest.mark.parametrize("pattern", [*PATTERNS, "", "a)|(b.*"])
+def test_a_pattern_of_an_end_names_what_it_does_in_python(pattern):
+    # As PEFT's `get_pattern_key` does it.
+    whole = re.compile(rf"(.*\.)?({pattern})$")
+    config = PeftConfig({"rank_pattern": {pattern: 3}}, "x")
+    rank_of = peft_patterns.override(config, "rank_pattern", 8)
+    expected = [3 if whole.match(name) else 8 for name in NAMES]
+    assert [rank_of(name) for name in NAMES] == expected
+
+
+def test_the_first_pattern_that_names_a_module_counts():
+    ranks = {"key": 1, "query": 2, r"self\.query": 3}
+    config = PeftConfig({"rank_pattern": ranks}, "x")
+    rank_of = peft_patterns.override(config, "rank_pattern", 8)
+    assert [rank_of(name) for name in NAMES[1:3]] == [2, 8]
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        (["query"], [1]),
+        (["self.query", "value"], [1, 2]),
+        (["output.dense"], [3, 4]),
+        (["bert"], [0]),
+        (["ery", "dens."], []),
+        # In a list they are no regular expressions.
+        ([".*query", "que.y"], []),
+        ("all-linear", range(len(NAMES))),
+    ],
+)
+def test_a_list_names_modules_by_their_ends(ends, expected):
+    config = PeftConfig({"target_modules": ends}, "x")
+    is_named = peft_patterns.matcher(config, "target_modules")
+    found = [i for i, name in enumerate(NAMES) if is_named([name])]
+    assert found == list(expected)
+
+
+def _of_setting(setting, pattern):
+    return {pattern: 4} if setting.endswith("pattern") else pattern
+
+
+SETTINGS = ("target_modules", "exclude_modules", "rank_pattern")
+SETTINGS += ("alpha_pattern",)
+
+
+# In Python the first takes longer than anyone waits.
+@pytest.mark.parametrize("pattern", ["(.+)+!", "(.*.*)*!", "(a|.|.?)+!"])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_no_pattern_takes_long(setting, pattern, tmp_path):
+    folder = tmp_path / "task"
+    shutil.copytree(folders.FIXTURES / LORA, folder)
+    value = _of_setting(setting, pattern)
+    folders.edit(folder / "adapter_config.json", setting, value)
+    encoder = folders.encoder(LORA)
+    if setting != "target_modules":
+        # It names no module, so it changes nothing.
+        tf_adapters.load_adapter(folder, encoder)
+        return
+    with pytest.raises(AdapterError, match="names no projection"):
+        tf_adapters.load_adapter(folder, encoder)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("(?!key).*", "invalid perl operator"),
+        (r"(a)\1", "invalid escape"),
+        (".*++", "bad repetition"),
+        (".{,3}", "no lower bound"),
+        (".{1,1001}", "invalid repetition"),
+        ("(" * 90, "missing"),
+    ],
+)
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_pattern_that_is_not_run_is_one_sentence(setting, pattern, why):
+    config = PeftConfig({setting: _of_setting(setting, pattern)}, "x")
+    sentence = f"`{setting}` has the regular expression .*{why}.*or list"
+    with pytest.raises(AdapterError, match=sentence) as raised:
+        if setting.endswith("pattern"):
+            peft_patterns.override(config, setting, 8)
+        else:
+            peft_patterns.matcher(config, setting)
+    assert len(str(raised.value)) < 400
+
+
+def test_patterns_of_too_many_states_are_refused():
+    # They are read in linear time, and this would still take minutes.
+    config = PeftConfig({"target_modules": "(.?){1000}" * 24}, "x")
+    with pytest.raises(AdapterError, match="too large, with more than 20,000"):
+        peft_patterns.matcher(config, "target_modules")
+    ranks = {f"(.?){{900}}{i}": 1 for i in range(9)}
+    config = PeftConfig({"rank_pattern": ranks}, "x")
+    with pytest.raises(AdapterError, match="rank_pattern` are too large"):
+        peft_patterns.override(config, "rank_pattern", 8)
+
+
+def test_a_pattern_for_each_module_of_a_large_encoder_is_read():
+    modules = "query key value attention.output.dense intermediate.dense"
+    ranks = {
+        f"bert.encoder.layer.{block}.{module}": block + 1
+        for block in range(24)
+        for module in [*modules.split(), "output.dense"]
+    }
+    config = PeftConfig({"rank_pattern": ranks}, "x")
+    rank_of = peft_patterns.override(config, "rank_pattern", 99)
+    assert [rank_of(name) for name in ranks] == list(ranks.values())

@@ -1,0 +1,81 @@
+"""The names in a set-up of AdapterHub are those of folders within it."""
+
+import itertools
+import json
+import shutil
+
+import pytest
+
+from tests.interop import folders
+import tf_adapters
+from tf_adapters.common.errors import AdapterError
+
+CASE = "adapterhub/bert_fusion"
+
+
+@pytest.fixture
+def setup(tmp_path):
+    folder = tmp_path / "fusion"
+    shutil.copytree(folders.FIXTURES / CASE, folder)
+    # What names that lead out of it would reach.
+    shutil.copytree(folder / "rte", tmp_path / "rte")
+    return folder
+
+
+def _refusal(folder):
+    with pytest.raises(AdapterError) as raised:
+        tf_adapters.load_adapter(folder, folders.encoder(CASE))
+    return str(raised.value)
+
+
+NAMES = ["../rte", "..", ".", "", "rte/../rte", "rte/", "./rte", "a\\b"]
+NAMES += ["rte\0", "a.b", "rte,rte2", "x/" * 999]
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        *itertools.product(["adapter", "head"], NAMES),
+        *itertools.product(["adapter"], [5, None, ["rte"]]),
+    ],
+)
+def test_a_name_that_is_no_folders_within_is_refused(key, name, setup):
+    path = setup / "adapter_setup.json"
+    config = json.loads(path.read_text())
+    if key == "head":
+        config["head_setup"] = name
+    else:
+        config["adapter_setup"]["children"][0]["children"] = [name]
+    path.write_text(json.dumps(config))
+    refusal = _refusal(setup)
+    assert f"adapter_setup.json names the {key} " in refusal
+    assert "Expected the name of a folder in" in refusal
+    assert len(refusal) < 600
+
+
+def test_an_absolute_name_is_refused(setup, tmp_path):
+    path = setup / "adapter_setup.json"
+    folders.edit(path, "head_setup", str(tmp_path / "rte"))
+    assert "names the head " in _refusal(setup)
+
+
+@pytest.mark.parametrize("name", ["rte", "rte,rte2"])
+def test_a_folder_within_that_is_a_link_is_refused(name, setup, tmp_path):
+    (setup / name).rename(tmp_path / "elsewhere")
+    (setup / name).symlink_to(tmp_path / "elsewhere")
+    assert f"{setup / name} is a link" in _refusal(setup)
+
+
+def test_the_heads_folder_that_is_a_link_is_refused(setup, tmp_path):
+    (setup / "head").symlink_to(tmp_path / "rte")
+    folders.edit(setup / "adapter_setup.json", "head_setup", "head")
+    assert f"{setup / 'head'} is a link" in _refusal(setup)
+
+
+@pytest.mark.parametrize(
+    "children", [[], [[]], ["rte"], [{"type": "single"}], "rte", None]
+)
+def test_a_tree_of_another_form_is_refused(children, setup):
+    path = setup / "adapter_setup.json"
+    folders.edit(path, "adapter_setup.children", children)
+    assert "fusion" in _refusal(setup)

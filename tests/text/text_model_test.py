@@ -1,0 +1,306 @@
+"""Texts in, answers out."""
+
+import keras
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.fixtures import huggingface_folders
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.common.errors import UserError
+from tf_adapters.encoders.encoder import encoder_fingerprint
+from tf_adapters.encoders.load import load_encoder
+from tf_adapters.text import loading
+from tf_adapters.text.text_model import TextModel
+
+LABELS = ("negative", "positive")
+TEXTS = ["a fine film", "a dull one", "the film", "no", "a dull film", "fine"]
+CLASSES = ["positive", "negative", "positive", 0, "negative", 1]
+FOLDER = str(huggingface_folders.folder("bert"))
+
+
+def _model(method="pfeiffer", **options):
+    if "head" not in options:
+        options.setdefault("labels", LABELS)
+    model = TextModel.from_preset(FOLDER, method=method, **options)
+    _eager(model)
+    return model
+
+
+def _eager(model):
+    # A few steps: a trace would take longer.
+    model.compile(run_eagerly=True)
+
+
+def _fit(model, texts=TEXTS, labels=CLASSES, **options):
+    return model.fit(texts, labels, verbose=0, **options)
+
+
+@pytest.fixture(name="model", scope="module")
+def _trained():
+    model = _model()
+    _fit(model, epochs=2)
+    return model
+
+
+def test_it_is_a_keras_model_that_says_what_it_is(model, capsys):
+    assert isinstance(model, keras.Model)
+    assert "'bert'" not in repr(model)
+    assert "pfeiffer" in repr(model)
+    assert "classification" in repr(model)
+    model.summary()
+    assert "all that trains" in capsys.readouterr().out
+
+
+def test_training_follows_the_labels():
+    model = _model("full", learning_rate=1e-2)
+    before = model.evaluate(TEXTS, CLASSES, verbose=0)
+    _fit(model, epochs=30)
+    after = model.evaluate(TEXTS, CLASSES, verbose=0)
+    assert after["loss"] < 0.5 * before["loss"]
+    assert after["accuracy"] == 1.0
+    answers = model.answer(TEXTS)
+    assert [a["label"] for a in answers[:2]] == ["positive", "negative"]
+
+
+def test_answers_are_those_of_the_predicted_logits(model):
+    logits = model.predict(TEXTS, verbose=0)
+    assert logits.shape == (6, 2)
+    for row, answer in zip(logits, model.answer(TEXTS), strict=True):
+        assert answer["label"] == LABELS[row.argmax()]
+        share = 1 / (1 + np.exp(row[0] - row[1]))
+        assert answer["probabilities"]["positive"] == pytest.approx(
+            share, abs=2e-6
+        )
+
+
+def test_the_order_of_the_texts_does_not_matter(model):
+    whole = model.predict(TEXTS, batch_size=2, verbose=0)
+    alone = [model.predict([text], verbose=0)[0] for text in TEXTS]
+    np.testing.assert_allclose(whole, alone, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        np.array(TEXTS),
+        np.array(TEXTS, object),
+        tuple(TEXTS),
+        pd.Series(TEXTS),
+        {"text": TEXTS},
+        [{"text": text} for text in TEXTS],
+        pd.DataFrame({"text": TEXTS, "other": 1}),
+    ],
+    ids=lambda texts: type(texts).__name__,
+)
+def test_texts_come_in_many_forms(model, texts):
+    np.testing.assert_array_equal(
+        model.predict(texts, verbose=0), model.predict(TEXTS, verbose=0)
+    )
+
+
+def test_a_table_trains_by_its_columns():
+    table = pd.DataFrame({"review": TEXTS, "stars": CLASSES})
+    by_columns, by_lists = _model(), _model()
+    by_columns.fit(table, text="review", label="stars", verbose=0)
+    _fit(by_lists)
+    np.testing.assert_array_equal(
+        by_columns.predict(table, text="review", verbose=0),
+        by_lists.predict(TEXTS, verbose=0),
+    )
+
+
+def test_pairs_are_packed_as_two_texts():
+    model = _model()
+    pairs = list(zip(TEXTS, reversed(TEXTS), strict=True))
+    _fit(model, pairs, CLASSES)
+    swapped = [(second, first) for first, second in pairs]
+    first, second = (model.predict(p, verbose=0) for p in (pairs, swapped))
+    assert np.abs(first - second).max() > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("head", "texts", "labels", "key"),
+    [
+        (heads.MultiLabel(LABELS), TEXTS[:2], [["positive"], []], "labels"),
+        ("regression", TEXTS[:2], [0.5, 2.0], "score"),
+        (
+            heads.Tagging(("NOUN", "OTHER")),
+            [["a", "film"], ["the"]],
+            [["OTHER", "NOUN"], ["OTHER"]],
+            "tags",
+        ),
+        (
+            heads.Span(),
+            [("who", "a fine film"), ("what", "no film")],
+            [
+                [{"text": "film", "answer_start": 7}],
+                [{"text": "film", "answer_start": 3}],
+            ],
+            "answer",
+        ),
+        (
+            heads.Choice(),
+            [("a film", ["fine", "dull"]), ("the", ["a", "no", "film"])],
+            [0, 2],
+            "choice",
+        ),
+    ],
+    ids=["multilabel", "regression", "tagging", "span", "choice"],
+)
+def test_every_head_trains_and_answers(head, texts, labels, key):
+    model = _model(head=head, max_length=32)
+    history = _fit(model, texts, labels, epochs=2)
+    assert np.isfinite(history.history["loss"]).all()
+    answers = model.answer(texts)
+    assert [key in answer for answer in answers] == [True, True]
+    assert np.isfinite(model.evaluate(texts, labels, verbose=0)["loss"])
+
+
+def test_validation_is_logged_by_the_heads_metrics():
+    model = _model()
+    stop = keras.callbacks.EarlyStopping("val_loss", patience=3)
+    history = _fit(model, validation_split=0.34, callbacks=[stop]).history
+    held_out = model.evaluate(TEXTS[3:], CLASSES[3:], verbose=0)
+    assert history["val_loss"][-1] == pytest.approx(held_out["loss"])
+    assert history["val_accuracy"][-1] == held_out["accuracy"]
+
+
+def test_weights_of_rows_count_as_often_as_they_say():
+    head = heads.Classification(LABELS, dropout_rate=0.0)
+    weighted, repeated = (
+        _model(head=head, use_encoder_dropout=False) for _ in "ab"
+    )
+    options = {"batch_size": 8, "shuffle": False}
+    _fit(weighted, sample_weight=[3, 0, 0, 0, 0, 0], **options)
+    _fit(
+        repeated,
+        TEXTS[:1] * 3 + TEXTS[3:],
+        CLASSES[:1] * 3 + [0, 0, 0],
+        **(options | {"sample_weight": [1, 1, 1, 0, 0, 0]}),
+    )
+    np.testing.assert_allclose(
+        weighted.predict(TEXTS, verbose=0),
+        repeated.predict(TEXTS, verbose=0),
+        atol=1e-4,
+    )
+
+
+def test_a_class_without_weight_is_not_learned():
+    model = _model(learning_rate=1e-2)
+    _fit(model, epochs=10, class_weight={"positive": 0.0, 0: 1.0})
+    assert {a["label"] for a in model.answer(TEXTS)} == {"negative"}
+
+
+def test_a_saved_adapter_answers_alike(model, tmp_path):
+    model.save_adapter(tmp_path / "reviews")
+    loaded = loading.load(tmp_path / "reviews")
+    assert loaded.answer(TEXTS) == model.answer(TEXTS)
+    assert loaded.preprocessor.max_length == model.preprocessor.max_length
+
+
+def test_vectors_are_means_over_the_texts_own_tokens(model):
+    vectors = model.encode(TEXTS)
+    alone = np.concatenate([model.encode([text]) for text in TEXTS])
+    np.testing.assert_allclose(vectors, alone, atol=1e-5)
+    assert vectors.shape == (6, model.adapter_model.encoder.width)
+    features = model.preprocessor(TEXTS[:1])
+    outputs = model.adapter_model.encode(features)
+    np.testing.assert_allclose(
+        vectors[0], np.mean(outputs["sequence_output"][0], axis=0), atol=1e-5
+    )
+
+
+def test_several_adapters_take_turns():
+    model = _model("houlsby", learning_rate=1e-2)
+    loaded = encoder_fingerprint(model.encoder_info)
+    _fit(model)
+    first = model.predict(TEXTS, verbose=0)
+    model.add_adapter("spam", methods.BitFit(), labels=("ham", "spam", "other"))
+    _eager(model)
+    _fit(model, labels=["ham", "spam", "other"] * 2)
+    second = model.predict(TEXTS, verbose=0)
+    model.set_active("default")
+    np.testing.assert_array_equal(model.predict(TEXTS, verbose=0), first)
+    model.set_active("spam")
+    np.testing.assert_array_equal(model.predict(TEXTS, verbose=0), second)
+    with model.disabled():
+        assert encoder_fingerprint(model.encoder_info) == loaded
+        assert np.abs(model.predict(TEXTS, verbose=0) - second).max() > 1e-3
+    np.testing.assert_array_equal(model.predict(TEXTS, verbose=0), second)
+
+
+def test_a_folder_becomes_another_adapter(model, tmp_path):
+    model.save_adapter(tmp_path / "first")
+    other = _model("lora")
+    before = other.predict(TEXTS, verbose=0)
+    other.add_adapter("first", tmp_path / "first")
+    np.testing.assert_allclose(
+        other.predict(TEXTS, verbose=0),
+        model.predict(TEXTS, verbose=0),
+        atol=1e-5,
+    )
+    other.set_active("default")
+    np.testing.assert_array_equal(other.predict(TEXTS, verbose=0), before)
+
+
+def test_without_a_preprocessor_it_takes_token_features():
+    encoder, tokenizer = load_encoder(FOLDER)
+    model = TextModel(encoder, labels=LABELS, preprocessor=None)
+    packed = TextModel(encoder, tokenizer, labels=LABELS).preprocessor(TEXTS)
+    features = {name: np.asarray(value) for name, value in packed.items()}
+    _eager(model)
+    model.fit(features, np.array([1, 0, 1, 0, 0, 1]), verbose=0)
+    assert model.predict(features, verbose=0).shape == (6, 2)
+    with pytest.raises(UserError, match="no preprocessor"):
+        model.predict(TEXTS)
+
+
+def test_a_backbone_of_keras_hub_is_an_encoder_too():
+    encoder, tokenizer = load_encoder(FOLDER)
+    model = TextModel(encoder.backbone, tokenizer, labels=LABELS)
+    _eager(model)
+    _fit(model)
+    assert len(model.answer(TEXTS)) == 6
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda m: _fit(m, "a film", ["positive"]), "a list of texts"),
+        (lambda m: _fit(m, TEXTS, CLASSES[:3]), "6 in `text`, 3 in `label`"),
+        (
+            lambda m: _fit(m, TEXTS, ["Positive"] * 6),
+            "unknown label 'Positive'",
+        ),
+        (lambda m: _fit(m, [None, "a"], [0, 1]), "row 0: .* must be text"),
+        (lambda m: _fit(m, [3.5, "a"], [0, 1]), "row 0: .* must be text"),
+        (lambda m: m.fit({"review": TEXTS}, CLASSES), "Say which column"),
+        (lambda m: m.fit({"a": TEXTS}, text="b"), "no column `b`"),
+        (lambda m: m.fit({"text": TEXTS}, label="c"), "no column `c`"),
+        (lambda m: _fit(m, [], []), "holds no rows"),
+        (lambda m: _fit(m, validation_split=0.999), "leaves none"),
+        (lambda m: _fit(m, sample_weight=[1.0]), "for each of the 6 texts"),
+        (lambda m: m.set_active("nobody"), "no adapter `nobody`"),
+        (lambda m: m.add_adapter("default", "lora"), "already"),
+        (lambda m: m.save("model.keras"), "save_adapter"),
+        (lambda _: _model(head="regression", labels=LABELS), "not both"),
+        (lambda _: _model(labels=None), "needs the names of its classes"),
+        (lambda _: _model("hulsby"), "houlsby"),
+        (lambda _: _model(learning_rate=-1.0), "learning_rate"),
+        (lambda m: loading.load("nowhere"), "nowhere"),
+    ],
+)
+def test_mistakes_end_in_sentences(model, use, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        use(model)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_papers_rate_is_that_of_the_preset():
+    model = TextModel.from_preset(
+        FOLDER, labels=LABELS, method="houlsby", learning_rate="paper"
+    )
+    assert float(model.optimizer.learning_rate) == pytest.approx(3e-4)

@@ -1,0 +1,114 @@
+"""What an encoder's `config.json` may say: types and bounds, checked once.
+
+Nothing is built before that: a damaged file can ask for terabytes.
+"""
+
+import math
+import pathlib
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
+from tf_adapters.common.text_files import parse_json
+
+# Twice as many as the deepest encoder of these families has.
+_MAX_LAYERS = 100
+# Weights that may be claimed beyond those that are stored. The exact
+# comparison comes later; it names the tensor.
+_SPARE_WEIGHTS = 10_000_000
+
+
+def read_json(path):
+    """Returns what the JSON file holds; errors name the file."""
+    try:
+        found = parse_json(pathlib.Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError(
+            f"`{path}` is missing. An encoder's folder holds `config.json`, "
+            "`model.safetensors` and the files of its vocabulary."
+        ) from error
+    except OSError as error:
+        raise UserError(f"`{path}` cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UserError(f"`{path}` is not valid JSON: {cut(error)}") from error
+    if not isinstance(found, dict):
+        raise UserError(
+            f"`{path}` must hold a JSON object {{...}}. Received: a "
+            f"{type(found).__name__}"
+        )
+    return found
+
+
+def check_sizes(sizes, keys, stored_bytes, path):
+    """Raises an error unless sizes are integers that fit the stored weights.
+
+    Args:
+        sizes: Dict from the arguments of a KerasHub backbone to values.
+        keys: Dict from these arguments to what the file calls them.
+        stored_bytes: Size of the files of weights.
+        path: Path of the configuration, for the error.
+
+    Raises:
+        UserError: Names the key.
+    """
+    for name, value in sizes.items():
+        if type(value) is not int or value < 1:
+            raise UserError(
+                f"`{path}`: `{keys[name]}` must be a positive integer. "
+                f"Received: {shown(value)}"
+            )
+    if sizes["hidden_dim"] % sizes["num_heads"]:
+        raise UserError(
+            f"`{path}`: `{keys['hidden_dim']}`={cut(sizes['hidden_dim'])} must "
+            f"be a multiple of `{keys['num_heads']}`="
+            f"{cut(sizes['num_heads'])}."
+        )
+    if sizes["num_layers"] > _MAX_LAYERS:
+        raise UserError(
+            f"`{path}`: `{keys['num_layers']}` must be at most {_MAX_LAYERS}. "
+            f"Received: {cut(sizes['num_layers'])}"
+        )
+    claimed = _count_weights(**sizes)
+    if claimed > stored_bytes + _SPARE_WEIGHTS:
+        raise UserError(
+            f"`{path}` describes an encoder of {cut(claimed)} weights or more, "
+            f"but its files of weights have {stored_bytes} bytes. Copy the "
+            "folder again from where it comes from."
+        )
+
+
+def _count_weights(
+    num_layers,
+    num_heads,
+    hidden_dim,
+    intermediate_dim,
+    max_sequence_length,
+    embedding_dim=None,
+    vocabulary_size=0,
+    vocab_size=0,
+    num_segments=0,
+):
+    """Returns about how many weights such a backbone has, biases left out."""
+    rows = vocabulary_size + vocab_size + max_sequence_length + num_segments
+    block = 4 * hidden_dim**2 + 2 * hidden_dim * intermediate_dim
+    return rows * (embedding_dim or hidden_dim) + num_layers * block
+
+
+def check_number(key, value, least, most, path):
+    """Raises an error unless a value is a number from `least` to `most`."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    # An integer may be too large for a float; nan is not within.
+    if not is_number or not least <= value <= most or math.isnan(value):
+        raise UserError(
+            f"`{path}`: `{key}` must be a number from {least:g} to {most:g}. "
+            f"Received: {shown(value)}"
+        )
+
+
+def check_flag(key, value, path):
+    """Raises a `UserError` unless a value is true, false or null."""
+    if not isinstance(value, bool | None):
+        raise UserError(
+            f"`{path}`: `{key}` must be true, false or null. Received: "
+            f"{shown(value)}"
+        )

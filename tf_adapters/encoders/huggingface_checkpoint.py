@@ -1,0 +1,115 @@
+"""The tensors of a Hugging Face folder, by name."""
+
+import pathlib
+
+import numpy as np
+import safetensors
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.text_files import parse_json
+
+
+def _names_in_index(path):
+    """Returns the names of the files of weights that an index lists."""
+    try:
+        files = parse_json(path.read_text(encoding="utf-8"))["weight_map"]
+        names = sorted(set(files.values()))
+        # Nothing outside of the folder belongs to it.
+        climbing = [n for n in names if pathlib.PurePath(n).name != n]
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"`{path}` is damaged: expected `weight_map`, from each tensor to "
+            f"its file ({type(error).__name__}: {cut(error)}). Download it "
+            "again."
+        ) from error
+    if climbing:
+        raise UserError(
+            f"`{path}` names files outside of its folder: {cut(climbing[:3])}. "
+            "Expected names without a path; do not trust this checkpoint."
+        )
+    return names
+
+
+class HuggingFaceCheckpoint:
+    """The tensors of a folder, by name without prefix, read when asked for.
+
+    Attributes:
+        folder: Path.
+        num_bytes: Size of its files of weights.
+
+    Args:
+        folder: Path of a folder with `model.safetensors`, or with
+            `model.safetensors.index.json` and the files that it names.
+        prefix: Dropped from the names that begin with it.
+    """
+
+    def __init__(self, folder, prefix):
+        self.folder = pathlib.Path(folder)
+        self._places = {}
+        self.num_bytes = 0
+        for file_name in self._file_names():
+            file = self._open(self.folder / file_name)
+            self.num_bytes += (self.folder / file_name).stat().st_size
+            for stored in file.keys():
+                name = stored.removeprefix(prefix)
+                # TensorFlow's names, in checkpoints converted before 2020.
+                name = name.replace("LayerNorm.gamma", "LayerNorm.weight")
+                name = name.replace("LayerNorm.beta", "LayerNorm.bias")
+                self._places[name] = (file, stored)
+
+    @property
+    def names(self):
+        """Set of the tensors' names."""
+        return set(self._places)
+
+    def read(self, name):
+        """Returns a tensor as float32.
+
+        Raises:
+            UserError: If it holds no floating-point numbers, or not finite
+                ones.
+        """
+        file, stored = self._places[name]
+        try:
+            tensor = file.get_tensor(stored)
+        # What NumPy has no type for.
+        except (AttributeError, TypeError, safetensors.SafetensorError) as e:
+            raise self._damaged(name, f"cannot be read ({cut(e)})") from e
+        if tensor.dtype.kind in "biu":
+            raise self._damaged(name, f"is of type {tensor.dtype}")
+        tensor = tensor.astype("float32")
+        if not np.isfinite(tensor).all():
+            raise self._damaged(name, "has values that are not finite")
+        return tensor
+
+    def _damaged(self, name, what):
+        return UserError(
+            f"Tensor `{cut(name)}` in `{self.folder}` {what}. Expected finite "
+            "floating-point numbers; download the file again."
+        )
+
+    def _file_names(self):
+        if (self.folder / "model.safetensors").is_file():
+            return ["model.safetensors"]
+        index = self.folder / "model.safetensors.index.json"
+        if index.is_file():
+            return _names_in_index(index)
+        if list(self.folder.glob("pytorch_model*.bin")):
+            raise UserError(
+                f"The weights in `{self.folder}` are a pickle "
+                "(pytorch_model.bin), which can run code when it is read and "
+                "is not opened here. Convert it to safetensors: load the "
+                "model with transformers where you trust it and call "
+                "`save_pretrained(folder)`."
+            )
+        raise UserError(f"`{self.folder / 'model.safetensors'}` is missing.")
+
+    def _open(self, path):
+        try:
+            return safetensors.safe_open(path, framework="numpy")
+        except (OSError, safetensors.SafetensorError) as error:
+            raise UserError(
+                f"`{path}` cannot be read ({cut(error)}). The file is damaged "
+                "or incomplete: download it again."
+            ) from error

@@ -1,0 +1,94 @@
+"""A folder that KerasHub wrote, looked at before KerasHub builds from it."""
+
+import pathlib
+
+import numpy as np
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
+from tf_adapters.encoders import config_checks
+
+_SIZES = (
+    "num_layers",
+    "num_heads",
+    "hidden_dim",
+    "intermediate_dim",
+    "max_sequence_length",
+)
+# What some of the families have, or call so.
+_OTHER_SIZES = (
+    "embedding_dim",
+    "num_segments",
+    "vocab_size",
+    "vocabulary_size",
+)
+
+
+def check_backbone(folder, class_names):
+    """Raises an error unless `config.json` describes an encoder of its size.
+
+    Args:
+        folder: Path.
+        class_names: Names of the known backbones.
+
+    Raises:
+        UserError: Names what is wrong.
+    """
+    path = pathlib.Path(folder) / "config.json"
+    found = config_checks.read_json(path)
+    name = found.get("class_name")
+    if not isinstance(name, str) or name not in class_names:
+        raise UserError(
+            f"`{path}`: expected an encoder of one of the kinds "
+            f"{', '.join(class_names)}. Received: {cut(name)}"
+        )
+    config = _config(found, path)
+    missing = [key for key in _SIZES if key not in config]
+    if missing:
+        raise UserError(f"`{path}` lacks the keys {missing}.")
+    sizes = {k: config[k] for k in (*_SIZES, *_OTHER_SIZES) if k in config}
+    stored = sum(
+        file.stat().st_size for file in path.parent.glob("*.weights.h5")
+    )
+    config_checks.check_sizes(sizes, {k: k for k in sizes}, stored, path)
+    rate = config.get("dropout", 0)
+    config_checks.check_number("dropout", rate, 0, 0.99, path)
+
+
+def check_finite(backbone, name):
+    """Raises a `UserError` if a weight of a loaded backbone is NaN, say."""
+    for weight in backbone.weights:
+        if not np.isfinite(weight.numpy()).all():
+            raise UserError(
+                f"Weight `{weight.path}` of the encoder `{name}` has values "
+                "that are not finite. Copy it again from where it comes from."
+            )
+
+
+def check_tokenizer(folder):
+    """Raises an error if a tokenizer would pad texts, to any length.
+
+    KerasHub says what to do where there is none.
+
+    Raises:
+        UserError: Names what is wrong.
+    """
+    path = pathlib.Path(folder) / "tokenizer.json"
+    if not path.exists():
+        return
+    length = _config(config_checks.read_json(path), path).get("sequence_length")
+    if length is not None:
+        raise UserError(
+            f"`{path}`: `sequence_length` must be null, since texts are padded "
+            f"later. Received: {shown(length)}"
+        )
+
+
+def _config(found, path):
+    config = found.get("config")
+    if not isinstance(config, dict):
+        raise UserError(
+            f"`{path}`: `config` must be an object. Received: {shown(config)}"
+        )
+    return config

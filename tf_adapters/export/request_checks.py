@@ -1,0 +1,108 @@
+"""What a SavedModel refuses: one sentence, before anything is computed.
+
+Lookups and oneDNN's kernels do not check what they read. Shapes that do not fit
+are broadcast, read beyond a tensor's end, or end the server's process.
+"""
+
+import tensorflow as tf
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.data.tokens import assertions
+
+
+def check_packer(packer, encoder):
+    """Raises a `UserError` if texts are cut at more tokens than can be read.
+
+    Every long text would be an error of the server.
+    """
+    longest = encoder.max_tokens
+    if longest is not None and packer.max_length > longest:
+        raise UserError(
+            f"The packer cuts texts at max_length={packer.max_length} tokens, "
+            f"but the encoder has positions for {longest}. Export with "
+            f"`TextPacker(tokenizer, max_length={longest})`; of a run, with "
+            f"--max_length={longest}."
+        )
+
+
+def checked_texts(names, texts):
+    """Returns texts that a graph reads only if there are as many of each.
+
+    Args:
+        names: Names of the inputs.
+        texts: String tensors `(batch,)`, the last perhaps `(batch, choices)`.
+    """
+    rows = dict(zip(names, _of_declared_ranks(texts), strict=True))
+    return list(assertions.same_number_of_rows(rows).values())
+
+
+def checked_tokens(names, values, encoder):
+    """Returns a dict of features that a graph reads only if they are valid.
+
+    Args:
+        names: Names of the inputs.
+        values: Int32 tensors `(batch, tokens)` or `(batch, choices, tokens)`.
+        encoder: `AdaptedEncoder` that reads them.
+    """
+    features = dict(zip(names, _of_declared_ranks(values), strict=True))
+    limits = {
+        "token_ids": encoder.token_embeddings.shape[0],
+        "padding_mask": 2,
+    }
+    if "segment_ids" in features:
+        limits["segment_ids"] = encoder.backbone.num_segments
+    return assertions.after(
+        [
+            _same_shapes(features),
+            _length(features["token_ids"], encoder.max_tokens),
+            *(_below(limits[name], name, x) for name, x in features.items()),
+        ],
+        features,
+    )
+
+
+def with_choices(choices):
+    """Returns strings `(batch, choices)` after a check that there is a choice.
+
+    The likeliest of no choices is not defined.
+    """
+    shape = tf.shape(choices)
+    said = ["Expected at least one choice. Received choices of shape:", shape]
+    return assertions.after([tf.debugging.Assert(shape[1] > 0, said)], choices)
+
+
+def _of_declared_ranks(inputs):
+    # A signature does not compare what it is called with with what it declares.
+    return [tf.ensure_shape(value, value.shape) for value in inputs]
+
+
+def _same_shapes(features):
+    shapes = tf.stack([tf.shape(value) for value in features.values()])
+    names = ", ".join(f"`{name}`" for name in features)
+    return tf.debugging.Assert(
+        tf.reduce_all(shapes == shapes[0]),
+        [f"Expected the same shape for {names}. Received:", shapes],
+        summarize=shapes.shape.num_elements(),
+    )
+
+
+def _length(token_ids, longest):
+    """Asserts that there is a token (and a choice), and not too many."""
+    shape = tf.shape(token_ids)
+    is_right = tf.reduce_all(shape[1:] > 0)
+    expected = "Expected at least one token"
+    if longest is not None:
+        is_right &= shape[-1] <= longest
+        expected = f"Expected from 1 to {longest} tokens, padding included"
+    if token_ids.shape.rank == 3:
+        expected += ", and at least one choice"
+    said = [f"{expected}. Received `token_ids` of shape:", shape]
+    return tf.debugging.Assert(is_right, said)
+
+
+def _below(limit, name, values):
+    is_right = tf.reduce_all((values >= 0) & (values < limit))
+    ends = tf.stack([tf.reduce_min(values), tf.reduce_max(values)])
+    expected = f"Expected `{name}` from 0 to {limit - 1}."
+    said = [f"{expected} Received, smallest and largest:", ends]
+    return tf.debugging.Assert(is_right, said)

@@ -1,0 +1,154 @@
+"""The files of an adapter folder without the places of this machine.
+
+An adapter folder says where its encoder and its members lie, in absolute
+paths: with these it loads again. Elsewhere they mean nothing, and they tell
+strangers what folders and users there are. So what is uploaded has names.
+"""
+
+import json
+from pathlib import Path
+import re
+
+from tf_adapters.common import adapter_folder
+from tf_adapters.interop import hub_address
+from tf_adapters.interop import public_names
+from tf_adapters.interop.formats import SETUP_FILE
+from tf_adapters.interop.formats import read_json
+
+_CARD = "README.md"
+# The files that make an adapter. Others that lie next to them, a trainer's
+# arguments for example, stay here.
+_FILES = {
+    _CARD,
+    SETUP_FILE,
+    adapter_folder.CONFIG_FILE,
+    adapter_folder.WEIGHTS_FILE,
+    "adapter_fusion_config.json",
+    "adapter_interface.json",
+    "adapter_model.bin",
+    "adapter_model.safetensors",
+    "head_config.json",
+    "model_adapter_fusion.safetensors",
+    "model_head.safetensors",
+    "pytorch_adapter.bin",
+    "pytorch_model_adapter_fusion.bin",
+    "pytorch_model_head.bin",
+}
+# What other libraries call the encoder: an id on the Hub, or a path.
+_IDS = {"base_model_name_or_path", "model_name", "tokenizer_name_or_path"}
+# What looks like a path there is none.
+_TEXTS = {"id2label", "labels", "prompt_tuning_init_text"}
+_MERGED_FROM = "merged_from"
+_ABSOLUTE = re.compile(r"(/|~/|file://|[A-Za-z]:[\\/]|\\\\)[^\n]*")
+
+
+def public_files(folder):
+    """Returns a dict from a file's name in the folder to its content or path.
+
+    Args:
+        folder: Path of an adapter folder of any format.
+
+    Raises:
+        AdapterError: If a configuration is damaged.
+    """
+    folder, replaced = Path(folder), {}
+    paths = {
+        path.relative_to(folder).as_posix(): path
+        for path in sorted(folder.rglob("*"))
+        if path.name in _FILES and path.is_file()
+    }
+    found = {
+        name: _public_json(path, replaced) if path.suffix == ".json" else path
+        for name, path in paths.items()
+    }
+    for name, path in paths.items():
+        if path.name == _CARD:
+            found[name] = _public_card(path, replaced)
+    return found
+
+
+def local_members(folder):
+    """Returns the names of a fusion's members that are not on the Hub."""
+    path = Path(folder) / adapter_folder.CONFIG_FILE
+    config = read_json(path) if path.is_file() else {}
+    return [
+        member["name"]
+        for member in config.get("members", [])
+        if not hub_address.is_address(member["folder"])
+    ]
+
+
+def _public_json(path, replaced):
+    """Returns a configuration's text, or its path if there is no change.
+
+    Args:
+        path: Its path.
+        replaced: Dict from a place to the name in its stead, which is added to.
+    """
+    config = read_json(path)
+    public = _without_places(config, replaced)
+    public = _public(public, "", replaced)
+    if public == config:
+        return path
+    return f"{json.dumps(public, indent=2)}\n".encode()
+
+
+def _without_places(config, replaced):
+    """Returns a configuration of ours by names of its encoder and members."""
+    if "format_version" not in config:
+        return config
+    encoder = {k: v for k, v in config["encoder"].items() if k != "relative"}
+    encoder["name"] = _replace(
+        encoder["name"], public_names.public_name, replaced
+    )
+    members = []
+    for member in config.get("members", []):
+        member = {k: v for k, v in member.items() if k != "relative"}
+        if not hub_address.is_address(member["folder"]):
+            replaced[member["folder"]] = member["name"]
+            member["folder"] = member["name"]
+        members.append(member)
+    config = {**config, "encoder": encoder}
+    return {**config, "members": members} if "members" in config else config
+
+
+def _public(value, key, replaced):
+    """Returns a value of a configuration without paths."""
+    if key in _TEXTS:
+        return value
+    if isinstance(value, dict):
+        return {
+            k: _public(v, _key_within(key, k), replaced)
+            for k, v in value.items()
+        }
+    if isinstance(value, list):
+        return [_public(one, key, replaced) for one in value]
+    if not isinstance(value, str):
+        return value
+    if key in _IDS:
+        return _replace(value, public_names.public_id, replaced)
+    if key == _MERGED_FROM or _ABSOLUTE.fullmatch(value):
+        return _replace(value, public_names.public_name, replaced)
+    return value
+
+
+def _key_within(outer, key):
+    # A merged adapter names the runs that it was merged from.
+    is_run = outer == "merged" and key in ("adapters", "head_of")
+    return _MERGED_FROM if is_run else key
+
+
+def _replace(value, function, replaced):
+    public = function(value)
+    if public != value:
+        replaced[value] = public
+    return public
+
+
+def _public_card(path, replaced):
+    """Returns a card's text, or its path if it names no such place."""
+    text = content = path.read_bytes()
+    # The longest first: one place may be within another.
+    for place in sorted(replaced, key=len, reverse=True):
+        text = text.replace(place.encode(), replaced[place].encode())
+    return path if text == content else text

@@ -1,0 +1,160 @@
+"""Keras's own functions on a model, with their arguments checked first.
+
+TensorFlow builds a graph at the first call. A call that fails halfway leaves a
+model that answers all later ones with an error about variables: so arguments
+are checked, and variables made, before that.
+"""
+
+import contextlib
+
+import keras
+from keras import ops
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.models import data_checks
+from tf_adapters.models.replicas import is_on_one_device
+
+
+class FeaturesModel(keras.Model):
+    """A Keras model that takes token features: a dict of integer tensors."""
+
+    # What makes its outputs, and the layer that does.
+    head = None
+    head_layer = None
+
+    def check_features(self, inputs):
+        """Raises a `UserError` unless a call takes such inputs."""
+        raise NotImplementedError
+
+    def feature_shapes(self):
+        """Returns a dict from the name of an input to its shape."""
+        raise NotImplementedError
+
+    def __call__(self, inputs, *args, **kwargs):
+        # Before Keras, which calls a list of texts a wrong argument.
+        self.check_features(inputs)
+        return super().__call__(inputs, *args, **kwargs)
+
+    def fit(self, x=None, y=None, *args, **options):
+        """Trains the model; see `keras.Model.fit`.
+
+        Raises:
+            UserError: If `x` has no token features or no rows, a label does not
+                fit the head, or the learning rate is not a finite number.
+        """
+        y = data_checks.checked_labels(self, x, y)
+        if isinstance(options.get("validation_data"), tuple | list):
+            x_val, y_val, *weights = options["validation_data"]
+            y_val = data_checks.checked_labels(self, x_val, y_val)
+            options["validation_data"] = (x_val, y_val, *weights)
+        self._prepare(x, y, trains=True)
+        with self._graphs_of_one_call():
+            return super().fit(x, y, *args, **options)
+
+    def evaluate(self, x=None, y=None, *args, **options):
+        """Returns loss and metrics; see `keras.Model.evaluate`."""
+        # `fit` has checked what it evaluates.
+        if not options.get("_use_cached_eval_dataset"):
+            y = data_checks.checked_labels(self, x, y)
+            self._prepare(x, y)
+        with self._graphs_of_one_call():
+            return super().evaluate(x, y, *args, **options)
+
+    def predict(self, x, *args, **options):
+        """Returns outputs as arrays; see `keras.Model.predict`."""
+        data_checks.check_data(self, x)
+        with self._graphs_of_one_call():
+            return super().predict(x, *args, **options)
+
+    def train_on_batch(self, x, y=None, *args, **options):
+        """Trains one step; see `keras.Model.train_on_batch`."""
+        y = data_checks.checked_labels(self, x, y)
+        self._prepare(x, y, trains=True)
+        with self._graphs_of_one_call():
+            return super().train_on_batch(x, y, *args, **options)
+
+    def test_on_batch(self, x, y=None, *args, **options):
+        """Evaluates one batch; see `keras.Model.test_on_batch`."""
+        y = data_checks.checked_labels(self, x, y)
+        self._prepare(x, y)
+        with self._graphs_of_one_call():
+            return super().test_on_batch(x, y, *args, **options)
+
+    def predict_on_batch(self, x):
+        """Returns the outputs of one batch."""
+        data_checks.check_data(self, x)
+        with self._graphs_of_one_call():
+            return super().predict_on_batch(x)
+
+    def export(
+        self,
+        filepath,
+        format="tf_saved_model",
+        verbose=None,
+        input_signature=None,
+        **options,
+    ):
+        """Writes the model of token features; see `keras.Model.export`.
+
+        `tf_adapters.export_model` writes one that takes texts. Without
+        `input_signature` it takes any number of texts, of any length.
+        """
+        if input_signature is None:
+            shapes = self.feature_shapes()
+            input_signature = [
+                {
+                    name: keras.InputSpec(shape=shape, dtype="int32", name=name)
+                    for name, shape in shapes.items()
+                }
+            ]
+        return super().export(
+            filepath, format, verbose, input_signature, **options
+        )
+
+    def _prepare(self, x, y, trains=False):
+        """Makes the variables of optimizer and metrics ahead of a graph."""
+        built = self.train_function if trains else self.test_function
+        if built is not None or not self.compiled:
+            return
+        if trains:
+            data_checks.check_learning_rate(self.optimizer)
+        # Keras does it itself under a strategy, and with other backends.
+        if not is_on_one_device(self):
+            return
+        if trains and self.optimizer is not None and not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
+        targets = data_checks.targets_of(x, y)
+        # A plug-in's layer may not say its shape.
+        shape = getattr(self.head_layer, "output_shape", None)
+        if targets is not None and shape is not None:
+            self._build_metrics(targets, shape)
+
+    def _build_metrics(self, targets, output_shape):
+        shapes = targets.shape[1:], output_shape[1:]
+        # The outputs of tokens and of choices are as long as the batch.
+        if any(None in shape for shape in shapes):
+            return
+        labels, outputs = (ops.zeros((1, *shape)) for shape in shapes)
+        labels = ops.cast(
+            labels, keras.backend.standardize_dtype(targets.dtype)
+        )
+        self.compute_metrics(None, labels, outputs)
+        self.reset_metrics()
+
+    @contextlib.contextmanager
+    def _graphs_of_one_call(self):
+        """Forgets the graphs if the call fails: one may be half of a graph."""
+        try:
+            yield
+        except Exception as error:
+            self._forget_graphs()
+            sentence = data_checks.sentence_of(error, self.head)
+            if sentence is None:
+                raise
+            raise UserError(sentence) from None
+
+    def _forget_graphs(self):
+        # Keras would go on calling those of the model as it was.
+        self.train_function = None
+        self.test_function = None
+        self.predict_function = None

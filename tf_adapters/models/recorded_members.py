@@ -1,0 +1,127 @@
+"""What an adapter folder records of its members, and how they are found."""
+
+import dataclasses
+
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
+from tf_adapters.interop import hub
+from tf_adapters.interop import hub_address
+from tf_adapters.models import stacked_adapters
+from tf_adapters.models import stored_adapter
+
+
+def members_to_config(members):
+    """Returns what an adapter folder records of its members.
+
+    Raises:
+        AdapterError: If one is not in a folder.
+    """
+    for member in members:
+        if member.folder is None:
+            raise AdapterError(
+                f"The member `{member.name}` is a model in memory, and an "
+                "adapter folder names the folders of its members. Save it with "
+                "`save_adapter` and give its folder."
+            )
+    return [
+        {
+            "name": member.name,
+            "folder": member.address or str(member.folder),
+            "fingerprint": member.fingerprint,
+        }
+        for member in members
+    ]
+
+
+def members_from_config(config, folders, encoder):
+    """Returns the members that `members_to_config` recorded.
+
+    Those recorded at an address of the Hub are read from its cache. Whoever
+    wrote the configuration does not decide what is downloaded here; `folders`
+    do.
+
+    Args:
+        config: What `members_to_config` returned.
+        folders: Where the members are now, or `None`.
+        encoder: Their `Encoder`, freshly loaded.
+
+    Raises:
+        AdapterError: If one is missing or has other weights than recorded.
+    """
+    stacked_adapters.check_is_list(folders)
+    if folders is not None and len(folders) != len(config):
+        names = ", ".join(entry["name"] for entry in config) or "no adapters"
+        raise AdapterError(
+            f"Trained over {cut(names)}. Received: {len(folders)} folders."
+        )
+    if not config:
+        return ()
+    found = [
+        _find_member(entry, folder)
+        for entry, folder in zip(
+            config, folders or [None] * len(config), strict=True
+        )
+    ]
+    _check_found(config, found)
+    return tuple(
+        _read_recorded(entry, folder, encoder)
+        for entry, folder in zip(config, found, strict=True)
+    )
+
+
+def _find_member(entry, folder):
+    """Returns a member's folder as text or path, or `None` if it is nowhere.
+
+    Args:
+        entry: What the configuration says of the member.
+        folder: Where its user says that it is, or `None`. A run's own
+            configuration may say where it was.
+    """
+    if folder is not None and stored_adapter.find_stored(folder).is_dir():
+        return folder
+    recorded = entry["folder"]
+    if hub_address.is_address(recorded):
+        return hub.find_cached(recorded)
+    is_there = stored_adapter.find_stored(recorded).is_dir()
+    return recorded if is_there else None
+
+
+def _check_found(config, found):
+    """Raises an error that names the members that are nowhere here."""
+    missing = [e for e, folder in zip(config, found, strict=True) if not folder]
+    if not missing:
+        return
+    folders = [entry["folder"] for entry in config]
+    addresses = [e["folder"] for e in missing if _is_remote(e)]
+    if addresses:
+        raise AdapterError(
+            f"This adapter stands on {cut(', '.join(addresses))}, which the "
+            "Hub's cache does not have. Nothing was downloaded. If you trust "
+            f"them, name all that it stands on: adapters={cut(folders)}, or "
+            f"--adapters={cut(','.join(folders))}"
+        )
+    raise AdapterError(
+        f"The adapter `{cut(missing[0]['name'])}` is no longer in "
+        f"{cut(missing[0]['folder'])}. Say where all of them are now, in the "
+        f"order {cut(', '.join(e['name'] for e in config))}: "
+        "--adapters=runs/a,runs/b"
+    )
+
+
+def _is_remote(entry):
+    return hub_address.is_address(entry["folder"])
+
+
+def _read_recorded(entry, folder, encoder):
+    member = stacked_adapters.read_member(folder, encoder, with_head=False)
+    if member.fingerprint != entry["fingerprint"]:
+        raise AdapterError(
+            f"{member.folder} has other weights than the adapter "
+            f"`{cut(entry['name'])}` that this one was trained with. Give "
+            "that one, or train this one again."
+        )
+    address = entry["folder"] if _is_remote(entry) else None
+    # What the folder calls it, wherever it is now.
+    return dataclasses.replace(
+        member, name=entry["name"], address=member.address or address
+    )

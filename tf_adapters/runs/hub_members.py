@@ -1,0 +1,79 @@
+"""Adapters on the Hub that a run stands on, which its settings name.
+
+Whoever hands a run folder on wrote these settings. So what they name is not
+downloaded when the run is evaluated, asked or exported: only what is in the
+Hub's cache, or what the user's own command names, is read.
+"""
+
+from tf_adapters.common import dataclass_config
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.interop import hub
+from tf_adapters.interop import hub_address
+
+
+def fetch_named(layers):
+    """Downloads the adapters at addresses that a command names.
+
+    Args:
+        layers: List of nested dicts, the settings that the command gives.
+    """
+    for layer in layers:
+        for _, address in _addresses(layer):
+            hub.pull(address)
+
+
+def check_are_here(config):
+    """Raises an error if a run stands on adapters that are not in the cache.
+
+    Args:
+        config: `Config` of the run.
+
+    Raises:
+        ConfigError: Says which, and which settings allow it.
+    """
+    settings = {
+        "method": {"adapters": _adapters_of(config.method)},
+        "stack_on": config.stack_on,
+        "language_adapters": config.language_adapters or {},
+    }
+    named = _addresses(settings)
+    missing = [a for _, a in named if hub.find_cached(a) is None]
+    if missing:
+        allowed = " ".join(_flags(named))
+        raise ConfigError(
+            f"This run stands on {', '.join(missing)}, which the Hub's cache "
+            "does not have. Nothing was downloaded. If you trust them, give "
+            f"them in the command: {allowed}"
+        )
+
+
+def _adapters_of(method):
+    # A dict is a method that is not yet built, as a command that has not yet
+    # imported Keras has it.
+    return (
+        method.get("adapters") if isinstance(method, dict) else method.adapters
+    )
+
+
+def _addresses(settings):
+    """Returns pairs of a setting's key and an address on the Hub."""
+    flat = dataclass_config.flatten(settings)
+    return [
+        (key, value)
+        for key, values in flat.items()
+        if key in ("method.adapters", "stack_on")
+        or key.startswith("language_adapters.")
+        for value in (values if isinstance(values, list | tuple) else [values])
+        if hub_address.is_address(value)
+    ]
+
+
+def _flags(named):
+    members = [a for key, a in named if key == "method.adapters"]
+    if members:
+        yield f"--adapters={','.join(members)}"
+    for key, address in named:
+        if key == "stack_on":
+            yield f"--stack_on={address}"
+        elif key != "method.adapters":
+            yield f"--params_override={key}={address}"

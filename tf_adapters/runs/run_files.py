@@ -1,0 +1,139 @@
+"""What `result.json` and `metrics.jsonl` may say, checked before it is used."""
+
+import itertools
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.text_files import parse_json
+from tf_adapters.common.text_files import read_file
+from tf_adapters.data.rows.splits import EVALUATED
+
+
+def _is_number(value):
+    # JSON has integers that are larger than any number of a computer.
+    return isinstance(value, float) or (
+        isinstance(value, int) and abs(value) < 2**63
+    )
+
+
+def _is_text(value):
+    return isinstance(value, str | None)
+
+
+def _is_mapping(value):
+    return isinstance(value, dict)
+
+
+def _are_numbers(value):
+    return _is_mapping(value) and all(map(_is_number, value.values()))
+
+
+def _are_tasks(value):
+    return _is_mapping(value) and all(
+        _is_mapping(splits) and all(map(_are_numbers, splits.values()))
+        for splits in value.values()
+    )
+
+
+def _is_transfer(value):
+    if not _is_mapping(value) or not _is_mapping(value.get("languages")):
+        return False
+    averages = {k: v for k, v in value.items() if k not in _OF_TRANSFER}
+    return _are_numbers(averages) and all(
+        _is_language(one, value.get("metric"))
+        for one in value["languages"].values()
+    )
+
+
+_OF_TRANSFER = ("languages", "metric")
+
+
+def _is_language(value, metric):
+    if not _is_mapping(value) or not isinstance(value.get("split"), str):
+        return False
+    numbers = {k: v for k, v in value.items() if k != "split"}
+    return _are_numbers(numbers) and metric in numbers
+
+
+_NUMBERS = ("trained_weights", "head_weights", "encoder_weights", "seed")
+_NUMBERS += ("seconds", "training_seconds", "merging_seconds", "mean_metric")
+_NUMBERS += ("examples_per_second", "padding_share", "best_step", "steps")
+_NUMBERS += ("examples", "trials", "best_trial")
+_OF_RESULT = {
+    **dict.fromkeys(_NUMBERS, _is_number),
+    **dict.fromkeys(EVALUATED, _are_numbers),
+    **dict.fromkeys(("before", "method_report", "pretraining"), _are_numbers),
+    **dict.fromkeys(("task", "method", "encoder"), _is_text),
+    **dict.fromkeys(("commit", "device"), _is_text),
+    **dict.fromkeys(("data_fingerprint", "versions"), _is_mapping),
+    **dict.fromkeys(("settings", "merged"), _is_mapping),
+    "tasks": _are_tasks,
+    "transfer": _is_transfer,
+}
+
+
+def check_result(result):
+    """Raises a `UserError` unless a result's values are of their types.
+
+    Args:
+        result: What `result.json` says. It may lack a value, or have others.
+    """
+    if not _is_mapping(result):
+        raise UserError("it is no mapping")
+    for key, value in result.items():
+        if not _OF_RESULT.get(key, lambda value: True)(value):
+            raise UserError(
+                f"`{key}` is of another type than a run writes. Received: "
+                f"{_short(value)}"
+            )
+
+
+def _short(value):
+    return f"{value!r:.100}"
+
+
+def read_records(path):
+    """Returns the records of a `metrics.jsonl`, dicts with their `step`.
+
+    Raises:
+        UserError: With the line that is damaged.
+    """
+    try:
+        lines = read_file(path).decode().splitlines()
+    except UserError as error:
+        raise UserError(f"{path} cannot be read: {error}.") from error
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path} is damaged: not UTF-8 at byte {error.start + 1}."
+        ) from error
+    return [_record(path, *line) for line in enumerate(lines, 1)]
+
+
+def _record(path, number, line):
+    try:
+        record = parse_json(line)
+    except UserError as error:
+        raise UserError(
+            f"{path} is damaged in line {number}: {error}."
+        ) from error
+    if not _is_record(record):
+        raise UserError(
+            f"{path} is damaged in line {number}: expected a step and numbers. "
+            f"Received: {line:.100}."
+        )
+    return record
+
+
+def _is_record(record):
+    step = record.get("step") if _is_mapping(record) else None
+    # Not `True`, which is an integer too.
+    return (
+        type(step) is int
+        and 0 <= step < 2**63
+        and all(itertools.starmap(_is_logged, record.items()))
+    )
+
+
+def _is_logged(name, value):
+    if name in ("validation", "gradient_norms"):
+        return _are_numbers(value)
+    return _is_text(value) or _is_number(value) or _are_numbers(value)

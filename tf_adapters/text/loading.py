@@ -1,0 +1,76 @@
+"""A folder becomes a text model."""
+
+from pathlib import Path
+
+from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
+from tf_adapters.encoders.load import load_encoder
+from tf_adapters.interop import formats
+from tf_adapters.interop import hub
+from tf_adapters.interop import hub_address
+from tf_adapters.models import saving
+from tf_adapters.models import stored_adapter
+from tf_adapters.text.text_model import TextModel
+
+
+def load(folder, encoder=None, tokenizer=None, dtype=None, **options):
+    """Returns the text model of a trained adapter.
+
+    Args:
+        folder: Folder that `save_adapter` wrote, or of a finished run, or
+            `hf://owner/name@revision`. Folders of AdapterHub's `adapters` and
+            of PEFT need `encoder`, which they do not name.
+        encoder: Name of the encoder, or an `Encoder` with its `tokenizer`.
+            Default: the one that the adapter was trained on, by its name.
+        tokenizer: See `encoder`.
+        dtype: See `load_encoder`; not with an `Encoder`.
+        **options: See `TextModel`: `max_length`, `learning_rate` ...
+
+    Raises:
+        AdapterError: If there is no adapter, it is damaged, or the encoder is
+            another one.
+        UserError: If the encoder cannot be found.
+
+    Examples:
+        >>> model = tf_adapters.TextModel(
+        ...     encoder, tokenizer, labels=("no", "yes"), max_length=32
+        ... )
+        >>> size = model.save_adapter("films")
+        >>> tf_adapters.load("films").answer(["a fine film"])[0].keys()
+        dict_keys(['label', 'probabilities'])
+    """
+    if hub_address.is_address(folder):
+        folder = hub.pull(folder)
+    path = stored_adapter.find_stored(folder)
+    config = _config_of(path)
+    if encoder is None:
+        encoder = _encoder_of(config, path)
+    if isinstance(encoder, str | Path):
+        encoder, tokenizer = load_encoder(str(encoder), dtype)
+    details = config.get("details", {})
+    options.setdefault("max_length", details.get("max_length"))
+    adapter = saving.load_adapter(path, encoder, name="default")
+    model = TextModel.of_adapter(adapter, tokenizer, **options)
+    if details.get("text_fields"):
+        model.text_fields = tuple(details["text_fields"])
+    run = path.parent
+    if (run / "config.yaml").is_file() and path.name == "adapter":
+        model.run_folder = run
+    return model
+
+
+def _config_of(path):
+    """Returns what an adapter of this library says of itself, else `{}`."""
+    if formats.format_of(path):
+        return {}
+    return adapter_folder.read_adapter_config(path)
+
+
+def _encoder_of(config, path):
+    if not config:
+        raise AdapterError(
+            f"{cut(path)} is an adapter of another library, which does not say "
+            'which encoder it belongs to. Pass it: encoder="minilm".'
+        )
+    return config["encoder"]["name"]

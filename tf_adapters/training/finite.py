@@ -1,0 +1,59 @@
+"""What to say of losses, gradients and weights that are not finite."""
+
+import numpy as np
+
+_ADVICE = "Lower --learning_rate, compute in float32 if train.precision is "
+_ADVICE += "another, or look at the examples of that step "
+
+
+def bad_step(trainer, first, losses, norms, epoch):
+    """Returns a sentence about the first bad one of some steps, or "".
+
+    Args:
+        trainer: See `TrainerProtocol`.
+        first: Number of the first step.
+        losses: Array `(steps,)`.
+        norms: Norms of the gradients, array `(steps, variables)`.
+        epoch: Number of the epoch.
+    """
+    bad = ~np.isfinite(losses) | ~np.isfinite(norms).all(axis=-1)
+    if not bad.any():
+        return ""
+    place = int(np.argmax(bad))
+    step, loss = first + place, float(losses[place])
+    what = f"The loss of step {step} is {loss}."
+    if np.isfinite(loss):
+        what = (
+            f"The gradient of step {step} is not finite, though its loss is "
+            f"{loss:.6g}: {_bad_norms(trainer.names, norms[place])}."
+        )
+    return (
+        f"{what} Steps before it were finite. {_ADVICE}(epoch {epoch}, seed "
+        f"{trainer.config.seed})."
+    )
+
+
+def _bad_norms(names, norms):
+    (bad,) = np.nonzero(~np.isfinite(norms))
+    named = [f"`{names[i]}` has norm {norms[i]}" for i in bad[:3]]
+    more = f", and {len(bad) - 3} more" if len(bad) > 3 else ""
+    return ", ".join(named) + more
+
+
+def bad_weight(trainer, weights, step, epoch):
+    """Returns a sentence about the first bad weight, or "".
+
+    Args:
+        trainer: See `TrainerProtocol`.
+        weights: Array of each of its variables.
+        step: Number of steps that were done.
+        epoch: Number of the epoch.
+    """
+    for name, weight in zip(trainer.names, weights, strict=False):
+        if not np.isfinite(weight).all():
+            return (
+                f"Weight `{name}` after step {step} is not finite, though "
+                "losses and gradients until then were. "
+                f"{_ADVICE}(epoch {epoch}, seed {trainer.config.seed})."
+            )
+    return ""

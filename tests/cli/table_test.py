@@ -171,6 +171,7 @@ def test_numbers_are_predicted_where_that_is_asked(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
+        ([], "Say what to train on"),
         (["--data=nowhere.csv"], "There is no file"),
         (["news.csv"], "Is this a table of texts: --data=news.csv?"),
         (["--data=a.csv", "--task=sst2"], "Give one of the two"),

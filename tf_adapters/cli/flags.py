@@ -134,8 +134,8 @@ def parse(command, arguments):
     before_texts = list(itertools.takewhile("--".__ne__, arguments))
     if any(argument in (*_HELP, _FULL) for argument in before_texts):
         full = _FULL in before_texts
-        print(help_text.command_help(command, values, full))
-        sys.exit(0)
+        text = help_text.command_help(command, values, full)
+        sys.exit(cli_errors.exit_status(_print, text))
     rest = _parse_or_exit(values, [command.name, *arguments])[1:]
     shared = flags.FLAGS.flags_by_module_dict()[__name__]
     options = {flag.name: flag.default for flag in shared}
@@ -204,7 +204,9 @@ def run():
     if name in COMMANDS:
         app.run(_run_subcommand, flags_parser=_parse_subcommand)
     if not arguments or any(argument in _HELP for argument in arguments):
-        sys.exit(cli_errors.exit_status(_print_overview) or not arguments)
+        commands = [load_command(name) for name in COMMANDS]
+        text = help_text.overview(commands, shared_flags.GROUPS, flags.FLAGS)
+        sys.exit(cli_errors.exit_status(_print, text) or not arguments)
     if not name.startswith("-"):
         sys.exit(
             f"Error: Unknown command `{name}`.{did_you_mean(name, COMMANDS)} "
@@ -217,12 +219,8 @@ def run():
     app.run(main, flags_parser=lambda argv: _parse_or_exit(flags.FLAGS, argv))
 
 
-def _print_overview():
-    commands = [load_command(name) for name in COMMANDS]
-    print(
-        help_text.overview(commands, shared_flags.GROUPS, flags.FLAGS),
-        flush=True,
-    )
+def _print(text):
+    print(text, flush=True)
 
 
 def _parse_subcommand(argv):

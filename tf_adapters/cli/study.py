@@ -1,6 +1,7 @@
 """`tf-adapters study NAME`: the runs of a study, and a report of them."""
 
 from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import Flag
 from tf_adapters.cli.command import said
 from tf_adapters.cli.command import with_options
 from tf_adapters.common.errors import ConfigError
@@ -41,5 +42,6 @@ COMMAND = Command(
         ),
     },
     run=run,
+    own_flags=(Flag("model_dir", "Folder of the studies' folders.", "runs"),),
     common=("small", "two_cores", "report", "study_processes", "executor"),
 )

@@ -4,6 +4,7 @@ from tf_adapters.cli import finished
 from tf_adapters.cli import members
 from tf_adapters.cli import summary
 from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import Flag
 from tf_adapters.cli.command import check_no_arguments
 from tf_adapters.common import dataclass_config
 from tf_adapters.common import own_files
@@ -27,6 +28,12 @@ def run(options, layer, arguments):
     if arguments:
         hint = f" Is this a table of texts: --data={arguments[0]}?"
     check_no_arguments("train", arguments, hint)
+    named = {"task", "method"} & set(layer) or layer["data"]
+    if not (named or options.config_file or options.params_override):
+        raise ConfigError(
+            "Say what to train on: --data=<table> with --text=<column> and "
+            "--label=<column>, or --task=<name>."
+        )
     from tf_adapters.cli import main
 
     return main.run_command(layer, options)
@@ -229,6 +236,9 @@ COMMAND = Command(
         "Output": ("model_dir", "overwrite", "verbose"),
     },
     run=run,
+    own_flags=(
+        Flag("model_dir", "Run folder. Default: runs/<task>_<method>_<seed>."),
+    ),
     defaults={
         "method": presets.DEFAULT,
         "epochs": "the method's; with --data as many as 200 steps need",

@@ -170,6 +170,20 @@ def test_the_rate_that_a_step_used_is_logged(run, settings, expected):
     assert [r["learning_rate"] for r in records] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"epochs": 2}, 2),
+        ({"epochs": 1, "min_steps": 7}, 3),
+        ({"epochs": 1, "min_steps": 9}, 3),
+        ({"epochs": 4, "min_steps": 7}, 4),
+    ],
+)
+def test_epochs_are_added_until_there_are_enough_steps(settings, expected):
+    plans = loop._plans(lambda epoch: [epoch] * 3, _config(**settings).train)
+    assert list(plans) == [[epoch] * 3 for epoch in range(expected)]
+
+
 def _plan(epoch, size=4):
     return batch_plan.plan_training(LENGTHS, size, 0, epoch, "random")
 

@@ -33,6 +33,8 @@ def make_parser(parser_class=argparse.ArgumentParser):
     parser = parser_class(
         prog="tf-adapters analyse",
         description="A table and a picture of finished runs.",
+        epilog="Example: tf-adapters analyse curves --model_dir=runs/sst2. "
+        "Each analysis has a --help of its own.",
     )
     commands = parser.add_subparsers(dest="name", required=True, metavar="name")
     for name, one in sorted(ANALYSES.items()):

@@ -1,8 +1,7 @@
 """`tf-adapters analyse <name>`: a table and a picture of finished runs."""
 
-from tf_adapters.analysis import make
-from tf_adapters.analysis.analysis import ANALYSES
 from tf_adapters.cli import errors as cli_errors
+from tf_adapters.cli.command import Command
 
 
 def run(arguments):
@@ -18,13 +17,17 @@ def run(arguments):
 
 
 def _run(arguments):
+    # Here, so that the help of all commands answers at once.
+    from tf_adapters.analysis import make
+    from tf_adapters.analysis.analysis import ANALYSES
+
     make.load_all()
     options = make.make_parser().parse_args(arguments)
-    for path in _write(ANALYSES[options.name], options):
+    for path in _write(make, ANALYSES[options.name], options):
         print(path)
 
 
-def _write(one, options):
+def _write(make, one, options):
     """Yields the paths of what was written; prints the table."""
     table = one.table(options)
     output = options.output or f"{options.folders[0]}/{options.name}"
@@ -32,3 +35,16 @@ def _write(one, options):
     print(table.to_markdown(index=False, floatfmt=".4g"))
     yield path
     yield make.write_picture(one, table, output, options.format)
+
+
+# An analysis has flags of its own, which its class declares: see
+# `Analysis.add_flags`. So `flags` hands the arguments over as they are.
+COMMAND = Command(
+    name="analyse",
+    summary="Makes a table and a picture of finished runs or of a study; "
+    "`tf-adapters analyse --help` lists all analyses.",
+    usage="NAME",
+    examples=("tf-adapters analyse curves --model_dir=runs/sst2",),
+    groups={},
+    run=lambda options, layer, arguments: _run(arguments),
+)

@@ -1,28 +1,26 @@
 """One function for each mode of the command; errors become sentences."""
 
 import dataclasses
-import json
 from pathlib import Path
 
 from tf_adapters.cli import errors as cli_errors
+from tf_adapters.cli import eval as cli_eval
+from tf_adapters.cli import export as cli_export
 from tf_adapters.cli import option_checks
+from tf_adapters.cli import predict as cli_predict
 from tf_adapters.cli import run_settings
-from tf_adapters.cli import summary
 from tf_adapters.cli import train as cli_train
-from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.config import plugins
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
-from tf_adapters.data.rows import prediction_files
 from tf_adapters.data.rows import splits
-from tf_adapters.runs import pretraining_task
 from tf_adapters.runs import remote_folder
 
 
-def run_command(flag_layer, options):
+def run_command(flag_layer, options, texts=()):
     """Runs what the flags ask for.
 
     Args:
@@ -32,16 +30,17 @@ def run_command(flag_layer, options):
             `overwrite`,
             `glue_submission`, `list`, `plugin`, `study_processes`, and what
             `study.run` reads.
+        texts: Texts of one row to predict, instead of `input`.
 
     Returns:
         Exit status: 0; 1 after a mistake of the user or a failed run of a
         study; 75 after SIGTERM, if the same command can go on; 130 after
         Ctrl-C.
     """
-    return cli_errors.exit_status(_run, flag_layer, options)
+    return cli_errors.exit_status(_run, flag_layer, options, texts)
 
 
-def _run(flag_layer, options):
+def _run(flag_layer, options, texts):
     plugins.load_plugins(options.plugin)
     if options.list:
         from tf_adapters.cli import lists
@@ -53,25 +52,21 @@ def _run(flag_layer, options):
         from tf_adapters.studies import study as study_lib
 
         return study_lib.run(options, flag_layer)
-    if _is_of_many_tasks(options):
-        _export_bank(flag_layer, options)
+    if cli_export.is_of_many_tasks(options):
+        cli_export.export_bank(flag_layer, options)
+        return 0
+    if not texts:
+        option_checks.check_input(options)
+    config, model_dir = _resolve(flag_layer, options)
+    if texts:
+        cli_predict.answer_text(config, model_dir, texts)
     else:
-        config, model_dir = _resolve(flag_layer, options)
         _MODES[options.mode](config, model_dir, options)
     return 0
 
 
-def _is_of_many_tasks(options):
-    """Whether this is an export of adapters, and not of a fusion over them."""
-    if options.mode != "export" or not options.adapters:
-        return False
-    given = options.model_dir and remote_folder.local(options.model_dir)
-    return not (given and (given / "config.yaml").exists())
-
-
 def _resolve(flag_layer, options):
     """Returns the configuration and the run folder."""
-    option_checks.check_input(options)
     layers = []
     given = options.model_dir and remote_folder.local(options.model_dir)
     if options.config_file:
@@ -79,6 +74,8 @@ def _resolve(flag_layer, options):
     layers += map(resolve.parse_override, options.params_override)
     layers.append(flag_layer)
     _check_stack(layers)
+    if options.mode in ("train", "train_and_eval"):
+        layers = cli_train.with_short_run(layers)
     if options.mode in ("eval", "predict", "export"):
         from tf_adapters.runs import hub_members
 
@@ -167,89 +164,10 @@ def _saved_config(model_dir, options):
     return resolve.load_for_one_machine(path)
 
 
-def _evaluate(config, model_dir, options):
-    from tf_adapters.runs import finished_run
-
-    summary.print_evaluation(
-        finished_run.evaluate_run(config, model_dir), config
-    )
-
-
-def _predict(config, model_dir, options):
-    from tf_adapters.runs import finished_run
-
-    if options.glue_submission:
-        from tf_adapters.export import glue
-
-        for path in glue.export_submission(
-            config, model_dir, options.glue_submission
-        ):
-            print(f"GLUE submission: {path}")
-        return
-    task = pretraining_task.task_of_run(splits.declared_task(config), model_dir)
-    if options.output:
-        prediction_files.check_output_file(options.output, task)
-    rows = finished_run.predict_file(config, model_dir, options.input)
-    if not options.output:
-        print("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
-        return
-    count = prediction_files.write_predictions(options.output, rows, task)
-    print(f"{count} predictions in {options.output}")
-
-
-def _export(config, model_dir, options):
-    if options.format != "saved_model":
-        from tf_adapters.export import foreign
-
-        folder = foreign.export_adapter(
-            config, model_dir, options.format, options.with_head
-        )
-        remote_folder.push(model_dir)
-        print(f"Adapter for {options.format}: {remote_folder.address(folder)}")
-        if options.format == "adapterhub":
-            # Its default file is a pickle, which is not written here.
-            print("`adapters` loads it with use_safetensors=True only.")
-        return
-    from tf_adapters.export import saved_model
-
-    folder = saved_model.export_run(config, model_dir)
-    remote_folder.push(model_dir)
-    print(f"SavedModel: {remote_folder.address(folder)}")
-
-
-def _export_bank(flag_layer, options):
-    from tf_adapters.export import many_tasks
-
-    _check_no_settings(flag_layer, options)
-    if options.format != "saved_model":
-        raise ConfigError(
-            f"--format={options.format} writes one run's adapter: give "
-            "--model_dir=<that run> in place of --adapters. Of many runs there "
-            "is one SavedModel."
-        )
-    model_dir = remote_folder.local(options.model_dir or "runs/served")
-    adapters = [remote_folder.local(folder) for folder in options.adapters]
-    folder = many_tasks.export_runs(adapters, model_dir)
-    remote_folder.push(model_dir)
-    print(f"SavedModel: {remote_folder.address(folder)}")
-
-
-def _check_no_settings(flag_layer, options):
-    """Raises if there is a setting that an export of many tasks ignores."""
-    flat = dataclass_config.flatten(flag_layer)
-    given = {key for key, value in flat.items() if value not in (None, (), [])}
-    given -= {"data.data_dir", "method.adapters"}
-    if given or options.config_file or options.params_override:
-        raise ConfigError(
-            "A SavedModel of many tasks takes every setting from the runs of "
-            "its adapters. Give only --adapters and --model_dir."
-        )
-
-
 _MODES = {
     "train_and_eval": cli_train.train_command,
     "train": cli_train.train_command,
-    "eval": _evaluate,
-    "predict": _predict,
-    "export": _export,
+    "eval": cli_eval.evaluate,
+    "predict": cli_predict.predict_file,
+    "export": cli_export.export_run,
 }

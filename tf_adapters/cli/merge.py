@@ -1,16 +1,9 @@
-r"""`tf-adapters merge`: one adapter of several, without training.
-
-tf-adapters merge --adapters=runs/a,runs/b --model_dir=runs/merged
-tf-adapters merge --adapters=runs/a,runs/b --model_dir=runs/merged \
-    --how=output_sum --weights=search
-
-The result is a run folder for --mode=eval, predict and export. Its task, head
-and data are those of the last adapter's run, or of --head_of.
-"""
-
-import argparse
+"""`tf-adapters merge`: one adapter of several, without training."""
 
 from tf_adapters.cli import errors as cli_errors
+from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import Flag
+from tf_adapters.cli.command import check_no_arguments
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.runs import remote_folder
@@ -22,11 +15,17 @@ def run(arguments):
     Args:
         arguments: List of strings, what stands behind `merge`.
     """
-    options = _parser().parse_args(arguments)
-    return cli_errors.exit_status(_merge, options)
+    # Here, since it imports this file, too.
+    from tf_adapters.cli import flags
+
+    return cli_errors.exit_status(_run, *flags.parse(COMMAND, arguments))
 
 
-def _merge(options):
+def _run(options, layer, arguments):
+    check_no_arguments("merge", arguments)
+    for name in ("adapters", "model_dir"):
+        if not getattr(options, name):
+            raise ConfigError(f"`tf-adapters merge` needs --{name}.")
     weights = _weights(options)
     # Here, since they take seconds.
     from tf_adapters.cli import summary
@@ -41,11 +40,11 @@ def _merge(options):
         examples=options.examples,
         evaluations=options.evaluations,
     )
-    adapters = options.adapters.split(",")
+    adapters = options.adapters
     target = None
-    if options.data_dir:
+    if layer["data"].get("data_dir"):
         folder = options.head_of or adapters[-1]
-        target = merged_run.MergeTarget(folder, options.data_dir)
+        target = merged_run.MergeTarget(folder, layer["data"]["data_dir"])
     model_dir = remote_folder.local(options.model_dir)
     result = merged_run.merge_runs(
         adapters, model_dir, settings, target, options.overwrite
@@ -65,68 +64,54 @@ def _weights(options):
         ) from error
 
 
-def _positive(text):
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is below 1")
-    return number
-
-
-def _parser():
-    parser = argparse.ArgumentParser(
-        prog="tf-adapters merge",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--adapters", required=True, help="run folders, with commas between"
-    )
-    parser.add_argument(
-        "--model_dir", required=True, help="run folder of the merged adapter"
-    )
-    parser.add_argument(
-        "--how",
-        default="mean",
-        help="mean (default), matched_mean, sum, output_mean or output_sum: "
-        "see docs/guide.md",
-    )
-    parser.add_argument(
-        "--weights",
-        help="a number for each adapter, or `search` (LoraHub): sums whose "
-        "loss on a few training examples is small",
-    )
-    parser.add_argument(
-        "--head_of",
-        help="which of --adapters gives task, head and data; default: the last",
-    )
-    parser.add_argument(
-        "--rank",
-        type=_positive,
-        help="rank to cut the products of LoRAs to, with output_mean and "
-        "output_sum",
-    )
-    parser.add_argument(
-        "--texts",
-        type=_positive,
-        default=256,
-        help="training texts that units are matched by; default: 256",
-    )
-    parser.add_argument(
-        "--examples",
-        type=_positive,
-        default=64,
-        help="training examples of the search; default: 64",
-    )
-    parser.add_argument(
-        "--evaluations",
-        type=_positive,
-        default=40,
-        help="evaluations of the search; default: 40",
-    )
-    parser.add_argument(
-        "--data_dir", help="where the data are, if they have moved"
-    )
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace a run in --model_dir"
-    )
-    return parser
+_OWN = (
+    Flag("adapters", "Run folders, with commas between.", kind="list"),
+    Flag("model_dir", "Run folder of the merged adapter."),
+    Flag("overwrite", "Replace a run in --model_dir.", False, "boolean"),
+    Flag(
+        "how",
+        "mean, matched_mean, sum, output_mean or output_sum (docs/guide.md).",
+        "mean",
+    ),
+    Flag(
+        "weights",
+        "A number for each adapter, with commas between, or `search` "
+        "(LoraHub): sums whose loss on a few training examples is small.",
+    ),
+    Flag(
+        "head_of",
+        "Which of --adapters gives task, head and data. Default: the last.",
+    ),
+    Flag(
+        "rank",
+        "Rank to cut the products of LoRAs to, with output_mean and "
+        "output_sum.",
+        kind="integer",
+        least=1,
+    ),
+    Flag(
+        "texts", "Training texts that units are matched by.", 256, "integer", 1
+    ),
+    Flag("examples", "Training examples of the search.", 64, "integer", 1),
+    Flag("evaluations", "Evaluations of the search.", 40, "integer", 1),
+)
+COMMAND = Command(
+    name="merge",
+    summary="Makes one adapter of several, without training. The result is a "
+    "run folder for eval, predict and export; its task, head and data are "
+    "those of the last adapter's run, or of --head_of.",
+    usage="--adapters=RUN,RUN,... --model_dir=FOLDER",
+    examples=(
+        "tf-adapters merge --adapters=runs/a,runs/b --model_dir=runs/merged",
+        "tf-adapters merge --adapters=runs/a,runs/b --model_dir=runs/merged \\",
+        "    --how=output_sum --weights=search",
+    ),
+    groups={
+        "What": ("adapters", "how", "weights", "head_of", "rank"),
+        "Data": ("data_dir", "texts", "examples", "evaluations"),
+        "Output": ("model_dir", "overwrite", "verbose"),
+    },
+    run=_run,
+    own_flags=_OWN,
+    common=("adapters",),
+)

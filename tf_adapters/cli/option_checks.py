@@ -51,5 +51,6 @@ def check_input(options):
         raise ConfigError(
             "--mode=predict needs --input: a JSONL, CSV or TSV file with the "
             "task's text fields, a .txt file with a text a line, words as "
-            ".conllu or .conll, or questions as SQuAD's .json."
+            ".conllu or .conll, questions as SQuAD's .json, or - for standard "
+            'input. `tf-adapters predict <run> "a text"` answers one text.'
         )

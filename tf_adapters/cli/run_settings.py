@@ -4,6 +4,7 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
+from tf_adapters.config import fields as config_fields
 from tf_adapters.config import resolve
 from tf_adapters.data.rows import splits
 
@@ -12,6 +13,7 @@ _FREE = (
     *("task", "encoder", "distribution_strategy", "tpu"),
     *("stack_on", "language_adapters", "method.adapters", "method.leave_out"),
     *("data.data_dir", "data.task_file", "data.max_length", "data.doc_stride"),
+    *config_fields.FILES,
     *("data.batching", "data.length_buckets", "data.eval_languages"),
     *("data.max_validation_examples", "data.max_test_examples"),
     *("data.low_resource", "train.eval_batch_size", "train.precision"),

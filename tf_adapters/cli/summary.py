@@ -1,8 +1,75 @@
-"""What the command prints of a run's result."""
+"""What the command prints of a run: its data, its plan, its result."""
+
+import collections
+import math
 
 from tf_adapters.data.rows import splits
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import remote_folder
+
+# STS-B's labels, up to 5, train well.
+_FAR = 10
+# Of more classes, the most frequent ones are named.
+_MOST_NAMED = 10
+
+
+def print_labels(task, rows):
+    """Prints what a run finds: its classes with their rows, and the largest's.
+
+    Rows of the test split do not count, nor those of a validation file.
+
+    Args:
+        task: `Task`, its labels resolved.
+        rows: Dict from split to rows.
+    """
+    if task.kind.label not in ("class", "number"):
+        return
+    known = [row["label"] for row in rows["train"]]
+    if task.files and "validation" not in task.files:
+        held_out = rows["validation"]
+        known += [row["label"] for row in held_out]
+        classes = " from each class" * (task.kind.label == "class")
+        print(
+            f"validation: {len(held_out):,} of {len(known):,} rows, drawn"
+            f"{classes} with the seed (--validation=<file> gives others)"
+        )
+    if task.kind.label == "number":
+        print(_numbers(known))
+        return
+    counts = collections.Counter(task.labels[label] for label in known)
+    named = ", ".join(f"{n} {c}" for n, c in counts.most_common(_MOST_NAMED))
+    more = ", ..." * (len(counts) > _MOST_NAMED)
+    largest = max(counts.values()) / len(known)
+    print(
+        f"{len(task.labels)} classes: {named}{more}; always the largest: "
+        f"{largest:.3f}",
+        flush=True,
+    )
+
+
+def _numbers(labels):
+    mean = sum(labels) / len(labels)
+    text = f"labels from {min(labels):g} to {max(labels):g}, mean {mean:.4g}"
+    if max(map(abs, labels)) > _FAR:
+        text += (
+            "; the head begins at 0, and numbers so far from it are learned "
+            "slowly: divide them, so that most are below 5"
+        )
+    return text
+
+
+def print_plan(config, rows):
+    """Prints learning rate and steps of a run on a table."""
+    train = config.train
+    an_epoch = math.ceil(len(rows["train"]) / train.batch_size)
+    least = math.ceil((train.min_steps or 0) / an_epoch)
+    epochs = max(train.epochs, least)
+    steps = min(epochs * an_epoch, train.max_steps or math.inf)
+    print(
+        f"learning rate {train.learning_rate:g}, {steps:,} steps: {epochs:,} "
+        f"epochs of {an_epoch:,} (--learning_rate and --epochs set others)",
+        flush=True,
+    )
 
 
 def print_tasks(result, config, model_dir):

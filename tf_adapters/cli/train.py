@@ -1,19 +1,58 @@
-"""What comes before a run that trains, and in which order."""
+"""`tf-adapters train`, and what comes before a run that trains."""
 
+from tf_adapters.cli import finished
+from tf_adapters.cli import members
 from tf_adapters.cli import summary
+from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import Flag
+from tf_adapters.cli.command import check_no_arguments
+from tf_adapters.common import dataclass_config
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import fields as config_fields
+from tf_adapters.config import presets
 from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
 from tf_adapters.runs import remote_folder
+from tf_adapters.text import defaults
 
-# What is printed of a finished run of one task, of several, and of a search.
-_SHOWN_OF_TASKS = ("examples_per_second", "padding_share", "seconds")
-_SHOWN = ("encoder_weights", *_SHOWN_OF_TASKS)
-_SHOWN_OF_SEARCH = ("settings", "trials", "trained_weights")
+# Of a table of a few hundred rows, a preset's epochs are a few dozen steps.
+_LEAST_STEPS = 200
+
+
+def run(options, layer, arguments):
+    """Trains what the flags say; returns the exit status."""
+    hint = ""
+    if arguments:
+        hint = f" Is this a table of texts: --data={arguments[0]}?"
+    check_no_arguments("train", arguments, hint)
+    named = {"task", "method"} & set(layer) or layer["data"]
+    if not (named or options.config_file or options.params_override):
+        raise ConfigError(
+            "Say what to train on: --data=<table> with --text=<column> and "
+            "--label=<column>, or --task=<name>."
+        )
+    from tf_adapters.cli import main
+
+    return main.run_command(layer, options)
+
+
+def with_short_run(layers):
+    """Returns layers of settings; below them, of `--data`, a short run's own.
+
+    The learning rates of the presets are for many steps. Settings that the
+    command or its files name win.
+    """
+    if not layers[-1].get("data", {}).get("file"):
+        return layers
+    rate = defaults.learning_rate_for(presets.preset_name(layers))
+    train = {"learning_rate": rate}
+    named = set().union(*map(dataclass_config.flatten, layers))
+    if not named & {"train.epochs", "train.max_steps"}:
+        train["min_steps"] = _LEAST_STEPS
+    return [{"train": train}, *layers]
 
 
 def train_command(config, model_dir, options):
@@ -30,21 +69,24 @@ def train_command(config, model_dir, options):
         _train_together(declared, model_dir, options)
         return
     if not model_dir.exists():
-        _check_members(config, model_dir)
+        members.check_members(config, model_dir)
     task = splits.get_task(config)
     rows = splits.load_rows(config, task)
     fingerprint = sampling.fingerprints(rows)
     if _is_finished(declared, model_dir, options, fingerprint):
         return
+    summary.print_labels(task, rows)
     if _has_no_encoder(config):
         _search(declared, task, rows, model_dir, options)
         return
+    if config.data.file:
+        summary.print_plan(config, rows)
     # Imported when the data is known to be there: it takes seconds.
     from tf_adapters.runs import earlier_runs
     from tf_adapters.runs import pretraining
     from tf_adapters.runs import training_run
 
-    config = _with_members(declared, model_dir, options)
+    config = members.with_members(declared, model_dir, options)
     if config.pretrain.steps:
         _check_workers_read(config, model_dir)
         goes_on = earlier_runs.of_stopped_command(
@@ -84,14 +126,14 @@ def _is_finished(config, model_dir, options, fingerprint):
     """Prints the result of a run that is there already; says whether it is."""
     if options.overwrite:
         return False
-    result = _find_finished(config, model_dir, fingerprint)
+    result = finished.find_finished(config, model_dir, fingerprint)
     if result is None:
         return False
     print(
         f"{remote_folder.address(model_dir)} holds this run, finished; "
         "--overwrite trains it again."
     )
-    _check_shown(result, model_dir)
+    finished.check_shown(result, model_dir)
     if "tasks" in result:
         summary.print_tasks(result, config, model_dir)
     elif "best_trial" in result:
@@ -99,38 +141,6 @@ def _is_finished(config, model_dir, options, fingerprint):
     else:
         summary.print_run(result, config, model_dir)
     return True
-
-
-def _check_shown(result, model_dir):
-    """Refuses a result that lacks a value which is printed."""
-    shown = _SHOWN_OF_SEARCH
-    if "best_trial" not in result:
-        shown = _SHOWN_OF_TASKS if "tasks" in result else _SHOWN
-    lacking = [key for key in shown if key not in result]
-    if lacking:
-        from tf_adapters.runs import earlier_runs
-
-        raise earlier_runs.damaged_result(model_dir, f"it lacks `{lacking[0]}`")
-
-
-def _find_finished(config, model_dir, fingerprint):
-    """Returns the result of a run that is finished, or `None`."""
-    if config.distribution_strategy in config_fields.CLUSTERS:
-        # The chief decides: without a common folder the others have none.
-        from tf_adapters.runs import run_folder_of_workers
-        from tf_adapters.training import distribution
-        from tf_adapters.training import workers
-
-        strategy = distribution.strategy_for_config(config)
-        with workers.losses_as_stops(strategy):
-            return run_folder_of_workers.finished(
-                strategy, model_dir, config, fingerprint
-            )
-    if not model_dir.exists():
-        return None
-    from tf_adapters.runs import earlier_runs
-
-    return earlier_runs.finished(model_dir, config, fingerprint)
 
 
 def _has_no_encoder(config):
@@ -152,52 +162,6 @@ def _search(config, task, rows, model_dir, options):
         overwrite=options.overwrite,
     )
     summary.print_search(result, config, model_dir)
-
-
-def _trains_members(config):
-    """Whether this is a fusion that names no trained adapters."""
-    from tf_adapters import methods
-
-    is_fusion = isinstance(config.method, methods.Fusion)
-    return is_fusion and not config.method.adapters and config.members.tasks
-
-
-def _check_members(config, model_dir):
-    """Refuses a fusion whose members cannot train, before any data are read."""
-    if not _trains_members(config):
-        return
-    _check_members_train_here(config, model_dir)
-    from tf_adapters.studies import fusion_members
-
-    fusion_members.check_members_data(config)
-
-
-def _with_members(config, model_dir, options):
-    """Returns a fusion's configuration with adapters, trained if it has none.
-
-    They lie beside the fusion's folder, where those of other tasks find them.
-    """
-    if not _trains_members(config):
-        return config
-    _check_members_train_here(config, model_dir)
-    from tf_adapters.studies import fusion_members
-
-    folder = model_dir.parent / "members"
-    return fusion_members.train_members(
-        config, folder, processes=options.study_processes or 1
-    )
-
-
-def _check_members_train_here(config, model_dir):
-    is_elsewhere = remote_folder.address(model_dir) != str(model_dir)
-    if is_elsewhere or config.distribution_strategy in config_fields.CLUSTERS:
-        raise ConfigError(
-            "A fusion without --adapters trains them in processes of this "
-            "machine, beside its own folder: not at an address, nor with "
-            f"--distribution_strategy={config.distribution_strategy}. Train "
-            "them first, each with a command of its own, and give their "
-            "folders as --adapters."
-        )
 
 
 def _check_workers_read(config, model_dir):
@@ -240,3 +204,47 @@ def _train_together(config, model_dir, options):
         overwrite=options.overwrite,
     )
     summary.print_tasks(result, config, model_dir)
+
+
+COMMAND = Command(
+    name="train",
+    summary="Trains an adapter on a table of texts and labels, or on a task "
+    "with a name, evaluates it, and writes a run folder. The same command "
+    "resumes a run that was stopped.",
+    usage="--data=FILE --text=COLUMN --label=COLUMN",
+    examples=(
+        "tf-adapters train --data=reviews.csv --text=review --label=stars",
+        "tf-adapters train --data=pairs.csv --text=first,second --label=is \\",
+        "    --test=test.csv --method=lora --model_dir=runs/pairs",
+        "tf-adapters train --task=mnli --method=fusion",
+    ),
+    groups={
+        "What": (
+            *("method", "encoder", "task", "tasks", "adapters"),
+            *("init_adapter", "stack_on", "pretrain_steps", "plugin"),
+        ),
+        "Data": (
+            *("data", "text", "label", "head", "validation", "test"),
+            *("max_length", "max_train_examples", "data_dir", "task_file"),
+            "eval_languages",
+        ),
+        "Training": (
+            *("epochs", "learning_rate", "batch_size", "seed", "precision"),
+            *("config_file", "params_override", "distribution_strategy"),
+            *("tpu", "study_processes"),
+        ),
+        "Output": ("model_dir", "overwrite", "verbose"),
+    },
+    run=run,
+    own_flags=(
+        Flag("model_dir", "Run folder. Default: runs/<task>_<method>_<seed>."),
+    ),
+    defaults={
+        "method": presets.DEFAULT,
+        "epochs": "the method's; with --data as many as 200 steps need",
+        "learning_rate": "the method's; with --data one for short runs",
+        "text": "text",
+        "validation": "a tenth of --data, of each class, drawn with the seed",
+        "seed": "0",
+    },
+)

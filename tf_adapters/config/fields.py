@@ -6,7 +6,8 @@ import typing
 # Strategies over more than this machine's own devices.
 CLUSTERS = ("multi_worker_mirrored", "tpu")
 # Where data and TPU are makes no other run; the data's fingerprints do.
-ELSEWHERE = ("data.data_dir", "tpu")
+FILES = ("data.file", "data.validation_file", "data.test_file")
+ELSEWHERE = ("data.data_dir", "tpu", *FILES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,6 +19,16 @@ class DataConfig:
             own layout, or sets prepared by TensorFlow Datasets; `None` for the
             folder of TensorFlow Datasets.
         task_file: YAML file that defines a task of your own, or `None`.
+        file: Table of texts and labels to train on, `.csv`, `.tsv` or `.jsonl`.
+            It replaces a named task and a task file.
+        text: Column of the table that holds the texts, or two columns.
+        label: Column of the table that holds the labels.
+        head: `"classification"`, where the labels are classes, or
+            `"regression"`, where they are numbers. The classes are those that
+            occur in `file`.
+        validation_file: Table to validate on. `None` for a tenth of each class
+            in `file`, drawn with the seed.
+        test_file: Table to test on. `None` for no test.
         max_length: Longest text in tokens, special tokens counted.
         doc_stride: Tokens between the beginnings of two windows of a text that
             is too long to look for an answer in, at most.
@@ -49,6 +60,12 @@ class DataConfig:
 
     data_dir: str | None = None
     task_file: str | None = None
+    file: str | None = None
+    text: tuple[str, ...] = ("text",)
+    label: str = "label"
+    head: typing.Literal["classification", "regression"] = "classification"
+    validation_file: str | None = None
+    test_file: str | None = None
     max_length: int = 128
     doc_stride: int = 128
     max_train_examples: int | None = None
@@ -94,6 +111,8 @@ class TrainConfig:
         accumulation_steps: Parts that each batch is computed in, one after the
             other, for batches that do not fit into memory whole.
         max_steps: Steps after which training ends, if the epochs have more.
+        min_steps: Steps that training has at least: where the epochs have
+            fewer, there are more epochs; or `None`. Only for runs of one task.
         decay: `"linear"`: the rate falls to zero after the warm-up; `"none"`:
             it stays.
         clip_norm: Largest global norm of the gradients, or `None` for any.
@@ -134,6 +153,7 @@ class TrainConfig:
     steps_per_loop: int = 1
     accumulation_steps: int = 1
     max_steps: int | None = None
+    min_steps: int | None = None
     decay: typing.Literal["linear", "none"] = "linear"
     clip_norm: float | None = 1.0
     validate_every_steps: int | None = None

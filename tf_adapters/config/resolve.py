@@ -177,6 +177,7 @@ _MINIMA = {
     "train.validate_every_steps": 1,
     "train.accumulation_steps": 1,
     "train.max_steps": 1,
+    "train.min_steps": 1,
     "train.steps_per_loop": 1,
     "train.snapshot_steps": 1,
     "train.early_stopping_patience": 1,
@@ -208,6 +209,9 @@ def with_absolute_paths(config):
         config.data,
         data_dir=_absolute(config.data.data_dir),
         task_file=_absolute(config.data.task_file),
+        file=_absolute(config.data.file),
+        validation_file=_absolute(config.data.validation_file),
+        test_file=_absolute(config.data.test_file),
     )
     encoder = config.encoder
     # As `load_encoder` has it: this one is never a folder.

@@ -5,13 +5,14 @@ import dataclasses
 from tf_adapters.common.dataclass_config import merge
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
+from tf_adapters.tasks.table_task import name_of_table
 from tf_adapters.tasks.task_file import load_task_file
 
 
 def with_task_of_file(layer, earlier):
-    """Returns a layer in which task and task file belong together.
+    """Returns a layer in which task, task file and table belong together.
 
-    Whichever of the two a layer names, it replaces both of earlier layers.
+    A layer that names one of them replaces all of earlier layers.
 
     Raises:
         ConfigError: If a layer names two tasks, or gives settings of a task,
@@ -25,18 +26,32 @@ def with_task_of_file(layer, earlier):
             f"{layer['task']!r:.200}"
         )
     data = layer.get("data")
-    file = data.get("task_file") if isinstance(data, dict) else None
+    data = data if isinstance(data, dict) else {}
+    file, table = data.get("task_file"), data.get("file")
+    if isinstance(file, str) and isinstance(table, str):
+        raise ConfigError(
+            f"Both a task file, {cut(file)}, and a table, {cut(table)}, are "
+            "named. Give --task_file or --data."
+        )
     if isinstance(file, str):
         name = load_task_file(file, check_files=False).name
-        if layer.get("task", name) != name:
-            raise ConfigError(
-                f"`data.task_file` {file} defines task `{cut(name)}`, but "
-                f"`task` is `{cut(layer['task'])}`. Give one of the two."
-            )
-        return {**layer, "task": name}
+        return _named(layer, f"`data.task_file` {file}", name, "file")
+    if isinstance(table, str):
+        name = name_of_table(table)
+        return _named(layer, f"`data.file` {table}", name, "task_file")
     if "task" in layer and layer["task"] != earlier.get("task"):
-        return merge({"data": {"task_file": None}}, layer)
+        return merge({"data": {"task_file": None, "file": None}}, layer)
     return layer
+
+
+def _named(layer, what, name, other):
+    """Returns a layer with the name of its task, and without the other way."""
+    if layer.get("task", name) != name:
+        raise ConfigError(
+            f"{what} defines task `{cut(name)}`, but `task` is "
+            f"`{cut(layer['task'])}`. Give one of the two."
+        )
+    return merge({"data": {other: None}}, {**layer, "task": name})
 
 
 def with_last_file(layers):

@@ -1,11 +1,10 @@
-"""What can be done with a finished run: evaluate it, predict with it."""
+"""A finished run, loaded to evaluate it, to predict, or to export it."""
 
 import dataclasses
 from pathlib import Path
 
 from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.data.rows import load
 from tf_adapters.data.rows import splits
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import pretraining_task
@@ -55,15 +54,3 @@ def evaluate_run(config, model_dir):
         for split in splits.EVALUATED
         if split in rows
     }
-
-
-def predict_file(config, model_dir, input_file):
-    """Yields one dict for each row of a file: its texts and the prediction."""
-    # The class names are the adapter's: the task's data are not read.
-    task = splits.declared_task(config)
-    rows = load.load_file(task, input_file)
-    experiment = load_finished_run(config, task, model_dir)
-    for row, prediction in zip(rows, experiment.predict(rows), strict=True):
-        fields = (task.id_field, *task.text_fields)
-        texts = {field: row[field] for field in fields if field}
-        yield {**texts, **prediction}

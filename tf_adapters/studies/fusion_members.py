@@ -211,7 +211,7 @@ def plan_members(config):
 def _run(config, name, layer):
     data = dataclasses.asdict(config.data)
     if name != config.task:
-        data.update(task_file=None, eval_languages=())
+        data.update(task_file=None, file=None, eval_languages=())
     shared = {
         "encoder": config.encoder,
         "seed": config.seed,
@@ -233,6 +233,9 @@ def _run(config, name, layer):
 def _digest(runs):
     """Returns a hash of the settings that the runs share."""
     settings = resolve.to_dict(runs[0].config)
-    data = {**settings["data"], "task_file": None, "eval_languages": []}
+    data = {
+        **settings["data"],
+        **{"task_file": None, "file": None, "eval_languages": []},
+    }
     text = study_plan.identity({**settings, "task": "", "data": data})
     return hashlib.sha256(text.encode()).hexdigest()[:10]

@@ -8,6 +8,7 @@ from tf_adapters.tasks.glue import GLUE
 from tf_adapters.tasks.houlsby_extra import HOULSBY_EXTRA
 from tf_adapters.tasks.inference import INFERENCE
 from tf_adapters.tasks.squad import SQUAD
+from tf_adapters.tasks.table_task import task_of_table
 from tf_adapters.tasks.tae import TAE
 from tf_adapters.tasks.task import Task
 from tf_adapters.tasks.task_file import load_task_file
@@ -28,11 +29,11 @@ TASKS = {
     )
 }
 
-__all__ = ["TASKS", "Task", "get", "load_task_file"]
+__all__ = ["TASKS", "Task", "get", "load_task_file", "task_of_table"]
 
 _OWN_TASK = (
-    "A task of your own needs no code: describe it in a YAML file and give "
-    "that with --task_file."
+    "A task of your own needs no code: give its table with --data=x.csv, or "
+    "describe it in a YAML file and give that with --task_file."
 )
 
 

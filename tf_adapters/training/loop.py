@@ -57,7 +57,7 @@ class Loop:
         self.save_snapshot = save_snapshot
         self.progress = Progress()
         self.plans = _first_steps(
-            (trainer.plan(train, e) for e in range(self.settings.epochs)),
+            _plans(lambda epoch: trainer.plan(train, epoch), self.settings),
             self.settings.max_steps,
         )
         self.batches = list(itertools.chain.from_iterable(self.plans))
@@ -288,6 +288,15 @@ class Loop:
             return self._examples / self.progress.seconds
         seconds = self.progress.seconds - self.progress.building_seconds
         return examples / seconds
+
+
+def _plans(plan, settings):
+    """Yields each epoch's batches, until epochs and steps are enough."""
+    epoch, steps = 0, 0
+    while epoch < settings.epochs or steps < (settings.min_steps or 0):
+        batches = plan(epoch)
+        yield batches
+        epoch, steps = epoch + 1, steps + len(batches)
 
 
 def _first_steps(plans, max_steps):

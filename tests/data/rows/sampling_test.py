@@ -24,6 +24,18 @@ def test_at_most_draws_and_keeps_all_where_no_number_is_given():
     assert drawn == sampling.subsample(ROWS, 50, seed=0) != ROWS[:50]
 
 
+def test_a_tenth_of_each_class_is_held_out():
+    rows = [{"text": str(i), "label": int(i > 99)} for i in range(120)]
+    rows += [{"text": "one", "label": 2}]
+    rows += [{"text": "two", "label": 3}, {"text": "three", "label": 3}]
+    kept, held_out = sampling.hold_out_of_each_class(rows, seed=1)
+    assert sorted(row["label"] for row in held_out) == [0] * 10 + [1] * 2 + [3]
+    assert sorted(_texts(kept + held_out)) == sorted(_texts(rows))
+    again = sampling.hold_out_of_each_class(rows, seed=1)
+    assert again == (kept, held_out)
+    assert sampling.hold_out_of_each_class(rows, seed=2) != again
+
+
 def test_low_resource_split_is_the_papers():
     """He et al. 2021, section 3.2."""
     train, validation, test = _split(seed=0)

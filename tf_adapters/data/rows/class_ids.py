@@ -52,7 +52,14 @@ def _id_of_text(text, labels):
     ids = "" if names_are_numbers else f", or an id from 0 to {len(labels) - 1}"
     raise UserError(
         f"unknown label {shown(text)}; expected one of {names}{ids}"
+        f"{_spelled_otherwise(text, labels)}"
     )
+
+
+def _spelled_otherwise(text, labels):
+    plain = text.strip().casefold()
+    alike = [label for label in labels if label.strip().casefold() == plain]
+    return f". Did you mean {alike[0]!r}?" if alike else ""
 
 
 def _is_integer(text):

@@ -8,6 +8,7 @@ a row a line are read as they are asked for, so that memory need not hold them.
 from collections.abc import Iterable
 import csv
 import dataclasses
+import itertools
 import logging
 from pathlib import Path
 import sys
@@ -16,6 +17,7 @@ from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.data.rows import conll
+from tf_adapters.data.rows import csv_dialect
 from tf_adapters.data.rows import squad
 
 _LOGGER = logging.getLogger(__name__)
@@ -82,7 +84,8 @@ def open_file(path, text_field=None):
 
     Args:
         path: A file that ends in `.jsonl` (an object a line), `.csv` (quoted
-            as usual, with a header line), `.tsv` (no quoting, with a header
+            as usual, with a header line; perhaps with semicolons or in
+            Latin-1, see `csv_dialect`), `.tsv` (no quoting, with a header
             line), `.conllu` or `.conll` (a word a line; the fields are
             `tokens` and `tags`), `.json` (SQuAD's own format) or `.txt` (a
             text a line).
@@ -97,10 +100,16 @@ def open_file(path, text_field=None):
     """
     path = Path(path)
     problems = []
-    lines = _lines(path, problems)
+    ending = path.suffix.lower()
+    encoding, delimiter = "utf-8", ","
+    if ending == ".csv":
+        encoding, delimiter = csv_dialect.find_dialect(path)
+    lines = _lines(path, problems, encoding)
     parsers = {
         ".jsonl": lambda: Table("", _parse_jsonl(lines, problems)),
-        ".csv": lambda: _with_header(_parse_csv(lines, problems), problems),
+        ".csv": lambda: _with_header(
+            _parse_csv(lines, problems, delimiter), problems
+        ),
         ".tsv": lambda: _with_header(_parse_tsv(lines), problems),
         ".conllu": lambda: _parse_words(conll.parse_conllu, lines, problems),
         ".conll": lambda: _parse_words(conll.parse_columns, lines, problems),
@@ -109,15 +118,46 @@ def open_file(path, text_field=None):
     if text_field:
         texts = ((number, {text_field: line}) for number, line in lines)
         parsers[".txt"] = lambda: Table("", texts)
-    if path.suffix not in parsers:
+    if ending not in parsers:
         raise DataError(
             f"Cannot tell the format of {path}. Expected a name that ends in "
             f"one of: {', '.join(parsers)}."
         )
-    table = parsers[path.suffix]()
+    table = parsers[ending]()
     table.origin = str(path)
     table.problems = problems
     return table
+
+
+def open_stream(file, origin, text_field=None):
+    """Opens what a pipe gives: JSON lines, or a text a line.
+
+    Args:
+        file: Binary file.
+        origin: What an error message calls it.
+        text_field: Name that lines get as a field, unless the first one is an
+            object with that field; None for JSON lines.
+
+    Returns:
+        A `Table`; its problems are complete when its rows have been read.
+    """
+    problems = []
+    lines = _without_empty_end(_decoded(file, problems, "utf-8"))
+    first = next(lines, None)
+    lines = iter(()) if first is None else itertools.chain([first], lines)
+    is_text = text_field and not _is_object_with(text_field, first)
+    if is_text:
+        rows = ((number, {text_field: line}) for number, line in lines)
+    else:
+        rows = _parse_jsonl(lines, problems)
+    return Table(origin, rows, problems=problems)
+
+
+def _is_object_with(field, numbered_line):
+    try:
+        return field in parse_json(numbered_line[1])
+    except (TypeError, ValueError):  # No line, a number, no JSON.
+        return False
 
 
 def read_glue_file(path, task):
@@ -154,7 +194,7 @@ def read_glue_file(path, task):
     return table
 
 
-def _lines(path, problems):
+def _lines(path, problems, encoding="utf-8"):
     """Returns an iterator of line numbers and texts.
 
     What is not in UTF-8 is left out and goes to `problems`, and empty lines at
@@ -167,15 +207,15 @@ def _lines(path, problems):
         raise DataError(
             f"Cannot read {cut(path)}: {error.strerror}."
         ) from error
-    return _without_empty_end(_decoded(file, problems))
+    return _without_empty_end(_decoded(file, problems, encoding))
 
 
-def _decoded(file, problems):
+def _decoded(file, problems, encoding):
     with file:
         for number, raw in enumerate(file, start=1):
             raw = raw.removeprefix(_MARK) if number == 1 else raw
             try:
-                line = raw.removesuffix(b"\n").decode("utf-8")
+                line = raw.removesuffix(b"\n").decode(encoding)
             except UnicodeDecodeError as error:
                 problems.append(
                     (number, f"not UTF-8 at byte {error.start + 1}")
@@ -225,7 +265,7 @@ def _parse_jsonl(lines, problems):
             problems.append((number, what))
 
 
-def _parse_csv(lines, problems):
+def _parse_csv(lines, problems, delimiter=","):
     """Yields records of the csv module, which lets quoted fields span lines."""
     numbers = []
 
@@ -234,7 +274,7 @@ def _parse_csv(lines, problems):
             numbers.append(number)
             yield f"{line}\n"
 
-    reader = csv.reader(texts(), strict=True)
+    reader = csv.reader(texts(), strict=True, delimiter=delimiter)
     while True:
         numbers.clear()
         try:

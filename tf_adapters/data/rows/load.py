@@ -17,6 +17,7 @@ from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import tfds_rows
 from tf_adapters.data.rows.files import Table
 from tf_adapters.data.rows.files import open_file
+from tf_adapters.data.rows.files import open_stream
 from tf_adapters.data.rows.files import read_file
 from tf_adapters.data.rows.files import read_glue_file
 from tf_adapters.data.rows.typed_rows import typed_rows
@@ -56,7 +57,8 @@ def load_train_and_validation(task, data_dir=None, seed=0):
         task: A `Task`.
         data_dir: See `load_split`.
         seed: Integer. Chooses the rows that are held out where the data has no
-            validation split, a tenth of training's.
+            validation split, a tenth of training's; of a table, a tenth of
+            each class.
 
     Returns:
         Lists of rows for training and validation.
@@ -67,6 +69,8 @@ def load_train_and_validation(task, data_dir=None, seed=0):
     train = load_split(task, "train", data_dir)
     if has_split(task, "validation", data_dir):
         return train, load_split(task, "validation", data_dir)
+    if task.files and task.kind.label == "class":
+        return sampling.hold_out_of_each_class(train, seed)
     return sampling.hold_out(train, max(1, round(0.1 * len(train))), seed)
 
 
@@ -88,6 +92,26 @@ def load_file(task, path, with_labels=False):
     fields = task.text_fields
     table = read_file(path, fields[0] if len(fields) == 1 else None)
     return typed_rows(table, task, "optional" if with_labels else "ignored")
+
+
+def load_stream(task, file, origin):
+    """Loads rows to predict from an open file, a text a line or JSON lines.
+
+    Args:
+        task: A `Task`. Of one text field, lines are texts, unless the first is
+            an object with this field.
+        file: Binary file.
+        origin: What an error message calls it.
+
+    Returns:
+        List of rows, as `load_split`.
+
+    Raises:
+        DataError: If rows are malformed, or there are none.
+    """
+    fields = task.text_fields
+    table = open_stream(file, origin, fields[0] if len(fields) == 1 else None)
+    return typed_rows(table, task, "ignored")
 
 
 def resolve_labels(task, data_dir=None):

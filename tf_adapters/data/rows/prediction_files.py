@@ -1,10 +1,13 @@
 """Predictions in the format that a file's name says."""
 
+import csv
+import io
 import json
 from pathlib import Path
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
+from tf_adapters.common.text_files import replace_text
 from tf_adapters.data.rows import conll
 from tf_adapters.tasks.output_kinds import KINDS
 
@@ -19,6 +22,12 @@ def check_output_file(path, task):
             f"{' or '.join(for_it)}, and `{task.name}` is a {task.head}. Give "
             "a name that ends in .jsonl."
         )
+    if not for_it and suffix not in ("", ".jsonl", ".csv"):
+        raise UserError(
+            f"--output={path}: expected a name that ends in "
+            f"{', '.join(('.jsonl', '.csv', *task.kind.file_formats))}. "
+            f"Received: {suffix}"
+        )
 
 
 def write_predictions(path, rows, task):
@@ -26,8 +35,9 @@ def write_predictions(path, rows, task):
 
     Args:
         path: `.conllu` or `.conll` for tags; `.json` for answers, in the
-            format of SQuAD's evaluation, from question id to answer; any other
-            name for JSON lines.
+            format of SQuAD's evaluation, from question id to answer; `.csv`
+            for a column for each field and each class; any other name for
+            JSON lines.
         rows: Iterable of dicts, each a task's fields and a prediction.
         task: `Task`.
 
@@ -39,13 +49,18 @@ def write_predictions(path, rows, task):
     """
     path, rows = Path(path), list(rows)
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".json":
+    replace_text(path, _content(path.suffix, rows, task))
+    return len(rows)
+
+
+def _content(suffix, rows, task):
+    if suffix == ".csv":
+        return _csv(rows)
+    if suffix == ".json":
         lines = [json.dumps(_answers(rows), ensure_ascii=False)]
-    elif path.suffix in (".conllu", ".conll"):
+    elif suffix in (".conllu", ".conll"):
         lines_of = (
-            conll.conllu_lines
-            if path.suffix == ".conllu"
-            else conll.column_lines
+            conll.conllu_lines if suffix == ".conllu" else conll.column_lines
         )
         (field,) = task.text_fields
         lines = [
@@ -53,8 +68,32 @@ def write_predictions(path, rows, task):
         ]
     else:
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return len(rows)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _csv(rows):
+    """Returns a table with a column for each field and, after them, class."""
+    file = io.StringIO()
+    flat = [_flat(row) for row in rows]
+    columns = dict.fromkeys(name for row in flat for name in row)
+    writer = csv.DictWriter(file, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return file.getvalue()
+
+
+def _flat(row):
+    flat = {}
+    for name, value in row.items():
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                # A class may be called as a field is.
+                flat[f"{name}.{key}" if key in row else key] = inner
+        elif isinstance(value, list):
+            flat[name] = json.dumps(value, ensure_ascii=False)
+        else:
+            flat[name] = value
+    return flat
 
 
 def _answers(rows):

@@ -1,5 +1,6 @@
 """Drawing rows by seed, and a fingerprint of what was drawn."""
 
+import collections
 import hashlib
 import json
 import random
@@ -54,6 +55,30 @@ def hold_out(rows, num_held_out, seed):
     _check_enough(rows, {"for training": 1, "held out": num_held_out})
     kept, held_out = _draw(rows, (len(rows) - num_held_out, num_held_out), seed)
     return kept, held_out
+
+
+def hold_out_of_each_class(rows, seed):
+    """Parts rows in two, with about a tenth of each class held out.
+
+    A class with two rows has one in each part, a class with one row trains.
+
+    Args:
+        rows: List of rows with a class id as `label`.
+        seed: Integer.
+
+    Returns:
+        The rows kept and the rows held out, each in their own order.
+    """
+    by_class = collections.defaultdict(list)
+    for place, row in enumerate(rows):
+        by_class[row["label"]].append(place)
+    draw, held_out = random.Random(seed), set()
+    for _, places in sorted(by_class.items()):
+        if len(places) > 1:
+            number = max(1, round(0.1 * len(places)))
+            held_out.update(draw.sample(places, number))
+    kept = [row for place, row in enumerate(rows) if place not in held_out]
+    return kept, [rows[place] for place in sorted(held_out)]
 
 
 def low_resource_split(

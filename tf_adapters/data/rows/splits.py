@@ -12,6 +12,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import split_checks
+from tf_adapters.data.rows import table_checks
 
 # What a run may be evaluated on, by their names in its result. The further one
 # is MNLI's.
@@ -23,10 +24,13 @@ def declared_task(config, check_files=False):
 
     Args:
         config: `Config`; its `task` and `data` are used.
-        check_files: Whether the data files of a task file must exist.
+        check_files: Whether the data files of a task file, or the tables, must
+            exist.
     """
     if config.data.task_file:
         task = tasks.load_task_file(config.data.task_file, check_files)
+    elif config.data.file:
+        task = tasks.task_of_table(config.task, config.data, check_files)
     else:
         task = tasks.get(config.task)
     return _selected_by(task, config.train.select_by)
@@ -57,6 +61,8 @@ def get_task(config):
     Where the task does not declare them, they are read from the training data.
     """
     task = declared_task(config, check_files=True)
+    if config.data.file and not config.data.task_file:
+        return table_checks.resolve_table(task)
     return load.resolve_labels(task, config.data.data_dir)
 
 

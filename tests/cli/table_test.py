@@ -1,0 +1,184 @@
+"""A table of texts and labels is trained on, and answers, from the shell."""
+
+import csv
+import io
+import json
+import types
+
+import pytest
+
+from tests import commands
+from tests.cli import subcommands
+from tf_adapters.cli import train as cli_train
+from tf_adapters.config import resolve
+
+pytestmark = pytest.mark.integration
+
+COUNTS = {"Geschäft": 25, "Sport": 12, "Kultur": 8}
+COLUMNS = ("--text=review", "--label=topic")
+SMALL = (f"--encoder={commands.ENCODER}", "--max_length=16")
+
+
+def _write(path, rows, columns=("review", "topic")):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([columns, *rows])
+    return path
+
+
+def _rows():
+    return [
+        (f"a film, {name} {i}", name)
+        for name, count in COUNTS.items()
+        for i in range(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a table, and the run that it was trained on."""
+    folder = tmp_path_factory.mktemp("table")
+    _write(folder / "news.csv", _rows())
+    status = _train(folder, "--method=head_only", f"--test={folder}/news.csv")
+    assert status == 0
+    return folder
+
+
+def _train(folder, *flags):
+    run = f"--model_dir={folder / 'run'}"
+    data = f"--data={folder / 'news.csv'}"
+    return subcommands.run("train", data, *COLUMNS, *SMALL, run, *flags)
+
+
+def _result(folder):
+    return json.loads((folder / "run/result.json").read_text("utf-8"))
+
+
+def test_a_run_begins_with_what_it_found(tmp_path, capsys):
+    _write(tmp_path / "news.csv", _rows())
+    # It ends before it trains: no encoder has so many positions.
+    assert _train(tmp_path, "--max_length=9000") == 1
+    said = capsys.readouterr().out
+    assert "validation: 4 of 45 rows, drawn from each class" in said
+    classes = "3 classes: Geschäft 25, Sport 12, Kultur 8"
+    assert f"{classes}; always the largest: 0.556" in said
+    assert "learning rate 0.001, 200 steps: 100 epochs of 2" in said
+    assert not (tmp_path / "run/result.json").exists()
+
+
+def test_a_short_run_has_200_steps_and_a_rate_of_its_own(folder):
+    assert _result(folder)["steps"] == 200
+    config = resolve.load_config(folder / "run/config.yaml")
+    assert config.train.learning_rate == 1e-2
+    assert config.task == "news"
+    assert set(_result(folder)) >= {"validation", "test"}
+
+
+@pytest.mark.parametrize(
+    ("layer", "expected"),
+    [
+        ({"data": {"file": "x.csv"}}, (1e-3, 200)),
+        ({"data": {"file": "x.csv"}, "train": {"epochs": 2}}, (1e-3, None)),
+        ({"data": {"file": "x.csv"}, "train": {"learning_rate": 0.5}}, (0.5,)),
+        ({"task": "sst2"}, (3e-4, None)),
+    ],
+    ids=["data", "epochs", "rate", "task"],
+)
+def test_a_named_setting_wins_over_a_short_runs(layer, expected):
+    config = resolve.combine(*cli_train.with_short_run([layer]))
+    train = config.train
+    found = (train.learning_rate, train.min_steps)
+    assert found[: len(expected)] == expected
+
+
+def test_a_finished_run_is_known_again(folder, capsys):
+    flags = ("--method=head_only", f"--test={folder}/news.csv")
+    assert _train(folder, *flags) == 0
+    assert "holds this run, finished" in capsys.readouterr().out
+
+
+def test_one_text_gives_one_line(folder, capsys):
+    assert subcommands.run("predict", folder / "run", "ein Film") == 0
+    out = capsys.readouterr().out
+    assert len(out.splitlines()) == 1 and "Geschäft" in out
+    answer = json.loads(out)
+    assert set(answer) == {"label", "probabilities"}
+    assert set(answer["probabilities"]) == set(COUNTS)
+
+
+def test_the_number_of_texts_is_the_tasks(folder, capsys):
+    assert subcommands.run("predict", folder / "run", "a", "b") == 1
+    assert "takes 1 quoted texts" in capsys.readouterr().err
+
+
+def test_the_table_may_move(folder, capsys):
+    moved = (folder / "news.csv").rename(folder / "moved.csv")
+    try:
+        assert subcommands.run("predict", folder / "run", "a") == 0
+        assert subcommands.run("eval", folder / "run") == 1
+        assert "Say where it is with --data=" in capsys.readouterr().err
+        flags = (f"--data={moved}", f"--test={moved}")
+        assert subcommands.run("eval", folder / "run", *flags) == 0
+    finally:
+        moved.rename(folder / "news.csv")
+    accuracy = _result(folder)["validation"]["accuracy"]
+    assert f"validation: accuracy {accuracy:.4f}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "piped", ["ein Film\nzwei\n", '{"review": "ein Film"}\n{"review": "zwei"}']
+)
+def test_a_pipe_is_answered(folder, capsys, monkeypatch, piped):
+    stream = types.SimpleNamespace(buffer=io.BytesIO(piped.encode()))
+    monkeypatch.setattr("sys.stdin", stream)
+    assert subcommands.run("predict", folder / "run", "--input=-") == 0
+    rows = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [row["review"] for row in rows] == ["ein Film", "zwei"]
+
+
+def test_a_table_comes_out(folder, tmp_path, capsys):
+    path = tmp_path / "new" / "out.csv"
+    texts = _write(tmp_path / "in.csv", [("a, b", ""), ("c", "")])
+    flags = (f"--input={texts}", f"--output={path}")
+    assert subcommands.run("predict", folder / "run", *flags) == 0
+    assert not capsys.readouterr().out
+    rows = list(csv.DictReader(io.StringIO(path.read_text("utf-8"))))
+    assert [row["review"] for row in rows] == ["a, b", "c"]
+    assert list(rows[0]) == ["review", "label", *sorted(COUNTS)]
+    assert float(rows[0]["Sport"]) > 0
+
+
+def test_an_unknown_ending_is_refused_before_anything_is_predicted(
+    folder, capsys
+):
+    flags = (f"--input={folder}/none.csv", "--output=x.xlsx")
+    assert subcommands.run("predict", folder / "run", *flags) == 1
+    error = capsys.readouterr().err
+    assert "a name that ends in .jsonl, .csv. Received: .xlsx" in error
+
+
+def test_numbers_are_predicted_where_that_is_asked(tmp_path, capsys):
+    rows = [(f"a film {i}", i / 10) for i in range(30)]
+    _write(tmp_path / "news.csv", rows)
+    assert _train(tmp_path) == 1
+    assert "Add --head=regression" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+    flags = ("--head=regression", "--method=head_only", "--epochs=1")
+    assert _train(tmp_path, *flags) == 0
+    assert "labels from 0 to 2.9, mean 1.45" in capsys.readouterr().out
+    assert set(_result(tmp_path)["validation"]) == {"spearman", "pearson"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ([], "Say what to train on"),
+        (["--data=nowhere.csv"], "There is no file"),
+        (["news.csv"], "Is this a table of texts: --data=news.csv?"),
+        (["--data=a.csv", "--task=sst2"], "Give one of the two"),
+        (["--data=a.csv", "--task_file=a.yaml"], "Give --task_file or --data"),
+        (["--data=a.csv", "--text=a,b,c"], "There is no file"),
+    ],
+)
+def test_mistakes(flags, sentence, capsys):
+    assert subcommands.run("train", *flags) == 1
+    assert sentence in capsys.readouterr().err

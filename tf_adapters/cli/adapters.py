@@ -1,0 +1,61 @@
+"""`tf-adapters adapters FOLDER`: the adapters in a folder or on the Hub."""
+
+from pathlib import Path
+
+from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import said
+from tf_adapters.cli.lists import table
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
+
+_HEADER = ("folder", "task", "method", "kB", "metrics", "encoder", "format")
+
+
+def run(options, layer, arguments):
+    """Prints a table."""
+    if len(arguments) != 1:
+        raise ConfigError(
+            "`tf-adapters adapters` takes a folder, or "
+            f"hf://owner/name[@revision]. Received: {said(arguments)}"
+        )
+    print(_list(arguments[0]))
+
+
+def _list(folder):
+    # Here, so that --help answers at once.
+    from tf_adapters.interop import hub
+    from tf_adapters.interop import hub_address
+    from tf_adapters.interop import listing
+
+    if hub_address.is_address(folder):
+        folder = hub.pull(folder)
+    if not Path(folder).is_dir():
+        raise AdapterError(f"There is no folder {cut(folder)}.")
+    found = listing.list_adapters(folder)
+    if not found:
+        raise AdapterError(f"No adapter lies in `{folder}`.")
+    rows = [
+        (
+            str(one.folder.relative_to(folder)),
+            one.task,
+            one.method,
+            f"{one.size / 1000:,.0f}",
+            one.metrics,
+            one.encoder,
+            one.format,
+        )
+        for one in found
+    ]
+    return table(_HEADER, rows)
+
+
+COMMAND = Command(
+    name="adapters",
+    summary="Lists the adapters in a folder or on the Hugging Face Hub: task, "
+    "method, size, metrics, encoder.",
+    usage="FOLDER|hf://OWNER/NAME[@REVISION]",
+    examples=("tf-adapters adapters runs",),
+    groups={"Output": ("verbose",)},
+    run=run,
+)

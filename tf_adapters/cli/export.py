@@ -1,0 +1,106 @@
+"""`tf-adapters export RUN`: a SavedModel, or an adapter for other libraries."""
+
+from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import on_run
+from tf_adapters.cli.command import with_options
+from tf_adapters.common import dataclass_config
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.runs import remote_folder
+
+
+def run(options, layer, arguments):
+    """Exports the run, or the adapters, that are named; returns the status."""
+    from tf_adapters.cli import main
+
+    if options.adapters and not arguments:
+        options = with_options(options, mode="export")
+    else:
+        options = on_run("export", options, arguments)
+    return main.run_command(layer, options)
+
+
+def is_of_many_tasks(options):
+    """Whether this is an export of adapters, and not of a fusion over them."""
+    if options.mode != "export" or not options.adapters:
+        return False
+    given = options.model_dir and remote_folder.local(options.model_dir)
+    return not (given and (given / "config.yaml").exists())
+
+
+def export_run(config, model_dir, options):
+    """Exports one run, see `main.run_command`."""
+    if options.format != "saved_model":
+        from tf_adapters.export import foreign
+
+        folder = foreign.export_adapter(
+            config, model_dir, options.format, options.with_head
+        )
+        remote_folder.push(model_dir)
+        print(f"Adapter for {options.format}: {remote_folder.address(folder)}")
+        if options.format == "adapterhub":
+            # Its default file is a pickle, which is not written here.
+            print("`adapters` loads it with use_safetensors=True only.")
+        return
+    from tf_adapters.export import saved_model
+
+    folder = saved_model.export_run(config, model_dir)
+    remote_folder.push(model_dir)
+    print(f"SavedModel: {remote_folder.address(folder)}")
+
+
+def export_bank(flag_layer, options):
+    """Exports the adapters of many runs as one SavedModel."""
+    from tf_adapters.export import many_tasks
+
+    _check_no_settings(flag_layer, options)
+    if options.format != "saved_model":
+        raise ConfigError(
+            f"--format={options.format} writes one run's adapter: give "
+            "--model_dir=<that run> in place of --adapters. Of many runs there "
+            "is one SavedModel."
+        )
+    model_dir = remote_folder.local(options.model_dir or "runs/served")
+    adapters = [remote_folder.local(folder) for folder in options.adapters]
+    folder = many_tasks.export_runs(adapters, model_dir)
+    remote_folder.push(model_dir)
+    print(f"SavedModel: {remote_folder.address(folder)}")
+
+
+def _check_no_settings(flag_layer, options):
+    """Raises if there is a setting that an export of many tasks ignores."""
+    flat = dataclass_config.flatten(flag_layer)
+    given = {key for key, value in flat.items() if value not in (None, (), [])}
+    given -= {"data.data_dir", "method.adapters"}
+    if given or options.config_file or options.params_override:
+        raise ConfigError(
+            "A SavedModel of many tasks takes every setting from the runs of "
+            "its adapters. Give only --adapters and --model_dir."
+        )
+
+
+COMMAND = Command(
+    name="export",
+    summary="Writes a finished run as a SavedModel, or its adapter for the "
+    "`adapters` library or PEFT.",
+    usage="RUN",
+    examples=(
+        "tf-adapters export runs/reviews_houlsby_0",
+        "tf-adapters export runs/sst2_lora_0 --format=peft",
+        "tf-adapters export --adapters=runs/sst2,runs/rte "
+        "--model_dir=runs/served",
+    ),
+    groups={
+        "What": ("format", "with_head", "adapters", "model_dir"),
+        "Settings": (
+            *("max_length", "precision", "encoder", "stack_on", "data_dir"),
+            *("task_file", "config_file", "params_override", "plugin"),
+            "verbose",
+        ),
+    },
+    run=run,
+    common=("format", "with_head", "adapters"),
+    defaults={
+        "model_dir": "the run that is named",
+        **{n: "the run's" for n in ("encoder", "precision", "max_length")},
+    },
+)

@@ -1,0 +1,121 @@
+"""The texts of `--help`: grouped, the common flags first."""
+
+import dataclasses
+import re
+import textwrap
+
+from tf_adapters.config import describe
+
+_WIDTH = 80
+_COLUMN = 26
+# Flags that few need: without --helpfull only their names are listed.
+_RARE = (
+    *("tasks", "adapters", "init_adapter", "stack_on", "pretrain_steps"),
+    *("plugin", "max_train_examples", "task_file", "eval_languages"),
+    *("config_file", "precision", "distribution_strategy", "tpu"),
+    *("study_processes", "glue_submission", "with_head", "format", "report"),
+    *("small", "two_cores", "executor", "ray_address", "ray_cpus", "ray_gpus"),
+)
+
+
+def command_help(command, values, full=False):
+    """Returns the help of one subcommand.
+
+    Args:
+        command: `Command`.
+        values: Mapping from the names of its flags to flags of absl.
+        full: Whether flags that few need are described, too.
+    """
+    rare = () if full else set(_RARE) - set(command.common)
+    lines = [
+        *textwrap.wrap(command.summary, _WIDTH),
+        "",
+        f"Usage: tf-adapters {command.name} {command.usage}".rstrip(),
+        "",
+        "Examples:",
+        *(f"  {line}" for line in command.examples),
+        *_groups(command.groups, values, command.defaults, rare),
+    ]
+    if set(rare) & set(command.flag_names):
+        lines += ["", f"All of them: tf-adapters {command.name} --helpfull"]
+    return "\n".join(lines)
+
+
+def overview(commands, groups, values):
+    """Returns the help of the whole command.
+
+    Args:
+        commands: List of `Command`s.
+        groups: Dict from a title to names of the flags that need no subcommand.
+        values: Mapping from these names to flags of absl.
+    """
+    lines = [
+        "Adapters for BERT-family encoders.",
+        "",
+        "Usage: tf-adapters COMMAND ...   (or python train.py COMMAND ...)",
+        "",
+        "Commands, each with a --help of its own:",
+    ]
+    for command in commands:
+        lines += _entry(
+            command.name, re.split(r"(?<=\.) ", command.summary)[0], 12
+        )
+    lines += [
+        "",
+        "Examples:",
+        "  tf-adapters train --data=reviews.csv --text=review --label=stars",
+        '  tf-adapters predict runs/reviews_houlsby_0 "a fine film"',
+        "  tf-adapters train --task=mnli --method=fusion",
+        "",
+        "Without a command, --mode says what to do, and these are the flags:",
+        *_groups(groups, values, {}, _RARE),
+        "",
+        "All of them: --helpfull. Settings: docs/settings.md. Methods, tasks,",
+        "encoders and studies: --list=methods|tasks|encoders|studies.",
+    ]
+    return "\n".join(lines)
+
+
+def _groups(groups, values, defaults, rare):
+    of_settings = {name: default for name, default, _ in describe.settings()}
+    for title, names in groups.items():
+        yield ""
+        yield f"{title}:"
+        for name in names:
+            if name not in rare:
+                yield from _flag(values[name], defaults.get(name), of_settings)
+        more = ", ".join(f"--{name}" for name in names if name in rare)
+        if more:
+            yield from _entry("and", more, 6)
+
+
+def _flag(flag, words, of_settings):
+    meaning, _, setting = flag.help.partition(" Short for --params_override=")
+    # absl repeats that a flag may be repeated.
+    meaning = meaning.partition(";\n")[0]
+    meaning = re.sub(r"[,;] (or )?`None`[^.;]*", "", meaning)
+    default = words or _shown(flag.default)
+    if not default and setting:
+        default = _shown(of_settings[setting.removesuffix("=...")])
+    says_so = "efault" in meaning
+    if default and not says_so:
+        meaning = f"{meaning} Default: {default}."
+    yield from _entry(f"--{flag.name}", meaning, _COLUMN)
+
+
+def _shown(default):
+    if default in (None, "", [], (), False, dataclasses.MISSING):
+        return ""
+    if isinstance(default, list | tuple):
+        return ",".join(map(str, default))
+    return str(default)
+
+
+def _entry(name, text, column):
+    """Returns lines with a name and, in a column of its own, its meaning."""
+    lines = textwrap.wrap(text, _WIDTH - column, break_on_hyphens=False)
+    first, *rest = lines or [""]
+    return [
+        f"  {name}".ljust(column - 1) + f" {first}",
+        *(" " * column + line for line in rest),
+    ]

@@ -1,0 +1,137 @@
+"""`tf-adapters predict RUN [TEXT]`: what a finished run answers.
+
+Standard output holds the answers and nothing else.
+"""
+
+import contextlib
+import json
+import sys
+
+from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import on_run
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
+from tf_adapters.data.rows import load
+from tf_adapters.data.rows import prediction_files
+from tf_adapters.data.rows import splits
+from tf_adapters.runs import pretraining_task
+
+_STDIN = "-"
+
+
+def run(options, layer, arguments):
+    """Answers a text, or a file of them; returns the exit status."""
+    from tf_adapters.cli import main
+
+    texts = arguments[1:] if not options.model_dir else arguments
+    options = on_run(
+        "predict", options, arguments[: len(arguments) - len(texts)]
+    )
+    if not texts:
+        return main.run_command(layer, options)
+    if options.input or options.glue_submission:
+        raise ConfigError(
+            "Give a text or --input, not both. Received: "
+            f"{cut(' '.join(texts))}"
+        )
+    return main.run_command(layer, options, texts)
+
+
+def answer_text(config, model_dir, texts):
+    """Prints the answer to one text, or pair of texts, in a line of JSON."""
+    task = splits.declared_task(config, check_files=False)
+    (answer,) = _answers(config, model_dir, [_row_of(texts, task)], task)
+    print(json.dumps(answer, ensure_ascii=False))
+
+
+def _row_of(texts, task):
+    fields = task.text_fields
+    if task.list_field or len(texts) != len(fields):
+        names = " and ".join(f"`{name}`" for name in fields)
+        raise ConfigError(
+            f"Task `{task.name}` reads {names} and so takes {len(fields)} "
+            "quoted texts after the run's folder, unless they are lists. Give "
+            "anything else as --input=<file>. Received: "
+            f"{cut(', '.join(map(repr, texts)))}"
+        )
+    for text in texts:
+        # What is not in the terminal's encoding comes as halves of characters.
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise ConfigError(
+                "The text is not in UTF-8, the encoding of this terminal. Give "
+                "it in a file: --input=texts.txt."
+            )
+    row = dict(zip(fields, texts, strict=True))
+    return {task.id_field: "0", **row} if task.id_field else row
+
+
+def predict_file(config, model_dir, options):
+    """Predicts what `--input` says, see `main.run_command`."""
+    if options.glue_submission:
+        _submit(config, model_dir, options)
+        return
+    task = pretraining_task.task_of_run(splits.declared_task(config), model_dir)
+    if options.output:
+        prediction_files.check_output_file(options.output, task)
+    # The class names are the adapter's: the task's data are not read.
+    declared = splits.declared_task(config)
+    if options.input == _STDIN:
+        rows = load.load_stream(declared, sys.stdin.buffer, "standard input")
+    else:
+        rows = load.load_file(declared, options.input)
+    answers = _answers(config, model_dir, rows, declared)
+    fields = [f for f in (declared.id_field, *declared.text_fields) if f]
+    found = [
+        {**{field: row[field] for field in fields}, **answer}
+        for row, answer in zip(rows, answers, strict=True)
+    ]
+    if not options.output:
+        print("\n".join(json.dumps(row, ensure_ascii=False) for row in found))
+        return
+    count = prediction_files.write_predictions(options.output, found, task)
+    print(f"{count} predictions in {options.output}", file=sys.stderr)
+
+
+def _answers(config, model_dir, rows, task):
+    from tf_adapters.runs import finished_run
+
+    # Libraries may print what they download or load.
+    with contextlib.redirect_stdout(sys.stderr):
+        experiment = finished_run.load_finished_run(config, task, model_dir)
+        return experiment.predict(rows)
+
+
+def _submit(config, model_dir, options):
+    from tf_adapters.export import glue
+
+    for path in glue.export_submission(
+        config, model_dir, options.glue_submission
+    ):
+        print(f"GLUE submission: {path}")
+
+
+COMMAND = Command(
+    name="predict",
+    summary="Answers texts with a finished run: one text as an argument, or "
+    "many with --input. Standard output gets a line of JSON for each.",
+    usage='RUN ["TEXT" ["SECOND TEXT"]]',
+    examples=(
+        'tf-adapters predict runs/reviews_houlsby_0 "a fine film"',
+        'tf-adapters predict runs/reviews_houlsby_0 -- "-- begins with dashes"',
+        "tf-adapters predict runs/x --input=new.csv --output=answers.csv",
+        "cat texts.txt | tf-adapters predict runs/x --input=-",
+    ),
+    groups={
+        "Data": ("input", "output", "glue_submission", "data_dir", "task_file"),
+        "Settings": (
+            *("max_length", "precision", "encoder", "stack_on", "adapters"),
+            *("distribution_strategy", "tpu", "config_file"),
+            *("params_override", "plugin", "verbose"),
+        ),
+    },
+    run=run,
+    defaults={
+        name: "the run's"
+        for name in ("encoder", "precision", "max_length", "data_dir")
+    },
+)

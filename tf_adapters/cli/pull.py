@@ -1,0 +1,37 @@
+"""`tf-adapters pull ADDRESS FOLDER`: an adapter from the Hub."""
+
+from pathlib import Path
+
+from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import said
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import ConfigError
+
+
+def run(options, layer, arguments):
+    """Downloads an adapter and prints where it lies."""
+    if len(arguments) != 2:
+        raise ConfigError(
+            "`tf-adapters pull` takes hf://owner/name[@revision] and the "
+            f"folder to put it in. Received: {said(arguments)}"
+        )
+    # Here, so that --help answers at once.
+    from tf_adapters.interop import hub
+
+    address, folder = arguments[0], Path(arguments[1])
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise AdapterError(
+            f"{folder} is there already. Name a folder that is new or empty, "
+            "so that the files of two adapters are not mixed."
+        )
+    print(hub.pull(address, folder))
+
+
+COMMAND = Command(
+    name="pull",
+    summary="Downloads an adapter from the Hugging Face Hub.",
+    usage="hf://OWNER/NAME[@REVISION] FOLDER",
+    examples=("tf-adapters pull hf://owner/name@v1 downloads/name",),
+    groups={"Output": ("verbose",)},
+    run=run,
+)

@@ -1,0 +1,42 @@
+"""`tf-adapters push FOLDER ADDRESS`: an adapter to the Hub."""
+
+from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import Flag
+from tf_adapters.cli.command import said
+from tf_adapters.common.errors import ConfigError
+
+
+def run(options, layer, arguments):
+    """Uploads an adapter and prints its address."""
+    if len(arguments) != 2:
+        raise ConfigError(
+            "`tf-adapters push` takes an adapter folder, or the run that wrote "
+            f"it, and hf://owner/name[@branch]. Received: {said(arguments)}"
+        )
+    # Here, so that --help answers at once.
+    from tf_adapters.common import adapter_folder
+    from tf_adapters.interop import hub
+    from tf_adapters.interop import public_folder
+
+    folder = adapter_folder.find_adapter_folder(arguments[0])
+    print(hub.push(folder, arguments[1], options.private))
+    members = public_folder.local_members(folder)
+    if members:
+        print(
+            f"It stands on {', '.join(members)}, which only this machine has. "
+            "Push these too; who loads it names them in this order with "
+            "--adapters=hf://... or `adapters=`."
+        )
+
+
+COMMAND = Command(
+    name="push",
+    summary="Uploads an adapter folder to the Hugging Face Hub.",
+    usage="RUN|FOLDER hf://OWNER/NAME[@BRANCH]",
+    examples=("tf-adapters push runs/sst2 hf://owner/name --private",),
+    groups={"Output": ("private", "verbose")},
+    run=run,
+    own_flags=(
+        Flag("private", "Make a private repository.", False, "boolean"),
+    ),
+)

@@ -1,0 +1,190 @@
+"""The flags that set no setting, and the groups of all in `--help`."""
+
+from tf_adapters.cli.command import Flag
+
+FLAGS = (
+    Flag(
+        "mode",
+        "What to do.",
+        "train_and_eval",
+        kind="enum",
+        choices=("train_and_eval", "train", "eval", "predict", "export"),
+    ),
+    Flag("method", "Method, see --list=methods."),
+    Flag(
+        "plugin",
+        "Python file that registers methods or heads of your own, "
+        "which is run. May be repeated. See docs/extending.md.",
+        (),
+        kind="multi_string",
+    ),
+    Flag(
+        "adapters",
+        "Run folders of trained adapters, with commas between: what "
+        "fusion fuses, or with --mode=export what one SavedModel "
+        "serves (to --model_dir, by default runs/served).",
+        kind="list",
+    ),
+    Flag(
+        "tasks",
+        "Tasks that --method=multitask trains together, with commas between.",
+        kind="list",
+    ),
+    Flag(
+        "model_dir",
+        "Run folder. Default: runs/<task>_<method>_<seed>. With "
+        "--study: folder of the study folders. Default: runs.",
+    ),
+    Flag(
+        "overwrite",
+        "Train again where --model_dir holds a run already. Without "
+        "it an unfinished run of the same settings is gone on with; "
+        "with it only one that began so and was told to stop (exit "
+        "status 75).",
+        False,
+        kind="boolean",
+    ),
+    Flag("config_file", "YAML with settings."),
+    Flag(
+        "params_override",
+        "Settings as key=value,..., for example "
+        "method.units=256,train.learning_rate=3e-4. May be repeated.",
+        (),
+        kind="multi_string",
+    ),
+    Flag(
+        "input",
+        "predict: JSONL, CSV, TSV, .conllu, .conll, SQuAD's .json, or "
+        ".txt with a text a line; `-` for standard input, with a text "
+        "a line or JSON lines.",
+    ),
+    Flag(
+        "output",
+        "predict: file to write: .jsonl, .csv, .conllu or .conll for "
+        "tags, .json for answers by question. Default: JSON lines to "
+        "standard output.",
+    ),
+    Flag(
+        "format",
+        "export: what to write: a SavedModel, into "
+        "<model_dir>/export, or the adapter as the `adapters` library "
+        "or PEFT loads it, into <model_dir>/<format>/<task>.",
+        "saved_model",
+        kind="enum",
+        choices=("saved_model", "adapterhub", "peft"),
+    ),
+    Flag(
+        "with_head",
+        "export, with --format=adapterhub or peft: whether the head "
+        "goes along.",
+        True,
+        kind="boolean",
+    ),
+    Flag(
+        "glue_submission",
+        "predict: folder for the files that GLUE's server scores, "
+        "made from the test sets of the run's task instead of "
+        "--input.",
+    ),
+    Flag(
+        "list",
+        "Print a table and exit.",
+        kind="enum",
+        choices=("tasks", "methods", "encoders", "studies"),
+    ),
+    Flag(
+        "study",
+        "Study in official_configs/studies, a YAML file, or "
+        "`paper:<name>` for all studies of a paper, see "
+        "--list=studies.",
+    ),
+    Flag(
+        "report",
+        "study: only make its table, from the finished runs.",
+        False,
+        kind="boolean",
+    ),
+    Flag(
+        "small",
+        "study: with the settings of its `small` block.",
+        False,
+        kind="boolean",
+    ),
+    Flag(
+        "two_cores",
+        "study: with the settings of its `two_cores` block.",
+        False,
+        kind="boolean",
+    ),
+    Flag(
+        "study_processes",
+        "How many runs of a study at a time, or of the adapters that "
+        "a fusion trains first. Default: 1; with --executor=ray as "
+        "many as its nodes have room for when the study starts.",
+        kind="integer",
+        least=1,
+    ),
+    Flag(
+        "executor",
+        "study: where runs are trained: in processes here, or on the "
+        "nodes of Ray, which all must see this source, the data and "
+        "--model_dir under the same paths (pip install "
+        "'tf_adapters[ray]').",
+        "local",
+        kind="enum",
+        choices=("local", "ray"),
+    ),
+    Flag(
+        "ray_address",
+        "ray: address of a Ray that runs, or `auto` on one of its "
+        "nodes. Default: start one on this machine.",
+    ),
+    Flag(
+        "ray_cpus",
+        "ray: CPUs, and threads, of a run.",
+        1,
+        kind="integer",
+        least=1,
+    ),
+    Flag(
+        "ray_gpus",
+        "ray: GPUs of a run, 0.5 for two on one.",
+        0.0,
+        kind="float",
+        least=0.0,
+    ),
+    Flag(
+        "verbose",
+        "Show TensorFlow's own start-up lines.",
+        False,
+        kind="boolean",
+    ),
+)
+# All flags, those that are short for a setting too, the common ones first.
+GROUPS = {
+    "What": (
+        *("task", "method", "encoder", "mode", "adapters", "tasks", "list"),
+        *("init_adapter", "stack_on", "pretrain_steps", "plugin"),
+    ),
+    "Data": (
+        *("data", "text", "label", "head", "validation", "test", "data_dir"),
+        *("task_file", "max_length", "max_train_examples", "eval_languages"),
+    ),
+    "Training": (
+        *("epochs", "learning_rate", "batch_size", "seed", "precision"),
+        *("config_file", "params_override", "distribution_strategy", "tpu"),
+    ),
+    "Output": (
+        *("model_dir", "overwrite", "input", "output", "format", "with_head"),
+        *("glue_submission", "verbose"),
+    ),
+    "Studies": (
+        *("study", "report", "small", "two_cores", "study_processes"),
+        *("executor", "ray_address", "ray_cpus", "ray_gpus"),
+    ),
+}
+# The subcommands; each is a file here, with a `COMMAND`.
+COMMANDS = (
+    *("train", "eval", "predict", "export", "report", "study", "analyse"),
+    *("merge", "adapters", "pull", "push"),
+)

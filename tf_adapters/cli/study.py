@@ -1,0 +1,47 @@
+"""`tf-adapters study NAME`: the runs of a study, and a report of them."""
+
+from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import Flag
+from tf_adapters.cli.command import said
+from tf_adapters.cli.command import with_options
+from tf_adapters.common.errors import ConfigError
+
+
+def run(options, layer, arguments):
+    """Runs the study that is named; returns the exit status."""
+    if len(arguments) != 1:
+        raise ConfigError(
+            "`tf-adapters study` takes the name of one study, or a YAML file. "
+            f"--list=studies has the names. Received: {said(arguments)}"
+        )
+    from tf_adapters.cli import main
+
+    return main.run_command(layer, with_options(options, study=arguments[0]))
+
+
+COMMAND = Command(
+    name="study",
+    summary="Trains the missing runs of a study, a grid of runs in YAML, and "
+    "writes its tables and pictures. `tf-adapters --list=studies` names them.",
+    usage="NAME|FILE|paper:NAME",
+    examples=(
+        "tf-adapters study he2021_figure8 --small",
+        "tf-adapters study my_grid.yaml --study_processes=2",
+        "tf-adapters study my_grid.yaml --report",
+    ),
+    groups={
+        "What": ("small", "two_cores", "report", "model_dir"),
+        "Settings of all runs": (
+            *("task", "method", "encoder", "data_dir", "seed", "epochs"),
+            *("learning_rate", "batch_size", "max_length", "precision"),
+            *("max_train_examples", "config_file", "params_override", "plugin"),
+        ),
+        "Where runs train": (
+            *("study_processes", "executor", "ray_address", "ray_cpus"),
+            *("ray_gpus", "verbose"),
+        ),
+    },
+    run=run,
+    own_flags=(Flag("model_dir", "Folder of the studies' folders.", "runs"),),
+    common=("small", "two_cores", "report", "study_processes", "executor"),
+)

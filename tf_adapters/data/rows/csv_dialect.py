@@ -1,0 +1,80 @@
+"""How a CSV file is written: which encoding, and what parts its columns.
+
+Spreadsheets of many countries write semicolons, and Latin-1 in place of UTF-8.
+"""
+
+import functools
+import itertools
+import logging
+
+from tf_adapters.common.errors import DataError
+from tf_adapters.common.errors import cut
+
+_LOGGER = logging.getLogger(__name__)
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+# What spreadsheets call Latin-1 is this superset of it.
+_LATIN_1 = "cp1252"
+_OTHERS = ";\t"
+
+
+def find_dialect(path):
+    """Returns the encoding and the delimiter of a CSV file; logs unusual ones.
+
+    Args:
+        path: Path of the file.
+
+    Raises:
+        DataError: If it cannot be read, or is in UTF-16.
+    """
+    try:
+        with open(path, "rb") as file:
+            header = file.readline()
+            encoding = _encoding(header, file)
+    except OSError as error:
+        raise DataError(
+            f"Cannot read {cut(path)}: {error.strerror}."
+        ) from error
+    if header.startswith(_UTF_16):
+        raise DataError(f"{cut(path)} is in UTF-16. Save it as CSV in UTF-8.")
+    if encoding != "utf-8":
+        _warn_of_latin_1(path)
+    return encoding, _delimiter(header.decode(encoding, "replace"))
+
+
+@functools.cache  # Once: a file is opened for several purposes.
+def _warn_of_latin_1(path):
+    _LOGGER.warning(
+        "%s is not in UTF-8 and is read as Latin-1 (Windows-1252). Save it as "
+        "UTF-8 if its letters are wrong.",
+        path,
+    )
+
+
+def _encoding(header, rest):
+    """Returns Latin-1 where no line beyond ASCII is UTF-8, else UTF-8.
+
+    A file with both has errors, and its lines are reported.
+    """
+    beyond = False
+    for line in itertools.chain([header], rest):
+        if line.isascii():
+            continue
+        if _can_decode(line, "utf-8") or not _can_decode(line, _LATIN_1):
+            return "utf-8"
+        beyond = True
+    return _LATIN_1 if beyond else "utf-8"
+
+
+def _can_decode(line, encoding):
+    try:
+        line.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _delimiter(header):
+    """Returns what parts the header; a comma, where there is one or nothing."""
+    if "," in header:
+        return ","
+    return next((mark for mark in _OTHERS if mark in header), ",")

@@ -1,0 +1,168 @@
+"""What a table says of itself: its classes, and what is wrong with it.
+
+Whole numbers are classes up to 100 of them, named as they are written. With a
+fraction, or with more values, they are taken for numbers to predict.
+"""
+
+import collections
+import dataclasses
+import itertools
+import logging
+
+from tf_adapters.common.errors import DataError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
+from tf_adapters.common.suggestions import did_you_mean
+from tf_adapters.data.rows.files import open_file
+
+_LOGGER = logging.getLogger(__name__)
+_MOST_NUMBERS = 100
+# Below that a tenth of the rows is no validation part.
+_LEAST_ROWS = 10
+
+
+def resolve_table(task):
+    """Returns a table's task with its classes, once its files are checked.
+
+    Args:
+        task: `Task` with `files`, see `tasks.task_of_table`.
+
+    Raises:
+        DataError: If a column is missing, a text is, there are too few rows, or
+            the labels are no classes.
+    """
+    counts = {split: _check(task, split) for split in task.files}
+    rows = counts["train"].total()
+    if rows < _LEAST_ROWS and "validation" not in task.files:
+        raise DataError(
+            f"{task.files['train']} has {rows} rows, and a part of them has to "
+            f"validate. Expected at least {_LEAST_ROWS} rows, or more rows as "
+            "--validation=<file>."
+        )
+    if task.kind.label != "class":
+        return task
+    labels = _class_names(counts["train"], task)
+    return dataclasses.replace(task, labels=labels)
+
+
+def _check(task, split):
+    """Returns how often each label occurs in a file without faults."""
+    table = open_file(task.files[split])
+    _check_columns(table, task, split)
+    counts = collections.Counter()
+    for number, fields in table.rows:
+        for name in task.text_fields:
+            if fields.get(name) in (None, ""):
+                problem = f"field `{name}` has no text"
+                table.problems.append((number, problem))
+        label = fields.get(task.label_field)
+        if label in (None, "") and split != "test":
+            problem = f"field `{task.label_field}` has no label"
+            table.problems.append((number, problem))
+        counts[_hashable(label)] += 1
+    table.raise_problems()
+    table.raise_empty(counts)
+    return counts
+
+
+def _hashable(label):
+    return str(label) if isinstance(label, list | dict) else label
+
+
+def _check_columns(table, task, split):
+    """Says which columns there are, where one that is named is not."""
+    columns = table.columns
+    if columns is None:  # Of JSON lines each has its own.
+        rows = iter(table.rows)
+        first = next(rows, None)
+        table.rows = () if first is None else itertools.chain([first], rows)
+        columns = tuple(first[1]) if first else ()
+    if not columns:
+        table.raise_problems()
+        raise DataError(
+            f"{table.origin} is empty. Expected a header line, and a row for "
+            "each example."
+        )
+    named = [("text", name) for name in task.text_fields]
+    if split != "test":
+        named.append(("label", task.label_field))
+    for flag, name in named:
+        if name not in columns:
+            raise DataError(
+                f"{table.origin} has no column `{cut(name)}`. Its columns are "
+                f"{cut(', '.join(f'`{c}`' for c in columns))}: name one with "
+                f"--{flag}=.{did_you_mean(name, columns)}"
+            )
+
+
+def _class_names(counts, task):
+    """Returns the classes of labels: by number, or else by the alphabet."""
+    where = f"Column `{task.label_field}` of {task.files['train']}"
+    names = collections.Counter()
+    for label, count in counts.items():
+        names[str(label)] += count
+    numbers = {name: _number(name) for name in names}
+    if None not in numbers.values():
+        _check_whole(numbers, counts, where)
+    _check_repeated(names, where, "validation" in task.files)
+    if None in numbers.values():
+        _warn_of_spellings(names, where)
+        names = sorted(names)
+    else:
+        names = sorted(names, key=lambda name: (numbers[name], name))
+    if len(names) < 2:
+        raise DataError(
+            f"{where} has the same label in all rows, {shown(names[0])}. "
+            "Expected at least two classes."
+        )
+    return tuple(names)
+
+
+def _number(name):
+    try:
+        return float(name)
+    except ValueError:
+        return None
+
+
+def _check_whole(numbers, counts, where):
+    fractions = [n for n, value in numbers.items() if not value.is_integer()]
+    # JSON's own numbers with a point are none that a class is named by.
+    fractions += [str(label) for label in counts if isinstance(label, float)]
+    if fractions:
+        raise DataError(
+            f"{where} has numbers with a fraction, such as {fractions[0]}, "
+            "which are no classes. Add --head=regression to predict the number."
+        )
+    if len(numbers) > _MOST_NUMBERS:
+        raise DataError(
+            f"{where} has {len(numbers)} different numbers, more than the "
+            f"{_MOST_NUMBERS} that are taken for classes. Add "
+            "--head=regression to predict the number."
+        )
+
+
+def _check_repeated(names, where, has_validation):
+    """Refuses a column whose values occur once: ids, texts, dates."""
+    total = names.total()
+    are_many = len(names) > _MOST_NUMBERS and 2 * len(names) > total
+    if are_many or (len(names) == total > 1 and not has_validation):
+        raise DataError(
+            f"{where} has {len(names)} different values in {total} "
+            f"rows, such as {shown(next(iter(names)))}. Expected the column of "
+            "the classes: name it with --label=."
+        )
+
+
+def _warn_of_spellings(names, where):
+    spellings = collections.defaultdict(list)
+    for name in names:
+        spellings[name.strip().casefold()].append(name)
+    for alike in spellings.values():
+        if len(alike) > 1:
+            _LOGGER.warning(
+                "%s: %s are different classes here. Write them in one way if "
+                "they are the same.",
+                where,
+                " and ".join(f"{shown(n)} ({names[n]})" for n in alike),
+            )

@@ -1,0 +1,71 @@
+"""The task of a table with texts and labels, of which nothing is declared.
+
+`--data=reviews.csv --text=review --label=stars` is enough: the classes are
+those of the file, see `data.rows.table_checks`.
+"""
+
+import os
+from pathlib import Path
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
+from tf_adapters.tasks.task import Task
+
+_ENDINGS = (".csv", ".tsv", ".jsonl")
+_METRICS = {"classification": ("accuracy", "macro_f1")}
+
+
+def name_of_table(file: str) -> str:
+    """Returns the name of a table's task: that of the file, without ending."""
+    return Path(file).stem or "table"
+
+
+def task_of_table(name: str, data, check_files=True) -> Task:
+    """Returns the task of a table; its classes are not yet known.
+
+    Args:
+        name: Name of the task.
+        data: `DataConfig` with `file`.
+        check_files: Whether the files must exist. Defaults to `True`.
+
+    Raises:
+        ConfigError: If a file does not exist or is no table, or the columns
+            cannot be those of a task.
+    """
+    files = {
+        "train": data.file,
+        "validation": data.validation_file,
+        "test": data.test_file,
+    }
+    files = {split: file for split, file in files.items() if file}
+    if check_files:
+        for split, file in files.items():
+            _check_file(split, file)
+    if len(data.text) not in (1, 2):
+        raise ConfigError(
+            "--text names the column with the texts, or two columns with a "
+            f"comma between. Received: {cut(', '.join(data.text) or 'none')}"
+        )
+    return Task(
+        name=name,
+        text_fields=tuple(data.text),
+        head=data.head,
+        metrics=_METRICS.get(data.head),
+        cite=data.file,
+        label_field=data.label,
+        files=files,
+    )
+
+
+def _check_file(split, file):
+    flag = {"train": "data"}.get(split, split)
+    if not os.path.isfile(file):
+        raise ConfigError(
+            f"There is no file {cut(file)}. Say where it is with --{flag}=."
+        )
+    if Path(file).suffix.lower() not in _ENDINGS:
+        raise ConfigError(
+            f"--{flag}={cut(file)}: expected a table with a header line, as "
+            ".csv or .tsv, or an object a line, as .jsonl. Save it as one of "
+            "these."
+        )

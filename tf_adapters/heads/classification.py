@@ -16,6 +16,7 @@ from tf_adapters.heads.labels import check_class_id
 from tf_adapters.heads.labels import class_names
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.vector_head import VectorHead
+from tf_adapters.heads.vector_head import rounded
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,11 +145,19 @@ class Classification(TextHead):
         """Returns the most probable class ids of logits, as metrics want."""
         return np.argmax(outputs, axis=-1)
 
+    def compare(self, outputs, targets, source=None):
+        """Returns what `ValueHead` does, and each row's probabilities."""
+        compared = super().compare(outputs, targets)
+        # A head that predicts in its own way need not have one a class.
+        if type(self).predictions is Classification.predictions:
+            compared["probabilities"] = rounded(self._probabilities(outputs))
+        return compared
+
+    def _probabilities(self, outputs):
+        return scipy.special.softmax(np.asarray(outputs, "float64"), axis=-1)
+
     def decode(self, outputs, source=None):
         """Returns one dict for each row of logits, for people and JSON."""
-        probabilities = scipy.special.softmax(
-            np.asarray(outputs, "float64"), axis=-1
-        )
         return [
             {
                 "label": self.labels[int(np.argmax(row))],
@@ -157,7 +166,7 @@ class Classification(TextHead):
                     for label, p in zip(self.labels, row, strict=True)
                 },
             }
-            for row in probabilities
+            for row in self._probabilities(outputs)
         ]
 
     def answer(self, outputs):

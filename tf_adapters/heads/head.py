@@ -86,7 +86,9 @@ class Head:
 
         Returns:
             Dict of lists, or arrays, with an entry for each row: `target` and
-            `predicted`. They hold numbers, texts, or lists of such.
+            `predicted`. They hold numbers, texts, or lists of such. A head
+            that knows how sure it is adds `probabilities`: those of all
+            classes or choices, or that of the predicted tag or answer.
         """
         raise NotImplementedError
 

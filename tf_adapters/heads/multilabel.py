@@ -14,6 +14,7 @@ from tf_adapters.heads import resampling
 from tf_adapters.heads.classification import TextHead
 from tf_adapters.heads.head import register
 from tf_adapters.heads.labels import check_class_ids
+from tf_adapters.heads.vector_head import rounded
 
 _AVERAGES = {"micro_f1": "micro", "macro_f1": "macro"}
 
@@ -77,9 +78,11 @@ class MultiLabel(TextHead):
 
     def compare(self, outputs, targets, source=None):
         """Returns 1 for each class that is there, and that is predicted."""
+        probabilities = scipy.special.expit(np.asarray(outputs, "float64"))
         return {
             "target": np.asarray(targets, int),
             "predicted": self.predictions(outputs),
+            "probabilities": rounded(probabilities),
         }
 
     @classmethod

@@ -2,7 +2,7 @@
 
 `predictions/<split>.json.gz` holds the name of the head and lists with an entry
 for each row, from which every metric of the result is computed again, without a
-model and without the data.
+model and without the data, and the names of the classes, if it has any.
 """
 
 import dataclasses
@@ -19,6 +19,7 @@ from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.runs import earlier_runs
 
 FOLDER = "predictions"
+_ENDING = ".json.gz"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,10 +29,13 @@ class Predictions:
     Attributes:
         head: Name of the head.
         compared: Dict of lists with an entry for each row, see `Head.compare`.
+        labels: Class names in the order of their ids; empty without classes,
+            and in files of earlier versions.
     """
 
     head: str
     compared: dict
+    labels: tuple[str, ...] = ()
 
     def __len__(self):
         return len(self.compared["predicted"])
@@ -58,7 +62,11 @@ def save_predictions(run_folder, split, head, compared):
         name: values if isinstance(values, list) else values.tolist()
         for name, values in compared.items()
     }
-    content = {"head": heads.name_of(head), "rows": lists}
+    content = {
+        "head": heads.name_of(head),
+        "labels": list(head.labels),
+        "rows": lists,
+    }
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
     path = _path(run_folder, split)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +92,10 @@ def load_predictions(run_folder, split):
     try:
         content = parse_json(gzip.decompress(path.read_bytes()).decode())
         head, compared = content["head"], content["rows"]
-        lengths = {len(compared[key]) for key in ("target", "predicted")}
+        lengths = {
+            len(compared[key]) for key in ("target", "predicted", *compared)
+        }
+        labels = tuple(content.get("labels", ()))
     except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"{path} is damaged: {cut(error)}. Remove it: metrics are those of "
@@ -92,15 +103,25 @@ def load_predictions(run_folder, split):
         ) from error
     if len(lengths) > 1:
         raise DataError(
-            f"{path} is damaged: it has predictions of {max(lengths)} rows "
-            f"and targets of {min(lengths)}, or the other way round."
+            f"{path} is damaged: its targets, predictions and probabilities "
+            f"should be of equally many rows, and are of {min(lengths)} to "
+            f"{max(lengths)}."
         )
     check_known("head", head, heads.HEADS, hint="Give its --plugin.")
-    return Predictions(head, compared)
+    return Predictions(head, compared, labels)
+
+
+def stored_splits(run_folder):
+    """Returns the splits that a run has predictions of, sorted by name."""
+    folder = Path(run_folder) / FOLDER
+    return sorted(
+        path.relative_to(folder).as_posix().removesuffix(_ENDING)
+        for path in folder.rglob(f"*{_ENDING}")
+    )
 
 
 def _path(run_folder, split):
-    return Path(run_folder) / FOLDER / f"{split}.json.gz"
+    return Path(run_folder) / FOLDER / f"{split}{_ENDING}"
 
 
 def recompute_metrics(run_folder):

@@ -23,12 +23,15 @@ _ADAPTERS = ("adapter", "encoder")
 # Its lock is held by the process that trains in the folder.
 LOCK = ".lock"
 SNAPSHOTS = "snapshots"
+# What `tf_adapters.report` makes of the folder.
+REPORT = "report"
 # Folders that a run removes of an earlier one.
 _REMOVED = (
     *_ADAPTERS,
     SNAPSHOTS,
     earlier_runs.CHECKPOINTS,
     predictions.FOLDER,
+    REPORT,
 )
 
 

@@ -22,7 +22,8 @@ FLOORS = [
     {"models"},
     {"merging"},
     {"runs"},
-    {"analysis", "baselines", "export"},
+    {"export", "report"},
+    {"analysis", "baselines"},
     {"studies"},
     {"cli"},
 ]

@@ -141,7 +141,9 @@ class Choice(ValueHead):
 
     def compare(self, outputs, targets, source=None):
         """Returns what `ValueHead` does, and the choices' probabilities."""
-        there = [np.asarray(row)[np.asarray(row) > ABSENT / 2] for row in outputs]
+        there = [
+            np.asarray(row)[np.asarray(row) > ABSENT / 2] for row in outputs
+        ]
         return {
             **super().compare(outputs, targets),
             "probabilities": [

@@ -58,20 +58,36 @@ def save_predictions(run_folder, split, head, compared):
         head: `Head`.
         compared: What `compare` of the head returned.
     """
-    lists = {
-        name: values if isinstance(values, list) else values.tolist()
-        for name, values in compared.items()
-    }
     content = {
         "head": heads.name_of(head),
         "labels": list(head.labels),
-        "rows": lists,
+        "rows": _lists(compared),
     }
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
     path = _path(run_folder, split)
     path.parent.mkdir(parents=True, exist_ok=True)
     # Equal predictions are equal files: no time within.
     path.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def _lists(compared):
+    return {
+        name: values if isinstance(values, list) else values.tolist()
+        for name, values in compared.items()
+    }
+
+
+def complete_predictions(run_folder, split, head, compared):
+    """Writes predictions if a run has none of a split, or no probabilities.
+
+    Stored predictions that differ from these remain: the result is theirs.
+    Arguments are those of `save_predictions`.
+    """
+    stored = load_predictions(run_folder, split)
+    before = {} if stored is None else stored.compared
+    now = _lists(compared)
+    if before != now and all(now.get(k) == v for k, v in before.items()):
+        save_predictions(run_folder, split, head, compared)
 
 
 def load_predictions(run_folder, split):

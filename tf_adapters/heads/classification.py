@@ -11,6 +11,7 @@ import scipy.special
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.heads.head import register
 from tf_adapters.heads.labels import check_class_id
 from tf_adapters.heads.labels import class_names
@@ -78,6 +79,8 @@ class Classification(TextHead):
             by: nothing (default); a number for each class; or `("balanced",)`,
             `n / (k n_c)` with `n_c` of the `n` training rows in class `c` of
             `k`, as scikit-learn has it.
+        temperature: What logits are divided by before they become
+            probabilities. Defaults to 1; `train.calibrate` fits it.
 
     Examples:
         >>> head = heads.Classification(("no", "yes"), class_weights=(1.0, 5.0))
@@ -86,6 +89,9 @@ class Classification(TextHead):
     """
 
     class_weights: typing.Any = ()
+    temperature: float = 1.0
+
+    at_inference = ("temperature",)
 
     def __post_init__(self):
         super().__post_init__()
@@ -94,6 +100,19 @@ class Classification(TextHead):
         object.__setattr__(self, "class_weights", weights)
         if weights not in ((), ("balanced",)):
             self._check_weights()
+        if not 0 < self.temperature < math.inf:
+            raise UserError(
+                "`temperature` is a number above 0. Received: "
+                f"temperature={shown(self.temperature)}"
+            )
+
+    @property
+    def has_temperature(self):
+        """Whether outputs are logits of the classes.
+
+        Those of a head that predicts in its own way need not be.
+        """
+        return type(self).predictions is Classification.predictions
 
     def _check_weights(self):
         weights = self.class_weights
@@ -148,13 +167,13 @@ class Classification(TextHead):
     def compare(self, outputs, targets, source=None):
         """Returns what `ValueHead` does, and each row's probabilities."""
         compared = super().compare(outputs, targets)
-        # A head that predicts in its own way need not have one a class.
-        if type(self).predictions is Classification.predictions:
+        if self.has_temperature:
             compared["probabilities"] = rounded(self._probabilities(outputs))
         return compared
 
     def _probabilities(self, outputs):
-        return scipy.special.softmax(np.asarray(outputs, "float64"), axis=-1)
+        logits = np.asarray(outputs, "float64") / self.temperature
+        return scipy.special.softmax(logits, axis=-1)
 
     def decode(self, outputs, source=None):
         """Returns one dict for each row of logits, for people and JSON."""
@@ -173,5 +192,5 @@ class Classification(TextHead):
         """Returns the likeliest class's id, and all probabilities."""
         return {
             "label_id": ops.cast(ops.argmax(outputs, axis=-1), "int32"),
-            "probabilities": ops.softmax(outputs),
+            "probabilities": ops.softmax(outputs / self.temperature),
         }

@@ -39,6 +39,10 @@ class Head:
     # Settings that a finished run may be given anew: they make no weights, but
     # what is read for them or answered by them.
     at_inference: typing.ClassVar[tuple[str, ...]] = ()
+    # What logits are divided by before they become probabilities, and whether
+    # it can be fitted: `train.calibrate`.
+    temperature = 1.0
+    has_temperature: typing.ClassVar[bool] = False
     # Whether a bank can answer with it: a linear layer on one vector a text.
     is_linear: typing.ClassVar[bool] = False
     # Whether a Keras loss on its outputs must be told `from_logits=True`.

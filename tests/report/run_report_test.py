@@ -7,8 +7,12 @@ import pytest
 
 from tests import commands
 from tests.report import stored_runs
+from tf_adapters import heads
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import UserError
+from tf_adapters.report import classes
+from tf_adapters.report import run_files
 from tf_adapters.report import run_report
 from tf_adapters.runs import predictions
 
@@ -134,3 +138,39 @@ def test_a_folder_that_is_no_finished_run_is_refused(tmp_path, run):
     (run / "result.json").unlink()
     with pytest.raises(ConfigError, match="has not finished"):
         run_report.describe(run)
+
+
+def test_classes_that_are_nowhere_are_named_and_left_out(tmp_path):
+    head = heads.Classification(("ham", "junk", "spam", "news"))
+    compared = {"target": [0, 0, 2], "predicted": [0, 3, 3]}
+    rows = stored_runs.mails(2, 1)
+    run = stored_runs.write(tmp_path, head, rows, compared)
+    table = next(
+        table
+        for table in classes.find(run_files.read_run(run)).tables
+        if table.title == "Each class"
+    )
+    # Of no row there is no recall, of no prediction no precision.
+    assert table.rows == [
+        ["ham", 2, 1.0, 0.5, pytest.approx(2 / 3), "news (1)"],
+        ["spam", 1, None, 0.0, 0.0, "news (1)"],
+        ["news", 0, 0.0, None, 0.0, "-"],
+    ]
+    assert table.note == "Neither there nor predicted: junk."
+
+
+def test_a_damaged_log_is_named(run):
+    (run / "metrics.jsonl").write_text('{"step": 1, "lo')
+    with pytest.raises(DataError, match=r"metrics\.jsonl is damaged.*Remove"):
+        run_report.describe(run)
+
+
+def test_what_a_run_of_several_tasks_logged_is_parted(tmp_path):
+    run = stored_runs.write(
+        tmp_path, stored_runs.HAM, ROWS, COMPARED, trained_with=["mail", "news"]
+    )
+    (tmp_path / "metrics.jsonl").write_text(
+        '{"step": 2, "validation": {"mean": 1, "mail/f1": 2, "news/f1": 3}}\n'
+    )
+    (record,) = run_files.read_run(run).records
+    assert record == {"step": 2, "validation": {"f1": 2}}

@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn import metrics as sklearn_metrics
 
+from tf_adapters.common.errors import cut
 from tf_adapters.report import mistakes
 from tf_adapters.report import scores
 from tf_adapters.report.calibration import reliability
@@ -15,6 +16,10 @@ from tf_adapters.report.pictures import draw_confusion
 _MOST_ON_SCREEN, _MOST_ON_PAGE = 8, 30
 # With more there is no picture of all: those with the most mistakes.
 _MOST_IN_PICTURE = 30
+_FITTED_HERE = (
+    "The temperature was fitted on these rows: their calibration error is "
+    "lower than that of new texts."
+)
 
 
 def find(run):
@@ -45,6 +50,8 @@ def find(run):
         pictures.append(more[1])
     errors = _mistakes(run, right, predicted, names, sureness)
     notes = [note] if note else []
+    if run.split == "validation" and "temperature" in run.result:
+        notes.append(_FITTED_HERE)
     return Findings([table, *tables], pictures, errors, notes)
 
 
@@ -77,16 +84,23 @@ def _mistakes(run, right, predicted, names, sureness):
 def of_classes(right, predicted, names, unit="rows"):
     """Returns tables and pictures of class ids: matrix, recall of each class.
 
+    Classes that neither occur nor are predicted are left out, and named.
+
     Args:
         right: Integer array `(examples,)`.
         predicted: The same.
         names: Class names.
         unit: What an example is, in the plural.
     """
-    matrix = sklearn_metrics.confusion_matrix(
-        right, predicted, labels=range(len(names))
-    )
-    tables = [_of_each(right, predicted, matrix, names, unit)]
+    there = np.union1d(right, predicted)
+    absent = np.setdiff1d(range(len(names)), there)
+    note = ""
+    if absent.size:
+        note = "Neither there nor predicted: "
+        note += f"{cut(', '.join(names[i] for i in absent))}."
+    names = [names[i] for i in there]
+    matrix = sklearn_metrics.confusion_matrix(right, predicted, labels=there)
+    tables = [_of_each(right, predicted, matrix, names, unit, note)]
     if len(names) <= _MOST_ON_PAGE:
         tables.insert(0, _matrix(matrix, names))
     return tables, [_picture(matrix, names, unit)]
@@ -105,18 +119,26 @@ def _matrix(matrix, names):
     )
 
 
-def _of_each(right, predicted, matrix, names, unit):
+def _of_each(right, predicted, matrix, names, unit, note):
+    """Returns the table of precision, recall and F1, `None` where undefined.
+
+    Without `labels`, scikit-learn takes the classes that are in either array.
+    """
     values = sklearn_metrics.precision_recall_fscore_support(
-        right, predicted, labels=range(len(names)), zero_division=0
+        right, predicted, zero_division=np.nan
     )
     rows = [
-        [name, int(count), *map(float, of_class), taken]
+        [name, int(count), *map(_defined, of_class), taken]
         for name, *of_class, count, taken in zip(
             names, *values, _taken_for(matrix, names), strict=True
         )
     ]
     header = ("class", unit, "precision", "recall", "F1", "most taken for")
-    return Table("Each class", header, rows)
+    return Table("Each class", header, rows, note)
+
+
+def _defined(value):
+    return None if np.isnan(value) else float(value)
 
 
 def _taken_for(matrix, names):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.suggestions import check_known
@@ -126,7 +127,13 @@ def _records(folder, result):
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").splitlines()
-    records = [parse_json(line) for line in lines if line]
+    try:
+        records = [parse_json(line) for line in lines if line]
+    except UserError as error:
+        raise DataError(
+            f"{path} is damaged: {error}. Remove it: the report has no curves "
+            "of training then."
+        ) from error
     return [_own(r, result["task"]) for r in records] if together else records
 
 

@@ -63,6 +63,33 @@ def test_of_tags_each_wrong_word_is_a_mistake(tmp_path):
     ]
 
 
+def test_of_several_classes_the_surest_wrong_decision_counts(tmp_path):
+    head = heads.MultiLabel(("a", "b"))
+    labels = [["a"], ["a", "b"], []]
+    rows = [{"text": f"text {i}", "label": x} for i, x in enumerate(labels)]
+    compared = {
+        "target": [[1, 0], [1, 1], [0, 0]],
+        "predicted": [[1, 1], [0, 0], [0, 0]],
+        # In row 1 both are missed, `b` with 1 - 0.1.
+        "probabilities": [[0.95, 0.6], [0.4, 0.1], [0.3, 0.2]],
+    }
+    run = stored_runs.write(tmp_path, head, rows, compared)
+    assert _errors(run)[1:] == [
+        ["1", "text 1", "a, b", "none", "0.9"],
+        ["0", "text 0", "a", "a, b", "0.6"],
+    ]
+
+
+def test_of_choices_the_texts_are_named(tmp_path):
+    rows = [{"text": "It is", "choices": ["good", "bad"], "label": 0}]
+    compared = {"target": [0], "predicted": [1], "probabilities": [[0.2, 0.8]]}
+    run = stored_runs.write(tmp_path, heads.Choice(), rows, compared)
+    assert _errors(run) == [
+        ["row", "text", "right", "predicted", "probability"],
+        ["0", "It is", "good", "bad", "0.8"],
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\tx", "\r=1", "\n=1"],

@@ -116,7 +116,7 @@ def test_its_report_has_the_texts_of_its_mistakes(run):
     assert "this run" in run_report.describe(run)
 
 
-def test_an_evaluation_stores_the_probabilities_that_lack(run):
+def test_an_evaluation_stores_the_probabilities_that_lack(run, caplog):
     stored = predictions.load_predictions(run, "test")
     if "probabilities" not in stored.compared:
         pytest.skip("a number has none")
@@ -131,6 +131,10 @@ def test_an_evaluation_stores_the_probabilities_that_lack(run):
         commands.run(run, {"data": {"max_test_examples": 5}}, mode="eval") == 0
     )
     assert path.read_bytes() == old
+    path.write_bytes(b"damaged")
+    assert commands.run(run, mode="eval") == 0
+    assert "Predictions were not stored" in caplog.text
+    path.write_bytes(old)
     assert commands.run(run, mode="eval") == 0
     assert path.read_bytes() == whole
 

@@ -3,7 +3,6 @@
 from tf_adapters.heads import span_metrics
 from tf_adapters.report import mistakes
 from tf_adapters.report import scores
-from tf_adapters.report.calibration import reliability
 from tf_adapters.report.findings import Findings
 
 
@@ -23,11 +22,7 @@ def find(run):
         for name in ("exact_match", "answer_f1")
     )
     sureness = compared.get("probabilities")
-    tables, pictures = [table], []
-    if sureness is not None:
-        more = scores.calibration_of(reliability(exact, sureness), "answers")
-        tables.append(more[0])
-        pictures.append(more[1])
+    calibration = scores.calibration_of(exact, sureness, "answers")
     rows = [
         [i, right[i][0], predicted[i], f1[i], sureness and sureness[i]]
         for i, is_exact in enumerate(exact)
@@ -37,4 +32,4 @@ def find(run):
     errors = mistakes.table_of_mistakes(
         run, rows, ("right", "predicted", "F1", "probability")
     )
-    return Findings(tables, pictures, errors)
+    return Findings([table, *calibration[0]], calibration[1], errors)

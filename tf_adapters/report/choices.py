@@ -6,7 +6,6 @@ import numpy as np
 
 from tf_adapters.report import mistakes
 from tf_adapters.report import scores
-from tf_adapters.report.calibration import reliability
 from tf_adapters.report.findings import Findings
 
 
@@ -24,18 +23,21 @@ def find(run):
     table, note = scores.table_of_scores(
         run, [most] * len(right), f"always choice {most}"
     )
-    tables, pictures, sureness = [table], [], None
+    sureness = None
     if "probabilities" in compared:
         sureness = [
             row[i]
             for row, i in zip(compared["probabilities"], predicted, strict=True)
         ]
-        found = reliability(right == predicted, sureness)
-        more = scores.calibration_of(found, "predictions")
-        tables.append(more[0])
-        pictures.append(more[1])
-    errors = _mistakes(run, right, predicted, sureness)
-    return Findings(tables, pictures, errors, [note] if note else [])
+    calibration = scores.calibration_of(
+        right == predicted, sureness, "predictions"
+    )
+    return Findings(
+        [table, *calibration[0]],
+        calibration[1],
+        _mistakes(run, right, predicted, sureness),
+        [note] if note else [],
+    )
 
 
 def _mistakes(run, right, predicted, sureness):

@@ -6,7 +6,6 @@ from sklearn import metrics as sklearn_metrics
 from tf_adapters.common.errors import cut
 from tf_adapters.report import mistakes
 from tf_adapters.report import scores
-from tf_adapters.report.calibration import reliability
 from tf_adapters.report.findings import Findings
 from tf_adapters.report.findings import Picture
 from tf_adapters.report.findings import Table
@@ -42,17 +41,20 @@ def find(run):
     )
     tables, pictures = of_classes(right, predicted, names)
     sureness = _sureness(run, predicted)
-    if sureness is not None:
-        found = reliability(right == predicted, sureness)
-        temperature = run.head.get("temperature", 1.0)
-        more = scores.calibration_of(found, "predictions", temperature)
-        tables.append(more[0])
-        pictures.append(more[1])
+    temperature = run.head.get("temperature", 1.0)
+    calibration = scores.calibration_of(
+        right == predicted, sureness, "predictions", temperature
+    )
     errors = _mistakes(run, right, predicted, names, sureness)
     notes = [note] if note else []
     if run.split == "validation" and "temperature" in run.result:
         notes.append(_FITTED_HERE)
-    return Findings([table, *tables], pictures, errors, notes)
+    return Findings(
+        [table, *tables, *calibration[0]],
+        [*pictures, *calibration[1]],
+        errors,
+        notes,
+    )
 
 
 def _sureness(run, predicted):

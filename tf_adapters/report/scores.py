@@ -1,6 +1,7 @@
 """Scores of a run next to those of the simplest prediction there is."""
 
 from tf_adapters import heads
+from tf_adapters.report.calibration import reliability
 from tf_adapters.report.findings import Picture
 from tf_adapters.report.findings import Table
 from tf_adapters.report.pictures import draw_calibration
@@ -51,14 +52,19 @@ def _in_words(metric):
     return metric.replace("_f1", " F1").replace("_", " ")
 
 
-def calibration_of(found, what, temperature=1.0):
-    """Returns the table and the picture of a `Reliability`.
+def calibration_of(right, probabilities, what, temperature=1.0):
+    """Returns lists of the table and the picture of a calibration.
 
     Args:
-        found: `Reliability`.
+        right: Booleans, whether each prediction is right.
+        probabilities: How likely each was said to be; `None` if no
+            probabilities were stored: then both lists are empty.
         what: What probabilities are of, in the plural.
         temperature: That of the head.
     """
+    if probabilities is None:
+        return [], []
+    found = reliability(right, probabilities)
     table = Table(
         "Calibration",
         (
@@ -77,4 +83,4 @@ def calibration_of(found, what, temperature=1.0):
         "model gave them. On the diagonal it can be believed.",
         lambda: draw_calibration(found),
     )
-    return table, picture
+    return [table], [picture]

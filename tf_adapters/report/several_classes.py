@@ -5,7 +5,6 @@ from sklearn import metrics as sklearn_metrics
 
 from tf_adapters.report import mistakes
 from tf_adapters.report import scores
-from tf_adapters.report.calibration import reliability
 from tf_adapters.report.findings import Findings
 from tf_adapters.report.findings import Table
 
@@ -27,16 +26,18 @@ def find(run):
     table, note = scores.table_of_scores(
         run, simplest, f"always `{names[most]}`", ("micro_f1", "macro_f1")
     )
-    tables, pictures = [table, _of_each(right, predicted, names)], []
     probabilities = compared.get("probabilities")
-    if probabilities is not None:
-        probabilities = np.asarray(probabilities)
-        found = reliability(right.ravel(), probabilities.ravel())
-        more = scores.calibration_of(found, "classes of texts")
-        tables.append(more[0])
-        pictures.append(more[1])
-    errors = _mistakes(run, right, predicted, names, probabilities)
-    return Findings(tables, pictures, errors, [note] if note else [])
+    calibration = scores.calibration_of(
+        right.ravel(),
+        None if probabilities is None else np.ravel(probabilities),
+        "classes of texts",
+    )
+    return Findings(
+        [table, _of_each(right, predicted, names), *calibration[0]],
+        calibration[1],
+        _mistakes(run, right, predicted, names, probabilities),
+        [note] if note else [],
+    )
 
 
 def _of_each(right, predicted, names):
@@ -58,11 +59,9 @@ def _mistakes(run, right, predicted, names, probabilities):
     for i in np.flatnonzero((right != predicted).any(axis=1)):
         surest = None
         if probabilities is not None:
-            wrong = right[i] != predicted[i]
-            p = np.where(
-                predicted[i] == 1, probabilities[i], 1 - probabilities[i]
-            )
-            surest = float(p[wrong].max())
+            given = np.asarray(probabilities[i])
+            of_decision = np.where(predicted[i] == 1, given, 1 - given)
+            surest = float(of_decision[right[i] != predicted[i]].max())
         rows.append(
             [int(i), _set(right[i], names), _set(predicted[i], names), surest]
         )

@@ -9,7 +9,6 @@ from tf_adapters.heads.tagging import labelled_parts
 from tf_adapters.report import classes
 from tf_adapters.report import mistakes
 from tf_adapters.report import scores
-from tf_adapters.report.calibration import reliability
 from tf_adapters.report.findings import Findings
 from tf_adapters.report.findings import Picture
 from tf_adapters.report.findings import Table
@@ -39,16 +38,17 @@ def find(run):
     )
     tables, pictures = classes.of_classes(right, predicted, names, "words")
     entities, of_entities = _entities(compared, names)
-    tables = [table, *entities, *tables]
-    pictures = [*of_entities, *pictures]
-    if "probabilities" in compared:
-        sureness = [word[4] for word in words]
-        found = reliability(right == predicted, sureness)
-        more = scores.calibration_of(found, "tags of words")
-        tables.append(more[0])
-        pictures.append(more[1])
-    errors = _mistakes(run, words)
-    return Findings(tables, pictures, errors, [note] if note else [])
+    has_any = "probabilities" in compared
+    sureness = [word[4] for word in words] if has_any else None
+    calibration = scores.calibration_of(
+        right == predicted, sureness, "tags of words"
+    )
+    return Findings(
+        [table, *entities, *tables, *calibration[0]],
+        [*of_entities, *pictures, *calibration[1]],
+        _mistakes(run, words),
+        [note] if note else [],
+    )
 
 
 def _words(compared):

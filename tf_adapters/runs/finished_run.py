@@ -1,10 +1,13 @@
 """What can be done with a finished run: evaluate it, predict with it."""
 
 import dataclasses
+import logging
 from pathlib import Path
 
 from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import DataError
+from tf_adapters.common.errors import cut
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
@@ -13,6 +16,8 @@ from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 from tf_adapters.runs import pretraining_task
 from tf_adapters.runs.experiment import Experiment
+
+_LOGGER = logging.getLogger(__name__)
 
 
 def load_finished_run(config, task, model_dir):
@@ -60,10 +65,16 @@ def evaluate_run(config, model_dir):
         examples = experiment.examples(rows[split])
         metrics[split], compared = experiment.trainer.judge(examples)
         if is_own and compared:
-            predictions.complete_predictions(
-                model_dir, split, experiment.model.head, compared
-            )
+            _complete(model_dir, split, experiment.model.head, compared)
     return metrics
+
+
+def _complete(model_dir, split, head, compared):
+    """Stores predictions that a run lacks, if its folder can be written to."""
+    try:
+        predictions.complete_predictions(model_dir, split, head, compared)
+    except (OSError, DataError) as error:
+        _LOGGER.warning("Predictions were not stored: %s", cut(error))
 
 
 def _is_own(config, model_dir, rows):

@@ -22,7 +22,8 @@ FLOORS = [
     {"models"},
     {"merging"},
     {"runs", "text"},
-    {"analysis", "baselines", "export"},
+    {"export", "report"},
+    {"analysis", "baselines"},
     {"studies"},
     {"cli"},
 ]

@@ -1,5 +1,6 @@
 """What a run stores of its predictions: enough for all its metrics."""
 
+import csv
 import gzip
 import json
 
@@ -11,6 +12,7 @@ from tests import commands
 from tf_adapters import heads
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import UserError
+from tf_adapters.report import run_report
 from tf_adapters.runs import predictions
 from tf_adapters.tasks.output_kinds import KINDS
 
@@ -100,6 +102,43 @@ def test_a_results_metrics_are_computed_again(run):
         assert {**metrics, "loss": result[split]["loss"]} == result[split]
 
 
+def test_its_report_has_the_texts_of_its_mistakes(run):
+    paths = run_report.write_report(run)
+    with paths["errors"].open(encoding="utf-8", newline="") as file:
+        header, *errors = csv.reader(file)
+    assert errors and {"row", "right", "predicted"} < set(header)
+    words = {word for text in TEXTS for word in text.split()}
+    assert words.intersection(" ".join(errors[0]).split())
+    assert "not found" not in paths["report"].read_text(encoding="utf-8")
+    kind = KINDS[predictions.load_predictions(run, "test").head]
+    picture = "scatter" if kind.label == "number" else "calibration"
+    assert {picture, "curves"} < set(paths)
+    assert "this run" in run_report.describe(run)
+
+
+def test_an_evaluation_stores_the_probabilities_that_lack(run, caplog):
+    stored = predictions.load_predictions(run, "test")
+    if "probabilities" not in stored.compared:
+        pytest.skip("a number has none")
+    path = run / "predictions/test.json.gz"
+    whole = path.read_bytes()
+    content = json.loads(gzip.decompress(whole))
+    del content["rows"]["probabilities"], content["labels"]
+    old = gzip.compress(json.dumps(content).encode())
+    path.write_bytes(old)
+    # With other settings these would not be the run's.
+    assert (
+        commands.run(run, {"data": {"max_test_examples": 5}}, mode="eval") == 0
+    )
+    assert path.read_bytes() == old
+    path.write_bytes(b"damaged")
+    assert commands.run(run, mode="eval") == 0
+    assert "Predictions were not stored" in caplog.text
+    path.write_bytes(old)
+    assert commands.run(run, mode="eval") == 0
+    assert path.read_bytes() == whole
+
+
 def test_every_head_is_covered_but_one_that_stores_nothing():
     built_in = set(KINDS) - {"masked_lm"}
     assert set(TASKS) == built_in
@@ -163,6 +202,14 @@ def test_what_is_damaged_is_named(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"test\.json\.gz is damaged"):
         predictions.load_predictions(tmp_path, "test")
+
+
+def test_other_predictions_than_the_stored_ones_do_not_replace_them(tmp_path):
+    predictions.save_predictions(tmp_path, "test", HEAD, COMPARED)
+    other = {**COMPARED, "predicted": [0, 0], "probabilities": [[1, 0]] * 2}
+    predictions.complete_predictions(tmp_path, "test", HEAD, other)
+    found = predictions.load_predictions(tmp_path, "test").compared
+    assert found == {"target": [0, 1], "predicted": [1, 1]}
 
 
 def test_a_head_of_a_plugin_needs_it(tmp_path):

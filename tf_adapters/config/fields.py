@@ -140,6 +140,8 @@ class TrainConfig:
         deterministic: Whether equal runs are equal bit for bit on GPUs too,
             where operations whose sums have no fixed order then give way to
             slower ones.
+        calibrate: Whether the temperature of a classification's probabilities
+            is fitted on validation after the training, see `head.temperature`.
         log_gradient_norms: Whether each validation logs the gradient norm of
             every trained variable.
     """
@@ -166,6 +168,7 @@ class TrainConfig:
     encoder_dropout: bool = True
     checkpoint_seconds: float = 120.0
     deterministic: bool = True
+    calibrate: bool = False
     log_gradient_norms: bool = False
 
 

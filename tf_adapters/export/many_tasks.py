@@ -166,6 +166,7 @@ class _Module(tf.Module):
         )
         labels = [m.head.labels for m in bank.members]
         width = bank.head_layer.num_outputs
+        temperatures = [m.head.temperature for m in bank.members]
         filled = [[*names, *[""] * (width - len(names))] for names in labels]
 
         @tf.function(
@@ -187,6 +188,7 @@ class _Module(tf.Module):
                 outputs,
                 tf.gather([len(names) for names in labels], ids),
                 tf.gather(filled, ids),
+                tf.gather(temperatures, ids),
             )
             return _of_known_tasks(answers, found, task)
 
@@ -195,7 +197,7 @@ class _Module(tf.Module):
         self.weights = list({id(v): v for v in concrete.variables}.values())
 
 
-def _answers(outputs, num_labels, labels):
+def _answers(outputs, num_labels, labels, temperatures):
     """Returns the answers of all rows, as if each task were known."""
     classifies = num_labels > 0
     label_ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
@@ -206,7 +208,9 @@ def _answers(outputs, num_labels, labels):
         "num_labels": num_labels,
         "labels": labels,
         "probabilities": tf.where(
-            classifies[:, None], tf.nn.softmax(outputs), 0.0
+            classifies[:, None],
+            tf.nn.softmax(outputs / temperatures[:, None]),
+            0.0,
         ),
         "score": tf.where(classifies, 0.0, outputs[:, 0]),
     }

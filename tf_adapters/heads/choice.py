@@ -19,6 +19,7 @@ from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
 from tf_adapters.heads.linear import hidden_options
 from tf_adapters.heads.vector_head import ValueHead
+from tf_adapters.heads.vector_head import rounded
 from tf_adapters.layers.float32_layer import Float32Layer
 
 
@@ -137,6 +138,19 @@ class Choice(ValueHead):
     def predictions(self, outputs):
         """Returns the places of the choices with the highest scores."""
         return np.array([int(np.argmax(row)) for row in outputs])
+
+    def compare(self, outputs, targets, source=None):
+        """Returns what `ValueHead` does, and the choices' probabilities."""
+        there = [
+            np.asarray(row)[np.asarray(row) > ABSENT / 2] for row in outputs
+        ]
+        return {
+            **super().compare(outputs, targets),
+            "probabilities": [
+                rounded(scipy.special.softmax(row.astype("float64"))).tolist()
+                for row in there
+            ],
+        }
 
     def decode(self, outputs, source):
         """Returns one dict for each question, for people and JSON."""

@@ -11,12 +11,14 @@ import scipy.special
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
 from tf_adapters.heads.head import register
 from tf_adapters.heads.labels import check_class_id
 from tf_adapters.heads.labels import check_outputs
 from tf_adapters.heads.labels import class_names
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.vector_head import VectorHead
+from tf_adapters.heads.vector_head import rounded
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +81,8 @@ class Classification(TextHead):
             by: nothing (default); a number for each class; or `("balanced",)`,
             `n / (k n_c)` with `n_c` of the `n` training rows in class `c` of
             `k`, as scikit-learn has it.
+        temperature: What logits are divided by before they become
+            probabilities. Defaults to 1; `train.calibrate` fits it.
 
     Examples:
         >>> head = heads.Classification(("no", "yes"), class_weights=(1.0, 5.0))
@@ -87,6 +91,9 @@ class Classification(TextHead):
     """
 
     class_weights: typing.Any = ()
+    temperature: float = 1.0
+
+    at_inference = ("temperature",)
 
     def __post_init__(self):
         super().__post_init__()
@@ -95,6 +102,19 @@ class Classification(TextHead):
         object.__setattr__(self, "class_weights", weights)
         if weights not in ((), ("balanced",)):
             self._check_weights()
+        if not 0 < self.temperature < math.inf:
+            raise UserError(
+                "`temperature` is a number above 0. Received: "
+                f"temperature={shown(self.temperature)}"
+            )
+
+    @property
+    def has_temperature(self):
+        """Whether outputs are logits of the classes.
+
+        Those of a head that predicts in its own way need not be.
+        """
+        return type(self).predictions is Classification.predictions
 
     def _check_weights(self):
         weights = self.class_weights
@@ -159,12 +179,20 @@ class Classification(TextHead):
         """Returns the most probable class ids of logits, as metrics want."""
         return np.argmax(outputs, axis=-1)
 
+    def compare(self, outputs, targets, source=None):
+        """Returns what `ValueHead` does, and each row's probabilities."""
+        compared = super().compare(outputs, targets)
+        if self.has_temperature:
+            compared["probabilities"] = rounded(self._probabilities(outputs))
+        return compared
+
+    def _probabilities(self, outputs):
+        logits = np.asarray(outputs, "float64") / self.temperature
+        return scipy.special.softmax(logits, axis=-1)
+
     def decode(self, outputs, source=None):
         """Returns one dict for each row of logits, for people and JSON."""
         check_outputs(outputs, self.labels)
-        probabilities = scipy.special.softmax(
-            np.asarray(outputs, "float64"), axis=-1
-        )
         return [
             {
                 "label": self.labels[int(np.argmax(row))],
@@ -173,12 +201,12 @@ class Classification(TextHead):
                     for label, p in zip(self.labels, row, strict=True)
                 },
             }
-            for row in probabilities
+            for row in self._probabilities(outputs)
         ]
 
     def answer(self, outputs):
         """Returns the likeliest class's id, and all probabilities."""
         return {
             "label_id": ops.cast(ops.argmax(outputs, axis=-1), "int32"),
-            "probabilities": ops.softmax(outputs),
+            "probabilities": ops.softmax(outputs / self.temperature),
         }

@@ -44,6 +44,10 @@ class Head:
     # what it takes besides to the shape.
     feature_shape: typing.ClassVar[tuple[None, ...]] = (None, None)
     further_features: typing.ClassVar[dict[str, tuple[None, ...]]] = {}
+    # What logits are divided by before they become probabilities, and whether
+    # it can be fitted: `train.calibrate`.
+    temperature = 1.0
+    has_temperature: typing.ClassVar[bool] = False
     # Whether a bank can answer with it: a linear layer on one vector a text.
     is_linear: typing.ClassVar[bool] = False
     # Whether a Keras loss on its outputs must be told `from_logits=True`.
@@ -107,7 +111,9 @@ class Head:
 
         Returns:
             Dict of lists, or arrays, with an entry for each row: `target` and
-            `predicted`. They hold numbers, texts, or lists of such.
+            `predicted`. They hold numbers, texts, or lists of such. A head
+            that knows how sure it is adds `probabilities`: those of all
+            classes or choices, or that of the predicted tag or answer.
         """
         raise NotImplementedError
 

@@ -15,6 +15,7 @@ from tf_adapters.heads.classification import TextHead
 from tf_adapters.heads.head import register
 from tf_adapters.heads.labels import check_class_ids
 from tf_adapters.heads.labels import check_outputs
+from tf_adapters.heads.vector_head import rounded
 
 _AVERAGES = {"micro_f1": "micro", "macro_f1": "macro"}
 
@@ -78,9 +79,11 @@ class MultiLabel(TextHead):
 
     def compare(self, outputs, targets, source=None):
         """Returns 1 for each class that is there, and that is predicted."""
+        probabilities = scipy.special.expit(np.asarray(outputs, "float64"))
         return {
             "target": np.asarray(targets, int),
             "predicted": self.predictions(outputs),
+            "probabilities": rounded(probabilities),
         }
 
     @classmethod

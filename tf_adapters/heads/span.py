@@ -159,14 +159,19 @@ class Span(Head):
         return [(text, *rest) for text, rest in answers.items()]
 
     def compare(self, outputs, targets, source):
-        """Returns each row's right answers and its best one, `""` for none."""
+        """Returns each row's right answers and its best one, `""` for none.
+
+        `probabilities` has how likely that one is among those looked at.
+        """
+        found = [_decoded(a) for a in self.predictions(outputs, source)]
         return {
             "target": [
                 [a["text"] for a in row["label"]] for row in source.rows
             ],
-            "predicted": [
-                answers[0][0] if answers else ""
-                for answers in self.predictions(outputs, source)
+            "predicted": [row["answer"] for row in found],
+            "probabilities": [
+                row["best"][0]["probability"] if row["best"] else 0.0
+                for row in found
             ],
         }
 

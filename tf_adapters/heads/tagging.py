@@ -5,6 +5,7 @@ import itertools
 
 from keras import ops
 import numpy as np
+import scipy.special
 
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Encoded
@@ -19,6 +20,7 @@ from tf_adapters.heads.labels import class_names
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import hidden_options
 from tf_adapters.heads.tokens import TokenHead
+from tf_adapters.heads.vector_head import rounded
 
 
 @register("tagging")
@@ -119,15 +121,25 @@ class Tagging(Head):
 
     def predictions(self, outputs, source):
         """Returns a list of class ids for the words of each row."""
-        ids = [[] for _ in source.rows]
+        return self._of_words(
+            lambda logits: np.argmax(logits, axis=-1), outputs, source
+        )
+
+    def _of_words(self, function, outputs, source):
+        """Returns a function's value of each word's logits, row by row."""
+        values = [[] for _ in source.rows]
         for output, window in zip(outputs, source.windows, strict=True):
-            best = np.argmax(np.asarray(output)[window.firsts], axis=-1)
-            ids[window.row] += best.tolist()
-        return ids
+            logits = np.asarray(output)[window.firsts]
+            values[window.row] += function(logits).tolist()
+        return values
 
     def compare(self, outputs, targets, source):
-        """Returns each word's class name, `None` without one, and its tag."""
+        """Returns each word's class name, `None` without one, and its tag.
+
+        `probabilities` has how likely each predicted tag is.
+        """
         return {
+            "probabilities": self._of_words(_largest, outputs, source),
             "target": [
                 [None if i == IGNORED else self.labels[i] for i in row["label"]]
                 for row in source.rows
@@ -145,7 +157,7 @@ class Tagging(Head):
         A word without one ends what stands before it: no entity reaches over
         it. See `metrics.compute_tagging`.
         """
-        parts = [part for row in _labelled(compared) for part in row]
+        parts = [part for row in labelled_parts(compared) for part in row]
         gold, predicted = ([part[side] for part in parts] for side in (0, 1))
         return metrics.compute_tagging(names, gold, predicted)
 
@@ -153,7 +165,7 @@ class Tagging(Head):
     def resample(cls, name, compared):
         """Returns the metric's function: a quotient of sums over rows."""
         gold, predicted = (
-            [[part[side] for part in row] for row in _labelled(compared)]
+            [[part[side] for part in row] for row in labelled_parts(compared)]
             for side in (0, 1)
         )
         if name == "accuracy":
@@ -170,7 +182,13 @@ class Tagging(Head):
         ]
 
 
-def _labelled(compared):
+def _largest(logits):
+    """Returns the probability of each word's likeliest class."""
+    probabilities = scipy.special.softmax(logits.astype("float64"), axis=-1)
+    return rounded(probabilities.max(axis=-1))
+
+
+def labelled_parts(compared):
     """Returns for each row its parts without a gap, labels and tags of each."""
     rows = zip(*metrics.both(compared), strict=True)
     return [list(_parts(*row)) for row in rows]

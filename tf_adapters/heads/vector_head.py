@@ -1,11 +1,18 @@
 """What heads of one value for each row, and those on one vector, share."""
 
+import numpy as np
+
 from tf_adapters.data.encoded import encode_texts
 from tf_adapters.heads import metrics
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.linear import check_reads
 from tf_adapters.heads.linear import hidden_options
+
+
+def rounded(probabilities):
+    """Returns probabilities as a run stores them, so that files are small."""
+    return np.round(probabilities, 5)
 
 
 class ValueHead(Head):

@@ -11,12 +11,15 @@ from tf_adapters.runs import run_log
 # Adapter folders that a run writes.
 ADAPTERS = ("adapter", "encoder")
 SNAPSHOTS = "snapshots"
+# What `tf_adapters.report` makes of the folder.
+REPORT = "report"
 # Folders that a run removes of an earlier one.
 _REMOVED = (
     *ADAPTERS,
     SNAPSHOTS,
     earlier_runs.CHECKPOINTS,
     predictions.FOLDER,
+    REPORT,
 )
 
 

@@ -2,7 +2,7 @@
 
 `predictions/<split>.json.gz` holds the name of the head and lists with an entry
 for each row, from which every metric of the result is computed again, without a
-model and without the data.
+model and without the data, and the names of the classes, if it has any.
 """
 
 import contextlib
@@ -29,6 +29,7 @@ from tf_adapters.runs import earlier_runs
 FOLDER = "predictions"
 # Bytes of JSON: of a million texts with two classes there are four million.
 _LARGEST = 1 << 26
+_ENDING = ".json.gz"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,11 +40,14 @@ class Predictions:
         head: Name of the head.
         compared: Dict of lists with an entry for each row, see `Head.compare`.
         path: The file that they are from.
+        labels: Class names in the order of their ids; empty without classes,
+            and in files of earlier versions.
     """
 
     head: str
     compared: dict
     path: Path
+    labels: tuple[str, ...] = ()
 
     def __len__(self):
         return len(self.compared["predicted"])
@@ -94,11 +98,11 @@ def save_predictions(run_folder, split, head, compared):
         head: `Head`.
         compared: What `compare` of the head returned.
     """
-    lists = {
-        name: values if isinstance(values, list) else values.tolist()
-        for name, values in compared.items()
+    content = {
+        "head": heads.name_of(head),
+        "labels": list(head.labels),
+        "rows": _lists(compared),
     }
-    content = {"head": heads.name_of(head), "rows": lists}
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
     content = text.encode()
     if len(content) > _LARGEST:
@@ -108,6 +112,26 @@ def save_predictions(run_folder, split, head, compared):
     own_files.make_folder(run_folder, *path.relative_to(run_folder).parts[:-1])
     # Equal predictions are equal files: no time within.
     own_files.replace_file(path, gzip.compress(content, mtime=0))
+
+
+def _lists(compared):
+    return {
+        name: values if isinstance(values, list) else values.tolist()
+        for name, values in compared.items()
+    }
+
+
+def complete_predictions(run_folder, split, head, compared):
+    """Writes predictions if a run has none of a split, or no probabilities.
+
+    Stored predictions that differ from these remain: the result is theirs.
+    Arguments are those of `save_predictions`.
+    """
+    stored = load_predictions(run_folder, split)
+    before = {} if stored is None else stored.compared
+    now = _lists(compared)
+    if before != now and all(now.get(k) == v for k, v in before.items()):
+        save_predictions(run_folder, split, head, compared)
 
 
 def load_predictions(run_folder, split):
@@ -131,8 +155,9 @@ def load_predictions(run_folder, split):
         if not isinstance(head, str):
             raise UserError(f"its head is no name but {shown(head)}")
         _check_rows(compared)
+        labels = tuple(content.get("labels", ()))
     check_known("head", head, heads.HEADS, hint="Give its --plugin.")
-    return Predictions(head, compared, path)
+    return Predictions(head, compared, path, labels)
 
 
 def _unpacked(content):
@@ -177,8 +202,17 @@ def _kind(value, inner=(int, float, str, list)):
     return kind
 
 
+def stored_splits(run_folder):
+    """Returns the splits that a run has predictions of, sorted by name."""
+    folder = Path(run_folder) / FOLDER
+    return sorted(
+        path.relative_to(folder).as_posix().removesuffix(_ENDING)
+        for path in folder.rglob(f"*{_ENDING}")
+    )
+
+
 def _path(run_folder, split):
-    return Path(run_folder) / FOLDER / f"{split}.json.gz"
+    return Path(run_folder) / FOLDER / f"{split}{_ENDING}"
 
 
 def recompute_metrics(run_folder):

@@ -87,6 +87,7 @@ def _config(config, num_texts):
         max_steps=steps,
         validate_every_steps=None,
         early_stopping_patience=None,
+        calibrate=False,
     )
     data = dataclasses.replace(config.data, eval_languages=())
     return dataclasses.replace(config, train=settings, data=data)

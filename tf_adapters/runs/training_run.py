@@ -4,6 +4,7 @@ import time
 
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import zero_shot_transfer
+from tf_adapters.runs import calibration
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import run_facts
 from tf_adapters.runs import run_folder_of_workers
@@ -54,6 +55,7 @@ def train_experiment(
         fingerprint = sampling.fingerprints(rows)
         # What is wrong with a run is to show before it removes an earlier one.
         experiment = Experiment(config, task, train_rows=rows["train"])
+        calibration.check(config, experiment.model.head)
         run = run_folder_of_workers.open_run(
             experiment.strategy,
             model_dir,
@@ -91,7 +93,16 @@ def _prepare(experiment, prepare, validation):
 def _train(experiment, run, examples, fingerprint):
     """Trains; returns the result as far as it goes then."""
     model = experiment.model
-    outcome, compared = _fit(experiment, run, examples)
+    details = {
+        "task": experiment.task.name,
+        "max_length": experiment.config.data.max_length,
+    }
+    outcome, compared = _fit(experiment, run, examples, details)
+    if experiment.config.train.calibrate:
+        compared = calibration.calibrate(experiment, examples["validation"])
+        details["validation"] = outcome["validation"]
+        run.save_adapter(model, details)
+        outcome["temperature"] = model.head.temperature
     run.save_predictions("validation", model.head, compared)
     report = model.method.report(model)
     seconds = outcome.pop("seconds")
@@ -104,13 +115,9 @@ def _train(experiment, run, examples, fingerprint):
     }
 
 
-def _fit(experiment, run, examples):
+def _fit(experiment, run, examples, details):
     """Trains; returns the summary of `Loop.run`, and the predictions."""
     config = experiment.config
-    details = {
-        "task": experiment.task.name,
-        "max_length": config.data.max_length,
-    }
 
     def save_best(values):
         run.save_adapter(experiment.model, {**details, "validation": values})

@@ -6,28 +6,16 @@ import struct
 
 import tabulate
 
+from tf_adapters.report.html_page import STYLE
 from tf_adapters.studies import claims
 from tf_adapters.studies import findings as findings_lib
 from tf_adapters.studies import markdown
 from tf_adapters.studies import paper
 from tf_adapters.studies import printed
 
-_STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; margin: 0 auto;
-  max-width: 62rem; padding: 1rem; overflow-wrap: break-word; }
-h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0; }
-h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
-.shows { font-size: 1.1rem; }
-.note { color: #555; font-size: .875rem; }
-.warning { border-left: 4px solid #d55e00; padding-left: .75rem; }
-.table { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .875rem;
-  font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .7rem .3rem 0; text-align: left; vertical-align: top;
-  white-space: nowrap; }
-thead th { border-bottom: 2px solid #1a1a1a; vertical-align: bottom; }
-tbody td { border-bottom: 1px solid #ddd; }
+_STYLE = (
+    STYLE
+    + """
 .claims { list-style: none; padding: 0; }
 .claims li { border-left: 4px solid #888; margin: 0 0 1rem;
   padding: .1rem 0 .1rem .75rem; }
@@ -39,16 +27,10 @@ tbody td { border-bottom: 1px solid #ddd; }
 .not-shown { border-color: #b34700 !important; }
 .not-shown .verdict { background: #b34700; }
 td:first-child { white-space: normal; min-width: 6rem; }
-figure { margin: 1rem 0; overflow-x: auto; }
-figcaption { color: #555; font-size: .875rem; }
-img { max-width: 100%; height: auto; }
-pre, code { font-size: .8rem; }
-pre { background: #f4f4f4; padding: .6rem; white-space: pre-wrap;
-  overflow-wrap: anywhere; }
 details td:first-child { white-space: nowrap; }
 details td:nth-child(2) { white-space: normal; min-width: 8rem; }
-summary { cursor: pointer; }
 """
+)
 
 
 def page(name, command, study, tables, findings):

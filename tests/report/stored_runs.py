@@ -1,0 +1,69 @@
+"""Folders of finished runs as they were stored, without a model."""
+
+import json
+
+import yaml
+
+from tests import commands
+from tf_adapters import heads
+from tf_adapters.config import resolve
+from tf_adapters.data.rows import sampling
+from tf_adapters.data.rows import splits
+from tf_adapters.runs import predictions
+
+HAM = heads.Classification(("ham", "spam"))
+
+
+def write(folder, head, rows, compared, **result):
+    """Writes a run whose test split has these rows; returns its folder.
+
+    Args:
+        folder: Path.
+        head: `Head`.
+        rows: List of dicts of a `text` and a `label`, as in files.
+        compared: What the run predicted of them, or `None`.
+        **result: More of `result.json`.
+    """
+    for name in ("train", "dev", "test"):
+        commands.write_rows(folder / "data" / f"{name}.jsonl", rows)
+    task = {
+        "name": "mail",
+        "head": heads.name_of(head),
+        "text_fields": [key for key in rows[0] if key != "label"],
+        "label_field": "label",
+        "files": {
+            "train": "data/train.jsonl",
+            "validation": "data/dev.jsonl",
+            "test": "data/test.jsonl",
+        },
+    }
+    if head.labels:
+        task["labels"] = list(head.labels)
+    (folder / "mail.yaml").write_text(yaml.safe_dump(task))
+    run = folder / "run"
+    run.mkdir()
+    settings = {
+        "task": "mail",
+        "method": "houlsby",
+        "data": {"task_file": str(folder / "mail.yaml")},
+    }
+    (run / "config.yaml").write_text(yaml.safe_dump(settings))
+    config = resolve.resolve_config(settings)
+    read = splits.read_rows(config, splits.get_task(config))
+    result = {
+        "task": "mail",
+        "data_fingerprint": sampling.fingerprints(read),
+        **result,
+    }
+    (run / "result.json").write_text(json.dumps(result))
+    if compared is not None:
+        predictions.save_predictions(run, "test", head, compared)
+    return run
+
+
+def mails(count_ham, count_spam):
+    """Returns rows of two classes, the first of them ham."""
+    labels = ["ham"] * count_ham + ["spam"] * count_spam
+    return [
+        {"text": f"mail {i}", "label": label} for i, label in enumerate(labels)
+    ]

@@ -1,0 +1,1 @@
+"""Pictures and tables of one finished run, from what it stored."""

@@ -1,0 +1,35 @@
+"""The report of answers in texts."""
+
+from tf_adapters.heads import span_metrics
+from tf_adapters.report import mistakes
+from tf_adapters.report import scores
+from tf_adapters.report.findings import Findings
+
+
+def find(run):
+    """Returns the `Findings` of a run's predictions.
+
+    Args:
+        run: `RunFiles`, its predictions texts.
+    """
+    compared = run.stored.compared
+    right, predicted = compared["target"], compared["predicted"]
+    table, _ = scores.table_of_scores(
+        run, None, "", ("exact_match", "answer_f1")
+    )
+    exact, f1 = (
+        span_metrics.of_each(name, right, predicted)
+        for name in ("exact_match", "answer_f1")
+    )
+    sureness = compared.get("probabilities")
+    calibration = scores.calibration_of(exact, sureness, "answers")
+    rows = [
+        [i, right[i][0], predicted[i], f1[i], sureness and sureness[i]]
+        for i, is_exact in enumerate(exact)
+        if not is_exact
+    ]
+    rows.sort(key=lambda row: (-(row[4] or 0), row[3]))
+    errors = mistakes.table_of_mistakes(
+        run, rows, ("right", "predicted", "F1", "probability")
+    )
+    return Findings([table, *calibration[0]], calibration[1], errors)

@@ -1,0 +1,64 @@
+"""The report of a multiple choice."""
+
+import dataclasses
+
+import numpy as np
+
+from tf_adapters.report import mistakes
+from tf_adapters.report import scores
+from tf_adapters.report.findings import Findings
+
+
+def find(run):
+    """Returns the `Findings` of a run's predictions.
+
+    Args:
+        run: `RunFiles`, its predictions the places of choices.
+    """
+    compared = run.stored.compared
+    right, predicted = (
+        np.asarray(compared[key], int) for key in ("target", "predicted")
+    )
+    most = int(np.bincount(right).argmax())
+    table, note = scores.table_of_scores(
+        run, [most] * len(right), f"always choice {most}"
+    )
+    sureness = None
+    if "probabilities" in compared:
+        sureness = [
+            row[i]
+            for row, i in zip(compared["probabilities"], predicted, strict=True)
+        ]
+    calibration = scores.calibration_of(
+        right == predicted, sureness, "predictions"
+    )
+    return Findings(
+        [table, *calibration[0]],
+        calibration[1],
+        _mistakes(run, right, predicted, sureness),
+        [note] if note else [],
+    )
+
+
+def _mistakes(run, right, predicted, sureness):
+    rows = [
+        [
+            int(i),
+            _choice(run, i, right[i]),
+            _choice(run, i, predicted[i]),
+            None if sureness is None else float(sureness[i]),
+        ]
+        for i in np.flatnonzero(right != predicted)
+    ]
+    rows.sort(key=lambda row: -(row[-1] or 0))
+    # The choices themselves stand in columns of their own.
+    run = dataclasses.replace(run, fields=run.fields[:-1])
+    return mistakes.table_of_mistakes(
+        run, rows, ("right", "predicted", "probability")
+    )
+
+
+def _choice(run, row, place):
+    if run.rows is None:
+        return f"choice {place}"
+    return run.rows[row][run.fields[-1]][place]

@@ -1,0 +1,169 @@
+"""The report of a classification: one class for each text."""
+
+import numpy as np
+from sklearn import metrics as sklearn_metrics
+
+from tf_adapters.common.errors import cut
+from tf_adapters.report import mistakes
+from tf_adapters.report import scores
+from tf_adapters.report.findings import Findings
+from tf_adapters.report.findings import Picture
+from tf_adapters.report.findings import Table
+from tf_adapters.report.pictures import draw_confusion
+
+# With more classes the matrix is no table.
+_MOST_ON_SCREEN, _MOST_ON_PAGE = 8, 30
+# With more there is no picture of all: those with the most mistakes.
+_MOST_IN_PICTURE = 30
+_FITTED_HERE = (
+    "The temperature was fitted on these rows: their calibration error is "
+    "lower than that of new texts."
+)
+
+
+def find(run):
+    """Returns the `Findings` of a run's predictions.
+
+    Args:
+        run: `RunFiles`, its predictions class ids.
+    """
+    right, predicted = (
+        np.asarray(run.stored.compared[key], int)
+        for key in ("target", "predicted")
+    )
+    names = run.label_names(max(right.max(), predicted.max()) + 1)
+    most = int(np.bincount(right).argmax())
+    table, note = scores.table_of_scores(
+        run,
+        [most] * len(right),
+        f"always `{names[most]}`",
+        ("accuracy", "macro_f1"),
+    )
+    tables, pictures = of_classes(right, predicted, names)
+    sureness = _sureness(run, predicted)
+    temperature = run.head.get("temperature", 1.0)
+    calibration = scores.calibration_of(
+        right == predicted, sureness, "predictions", temperature
+    )
+    errors = _mistakes(run, right, predicted, names, sureness)
+    notes = [note] if note else []
+    if run.split == "validation" and "temperature" in run.result:
+        notes.append(_FITTED_HERE)
+    return Findings(
+        [table, *tables, *calibration[0]],
+        [*pictures, *calibration[1]],
+        errors,
+        notes,
+    )
+
+
+def _sureness(run, predicted):
+    """Returns the probability of each predicted class, or `None`."""
+    probabilities = run.stored.compared.get("probabilities")
+    if probabilities is None:
+        return None
+    return np.asarray(probabilities)[np.arange(len(predicted)), predicted]
+
+
+def _mistakes(run, right, predicted, names, sureness):
+    wrong = np.flatnonzero(right != predicted)
+    if sureness is not None:
+        wrong = wrong[np.argsort(-sureness[wrong], kind="stable")]
+    rows = [
+        [
+            int(i),
+            names[right[i]],
+            names[predicted[i]],
+            None if sureness is None else float(sureness[i]),
+        ]
+        for i in wrong
+    ]
+    return mistakes.table_of_mistakes(
+        run, rows, ("right", "predicted", "probability")
+    )
+
+
+def of_classes(right, predicted, names, unit="rows"):
+    """Returns tables and pictures of class ids: matrix, recall of each class.
+
+    Classes that neither occur nor are predicted are left out, and named.
+
+    Args:
+        right: Integer array `(examples,)`.
+        predicted: The same.
+        names: Class names.
+        unit: What an example is, in the plural.
+    """
+    there = np.union1d(right, predicted)
+    absent = np.setdiff1d(range(len(names)), there)
+    note = ""
+    if absent.size:
+        note = "Neither there nor predicted: "
+        note += f"{cut(', '.join(names[i] for i in absent))}."
+    names = [names[i] for i in there]
+    matrix = sklearn_metrics.confusion_matrix(right, predicted, labels=there)
+    tables = [_of_each(right, predicted, matrix, names, unit, note)]
+    if len(names) <= _MOST_ON_PAGE:
+        tables.insert(0, _matrix(matrix, names))
+    return tables, [_picture(matrix, names, unit)]
+
+
+def _matrix(matrix, names):
+    rows = [
+        [name, *map(int, counts)]
+        for name, counts in zip(names, matrix, strict=True)
+    ]
+    return Table(
+        "Confusion matrix",
+        (r"right \ predicted", *names),
+        rows,
+        on_screen=len(names) <= _MOST_ON_SCREEN,
+    )
+
+
+def _of_each(right, predicted, matrix, names, unit, note):
+    """Returns the table of precision, recall and F1, `None` where undefined.
+
+    Without `labels`, scikit-learn takes the classes that are in either array.
+    """
+    values = sklearn_metrics.precision_recall_fscore_support(
+        right, predicted, zero_division=np.nan
+    )
+    rows = [
+        [name, int(count), *map(_defined, of_class), taken]
+        for name, *of_class, count, taken in zip(
+            names, *values, _taken_for(matrix, names), strict=True
+        )
+    ]
+    header = ("class", unit, "precision", "recall", "F1", "most taken for")
+    return Table("Each class", header, rows, note)
+
+
+def _defined(value):
+    return None if np.isnan(value) else float(value)
+
+
+def _taken_for(matrix, names):
+    """Yields the wrong class that each class is most often taken for."""
+    wrong = matrix - np.diag(np.diag(matrix))
+    for counts in wrong:
+        most = counts.argmax()
+        yield f"{names[most]} ({counts[most]:,})" if counts[most] else "-"
+
+
+def _picture(matrix, names, unit):
+    caption = f"Confusion matrix: {unit} of each class by what was predicted."
+    shown = np.arange(len(names))
+    if len(names) > _MOST_IN_PICTURE:
+        mistakes_of = matrix.sum(0) + matrix.sum(1) - 2 * np.diag(matrix)
+        shown = np.sort(np.argsort(-mistakes_of)[:_MOST_IN_PICTURE])
+        caption += (
+            f" Only the {_MOST_IN_PICTURE} classes with the most mistakes of "
+            f"{len(names)}."
+        )
+    part, totals = matrix[np.ix_(shown, shown)], matrix.sum(axis=1)[shown]
+    return Picture(
+        "confusion",
+        caption,
+        lambda: draw_confusion(part, totals, [names[i] for i in shown]),
+    )

@@ -1,0 +1,34 @@
+"""The picture of a run's training, from its log."""
+
+import collections
+
+from tf_adapters.report.findings import Picture
+from tf_adapters.report.pictures import draw_curves
+
+
+def find(run):
+    """Returns a list with the `Picture`, empty if nothing was logged.
+
+    Args:
+        run: `RunFiles`.
+    """
+    losses, metrics = (
+        collections.defaultdict(list),
+        collections.defaultdict(list),
+    )
+    for record in run.records:
+        step = record.get("step")
+        if "loss" in record:
+            losses["training"].append((step, record["loss"]))
+        for name, value in record.get("validation", {}).items():
+            if name == "loss":
+                losses["validation"].append((step, value))
+            else:
+                metrics[name].append((step, value))
+    if not losses and not metrics:
+        return []
+    kept = run.result.get("best_step")
+    caption = "Training: the mean loss since the last point, and validations."
+    return [
+        Picture("curves", caption, lambda: draw_curves(losses, metrics, kept))
+    ]

@@ -1,0 +1,113 @@
+"""`report.html`: one page in one file, without scripts."""
+
+import base64
+from xml.etree import ElementTree
+
+from tf_adapters.report.findings import Table
+from tf_adapters.report.findings import is_number
+from tf_adapters.report.findings import shown
+
+# Text of this library and of studies' pages, see `studies.page`.
+STYLE = """
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; margin: 0 auto;
+  max-width: 62rem; padding: 1rem; overflow-wrap: break-word; }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0; }
+h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
+.shows { font-size: 1.1rem; }
+.note { color: #555; font-size: .875rem; }
+.warning { border-left: 4px solid #d55e00; padding-left: .75rem; }
+.table { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .875rem;
+  font-variant-numeric: tabular-nums; }
+th, td { padding: .3rem .7rem .3rem 0; text-align: left; vertical-align: top;
+  white-space: nowrap; }
+thead th { border-bottom: 2px solid #1a1a1a; vertical-align: bottom; }
+tbody td { border-bottom: 1px solid #ddd; }
+figure { margin: 1rem 0; overflow-x: auto; }
+figcaption { color: #555; font-size: .875rem; }
+img { max-width: 100%; height: auto; }
+pre, code { font-size: .8rem; }
+pre { background: #f4f4f4; padding: .6rem; white-space: pre-wrap;
+  overflow-wrap: anywhere; }
+summary { cursor: pointer; }
+"""
+_OWN = """
+/* Pictures have 1.5 times the pixels that they are shown with. */
+img { zoom: .67; }
+.number { text-align: right; }
+.text { white-space: pre-wrap; min-width: 9rem; overflow-wrap: anywhere; }
+"""
+# Longer texts are whole in errors.csv.
+_LONGEST = 600
+
+
+def page(title, notes, tables, pictures, last):
+    """Returns the HTML of a report.
+
+    Args:
+        title: Its title.
+        notes: Sentences that come first.
+        tables: List of `Table`.
+        pictures: List of pairs of a `Picture` and its file's path.
+        last: The `Table` that comes last.
+    """
+    root = ElementTree.Element("html", lang="en")
+    head = _add(root, "head")
+    _add(head, "meta", charset="utf-8")
+    viewport = "width=device-width, initial-scale=1"
+    _add(head, "meta", name="viewport", content=viewport)
+    _add(head, "title", title)
+    _add(head, "style", STYLE + _OWN)
+    main = _add(_add(root, "body"), "main")
+    _add(main, "h1", title)
+    for note in notes:
+        _add(main, "p", note, {"class": "warning"})
+    for table in tables:
+        _add_table(main, table)
+    if pictures:
+        _add(main, "h2", "Pictures")
+    for picture, path in pictures:
+        _add_picture(main, picture, path)
+    _add_table(main, last)
+    # It escapes all texts; nothing here is put together by hand.
+    text = ElementTree.tostring(root, encoding="unicode", method="html")
+    return f"<!DOCTYPE html>\n{text}\n"
+
+
+def _add(parent, tag, text=None, attributes=None, **more):
+    element = ElementTree.SubElement(parent, tag, attributes or {}, **more)
+    element.text = text
+    return element
+
+
+def _add_table(main, table: Table):
+    _add(main, "h2", table.title)
+    if table.rows:
+        whole = _add(_add(main, "div", None, {"class": "table"}), "table")
+        line = _add(_add(whole, "thead"), "tr")
+        for name, value in zip(table.header, table.rows[0], strict=True):
+            _add(line, "th", name, _class_of(value))
+        body = _add(whole, "tbody")
+        for row in table.rows:
+            line = _add(body, "tr")
+            for value in row:
+                _add(line, "td", _cut(shown(value)), _class_of(value))
+    if table.note:
+        _add(main, "p", table.note, {"class": "note"})
+
+
+def _class_of(value):
+    return {"class": "number" if is_number(value) else "text"}
+
+
+def _cut(text):
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _add_picture(main, picture, path):
+    figure = _add(main, "figure")
+    data = base64.b64encode(path.read_bytes()).decode()
+    source = f"data:image/png;base64,{data}"
+    _add(figure, "img", alt=picture.caption, src=source)
+    _add(figure, "figcaption", f"{picture.caption} ({path.name})")

@@ -1,0 +1,60 @@
+"""The rows that are wrong, the most surely wrong first."""
+
+import csv
+import numbers
+
+from tf_adapters.report.findings import Table
+
+NAME = "errors"
+# What spreadsheets take for a formula, or strip before they look for one.
+_FORMULA, _STRIPPED = ("=", "+", "-", "@"), "\t\r\n "
+
+
+def table_of_mistakes(run, mistakes, columns):
+    """Returns the `Table` of mistakes in the given order, with their texts.
+
+    Args:
+        run: `RunFiles`.
+        mistakes: Lists that begin with the number of the row.
+        columns: Names of what follows it.
+    """
+    texts = text_columns(run)
+    rows = [[m[0], *texts_of(run, m[0]), *m[1:]] for m in mistakes]
+    header = ("row", *texts, *columns)
+    return Table("Mistakes", header, rows, "Rows are counted from 0.")
+
+
+def text_columns(run):
+    """Returns the names of the columns with texts."""
+    if run.rows is None:
+        return ()
+    return run.fields if len(run.fields) > 1 else ("text",)
+
+
+def texts_of(run, row):
+    """Returns the texts of a row, lists of words as one text."""
+    if run.rows is None:
+        return []
+    return [_plain(run.rows[row][field]) for field in run.fields]
+
+
+def _plain(value):
+    return value if isinstance(value, str) else " ".join(map(str, value))
+
+
+def write_csv(table, path):
+    """Writes a table so that no spreadsheet runs one of its texts."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(table.header)
+        writer.writerows([_harmless(v) for v in row] for row in table.rows)
+
+
+def _harmless(value):
+    """Returns a cell; a text that looks like a formula begins with `'`."""
+    if value is None:
+        return ""
+    if isinstance(value, numbers.Real):
+        return round(value, 6)
+    starts = value.lstrip(_STRIPPED).startswith(_FORMULA)
+    return f"'{value}" if starts or value[:1] in ("\t", "\r") else value

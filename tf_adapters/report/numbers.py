@@ -1,0 +1,56 @@
+"""The report of a regression: one number for each text."""
+
+import numpy as np
+from sklearn import metrics as sklearn_metrics
+
+from tf_adapters.report import mistakes
+from tf_adapters.report import scores
+from tf_adapters.report.findings import Findings
+from tf_adapters.report.findings import Picture
+from tf_adapters.report.findings import Table
+from tf_adapters.report.pictures import draw_scatter
+
+
+def find(run):
+    """Returns the `Findings` of a run's predictions.
+
+    Args:
+        run: `RunFiles`, its predictions numbers.
+    """
+    right, predicted = (
+        np.asarray(run.stored.compared[key], "float64")
+        for key in ("target", "predicted")
+    )
+    mean = np.full(len(right), right.mean())
+    name = f"always {right.mean():.4g}"
+    table, _ = scores.table_of_scores(run, mean, name, ("pearson", "spearman"))
+    errors = [_errors(right, some) for some in (predicted, mean)]
+    rows = [[*row, *some] for row, some in zip(table.rows, errors, strict=True)]
+    header = (*table.header, "root mean squared error", "mean absolute error")
+    is_worse = errors[0][0] >= errors[1][0]
+    notes = [f"Its squared error is not below that of {name}."] * is_worse
+    picture = Picture(
+        "scatter",
+        "Predicted numbers by the right ones; on the line they are equal.",
+        lambda: draw_scatter(right, predicted),
+    )
+    order = np.argsort(-np.abs(predicted - right), kind="stable")
+    differences = [
+        [int(i), float(right[i]), float(predicted[i]), predicted[i] - right[i]]
+        for i in order
+    ]
+    return Findings(
+        [Table(table.title, header, rows)],
+        [picture],
+        mistakes.table_of_mistakes(
+            run, differences, ("right", "predicted", "difference")
+        ),
+        notes,
+    )
+
+
+def _errors(right, predicted):
+    return [
+        float(sklearn_metrics.root_mean_squared_error(right, predicted)),
+        float(sklearn_metrics.mean_absolute_error(right, predicted)),
+    ]

@@ -1,0 +1,141 @@
+"""The pictures of a report; each function returns a figure of Matplotlib's."""
+
+import numpy as np
+
+from tf_adapters.report import drawing
+
+# Numbers in the cells of a larger matrix could not be read.
+_MOST_WITH_NUMBERS = 15
+_LONGEST_NAME = 18
+
+
+def draw_confusion(matrix, totals, names):
+    """Draws a confusion matrix, shaded by the share of each right class.
+
+    Args:
+        matrix: Integer array, right class by predicted class.
+        totals: Number of examples of each right class, with those that were
+            taken for a class that is not in the picture.
+        names: Class names.
+    """
+    size = 1.9 + max(0.42 * len(names), 1.2)
+    figure, ((axes,),) = drawing.make_figure(width=size + 0.6, height=size)
+    shares = matrix / np.maximum(totals, 1)[:, None]
+    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    axes.grid(False)
+    cut = [_cut(name) for name in names]
+    axes.set_xticks(range(len(names)), cut, rotation=45, ha="right")
+    axes.set_yticks(range(len(names)), cut)
+    for label in axes.get_xticklabels():
+        label.set_rotation_mode("anchor")
+    if len(names) <= _MOST_WITH_NUMBERS:
+        for (i, j), count in np.ndenumerate(matrix):
+            color = "white" if shares[i, j] > 0.5 else "black"
+            axes.text(
+                *(j, i, f"{count:,}"),
+                **{"ha": "center", "va": "center", "size": 7, "color": color},
+            )
+    bar = figure.colorbar(image, ax=axes, shrink=0.8)
+    bar.set_label("share of the right class", size=8)
+    bar.ax.tick_params(labelsize=8)
+    drawing.describe(axes, "predicted class", "right class")
+    return figure
+
+
+def _cut(name):
+    # Dollar signs would begin a formula.
+    name = name.replace("$", r"\$")
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
+
+
+def draw_calibration(found):
+    """Draws a reliability diagram, and below it how many each bin has.
+
+    Args:
+        found: `Reliability`.
+    """
+    figure, axes = drawing.make_figure(
+        2, height=2.4, sharex=True, gridspec_kw={"height_ratios": (3, 1)}
+    )
+    upper, lower = axes[:, 0]
+    upper.plot([0, 1], [0, 1], color="#888888", linewidth=1, label="ideal")
+    upper.plot(
+        found.probability,
+        found.share,
+        label=f"this run, error {found.error:.4f}",
+        markersize=4,
+        **next(drawing.styles()),
+    )
+    upper.set_ylim(-0.03, 1.03)
+    lower.bar(
+        found.probability,
+        found.counts,
+        0.6 / found.bins,
+        color=drawing.COLOURS[0],
+    )
+    drawing.describe(upper, "", "share that is right")
+    drawing.describe(lower, "probability", "predictions")
+    lower.set_xlim(-0.03, 1.03)
+    return figure
+
+
+def draw_scatter(right, predicted):
+    """Draws predicted numbers against the right ones."""
+    figure, ((axes,),) = drawing.make_figure(width=4.2, height=3.8)
+    ends = [
+        min(right.min(), predicted.min()),
+        max(right.max(), predicted.max()),
+    ]
+    axes.plot(ends, ends, color="#888888", linewidth=1, label="equal")
+    axes.scatter(
+        right, predicted, s=9, alpha=0.4, color=drawing.COLOURS[0], label="row"
+    )
+    drawing.describe(axes, "right number", "predicted number")
+    return figure
+
+
+def draw_entities(rows):
+    """Draws precision, recall and F1 of each kind of entity.
+
+    Args:
+        rows: Lists of kind, number, precision, recall and F1.
+    """
+    figure, ((axes,),) = drawing.make_figure(width=3 + 0.6 * len(rows))
+    series = [
+        (name, [row[place] for row in rows], None)
+        for place, name in enumerate(("precision", "recall", "F1"), 2)
+    ]
+    drawing.draw_bars(axes, series, 0.26, 0.24)
+    labels = [_cut(row[0]) for row in rows]
+    axes.set_xticks(range(len(rows)), labels, rotation=45, ha="right")
+    axes.set_ylim(0, 1.03)
+    drawing.describe(axes, "kind of entity", "", legend_beside=True)
+    return figure
+
+
+def draw_curves(losses, metrics, kept):
+    """Draws how the loss and the metrics on validation went on.
+
+    Args:
+        losses: Dict from a name to a list of pairs of step and loss.
+        metrics: The same for metrics.
+        kept: Step whose weights were kept, or `None`.
+    """
+    panels = [("loss", losses), ("on validation", metrics)]
+    panels = [(name, lines) for name, lines in panels if lines]
+    figure, axes = drawing.make_figure(columns=len(panels))
+    for axis, (y, lines) in zip(axes.flat, panels, strict=True):
+        for (name, points), style in zip(
+            lines.items(), drawing.styles(), strict=False
+        ):
+            axis.plot(
+                *zip(*points, strict=True), label=name, markersize=3, **style
+            )
+        if kept is not None:
+            axis.axvline(kept, color="#888888", linestyle=":", label="kept")
+        # Also where there was one validation only.
+        axis.set_xlim(
+            0, 1.04 * max(x for some in lines.values() for x, _ in some)
+        )
+        drawing.describe(axis, "step", y)
+    return figure

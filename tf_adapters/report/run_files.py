@@ -1,0 +1,191 @@
+"""What a report reads of a finished run: result, log, predictions, texts."""
+
+import dataclasses
+from pathlib import Path
+
+from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import DataError
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.suggestions import check_known
+from tf_adapters.common.text_files import parse_json
+from tf_adapters.config import resolve
+from tf_adapters.data.rows import sampling
+from tf_adapters.data.rows import splits
+from tf_adapters.data.rows import zero_shot_transfer
+from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import predictions
+
+# The first of these that has predictions is reported.
+_PREFERRED = ("test", "validation")
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFiles:
+    """What a finished run stored, and the rows of the split in question.
+
+    Attributes:
+        folder: Path of the run folder.
+        result: Dict, its `result.json`.
+        records: List of dicts, its `metrics.jsonl`.
+        head: Dict with the settings of the trained head.
+        split: Name of the split, or `None` without stored predictions.
+        stored: `Predictions` of that split, or `None`.
+        fields: Names of the rows' texts, once they were found.
+        rows: Rows of the split, or `None` where they were not found.
+        lacks_rows: Why they were not found, or "".
+    """
+
+    folder: Path
+    result: dict
+    records: list
+    head: dict
+    split: str | None = None
+    stored: predictions.Predictions | None = None
+    fields: tuple[str, ...] = ()
+    rows: list | None = None
+    lacks_rows: str = ""
+
+    @property
+    def metrics(self):
+        """Dict of what the result has of the split, or of validation."""
+        part = self.result
+        if self.split and self.split.startswith("transfer/"):
+            part = self.result.get("transfer", {}).get("languages", {})
+        name = (self.split or "").removeprefix("transfer/")
+        return part.get(name) or self.result.get("validation", {})
+
+    def label_names(self, count):
+        """Returns class names; numbers where no file of the run has names."""
+        names = self.stored.labels or self.head.get("labels") or ()
+        return [str(n) for n in names] or [str(i) for i in range(count)]
+
+
+def read_run(folder, split=None):
+    """Returns the `RunFiles` of a finished run, without rows.
+
+    Args:
+        folder: Path of the run folder.
+        split: Name of a split, or `transfer/<language>`. Default: `test`, or
+            `validation` if the run has no predictions of `test`.
+
+    Raises:
+        ConfigError: If there is no finished run of one task, or it has no
+            predictions of the split.
+    """
+    folder = Path(folder)
+    result = _result(folder)
+    there = predictions.stored_splits(folder)
+    if split is not None:
+        if not there:
+            raise ConfigError(f"{folder} has no stored predictions.")
+        check_known("split with predictions", split, there)
+    elif there:
+        split = next((name for name in _PREFERRED if name in there), there[0])
+    stored = split and predictions.load_predictions(folder, split)
+    records = _records(folder, result)
+    return RunFiles(folder, result, records, _head(folder), split, stored)
+
+
+def _result(folder):
+    if not (folder / "config.yaml").exists():
+        raise ConfigError(
+            f"{cut(folder)} is no run folder: it has no config.yaml. Give the "
+            "--model_dir that a run was trained with."
+        )
+    result = earlier_runs.read_result(folder)
+    if result is None:
+        raise ConfigError(
+            f"{cut(folder)} holds a run that has not finished: it has no "
+            "result.json. The same command that began it continues it."
+        )
+    if "tasks" in result:
+        names = list(result["tasks"])
+        raise ConfigError(
+            f"{cut(folder)} is a run of the tasks {cut(', '.join(names))}. "
+            f"Give the folder of one of them: {folder / names[0]}"
+        )
+    return result
+
+
+def _head(folder):
+    """Returns the settings of the head; a baseline's folder has none."""
+    if not (folder / "adapter").is_dir():
+        return {}
+    config = adapter_folder.read_adapter_config(folder / "adapter")
+    return config["head"] or {}
+
+
+def _records(folder, result):
+    """Returns what the run logged, that of several tasks as far as it is its.
+
+    They log together, metrics as `<task>/<metric>`.
+    """
+    together = "trained_with" in result
+    path = (folder.parent if together else folder) / "metrics.jsonl"
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        records = [parse_json(line) for line in lines if line]
+    except UserError as error:
+        raise DataError(
+            f"{path} is damaged: {error}. Remove it: the report has no curves "
+            "of training then."
+        ) from error
+    return [_own(r, result["task"]) for r in records] if together else records
+
+
+def _own(record, task):
+    values = record.get("validation", {})
+    own = {
+        name.removeprefix(f"{task}/"): value
+        for name, value in values.items()
+        if name.startswith(f"{task}/")
+    }
+    return {**record, "validation": own} if values else record
+
+
+def with_rows(run, data_dir=None):
+    """Returns `RunFiles` with the rows of its split, if they can be found.
+
+    They are read again as the run read them, and must be the same rows.
+
+    Args:
+        run: `RunFiles`.
+        data_dir: Where the task's data are now. Default: where they were.
+    """
+    if run.stored is None:
+        return run
+    try:
+        fields, rows = _read_rows(run, data_dir)
+    except UserError as error:
+        return dataclasses.replace(run, lacks_rows=str(error))
+    known = run.result.get("data_fingerprint", {}).get(run.split)
+    if known not in (None, sampling.fingerprint(rows)):
+        why = "the data there are others than those of the run"
+    elif len(rows) != len(run.stored):
+        why = (
+            f"the data there have {len(rows):,} rows, and the run predicted "
+            f"{len(run.stored):,}"
+        )
+    else:
+        return dataclasses.replace(run, fields=fields, rows=rows)
+    return dataclasses.replace(run, lacks_rows=f"{why}.")
+
+
+def _read_rows(run, data_dir):
+    """Returns the names of a split's texts, and its rows."""
+    layer = resolve.load_for_one_machine(run.folder / "config.yaml")
+    config = resolve.resolve_config(layer)
+    if data_dir is not None:
+        data = dataclasses.replace(config.data, data_dir=str(data_dir))
+        config = dataclasses.replace(config, data=data)
+    task = splits.get_task(config)
+    if run.split.startswith("transfer/"):
+        languages = zero_shot_transfer.load_languages(task, config.data)
+        found = languages.get(run.split.removeprefix("transfer/"), ("", []))
+        return task.text_fields, found[1]
+    found = splits.read_rows(config, task)
+    return task.text_fields, found.get(run.split, [])

@@ -1,0 +1,201 @@
+"""The report of one finished run: the entry point.
+
+Everything comes from what the run stored; neither model nor encoder is loaded.
+"""
+
+import dataclasses
+from pathlib import Path
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
+from tf_adapters.report import answers
+from tf_adapters.report import choices
+from tf_adapters.report import classes
+from tf_adapters.report import curves
+from tf_adapters.report import html_page
+from tf_adapters.report import mistakes
+from tf_adapters.report import numbers
+from tf_adapters.report import run_files
+from tf_adapters.report import several_classes
+from tf_adapters.report import tags
+from tf_adapters.report.findings import Findings
+from tf_adapters.report.findings import Table
+from tf_adapters.report.findings import as_text
+from tf_adapters.runs import remote_folder
+from tf_adapters.runs.left_files import REPORT
+from tf_adapters.tasks.output_kinds import KINDS
+
+# By what a row's label is, see `OutputKind`.
+_FINDERS = {
+    "class": classes.find,
+    "classes": several_classes.find,
+    "number": numbers.find,
+    "choice": choices.find,
+    "class_a_word": tags.find,
+    "answers": answers.find,
+}
+_MOST_MISTAKES = 20
+_MOST_LINES = 30
+_NOTHING_STORED = (
+    "This run stored no predictions (masked language modelling and merges "
+    "store none), so that there are only its result and its training here."
+)
+_NO_PROBABILITIES = (
+    "These predictions were stored without probabilities, by an earlier "
+    "version: mistakes are in the order of the data, and there is no "
+    "calibration. An evaluation of the run stores them."
+)
+
+
+def write_report(
+    model_dir: str | Path,
+    split: str | None = None,
+    data_dir: str | Path | None = None,
+) -> dict[str, Path]:
+    """Writes `report/` in a run folder: HTML, CSV and pictures.
+
+    Args:
+        model_dir: Folder of a finished run.
+        split: See `run_files.read_run`.
+        data_dir: Where the task's data are now, for the texts of mistakes.
+            Default: where they were.
+
+    Returns:
+        Dict from `report`, `errors` and the names of the pictures to paths.
+        Without Matplotlib there are no pictures, which a line says.
+
+    Raises:
+        ConfigError: If there is no finished run, or no such split, or the
+            folder cannot be written to.
+    """
+    run = run_files.with_rows(run_files.read_run(model_dir, split), data_dir)
+    found = _find(run)
+    folder = run.folder / REPORT
+    try:
+        folder.mkdir(exist_ok=True)
+        paths = _write(run, found, folder)
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot write the report to {cut(folder)}: {error.strerror}."
+        ) from error
+    remote_folder.push(run.folder)
+    return paths
+
+
+def describe(model_dir: str | Path, split: str | None = None) -> str:
+    """Returns scores, matrix and recall of each class as text for the screen.
+
+    Args:
+        model_dir: Folder of a finished run.
+        split: See `run_files.read_run`.
+
+    Raises:
+        ConfigError: See `write_report`.
+    """
+    run = run_files.read_run(model_dir, split)
+    found = _find(run)
+    parts = [_title(run)]
+    parts += [_on_screen(table) for table in found.tables if table.on_screen]
+    return "\n\n".join([*parts, *found.notes])
+
+
+def _on_screen(table):
+    rest = len(table.rows) - _MOST_LINES
+    if rest <= 0:
+        return as_text(table)
+    first = dataclasses.replace(table, rows=table.rows[:_MOST_LINES])
+    return f"{as_text(first)}\n({rest:,} more in the report)"
+
+
+def _find(run):
+    """Returns the `Findings` of predictions and training."""
+    if run.stored is None:
+        return Findings(
+            [_results(run)], curves.find(run), None, [_NOTHING_STORED]
+        )
+    find = _FINDERS.get(KINDS[run.stored.head].label)
+    found = Findings([_results(run)]) if find is None else find(run)
+    notes = list(found.notes)
+    is_old = "probabilities" not in run.stored.compared
+    if is_old and KINDS[run.stored.head].label != "number":
+        notes.append(_NO_PROBABILITIES)
+    pictures = [*found.pictures, *curves.find(run)]
+    return dataclasses.replace(found, pictures=pictures, notes=notes)
+
+
+def _results(run):
+    """Returns the table of metrics that the result has."""
+    parts = {k: v for k, v in run.result.items() if k in ("validation", "test")}
+    rows = [
+        [split, name, float(value)]
+        for split, values in parts.items()
+        for name, value in values.items()
+    ]
+    return Table("Scores", ("split", "metric", "value"), rows)
+
+
+def _title(run):
+    where = "" if run.stored is None else f", {run.split}"
+    rows = "" if run.stored is None else f", {len(run.stored):,} rows"
+    return f"{run.result['task']}{where}{rows}"
+
+
+def _write(run, found, folder):
+    for old in folder.glob("*.png"):
+        old.unlink()
+    paths = {"report": folder / "report.html"}
+    pictures, notes = _draw(found.pictures, folder)
+    tables, errors = list(found.tables), found.errors
+    if errors is not None:
+        paths[mistakes.NAME] = folder / f"{mistakes.NAME}.csv"
+        mistakes.write_csv(errors, paths[mistakes.NAME])
+        tables.append(_surest(errors))
+    if run.lacks_rows:
+        notes.append(f"The texts of mistakes were not found: {run.lacks_rows}")
+    text = html_page.page(
+        f"{_title(run)}: {run.folder.resolve().name}",
+        [*found.notes, *notes],
+        tables,
+        pictures,
+        _facts(run),
+    )
+    paths["report"].write_text(text, encoding="utf-8")
+    return paths | {picture.name: path for picture, path in pictures}
+
+
+def _draw(pictures, folder):
+    """Returns pictures with their files, and why there are none if so."""
+    drawn = []
+    for picture in pictures:
+        try:
+            figure = picture.draw()
+        except ConfigError as error:
+            print(error, flush=True)
+            return [], [str(error)]
+        path = folder / f"{picture.name}.png"
+        figure.savefig(path, dpi=150)
+        drawn.append((picture, path))
+    return drawn, []
+
+
+def _surest(errors):
+    """Returns the first mistakes as the page shows them."""
+    count = len(errors.rows)
+    note = f"{min(count, _MOST_MISTAKES)} of {count:,}, all in errors.csv. "
+    return dataclasses.replace(
+        errors,
+        title="The worst mistakes",
+        rows=errors.rows[:_MOST_MISTAKES],
+        note=(note if count else "There are none. ") + errors.note,
+    )
+
+
+_FACTS = ("encoder", "method", "seed", "trained_weights", "best_step")
+_FACTS += ("examples", "seconds", "commit", "device")
+
+
+def _facts(run):
+    rows = [[key, str(run.result[key])] for key in _FACTS if key in run.result]
+    versions = run.result.get("versions", {})
+    rows += [[name, version] for name, version in versions.items()]
+    return Table("The run", ("", "value"), rows)

@@ -1,0 +1,86 @@
+"""Scores of a run next to those of the simplest prediction there is."""
+
+from tf_adapters import heads
+from tf_adapters.report.calibration import reliability
+from tf_adapters.report.findings import Picture
+from tf_adapters.report.findings import Table
+from tf_adapters.report.pictures import draw_calibration
+from tf_adapters.tasks.output_kinds import KINDS
+
+THIS_RUN = "this run"
+
+
+def table_of_scores(run, simplest, name, more=()):
+    """Returns the scores of a run and of a simplest prediction.
+
+    Args:
+        run: `RunFiles`.
+        simplest: What that one predicts, with an entry for each row, or `None`.
+        name: What it is called.
+        more: Metrics besides those of the run's result.
+
+    Returns:
+        `Table`, and a note on it or "".
+    """
+    names = [n for n in run.metrics if n not in ("loss", "split")]
+    known = KINDS[run.stored.head].metrics
+    names = list(dict.fromkeys([*names, *(n for n in more if n in known)]))
+    names = names or list(KINDS[run.stored.head].default_metrics)
+    own = run.stored.metrics(names)
+    rows = [[THIS_RUN, *own.values()]]
+    note = ""
+    if simplest is not None:
+        compared = {**run.stored.compared, "predicted": simplest}
+        other = heads.HEADS[run.stored.head].score(names, compared)
+        rows.append([name, *other.values()])
+        note = _verdict(own, other, name)
+    return Table("Scores", ("", *map(_in_words, names)), rows), note
+
+
+def _verdict(own, other, name):
+    """Returns a sentence where a metric is not above the simplest one's."""
+    lower = [n for n in own if own[n] <= other[n]]
+    if not lower:
+        return ""
+    said = ", ".join(
+        f"{_in_words(n)} {own[n]:.4f} against {other[n]:.4f}" for n in lower
+    )
+    return f"No better than {name}: {said}."
+
+
+def _in_words(metric):
+    return metric.replace("_f1", " F1").replace("_", " ")
+
+
+def calibration_of(right, probabilities, what, temperature=1.0):
+    """Returns lists of the table and the picture of a calibration.
+
+    Args:
+        right: Booleans, whether each prediction is right.
+        probabilities: How likely each was said to be; `None` if no
+            probabilities were stored: then both lists are empty.
+        what: What probabilities are of, in the plural.
+        temperature: That of the head.
+    """
+    if probabilities is None:
+        return [], []
+    found = reliability(right, probabilities)
+    table = Table(
+        "Calibration",
+        (
+            "expected calibration error",
+            "mean probability",
+            "share right",
+            "bins",
+        ),
+        [[found.error, *found.means, len(found.counts)]],
+        f"Of {what}, in {found.bins} bins of equal width, those that are empty "
+        f"left out. Temperature: {temperature:.4g}.",
+    )
+    picture = Picture(
+        "calibration",
+        f"Calibration: how many {what} are right, by the probability that the "
+        "model gave them. On the diagonal it can be believed.",
+        lambda: draw_calibration(found),
+    )
+    return [table], [picture]

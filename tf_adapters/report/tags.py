@@ -1,0 +1,128 @@
+"""The report of a tagging: one class for each word, perhaps of entities."""
+
+import itertools
+
+import numpy as np
+from seqeval import metrics as seqeval_metrics
+
+from tf_adapters.heads.tagging import labelled_parts
+from tf_adapters.report import classes
+from tf_adapters.report import mistakes
+from tf_adapters.report import scores
+from tf_adapters.report.findings import Findings
+from tf_adapters.report.findings import Picture
+from tf_adapters.report.findings import Table
+from tf_adapters.report.pictures import draw_entities
+
+
+def find(run):
+    """Returns the `Findings` of a run's predictions.
+
+    Args:
+        run: `RunFiles`, its predictions class names of words.
+    """
+    compared = run.stored.compared
+    words = _words(compared)
+    right, predicted = ([word[i] for word in words] for i in (2, 3))
+    names = _names(run, right, predicted)
+    ids = {name: i for i, name in enumerate(names)}
+    right, predicted = (
+        np.array([ids[tag] for tag in tags]) for tags in (right, predicted)
+    )
+    most = names[np.bincount(right).argmax()]
+    table, note = scores.table_of_scores(
+        run,
+        [[most] * len(row) for row in compared["predicted"]],
+        f"always `{most}`",
+        ("accuracy",),
+    )
+    tables, pictures = classes.of_classes(right, predicted, names, "words")
+    entities, of_entities = _entities(compared, names)
+    has_any = "probabilities" in compared
+    sureness = [word[4] for word in words] if has_any else None
+    calibration = scores.calibration_of(
+        right == predicted, sureness, "tags of words"
+    )
+    return Findings(
+        [table, *entities, *tables, *calibration[0]],
+        [*of_entities, *pictures, *calibration[1]],
+        _mistakes(run, words),
+        [note] if note else [],
+    )
+
+
+def _words(compared):
+    """Returns row, place, right tag, predicted tag and probability of words."""
+    rows = zip(compared["target"], compared["predicted"], strict=True)
+    sureness = compared.get("probabilities") or itertools.repeat(None)
+    return [
+        (row, place, tag, other, of_row and of_row[place])
+        for row, ((tags, others), of_row) in enumerate(
+            zip(rows, sureness, strict=False)
+        )
+        for place, (tag, other) in enumerate(zip(tags, others, strict=True))
+        if tag is not None
+    ]
+
+
+def _names(run, *tags):
+    """Returns tags in the head's order; of older files those that occur."""
+    names = run.label_names(0)
+    return names or sorted(set().union(*tags))
+
+
+def _entities(compared, names):
+    """Returns table and picture of entities by kind, if tags are such."""
+    parts = [part for row in labelled_parts(compared) for part in row]
+    right, predicted = ([part[side] for part in parts] for side in (0, 1))
+    if not _mark_entities(names) or not _count(right, predicted):
+        return [], []
+    found = seqeval_metrics.classification_report(
+        right, predicted, output_dict=True, zero_division=0
+    )
+    kinds = {n: v for n, v in found.items() if not n.endswith(" avg")}
+    columns = ("precision", "recall", "f1-score")
+    rows = [
+        [kind, int(values["support"]), *(float(values[c]) for c in columns)]
+        for kind, values in {**kinds, "all": found["micro avg"]}.items()
+    ]
+    header = ("entity", "entities", "precision", "recall", "F1")
+    note = "An entity is right where all its words and its kind are."
+    picture = Picture(
+        "entities",
+        "Precision, recall and F1 of each kind of entity.",
+        lambda: draw_entities(rows),
+    )
+    return [Table("Entities", header, rows, note)], [picture]
+
+
+def _mark_entities(names):
+    """Whether tags say where entities begin: `B-PER`, `I-PER`, `O`."""
+    return any(name.startswith(("B-", "I-")) for name in names)
+
+
+def _count(right, predicted):
+    found = map(
+        seqeval_metrics.sequence_labeling.get_entities, right + predicted
+    )
+    return sum(map(len, found))
+
+
+def _mistakes(run, words):
+    wrong = [word for word in words if word[2] != word[3]]
+    # As surely as possible first; without probabilities in their order.
+    wrong.sort(key=lambda word: -(word[4] or 0))
+    rows = [
+        [row, _word(run, row, place), tag, other, probability]
+        for row, place, tag, other, probability in wrong
+    ]
+    return mistakes.table_of_mistakes(
+        run, rows, ("word", "right", "predicted", "probability")
+    )
+
+
+def _word(run, row, place):
+    if run.rows is None:
+        return f"word {place}"
+    (field,) = run.fields
+    return run.rows[row][field][place]

@@ -93,6 +93,9 @@ class TrainConfig:
             TPUs want many.
         accumulation_steps: Parts that each batch is computed in, one after the
             other, for batches that do not fit into memory whole.
+        remat: Whether a block's activations are computed again in the backward
+            pass, not kept, for models and batches that do not fit into memory:
+            less memory, more time, the same gradients.
         max_steps: Steps after which training ends, if the epochs have more.
         decay: `"linear"`: the rate falls to zero after the warm-up; `"none"`:
             it stays.
@@ -113,8 +116,10 @@ class TrainConfig:
             and 9, tune after so many steps of pretraining).
         evaluate_loss: Whether evaluations have the `loss` among their metrics
             (He et al. 2021, figures 5 and 10).
-        precision: Keras policy of the encoder: `"float32"` or
-            `"mixed_bfloat16"`. What trains is float32 in both.
+        precision: Keras policy of the encoder: `"float32"`,
+            `"mixed_bfloat16"`, or `"mixed_float16"` for GPUs without bfloat16,
+            such as a T4; the loss is then scaled. What trains is float32 in
+            all three.
         encoder_dropout: Whether the frozen encoder's dropout acts.
         checkpoint_seconds: Least time between two checkpoints, from which a
             stopped run goes on.
@@ -133,6 +138,7 @@ class TrainConfig:
     weight_decay: float = 0.01
     steps_per_loop: int = 1
     accumulation_steps: int = 1
+    remat: bool = False
     max_steps: int | None = None
     decay: typing.Literal["linear", "none"] = "linear"
     clip_norm: float | None = 1.0
@@ -142,7 +148,9 @@ class TrainConfig:
     keep: typing.Literal["best", "last"] = "best"
     snapshot_steps: int | None = None
     evaluate_loss: bool = False
-    precision: typing.Literal["float32", "mixed_bfloat16"] = "float32"
+    precision: typing.Literal["float32", "mixed_bfloat16", "mixed_float16"] = (
+        "float32"
+    )
     encoder_dropout: bool = True
     checkpoint_seconds: float = 120.0
     deterministic: bool = True

@@ -76,8 +76,9 @@ class Loop:
             `best_step`, `mean_metric` over validations, `steps`, `examples`,
             `seconds` spent in training steps, `examples_per_second` from the
             second step on (the first one, which builds the graph, counts only
-            where there is no other), and `padding_share` of the batches that
-            were run.
+            where there is no other), `padding_share` of the batches that
+            were run, and in float16 `skipped_steps`: how many of the steps
+            changed nothing, because their gradients overflowed.
 
         Raises:
             NonFiniteError: If a loss or a gradient is not finite; names the
@@ -213,15 +214,17 @@ class Loop:
             self._check_finite(first + step, epoch, float(loss), norm)
         self.progress.pending = []
         mean = float(np.mean(losses, dtype="float64"))
-        self.log(
-            {
-                "step": self.progress.step,
-                "epoch": epoch,
-                "loss": round(mean, 6),
-                "learning_rate": self.trainer.optimizer.rate_of_last_step(),
-                "examples": self._examples,
-            }
-        )
+        record = {
+            "step": self.progress.step,
+            "epoch": epoch,
+            "loss": round(mean, 6),
+            "learning_rate": self.trainer.optimizer.rate_of_last_step(),
+            "examples": self._examples,
+        }
+        if self._loss_scale is not None:
+            record["skipped_steps"] = self.progress.skipped_steps
+            record["loss_scale"] = self._loss_scale.read()
+        self.log(record)
         self.bar.set_description(f"epoch {epoch + 1}, loss {mean:.3f}")
 
     def _check_finite(self, step, epoch, loss, norms):
@@ -229,6 +232,8 @@ class Loop:
         if not np.isfinite(loss):
             what = f"The loss of step {step} is {loss}."
         elif not np.isfinite(norms).all():
+            if self._was_skipped():
+                return
             what = (
                 f"The gradient of step {step} is not finite, though its loss "
                 f"is {loss:.6g}: {self._bad_norms(norms)}."
@@ -240,6 +245,20 @@ class Loop:
                 f"the examples of that step (epoch {epoch}, seed "
                 f"{self.trainer.config.seed})."
             )
+
+    @property
+    def _loss_scale(self):
+        return self.trainer.optimizer.loss_scale
+
+    def _was_skipped(self):
+        """Counts a step without a finite gradient, if that was the scale's.
+
+        A gradient that overflows where its loss is not enlarged is a bad one.
+        """
+        if self._loss_scale is None or self._loss_scale.read() < 1:
+            return False
+        self.progress.skipped_steps += 1
+        return True
 
     def _bad_norms(self, norms):
         names = self.trainer.names
@@ -255,7 +274,8 @@ class Loop:
             "epoch": epoch,
             "validation": values,
         }
-        if self.settings.log_gradient_norms:
+        # Those of a skipped step are infinite.
+        if self.settings.log_gradient_norms and np.isfinite(norms).all():
             entry["gradient_norms"] = dict(
                 zip(
                     self.trainer.names,
@@ -295,6 +315,7 @@ class Loop:
         done = self.batches[: self.progress.step]
         padding = batch_plan.padding_fraction(done, self.train.sequence_lengths)
         metrics = [e["validation"][name] for e in self.progress.history]
+        skipped = {"skipped_steps": self.progress.skipped_steps}
         return {
             "validation": self._best["validation"],
             "best_step": self._best["step"],
@@ -304,6 +325,7 @@ class Loop:
             "seconds": round(self.progress.seconds, 3),
             "examples_per_second": round(self._examples_per_second(), 2),
             "padding_share": round(padding, 4),
+            **({} if self._loss_scale is None else skipped),
         }
 
     def _examples_per_second(self):

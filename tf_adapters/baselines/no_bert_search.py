@@ -40,7 +40,7 @@ _WEIGHTS = "class_weights"
 _UNUSED = (
     *("pretrain.steps", "init_adapter", "stack_on", "language_adapters"),
     *("data.eval_languages", "distribution_strategy"),
-    *("train.learning_rate", "train.precision"),
+    *("train.learning_rate", "train.precision", "train.remat"),
 )
 
 

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests import tiny
 from tf_adapters import heads
@@ -63,6 +64,26 @@ def test_skipped_steps_are_counted_and_said(options, caplog):
     model.optimizer.dynamic_scale.assign(1.0)
     _fit(model)
     assert "changed nothing" not in caplog.text
+
+
+@pytest.mark.integration
+def test_all_replicas_skip_where_one_of_them_overflows():
+    """Each has two of the four rows."""
+    strategy = tf.distribute.MirroredStrategy(
+        ["CPU:0", "CPU:1"],
+        cross_device_ops=tf.distribute.ReductionToOneDevice(),
+    )
+    with strategy.scope():
+        model = _model("sgd")
+    trained = list(model.trained_variables().values())
+    before = tiny.values(trained)
+    features = tiny.batch(model.encoder_info, size=4)
+    weights = np.array([1, 1, 1e7, 1e7])
+    labels = LABELS[:4]
+    model.fit(features, labels, sample_weight=weights, batch_size=4, verbose=0)
+    assert model.optimizer.skipped_steps.numpy() == 1
+    for value, old in zip(tiny.values(trained), before, strict=True):
+        np.testing.assert_array_equal(value, old)
 
 
 def test_an_optimizer_is_wrapped_once_and_in_float16_only():

@@ -9,12 +9,18 @@ import logging
 import keras
 from keras import ops
 
+from tf_adapters.models.replicas import sum_over_replicas
+
 _LOGGER = logging.getLogger(__name__)
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
     """Keras's, which also counts the steps that it skips.
+
+    Under a `tf.distribute` strategy, Keras asks the first replica whether the
+    gradients are finite, before they are summed. Here all replicas skip a step
+    if one of them has to.
 
     Attributes:
         skipped_steps: Integer variable.
@@ -32,6 +38,9 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
     def apply(self, grads, trainable_variables=None):
         if not self.built:
             self.build(trainable_variables)
+        bad_replicas = sum_over_replicas(self._is_skipped(grads))
+        divisor = ops.where(bad_replicas > 0, float("nan"), 1.0)
+        grads = [None if g is None else ops.divide(g, divisor) for g in grads]
         self.skipped_steps.assign_add(self._is_skipped(grads))
         super().apply(grads, trainable_variables)
 

@@ -19,3 +19,19 @@ def replica_number():
 
     context = tf.distribute.get_replica_context()
     return 0 if context is None else context.replica_id_in_sync_group
+
+
+def sum_over_replicas(value):
+    """Returns the sum of a tensor over all replicas that compute a step.
+
+    Args:
+        value: Tensor. In `fit`, the optimizer has those of its own replica.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return value
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return value
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, value)

@@ -128,6 +128,10 @@ class TrainConfig:
             slower ones.
         log_gradient_norms: Whether each validation logs the gradient norm of
             every trained variable.
+        callbacks: List of Keras callbacks that watch the training: `mlflow`,
+            `wandb`, or `module:Class` of your own; or mappings of such a `name`
+            and the callback's arguments. `None` for none. They are told of
+            epochs, with what was logged; of steps only where they ask.
     """
 
     learning_rate: float = 3e-4
@@ -155,6 +159,7 @@ class TrainConfig:
     checkpoint_seconds: float = 120.0
     deterministic: bool = True
     log_gradient_norms: bool = False
+    callbacks: typing.Any = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -39,13 +39,18 @@ def train_multitask(config, tasks, rows, model_dir, test=True, overwrite=False):
         overwrite: Whether to remove a run that lies in `model_dir` first.
 
     Raises:
-        ConfigError: If the configuration asks for snapshots.
+        ConfigError: If the configuration asks for snapshots or callbacks.
         Stopped: If the process was told to stop, or another worker is gone.
     """
     if config.train.snapshot_steps:
         raise ConfigError(
             "`train.snapshot_steps` is for runs of one task. Leave it out, or "
             "take `train.keep` and `train.max_steps`."
+        )
+    if config.train.callbacks:
+        raise ConfigError(
+            "`train.callbacks` are for runs of one task: a Keras callback "
+            "watches one model. Leave them out; metrics.jsonl has everything."
         )
     with workers.losses_as_stops(distribution.strategy_for_config(config)):
         started = time.perf_counter()

@@ -10,6 +10,7 @@ from tf_adapters.runs import run_folder_of_workers
 from tf_adapters.runs.experiment import Experiment
 from tf_adapters.runs.recovery import Recovery
 from tf_adapters.runs.run_folder import frozen_weights
+from tf_adapters.training import callbacks
 from tf_adapters.training import distribution
 from tf_adapters.training import workers
 from tf_adapters.training.loop import Loop
@@ -54,6 +55,12 @@ def train_experiment(
         fingerprint = sampling.fingerprints(rows)
         # What is wrong with a run is to show before it removes an earlier one.
         experiment = Experiment(config, task, train_rows=rows["train"])
+        # The chief's alone: several workers would log the same.
+        watchers = (
+            callbacks.make_callbacks(config.train.callbacks)
+            if workers.is_chief(experiment.strategy)
+            else []
+        )
         run = run_folder_of_workers.open_run(
             experiment.strategy,
             model_dir,
@@ -67,7 +74,7 @@ def train_experiment(
         examples = experiment.examples_by_split(rows)
         run_facts.print_sizes(examples, config.train.batch_size)
         before = _prepare(experiment, prepare, examples["validation"])
-        result = _train(experiment, run, examples, fingerprint)
+        result = _train(experiment, run, examples, fingerprint, watchers)
         result |= before | _of_pretraining(config.init_adapter)
         if test:
             result |= evaluate_held_out(experiment.trainer, examples, run)
@@ -88,10 +95,10 @@ def _prepare(experiment, prepare, validation):
     return {"before": experiment.trainer.evaluate(validation)}
 
 
-def _train(experiment, run, examples, fingerprint):
+def _train(experiment, run, examples, fingerprint, watchers):
     """Trains; returns the result as far as it goes then."""
     model = experiment.model
-    outcome, compared = _fit(experiment, run, examples)
+    outcome, compared = _fit(experiment, run, examples, watchers)
     run.save_predictions("validation", model.head, compared)
     report = model.method.report(model)
     seconds = outcome.pop("seconds")
@@ -104,7 +111,7 @@ def _train(experiment, run, examples, fingerprint):
     }
 
 
-def _fit(experiment, run, examples):
+def _fit(experiment, run, examples, watchers):
     """Trains; returns the summary of `Loop.run`, and the predictions."""
     config = experiment.config
     details = {
@@ -126,6 +133,7 @@ def _fit(experiment, run, examples):
         save_best,
         recovery,
         lambda step: run.save_snapshot(experiment.model, step, details),
+        watchers,
     )
     with recovery.listening():
         return loop.run(), loop.predictions

@@ -8,6 +8,7 @@ import tqdm
 
 from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.data.batches import batch_plan
+from tf_adapters.training.callbacks import LoopCallbacks
 from tf_adapters.training.progress import Progress
 from tf_adapters.training.progress import assign_values
 from tf_adapters.training.progress import read_values
@@ -31,6 +32,7 @@ class Loop:
             on from, or `None` (default).
         save_snapshot: Function of the number of steps done, called every
             `train.snapshot_steps`, or `None` (default).
+        callbacks: List of `keras.callbacks.Callback`; none by default.
 
     Attributes:
         predictions: Those of the weights that are kept, on `validation`, as the
@@ -46,6 +48,7 @@ class Loop:
         save_best,
         recovery=None,
         save_snapshot=None,
+        callbacks=(),
     ):
         self.trainer = trainer
         self.settings = trainer.config.train
@@ -55,6 +58,7 @@ class Loop:
         self.save_best = save_best
         self.recovery = recovery
         self.save_snapshot = save_snapshot
+        self._given_callbacks = list(callbacks)
         self.progress = Progress()
         self.plans = _first_steps(
             (trainer.plan(train, e) for e in range(self.settings.epochs)),
@@ -86,6 +90,9 @@ class Loop:
             Stopped: If the process was told to stop.
         """
         self.trainer.prepare_training(len(self.batches))
+        self.callbacks = LoopCallbacks(
+            self._given_callbacks, self.trainer, self.settings.epochs
+        )
         with tqdm.tqdm(
             total=self.examples_after[-1],
             unit="ex",
@@ -93,12 +100,16 @@ class Loop:
             dynamic_ncols=True,
         ) as self.bar:
             self._recover()
+            self.callbacks.train_begins(self.progress.step)
             first_step = 0
             for epoch, plan in enumerate(self.plans):
                 rest = plan[max(0, self.progress.step - first_step) :]
                 if rest and not self._stops_early():
+                    self.callbacks.epoch_begins(epoch)
                     self._run_epoch(epoch, rest)
+                    self.callbacks.epoch_ends(epoch)
                 first_step += len(plan)
+            self.callbacks.train_ends()
         assign_values(self.trainer.variables, self.progress.best_weights)
         if self.predictions is None:
             # No validation since the process that had them was stopped is
@@ -135,6 +146,7 @@ class Loop:
         results = self.trainer.train_loops(self.train, loops)
         for loop, (losses, norms) in zip(loops, results, strict=True):
             checks = self._count(loop, losses, norms)
+            self.callbacks.batches_end(self.progress.step, losses)
             if self.progress.step == self.last_phase:
                 self.trainer.model.start_last_phase()
             validates = self._validates(
@@ -224,7 +236,7 @@ class Loop:
         if self._loss_scale is not None:
             record["skipped_steps"] = self.progress.skipped_steps
             record["loss_scale"] = self._loss_scale.read()
-        self.log(record)
+        self._log(record)
         self.bar.set_description(f"epoch {epoch + 1}, loss {mean:.3f}")
 
     def _check_finite(self, step, epoch, loss, norms):
@@ -283,7 +295,7 @@ class Loop:
                     strict=True,
                 )
             )
-        self.log(entry)
+        self._log(entry)
         self.progress.history.append(entry)
         name = self.trainer.metric_names[0]
         self.bar.set_postfix({name: f"{values[name]:.3f}"})
@@ -292,6 +304,10 @@ class Loop:
             self.progress.best_weights = read_values(self.trainer.variables)
             self.predictions = predictions
             self.save_best(values)
+
+    def _log(self, record):
+        self.log(record)
+        self.callbacks.note(record)
 
     def _is_to_keep(self, value):
         """Returns whether the weights of a validation just done are kept."""

@@ -39,7 +39,7 @@ SHAPES = {"minilm": (6, 384, 12), "bert_base": (12, 768, 12)}
 BATCH_SIZE, TOKENS, VOCABULARY = 32, 128, 30_522
 
 
-def make_trainer(shape, method, precision):
+def make_trainer(shape, method, precision, remat=False):
     """Returns a `Trainer` of a method on an encoder of random weights."""
     blocks, width, num_heads = SHAPES[shape]
     config = resolve.resolve_config(
@@ -49,20 +49,20 @@ def make_trainer(shape, method, precision):
             "train": {"precision": precision},
         }
     )
-    backbone = keras_hub.models.BertBackbone(
-        vocabulary_size=VOCABULARY,
-        num_layers=blocks,
-        num_heads=num_heads,
-        hidden_dim=width,
-        intermediate_dim=4 * width,
-        dtype=precision,
-    )
-    encoder = Encoder(shape, backbone, "gelu", 1e-12, 0.1, 0.1, True)
     strategy = make_strategy("one_device")
     with strategy.scope():
+        backbone = keras_hub.models.BertBackbone(
+            vocabulary_size=VOCABULARY,
+            num_layers=blocks,
+            num_heads=num_heads,
+            hidden_dim=width,
+            intermediate_dim=4 * width,
+            dtype=precision,
+        )
+        encoder = Encoder(shape, backbone, "gelu", 1e-12, 0.1, 0.1, True)
         head = heads.Classification(("no", "yes"))
         # Its members need no folders here: `fuse` would read them.
-        model = AdapterModel(encoder, method, head)
+        model = AdapterModel(encoder, method, head, remat=remat)
     generator = np.random.default_rng(0)
     for slot in model.all_slots():
         for weight in slot.non_trainable_weights:

@@ -406,7 +406,7 @@ def test_an_export_that_cannot_be_written_names_the_path(
     place = tmp_path / "run" / "export"
     place.write_text("a file in place of the folder")
     assert _run(tmp_path, mode="export") == 1
-    assert f"Cannot use {place}" in capsys.readouterr().err
+    assert f"Error: {place} is no folder" in capsys.readouterr().err
 
 
 def test_a_submission_of_another_task_is_refused_in_a_sentence(

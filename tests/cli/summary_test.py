@@ -25,3 +25,14 @@ def test_the_size_of_an_adapter_where_it_is(tmp_path, capsys):
     summary.print_run(RESULT, config, tmp_path)
     out = capsys.readouterr().out
     assert "(2.5 MB beside an encoder of 4 MB)" in out and "10 examples" in out
+
+
+def test_steps_that_float16_skipped_are_said(tmp_path, capsys):
+    config = resolve.resolve_config(
+        {"task": "demo_sentiment", "method": "houlsby"}
+    )
+    for skipped in (0, 7):
+        half = {**RESULT, "steps": 60, "skipped_steps": skipped}
+        summary.print_run(half, config, tmp_path)
+        said = "7 of 60 steps were skipped" in capsys.readouterr().out
+        assert said == bool(skipped)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import tiny
 from tests.export import warmup
 from tests.export.conftest import make_model
 import tf_adapters
@@ -236,9 +237,7 @@ def test_a_tokenizer_is_replaced_by_its_form_for_graphs(pair_classifier):
 
 
 def test_a_model_without_a_head_is_refused(tmp_path, pair_classifier):
-    model = tf_adapters.adapt(
-        pair_classifier.model.encoder_info, tf_adapters.methods.HeadOnly()
-    )
+    model = tf_adapters.adapt(tiny.encoder(), tf_adapters.methods.HeadOnly())
     with pytest.raises(ValueError, match="Received: a model with head=None"):
         saved_model.export_model(
             model,

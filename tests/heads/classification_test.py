@@ -2,6 +2,7 @@
 
 import json
 
+import keras
 import numpy as np
 import pytest
 from sklearn.utils import class_weight
@@ -98,6 +99,29 @@ def test_class_weights_multiply_the_losses_of_their_classes():
     np.testing.assert_allclose(
         weighted.loss(targets, logits), expected * [1, 2.5, 0.5], rtol=1e-6
     )
+
+
+@pytest.mark.parametrize("class_weights", [(), (1.0, 2.5, 0.5)])
+def test_smoothed_losses_are_keras_s(class_weights):
+    head = heads.Classification(
+        LABELS, class_weights=class_weights, label_smoothing=0.2
+    )
+    logits = np.random.default_rng(0).normal(0, 3, (6, 3)).astype("float32")
+    targets = np.arange(6) % 3
+    theirs = keras.losses.CategoricalCrossentropy(
+        from_logits=True, label_smoothing=0.2, reduction="none"
+    )(np.eye(3)[targets], logits)
+    weights = np.array(class_weights or [1, 1, 1])[targets]
+    np.testing.assert_allclose(
+        head.loss(targets, logits), weights * theirs, rtol=1e-6, atol=1e-6
+    )
+    assert heads.from_config(heads.to_config(head)) == head
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, 10, float("nan"), "a little"])
+def test_smoothing_that_is_no_share_is_refused(share):
+    with pytest.raises(ValueError, match="`label_smoothing`"):
+        heads.Classification(LABELS, label_smoothing=share)
 
 
 def test_balanced_weights_are_scikit_learns():

@@ -247,9 +247,9 @@ FUSIONS = {
 EVERY = {**{name: method for name, (method, _) in CASES.items()}, **FUSIONS}
 
 
-def build(encoder, method, head):
+def build(encoder, method, head, **options):
     """Returns the model of a method in `EVERY`, for an `Encoder`."""
-    model = AdapterModel(encoder, method, head)
+    model = AdapterModel(encoder, method, head, **options)
     groups = {name: variables for name, _, variables in model.variable_groups()}
     tiny.randomize(groups.get("members", ()))
     return model

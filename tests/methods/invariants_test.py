@@ -161,6 +161,24 @@ def test_trained_variables_are_float32_on_a_bfloat16_encoder(name):
     assert keras.backend.standardize_dtype(hidden.dtype) == "bfloat16"
 
 
+def test_outputs_in_float16_are_close_to_float32s(name, random_model):
+    encoder = tiny.encoder(dtype="mixed_float16")
+    model = adapt(encoder, CASES[name][0], HEAD)
+    pairs = zip(model.weights, random_model.weights, strict=True)
+    for variable, value in pairs:
+        variable.assign(value)
+    features = tiny.batch(encoder)
+    hidden = model.encode(features)["sequence_output"]
+    assert keras.backend.standardize_dtype(hidden.dtype) == "float16"
+    expected = random_model.encode(features)["sequence_output"]
+    np.testing.assert_allclose(
+        np.asarray(hidden, "float32"), expected, atol=1e-2
+    )
+    np.testing.assert_allclose(
+        model(features), random_model(features), atol=1e-2
+    )
+
+
 @pytest.fixture
 def half_policy():
     before = keras.config.dtype_policy()

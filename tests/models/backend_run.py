@@ -165,7 +165,9 @@ class Walk:
                 strict=True,
             )
         )
-        tf_adapters.save_adapter(self.model, self.folder / "adapter")
+        tf_adapters.save_adapter(
+            self.model, self.folder / "adapter", overwrite=True
+        )
         return "yes"
 
     def load_adapter(self):

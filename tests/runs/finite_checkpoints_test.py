@@ -49,7 +49,7 @@ def _after_loop(
             types.SimpleNamespace(numpy=lambda value=value: value)
             for value in (weights or [0.1, 0.2])
         ],
-        optimizer=types.SimpleNamespace(variables=[]),
+        optimizer=types.SimpleNamespace(variables=[], loss_scale=None),
         config=types.SimpleNamespace(seed=0),
     )
     steps = (np.array(losses or [0.5] * 3), np.array(norms or [[1, 1]] * 3))

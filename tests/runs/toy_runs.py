@@ -49,7 +49,7 @@ def trainer(config, strategy="one_device", dropout=0.0, method=None, head=HEAD):
             dtype=config.train.precision,
             num_blocks=cases.num_blocks(method),
         )
-        model = cases.build(encoder, method, head)
+        model = cases.build(encoder, method, head, remat=config.train.remat)
     return Trainer(model, strategy, config, ("accuracy",))
 
 

@@ -57,6 +57,14 @@ def tpu(monkeypatch):
     return asked
 
 
+def test_a_tpu_has_no_float16():
+    config = resolve.resolve_config(
+        ON_TPU, {"train": {"precision": "mixed_float16"}}
+    )
+    with pytest.raises(ConfigError, match="--precision=mixed_bfloat16"):
+        distribution.strategy_for_config(config)
+
+
 @pytest.mark.parametrize("name", ["one_device", "mirrored"])
 def test_a_process_has_one_strategy_of_a_kind(name):
     """Two would count their sums over replicas alike, and mix them up."""

@@ -48,7 +48,9 @@ class _Trainer:
 
     metric_names = ("accuracy",)
     names = ("adapter/a", "head/b")
-    optimizer = types.SimpleNamespace(rate_of_last_step=lambda: 0.1)
+    optimizer = types.SimpleNamespace(
+        rate_of_last_step=lambda: 0.1, loss_scale=None
+    )
 
     def __init__(self, config, metrics=(1.0,), losses=None, norms=None):
         self.config = config
@@ -294,6 +296,36 @@ def test_a_gradient_that_is_not_finite_names_step_and_variable(run, bad, step):
     assert [r["validation"] for r in run.records if "validation" in r] == (
         [{"accuracy": 0.5}] if step > 3 else []
     )
+
+
+def _scaled(scale, **options):
+    fake = _Trainer(_config(epochs=3, log_gradient_norms=True), **options)
+    fake.optimizer = types.SimpleNamespace(
+        rate_of_last_step=lambda: 0.1,
+        loss_scale=types.SimpleNamespace(read=lambda: scale),
+    )
+    return fake
+
+
+def test_a_step_that_overflows_in_float16_is_skipped_and_counted(run):
+    """Step 6 is right before a validation."""
+    overflow = [np.inf, np.nan]
+    summary = run(_scaled(2.0, norms={2: overflow, 6: overflow}))
+    assert summary["skipped_steps"] == 2
+    counted = [r["skipped_steps"] for r in run.records if "loss" in r]
+    assert counted == [0, 1, 2, 2]
+    logged = [r for r in run.records if "validation" in r]
+    assert ["gradient_norms" in r for r in logged] == [True, False, True]
+
+
+def test_a_gradient_that_overflows_unscaled_is_a_bad_one(run):
+    with pytest.raises(loop.NonFiniteError, match="gradient of step 4"):
+        run(_scaled(0.5, norms={4: [np.inf, 1.0]}))
+
+
+def test_a_loss_that_overflows_in_float16_is_a_bad_one(run):
+    with pytest.raises(loop.NonFiniteError, match="loss of step 2 is inf"):
+        run(_scaled(2.0, losses={2: np.inf}))
 
 
 def test_the_first_bad_step_is_named_whatever_came_after(run):

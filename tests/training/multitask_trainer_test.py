@@ -72,17 +72,17 @@ def _config(**train):
     return dataclasses.replace(config, method=METHOD)
 
 
-def _model(method=METHOD, strategy="one_device"):
+def _model(method=METHOD, strategy="one_device", dtype="float32"):
     keras.utils.set_random_seed(0)
     with distribution.make_strategy(strategy).scope():
-        encoder = tiny.encoder()
+        encoder = tiny.encoder(dtype=dtype)
         return MultiTaskModel(
             {name: adapt(encoder, method, head) for name, head in HEADS.items()}
         )
 
 
 def _trainer(config, method=METHOD, strategy="one_device"):
-    model = _model(method, strategy)
+    model = _model(method, strategy, config.train.precision)
     strategy = distribution.make_strategy(strategy)
     trainers = {
         name: Trainer(one, strategy, config, METRICS[name])
@@ -139,6 +139,24 @@ def test_a_step_leaves_the_other_tasks_alone_and_moves_the_encoder(
     assert any(name.startswith("sizes/") for name in used)
     optimizer_steps = int(trainer.optimizer.iterations.numpy())
     assert optimizer_steps == 2
+
+
+def test_tasks_share_one_loss_scale(without_graphs):
+    mixture = _mixture()
+    trainer = _trainer(_config(precision="mixed_float16"))
+    trainer.prepare_training(20)
+    scale = trainer.optimizer.loss_scale
+    scale.scale.assign(2.0**60)
+    start = _values(trainer)
+    for task in ("words", "sizes"):
+        _, norms = _step(trainer, mixture, task)
+        assert not np.isfinite(norms).all()
+    assert scale.read() == 2.0**58
+    assert not _changed(start, _values(trainer))
+    scale.scale.assign(1024.0)
+    _step(trainer, mixture, "words")
+    assert scale.finite_steps.numpy() == 1
+    assert any("words/" in name for name in _changed(start, _values(trainer)))
 
 
 def test_a_first_step_is_that_of_the_task_alone(without_graphs):

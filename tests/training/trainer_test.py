@@ -207,6 +207,21 @@ def test_steps_in_a_loop_on_the_device_are_the_same_steps(strategy):
         np.testing.assert_allclose(actual, expected, atol=1e-6)
 
 
+@pytest.mark.slow
+def test_computing_activations_again_changes_nothing():
+    """On two replicas, in parts, in a loop on the device, with dropout."""
+    results = []
+    for remat in (False, True):
+        config = toy_runs.config(
+            epochs=1, steps_per_loop=4, accumulation_steps=2, remat=remat
+        )
+        trainer = toy_runs.trainer(config, "mirrored", dropout=0.3)
+        toy_runs.fit(trainer)
+        results.append(tiny.values(trainer.variables))
+    for expected, actual in zip(*results, strict=True):
+        np.testing.assert_allclose(actual, expected, atol=1e-5)
+
+
 def test_it_learns_keeps_the_best_and_reports_it():
     trainer = toy_runs.trainer(toy_runs.config(epochs=12))
     examples = toy_runs.examples(200)

@@ -42,6 +42,7 @@ _UNUSED = (
     *("pretrain.steps", "init_adapter", "stack_on", "language_adapters"),
     *("data.eval_languages", "distribution_strategy"),
     *("train.learning_rate", "train.precision", "train.calibrate"),
+    *("train.remat", "train.callbacks"),
 )
 
 

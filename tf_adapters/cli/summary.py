@@ -136,6 +136,11 @@ def _speed(result):
         f"{result['padding_share']:.0%} of positions were padding, "
         f"{result['seconds']:.0f} s in all"
     )
+    if result.get("skipped_steps"):
+        print(
+            f"{result['skipped_steps']} of {result['steps']} steps were "
+            "skipped: their float16 gradients overflowed"
+        )
 
 
 def _metrics(values):

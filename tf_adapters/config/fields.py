@@ -110,6 +110,9 @@ class TrainConfig:
             TPUs want many.
         accumulation_steps: Parts that each batch is computed in, one after the
             other, for batches that do not fit into memory whole.
+        remat: Whether a block's activations are computed again in the backward
+            pass, not kept, for models and batches that do not fit into memory:
+            less memory, more time, the same gradients.
         max_steps: Steps after which training ends, if the epochs have more.
         min_steps: Steps that training has at least: where the epochs have
             fewer, there are more epochs; or `None`. Only for runs of one task.
@@ -132,8 +135,10 @@ class TrainConfig:
             and 9, tune after so many steps of pretraining).
         evaluate_loss: Whether evaluations have the `loss` among their metrics
             (He et al. 2021, figures 5 and 10).
-        precision: Keras policy of the encoder: `"float32"` or
-            `"mixed_bfloat16"`. What trains is float32 in both.
+        precision: Keras policy of the encoder: `"float32"`,
+            `"mixed_bfloat16"`, or `"mixed_float16"` for GPUs without bfloat16,
+            such as a T4; the loss is then scaled. What trains is float32 in
+            all three.
         encoder_dropout: Whether the frozen encoder's dropout acts.
         checkpoint_seconds: Least time between two checkpoints, from which a
             stopped run goes on.
@@ -144,6 +149,10 @@ class TrainConfig:
             is fitted on validation after the training, see `head.temperature`.
         log_gradient_norms: Whether each validation logs the gradient norm of
             every trained variable.
+        callbacks: List of Keras callbacks that watch the training: `mlflow`,
+            `wandb`, or `module:Class` of your own; or mappings of such a `name`
+            and the callback's arguments. `None` for none. They are told of
+            epochs, with what was logged; of steps only where they ask.
     """
 
     learning_rate: float = 3e-4
@@ -154,6 +163,7 @@ class TrainConfig:
     weight_decay: float = 0.01
     steps_per_loop: int = 1
     accumulation_steps: int = 1
+    remat: bool = False
     max_steps: int | None = None
     min_steps: int | None = None
     decay: typing.Literal["linear", "none"] = "linear"
@@ -164,12 +174,15 @@ class TrainConfig:
     keep: typing.Literal["best", "last"] = "best"
     snapshot_steps: int | None = None
     evaluate_loss: bool = False
-    precision: typing.Literal["float32", "mixed_bfloat16"] = "float32"
+    precision: typing.Literal["float32", "mixed_bfloat16", "mixed_float16"] = (
+        "float32"
+    )
     encoder_dropout: bool = True
     checkpoint_seconds: float = 120.0
     deterministic: bool = True
     calibrate: bool = False
     log_gradient_norms: bool = False
+    callbacks: typing.Any = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -63,10 +63,11 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
               `multitask`, or of that encoder's folder in it;
             - `"hf://owner/model"` or `"kaggle://..."`, as KerasHub takes them.
         dtype: Keras dtype policy of the backbone, for example
-            `"mixed_bfloat16"`. `None` (default) is Keras's own, with weights in
-            float32: `"mixed_bfloat16"` where that is `"bfloat16"`. Given as
-            `dtype`, `"bfloat16"` halves the weights too, and methods that
-            train some of them refuse the encoder.
+            `"mixed_bfloat16"`, or `"mixed_float16"` for GPUs without bfloat16.
+            `None` (default) is Keras's own, with weights in float32:
+            `"mixed_bfloat16"` where that is `"bfloat16"`. Given as `dtype`,
+            `"bfloat16"` halves the weights too, and methods that train some of
+            them refuse the encoder. So does `"float16"`.
         with_tokenizer: Whether the tokenizer is loaded too, `True` by default.
             Without, a folder that has no vocabulary serves for work on token
             ids.
@@ -79,8 +80,7 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
 
     Raises:
         UserError: If there is no such encoder, if it cannot be downloaded,
-            if its files are incomplete or do not fit together, or if it would
-            compute in float16.
+            or if its files are incomplete or do not fit together.
 
     Examples:
         >>> encoder, tokenizer = tf_adapters.load_encoder("minilm")
@@ -107,7 +107,6 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
         fields = fields_of(backbone)
         preset_checks.check_finite(backbone, name)
         load_tokenizer = _tokenizer_of_preset
-    _check_computes_without_scaling(backbone)
     encoder = Encoder(name=str(name), backbone=backbone, **fields)
     if not with_tokenizer:
         return encoder, None
@@ -152,25 +151,15 @@ def find_encoder(name):
 def _policy(dtype):
     """Returns the policy to load with: `None` stays the default."""
     if dtype is None:
-        is_half = keras.config.dtype_policy().name == "bfloat16"
-        return "mixed_bfloat16" if is_half else None
+        name = keras.config.dtype_policy().name
+        return f"mixed_{name}" if name in ("bfloat16", "float16") else None
     try:
         return keras.dtype_policies.get(dtype)
     except (TypeError, ValueError) as error:
         raise UserError(
-            '`dtype` is a Keras dtype policy: None, "float32" or '
-            f'"mixed_bfloat16". Received: {dtype!r:.100}'
+            '`dtype` is a Keras dtype policy: None, "float32", '
+            f'"mixed_bfloat16" or "mixed_float16". Received: {dtype!r:.100}'
         ) from error
-
-
-def _check_computes_without_scaling(backbone):
-    policy = backbone.dtype_policy
-    if policy.compute_dtype == "float16":
-        raise UserError(
-            "In float16 small gradients become zero unless the loss is scaled, "
-            f"which is not done here. Received: dtype policy `{policy.name}`. "
-            'Load the encoder with dtype="mixed_bfloat16".'
-        )
 
 
 def _load_trained(name, folder, dtype, with_tokenizer):

@@ -83,6 +83,10 @@ class Classification(TextHead):
             `k`, as scikit-learn has it.
         temperature: What logits are divided by before they become
             probabilities. Defaults to 1; `train.calibrate` fits it.
+        label_smoothing: Share of each target that is spread evenly over all
+            classes, the right one included, from 0 (default) to below 1
+            (Szegedy et al. 2016, section 7). An example's class weight
+            multiplies the whole of its loss, as in Keras.
 
     Examples:
         >>> head = heads.Classification(("no", "yes"), class_weights=(1.0, 5.0))
@@ -92,11 +96,18 @@ class Classification(TextHead):
 
     class_weights: typing.Any = ()
     temperature: float = 1.0
+    label_smoothing: float = 0.0
 
     at_inference = ("temperature",)
 
     def __post_init__(self):
         super().__post_init__()
+        share = self.label_smoothing
+        if not (isinstance(share, numbers.Real) and 0 <= share < 1):
+            raise UserError(
+                "`label_smoothing` is a number from 0 to below 1, the share of "
+                f"a target that all classes get alike. Received: {cut(share)}"
+            )
         weights = self.class_weights
         weights = (weights,) if isinstance(weights, str) else tuple(weights)
         object.__setattr__(self, "class_weights", weights)
@@ -170,6 +181,10 @@ class Classification(TextHead):
         losses = ops.sparse_categorical_crossentropy(
             targets, outputs, from_logits=True
         )
+        if self.label_smoothing:
+            # That of the even distribution: the mean over the classes.
+            even = -ops.mean(ops.log_softmax(outputs), axis=-1)
+            losses += self.label_smoothing * (even - losses)
         if not self.class_weights:
             return losses
         weights = ops.convert_to_tensor(self.class_weights, losses.dtype)

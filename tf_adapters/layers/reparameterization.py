@@ -24,7 +24,7 @@ def stored_name(variable):
     return variable.path.replace(_SEPARATOR, ".")
 
 
-class _InnerScope(keras.StatelessScope):
+class InnerScope(keras.StatelessScope):
     """Computed values inside of the scope that one may be in already.
 
     Keras asks the innermost scope only. On JAX it traces a model in a scope
@@ -95,6 +95,10 @@ class Reparameterization(Float32Layer):
             if in_training or not _replaces_dropout(function)
         ]
 
+    def computed(self):
+        """Returns the variables that have a function."""
+        return [variable for variable, _ in self._pairs()]
+
     def scope(self, seeds=None):
         """Returns a context in which variables have the computed values.
 
@@ -112,7 +116,7 @@ class Reparameterization(Float32Layer):
         active = [] if self.merged else self._active(seeds is not None)
         if not active:
             return contextlib.nullcontext()
-        return _InnerScope(
+        return InnerScope(
             [
                 (v, function.call(ops.convert_to_tensor(v), seeds))
                 for v, function in active

@@ -20,6 +20,7 @@ from tf_adapters.models import adapted_embeddings
 from tf_adapters.models import encoder_checks
 from tf_adapters.models.adapted_block import AdaptedBlock
 from tf_adapters.models.adapted_embeddings import of_text
+from tf_adapters.models.rematerialization import rematerialized
 
 
 class AdaptedEncoder(Float32Layer):
@@ -117,6 +118,7 @@ class AdaptedEncoder(Float32Layer):
             )
             for i, (block, slot) in enumerate(zip(blocks, slots, strict=True))
         ]
+        self._rematerialized = {}
         self.build((None, None))
 
     def build(self, input_shape):
@@ -126,6 +128,18 @@ class AdaptedEncoder(Float32Layer):
     def output_shape(self):
         """Shape of `sequence_output`, for Keras's `summary`."""
         return (None, None, self.width)
+
+    def rematerialize(self, variables):
+        """Computes activations again in the backward pass, to save memory.
+
+        Args:
+            variables: What has a gradient: variables that train, and those of
+                the encoder that a reparameterization computes.
+        """
+        ids = frozenset(id(variable) for variable in variables)
+        self._rematerialized = {
+            block.name: rematerialized(block, ids) for block in self.blocks
+        }
 
     @property
     def max_tokens(self):
@@ -218,11 +232,15 @@ class AdaptedEncoder(Float32Layer):
             or return_probes
             or any(slot.needs_all_tokens for slot in last_slots)
         )
+        again = training and not return_probes and self._rematerialized
         for block in self.blocks:
             last = shortcut and block is self.blocks[-1]
-            x, block_probes = block(
-                x, context=context, first_token_only=last, training=training
-            )
+            if again:
+                x, block_probes = again[block.name](x, context, last), {}
+            else:
+                x, block_probes = block(
+                    x, context=context, first_token_only=last, training=training
+                )
             hidden_states.append(x)
             probes.append(block_probes)
         outputs = {

@@ -15,6 +15,7 @@ from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.layers.stateless_seeds import pass_seed
 from tf_adapters.methods import composition
 from tf_adapters.models import loss_checks
+from tf_adapters.models import loss_scaling
 from tf_adapters.models import model_config
 from tf_adapters.models import part_checks
 from tf_adapters.models import variable_groups
@@ -52,6 +53,9 @@ class AdapterModel(EncoderModel):
             draws masks of its own.
         below: Composition of the methods of frozen adapters that the method
             stands on, or `None` (default); `compose` gives them their weights.
+        remat: Whether the activations within a block are computed again in the
+            backward pass (`keras.remat`), which takes less memory and more
+            time. Defaults to `False`.
 
     Call arguments:
         inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,
@@ -88,6 +92,7 @@ class AdapterModel(EncoderModel):
         use_encoder_dropout=True,
         seed=0,
         below=None,
+        remat=False,
         **kwargs,
     ):
         part_checks.check_parts(encoder, method, head)
@@ -97,6 +102,7 @@ class AdapterModel(EncoderModel):
         self.head = head
         self.use_encoder_dropout = use_encoder_dropout
         self.seed = seed
+        self.remat = remat
         # Blocks that `leave_out` took the method's slots out of.
         self.left_out = ()
         # The trained adapters of a fusion or a composition; see `Member`.
@@ -119,6 +125,14 @@ class AdapterModel(EncoderModel):
         self.may_change(declared)
         self._trained_of_encoder = _ids(declared)
         part_checks.check_trained_dtypes(self)
+        if remat:
+            self.encoder.rematerialize(
+                [
+                    *variable_groups.trained_additions(self),
+                    *declared,
+                    *self.reparameterization.computed(),
+                ]
+            )
         # From now on a layer is frozen because somebody wants it. One by one:
         # with TensorFlow, Keras skips a flag that stays as it is.
         for layer in encoder.backbone._flatten_layers():
@@ -152,6 +166,12 @@ class AdapterModel(EncoderModel):
         layer.build((None, None, self.encoder.width))
         self.head.attach(layer, self.encoder)
         return layer
+
+    @property
+    def computes_in_float16(self):
+        """Whether gradients are too small to train with an unscaled loss."""
+        policy = self.encoder.backbone.dtype_policy
+        return policy.compute_dtype == "float16"
 
     @property
     def slots(self):
@@ -430,9 +450,22 @@ class AdapterModel(EncoderModel):
             )
 
     def compile(self, optimizer="rmsprop", loss=None, *args, **kwargs):
-        """Compiles as any Keras model; warns of a loss of probabilities."""
+        """Compiles as any Keras model; warns of a loss of probabilities.
+
+        If the encoder computes in float16, the optimizer scales the loss, as in
+        Keras unless `auto_scale_loss=False`.
+        """
         loss_checks.warn_of_probabilities(self.head, loss)
+        if self.computes_in_float16 and kwargs.get("auto_scale_loss", True):
+            optimizer = loss_scaling.with_loss_scale(optimizer)
         super().compile(optimizer, loss, *args, **kwargs)
+
+    def fit(self, *args, **kwargs):
+        """Trains as any Keras model; logs how many steps float16 skipped."""
+        before = loss_scaling.count_skipped(self)
+        history = super().fit(*args, **kwargs)
+        loss_scaling.say_skipped(self, before)
+        return history
 
     def compile_from_config(self, config):
         # Keras leaves out models with a `compile` of their own.

@@ -20,6 +20,7 @@ def config_of(model):
         "head": None if model.head is None else heads.to_config(model.head),
         "use_encoder_dropout": model.use_encoder_dropout,
         "seed": model.seed,
+        "remat": model.remat,
         "below": model.below and composition.tree_to_config(model.below),
         "left_out": model.left_out,
         "fingerprint": fingerprint,

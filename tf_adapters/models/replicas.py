@@ -29,3 +29,19 @@ def is_on_one_device(model):
 
     with model.distribute_strategy.scope():
         return not tf.distribute.has_strategy()
+
+
+def sum_over_replicas(value):
+    """Returns the sum of a tensor over all replicas that compute a step.
+
+    Args:
+        value: Tensor. In `fit`, the optimizer has those of its own replica.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return value
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return value
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, value)

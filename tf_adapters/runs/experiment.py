@@ -72,7 +72,10 @@ class Experiment:
 
     @property
     def _model_options(self):
-        return {"use_encoder_dropout": self.config.train.encoder_dropout}
+        return {
+            "use_encoder_dropout": self.config.train.encoder_dropout,
+            "remat": self.config.train.remat,
+        }
 
     def _load_model(self, adapter):
         """Returns the model in an adapter folder."""

@@ -39,7 +39,8 @@ def train_multitask(config, tasks, rows, model_dir, test=True, overwrite=False):
         overwrite: Whether to remove a run that lies in `model_dir` first.
 
     Raises:
-        ConfigError: If the configuration asks for snapshots or calibration.
+        ConfigError: If the configuration asks for snapshots, calibration or
+            callbacks.
         Stopped: If the process was told to stop, or another worker is gone.
     """
     if config.train.snapshot_steps:
@@ -51,6 +52,11 @@ def train_multitask(config, tasks, rows, model_dir, test=True, overwrite=False):
         raise ConfigError(
             "`train.calibrate` is for runs of one task. Leave it out, or give "
             "a task's `head.temperature` where its adapter is used."
+        )
+    if config.train.callbacks:
+        raise ConfigError(
+            "`train.callbacks` are for runs of one task: a Keras callback "
+            "watches one model. Leave them out; metrics.jsonl has everything."
         )
     with workers.losses_as_stops(distribution.strategy_for_config(config)):
         started = time.perf_counter()

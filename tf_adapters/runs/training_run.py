@@ -11,6 +11,7 @@ from tf_adapters.runs import run_folder_of_workers
 from tf_adapters.runs.experiment import Experiment
 from tf_adapters.runs.recovery import Recovery
 from tf_adapters.runs.run_folder import frozen_weights
+from tf_adapters.training import callbacks
 from tf_adapters.training import distribution
 from tf_adapters.training import workers
 from tf_adapters.training.loop import Loop
@@ -56,6 +57,12 @@ def train_experiment(
         # What is wrong with a run is to show before it removes an earlier one.
         experiment = Experiment(config, task, train_rows=rows["train"])
         calibration.check(config, experiment.model.head)
+        # The chief's alone: several workers would log the same.
+        watchers = (
+            callbacks.make_callbacks(config.train.callbacks)
+            if workers.is_chief(experiment.strategy)
+            else []
+        )
         run = run_folder_of_workers.open_run(
             experiment.strategy,
             model_dir,
@@ -69,7 +76,7 @@ def train_experiment(
         examples = experiment.examples_by_split(rows)
         run_facts.print_sizes(examples, config.train.batch_size)
         before = _prepare(experiment, prepare, examples["validation"])
-        result = _train(experiment, run, examples, fingerprint)
+        result = _train(experiment, run, examples, fingerprint, watchers)
         result |= before | _of_pretraining(config.init_adapter)
         if test:
             result |= evaluate_held_out(experiment.trainer, examples, run)
@@ -90,14 +97,14 @@ def _prepare(experiment, prepare, validation):
     return {"before": experiment.trainer.evaluate(validation)}
 
 
-def _train(experiment, run, examples, fingerprint):
+def _train(experiment, run, examples, fingerprint, watchers):
     """Trains; returns the result as far as it goes then."""
     model = experiment.model
     details = {
         "task": experiment.task.name,
         "max_length": experiment.config.data.max_length,
     }
-    outcome, compared = _fit(experiment, run, examples, details)
+    outcome, compared = _fit(experiment, run, examples, details, watchers)
     if experiment.config.train.calibrate:
         compared = calibration.calibrate(experiment, examples["validation"])
         details["validation"] = outcome["validation"]
@@ -115,7 +122,7 @@ def _train(experiment, run, examples, fingerprint):
     }
 
 
-def _fit(experiment, run, examples, details):
+def _fit(experiment, run, examples, details, watchers):
     """Trains; returns the summary of `Loop.run`, and the predictions."""
     config = experiment.config
 
@@ -133,6 +140,7 @@ def _fit(experiment, run, examples, details):
         save_best,
         recovery,
         lambda step: run.save_snapshot(experiment.model, step, details),
+        watchers,
     )
     with recovery.listening():
         return loop.run(), loop.predictions

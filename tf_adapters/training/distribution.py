@@ -25,6 +25,12 @@ def strategy_for_config(config):
             "another shape. Add --params_override=data.batching=fixed, and "
             "data.length_buckets=[32,64] where most texts are short."
         )
+    precision = config.train.precision
+    if config.distribution_strategy == "tpu" and precision == "mixed_float16":
+        raise ConfigError(
+            "A TPU computes in bfloat16, not in float16. Received: "
+            f"`train.precision` {precision}. Give --precision=mixed_bfloat16."
+        )
     return make_strategy(config.distribution_strategy, config.tpu)
 
 

@@ -16,7 +16,9 @@ def bad_step(trainer, first, losses, norms, epoch):
         norms: Norms of the gradients, array `(steps, variables)`.
         epoch: Number of the epoch.
     """
-    bad = ~np.isfinite(losses) | ~np.isfinite(norms).all(axis=-1)
+    bad = ~np.isfinite(losses)
+    if not _may_skip(trainer.optimizer.loss_scale):
+        bad |= ~are_finite(norms)
     if not bad.any():
         return ""
     place = int(np.argmax(bad))
@@ -31,6 +33,19 @@ def bad_step(trainer, first, losses, norms, epoch):
         f"{what} Steps before it were finite. {_ADVICE}(epoch {epoch}, seed "
         f"{trainer.config.seed})."
     )
+
+
+def are_finite(norms):
+    """Returns for each step whether all its norms `(steps, variables)` are."""
+    return np.isfinite(np.asarray(norms)).all(axis=-1)
+
+
+def _may_skip(loss_scale):
+    """Returns whether a step without a finite gradient was a skipped one.
+
+    A gradient that overflows where its loss is not enlarged is a bad one.
+    """
+    return loss_scale is not None and loss_scale.read() >= 1
 
 
 def _bad_norms(names, norms):

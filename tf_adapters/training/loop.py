@@ -8,6 +8,8 @@ import tqdm
 
 from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.data.batches import batch_plan
+from tf_adapters.training import finite
+from tf_adapters.training.callbacks import LoopCallbacks
 from tf_adapters.training.progress import Progress
 from tf_adapters.training.progress import assign_values
 from tf_adapters.training.progress import read_values
@@ -31,6 +33,7 @@ class Loop:
             on from, or `None` (default).
         save_snapshot: Function of the number of steps done, called every
             `train.snapshot_steps`, or `None` (default).
+        callbacks: List of `keras.callbacks.Callback`; none by default.
 
     Attributes:
         predictions: Those of the weights that are kept, on `validation`, as the
@@ -46,6 +49,7 @@ class Loop:
         save_best,
         recovery=None,
         save_snapshot=None,
+        callbacks=(),
     ):
         self.trainer = trainer
         self.settings = trainer.config.train
@@ -55,6 +59,7 @@ class Loop:
         self.save_best = save_best
         self.recovery = recovery
         self.save_snapshot = save_snapshot
+        self._given_callbacks = list(callbacks)
         self.progress = Progress()
         self.plans = _first_steps(
             _plans(lambda epoch: trainer.plan(train, epoch), self.settings),
@@ -76,8 +81,9 @@ class Loop:
             `best_step`, `mean_metric` over validations, `steps`, `examples`,
             `seconds` spent in training steps, `examples_per_second` from the
             second step on (the first one, which builds the graph, counts only
-            where there is no other), and `padding_share` of the batches that
-            were run.
+            where there is no other), `padding_share` of the batches that
+            were run, and in float16 `skipped_steps`: how many of the steps
+            changed nothing, because their gradients overflowed.
 
         Raises:
             NonFiniteError: If a loss or a gradient is not finite; names the
@@ -85,6 +91,9 @@ class Loop:
             Stopped: If the process was told to stop.
         """
         self.trainer.prepare_training(len(self.batches))
+        self.callbacks = LoopCallbacks(
+            self._given_callbacks, self.trainer, self.settings.epochs
+        )
         with tqdm.tqdm(
             total=self.examples_after[-1],
             unit="ex",
@@ -92,12 +101,16 @@ class Loop:
             dynamic_ncols=True,
         ) as self.bar:
             self._recover()
+            self.callbacks.train_begins(self.progress.step)
             first_step = 0
             for epoch, plan in enumerate(self.plans):
                 rest = plan[max(0, self.progress.step - first_step) :]
                 if rest and not self._stops_early():
+                    self.callbacks.epoch_begins(epoch)
                     self._run_epoch(epoch, rest)
+                    self.callbacks.epoch_ends(epoch)
                 first_step += len(plan)
+            self.callbacks.train_ends()
         assign_values(self.trainer.variables, self.progress.best_weights)
         if self.predictions is None:
             # No validation since the process that had them was stopped is
@@ -135,6 +148,7 @@ class Loop:
         results = self.trainer.train_loops(self.train, loops)
         for loop, (losses, norms) in zip(loops, results, strict=True):
             checks = self._count(loop, losses, norms)
+            self.callbacks.batches_end(self.progress.step, losses)
             if self.progress.step == self.last_phase:
                 self.trainer.model.start_last_phase()
             validates = self._validates(
@@ -209,18 +223,28 @@ class Loop:
         if problem:
             raise NonFiniteError(problem)
         losses = np.concatenate([losses for losses, _ in self.progress.pending])
+        self.progress.skipped_steps += sum(
+            int((~finite.are_finite(norms)).sum())
+            for _, norms in self.progress.pending
+        )
         self.progress.pending = []
         mean = float(np.mean(losses, dtype="float64"))
-        self.log(
-            {
-                "step": self.progress.step,
-                "epoch": epoch,
-                "loss": round(mean, 6),
-                "learning_rate": self.trainer.optimizer.rate_of_last_step(),
-                "examples": self._examples,
-            }
-        )
+        record = {
+            "step": self.progress.step,
+            "epoch": epoch,
+            "loss": round(mean, 6),
+            "learning_rate": self.trainer.optimizer.rate_of_last_step(),
+            "examples": self._examples,
+        }
+        if self._loss_scale is not None:
+            record["skipped_steps"] = self.progress.skipped_steps
+            record["loss_scale"] = self._loss_scale.read()
+        self._log(record)
         self.bar.set_description(f"epoch {epoch + 1}, loss {mean:.3f}")
+
+    @property
+    def _loss_scale(self):
+        return self.trainer.optimizer.loss_scale
 
     def _validate(self, epoch, norms):
         values, predictions = self.trainer.judge(self.validation)
@@ -229,7 +253,8 @@ class Loop:
             "epoch": epoch,
             "validation": values,
         }
-        if self.settings.log_gradient_norms:
+        # Those of a skipped step are infinite.
+        if self.settings.log_gradient_norms and np.isfinite(norms).all():
             entry["gradient_norms"] = dict(
                 zip(
                     self.trainer.names,
@@ -237,7 +262,7 @@ class Loop:
                     strict=True,
                 )
             )
-        self.log(entry)
+        self._log(entry)
         self.progress.history.append(entry)
         name = self.trainer.metric_names[0]
         self.bar.set_postfix({name: f"{values[name]:.3f}"})
@@ -247,6 +272,10 @@ class Loop:
             self.progress.best_weights = weights
             self.predictions = predictions
             self.save_best(values)
+
+    def _log(self, record):
+        self.log(record)
+        self.callbacks.note(record)
 
     def _is_to_keep(self, value):
         """Returns whether the weights of a validation just done are kept."""
@@ -270,6 +299,7 @@ class Loop:
         done = self.batches[: self.progress.step]
         padding = batch_plan.padding_fraction(done, self.train.sequence_lengths)
         metrics = [e["validation"][name] for e in self.progress.history]
+        skipped = {"skipped_steps": self.progress.skipped_steps}
         return {
             "validation": self._best["validation"],
             "best_step": self._best["step"],
@@ -279,6 +309,7 @@ class Loop:
             "seconds": round(self.progress.seconds, 3),
             "examples_per_second": round(self._examples_per_second(), 2),
             "padding_share": round(padding, 4),
+            **({} if self._loss_scale is None else skipped),
         }
 
     def _examples_per_second(self):

@@ -46,9 +46,13 @@ class MultiTaskTrainer:
     def prepare_training(self, total_steps):
         """Creates the optimiser."""
         trainers = self.trainers.values()
-        with next(iter(trainers)).strategy.scope():
+        first = next(iter(trainers))
+        with first.strategy.scope():
             self.optimizer = make_optimizer(
-                self.config.train, [(total_steps, 1.0)], self.variables
+                self.config.train,
+                [(total_steps, 1.0)],
+                self.variables,
+                first.model.computes_in_float16,
             )
         for trainer in trainers:
             trainer.use_optimizer(self.optimizer)

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from tf_adapters.training.loss_scale import LossScale
+
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class LinearWarmupAndDecay(keras.optimizers.schedules.LearningRateSchedule):
@@ -72,11 +74,16 @@ class AdamWOfSums(keras.optimizers.AdamW):
     Args:
         schedule: `LearningRateSchedule`.
         **kwargs: See `keras.optimizers.AdamW`.
+
+    Attributes:
+        loss_scale: `LossScale` where gradients are computed in float16, else
+            `None`.
     """
 
     def __init__(self, schedule, **kwargs):
         super().__init__(schedule, **kwargs)
         self._schedule = schedule
+        self.loss_scale = None
 
     def rate_of_last_step(self) -> float:
         """Returns the learning rate of the last step that was taken.
@@ -89,7 +96,7 @@ class AdamWOfSums(keras.optimizers.AdamW):
         return list(grads_and_vars)
 
 
-def make_optimizer(train, phases, variables):
+def make_optimizer(train, phases, variables, scales_loss=False):
     """Returns a built AdamW for `variables`, for gradients that are sums.
 
     Weight decay leaves out what is not a matrix: norms, biases, vectors, gates.
@@ -100,6 +107,8 @@ def make_optimizer(train, phases, variables):
         phases: List of one or two pairs, of a phase's number of steps and what
             its learning rate is multiplied by. Each warms up and decays.
         variables: Keras variables to train.
+        scales_loss: Whether the optimizer gets a `LossScale`, which float16
+            needs.
     """
     schedule, *later = [
         LinearWarmupAndDecay(
@@ -119,6 +128,8 @@ def make_optimizer(train, phases, variables):
         [variable for variable in variables if not has_decay(variable)]
     )
     optimizer.build(variables)
+    if scales_loss:
+        optimizer.loss_scale = LossScale(optimizer)
     return optimizer
 
 

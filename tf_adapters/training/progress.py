@@ -24,6 +24,8 @@ class Progress:
         pending: Losses and gradient norms of the steps that nobody has looked
             at yet: pairs of arrays, one pair for each call of the device.
         seconds: Time spent in steps.
+        skipped_steps: How many of the steps that were looked at were skipped,
+            because their float16 gradients overflowed.
         building_seconds: The part of it that went into each process's first
             steps, which build the graph.
         building_examples: Examples in those steps.
@@ -36,6 +38,7 @@ class Progress:
     best_weights: list = dataclasses.field(default_factory=list)
     pending: list = dataclasses.field(default_factory=list)
     seconds: float = 0.0
+    skipped_steps: int = 0
     building_seconds: float = 0.0
     building_examples: int = 0
     epoch: int = 0
@@ -103,7 +106,9 @@ class Progress:
         Raises:
             UserError: If the checkpoint lacks a value.
         """
-        lacking = [name for name in _PLAIN if name not in checkpoint.state]
+        # Checkpoints of earlier versions count no skipped steps.
+        needed = [name for name in _PLAIN if name != "skipped_steps"]
+        lacking = [name for name in needed if name not in checkpoint.state]
         if lacking:
             raise UserError(
                 f"The checkpoint after step {checkpoint.step} is damaged: it "
@@ -120,11 +125,14 @@ class Progress:
             step=checkpoint.step,
             best_weights=best,
             pending=list(zip(losses, norms, strict=True)),
-            **{name: checkpoint.state[name] for name in _PLAIN},
+            **{n: checkpoint.state[n] for n in _PLAIN if n in checkpoint.state},
         )
 
 
-_PLAIN = ("history", "best", "seconds", "building_seconds", "building_examples")
+_PLAIN = (
+    *("history", "best", "seconds", "skipped_steps"),
+    *("building_seconds", "building_examples"),
+)
 
 
 def _part(tensors, name):

@@ -182,6 +182,7 @@ class Trainer:
                 self.config.train,
                 self.model.phases(total_steps),
                 self.variables,
+                self.model.computes_in_float16,
             )
         self.use_optimizer(optimizer)
 
@@ -240,11 +241,31 @@ class Trainer:
         return losses.stack(), norms.stack()
 
     def _train_on_replicas(self, features):
-        losses, norms = self.strategy.run(self._replica_step, args=(features,))
+        loss_scale = self.optimizer.loss_scale
+        if loss_scale is None:
+            losses, norms = self.strategy.run(
+                self._replica_step, args=(features,)
+            )
+            norm = self.strategy.experimental_local_results(norms)[0]
+        else:
+            losses, gradients, norms = self.strategy.run(
+                self._replica_gradients, args=(features,)
+            )
+            norm = self.strategy.experimental_local_results(norms)[0]
+            loss_scale.apply_if_finite(
+                norm,
+                lambda: self.strategy.run(self._apply, args=(gradients, norms)),
+            )
         loss = self.strategy.reduce(tf.distribute.ReduceOp.SUM, losses, None)
-        return loss, self.strategy.experimental_local_results(norms)[0]
+        return loss, norm
 
     def _replica_step(self, features):
+        loss, gradients, norms = self._replica_gradients(features)
+        self._apply(gradients, norms)
+        return loss, norms
+
+    def _replica_gradients(self, features):
+        """Returns a replica's loss, and all replicas' gradients and norms."""
         replica = tf.distribute.get_replica_context()
         loss, gradients = accumulation.accumulate(
             lambda part, number: self._gradients(part, number, replica),
@@ -253,21 +274,27 @@ class Trainer:
             [variable.shape for variable in self.variables],
         )
         gradients = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+        if self.optimizer.loss_scale is not None:
+            gradients = self.optimizer.loss_scale.unscaled(gradients)
         norms = tf.stack([tf.norm(gradient) for gradient in gradients])
+        return loss, gradients, norms
+
+    def _apply(self, gradients, norms):
         if self.config.train.clip_norm is not None:
             gradients, _ = tf.clip_by_global_norm(
                 gradients, self.config.train.clip_norm, use_norm=tf.norm(norms)
             )
         self.optimizer.apply(gradients, self.variables)
-        return loss, norms
 
     def _gradients(self, features, number, replica):
         """Returns loss and gradients of one part of a replica's batch."""
         values = [variable.value for variable in self.variables]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(values)
-            loss = self._loss(features, number, replica)
-        gradients = tape.gradient(loss, values)
+            loss = scaled = self._loss(features, number, replica)
+            if self.optimizer.loss_scale is not None:
+                scaled = self.optimizer.loss_scale.scaled(loss)
+        gradients = tape.gradient(scaled, values)
         return loss, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
     def dropout_seed(self, replica, number=0):

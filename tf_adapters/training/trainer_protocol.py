@@ -14,7 +14,8 @@ class TrainerProtocol(Protocol):
             selects the weights that are kept.
         variables: The `keras.Variable`s that are trained.
         names: Their names.
-        optimizer: `AdamWOfSums` once `prepare_training` was called.
+        optimizer: `AdamWOfSums` once `prepare_training` was called. If it has a
+            `loss_scale`, steps whose norms are not finite were skipped.
     """
 
     model: object

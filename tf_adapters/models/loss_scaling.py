@@ -1,0 +1,95 @@
+"""Loss scaling under Keras's `fit`, where the encoder computes in float16.
+
+Keras scales the loss of a model whose own dtype policy is `mixed_float16`. Here
+the model is float32 and the encoder within it is not.
+"""
+
+import logging
+
+import keras
+from keras import ops
+
+from tf_adapters.models.replicas import sum_over_replicas
+
+_LOGGER = logging.getLogger(__name__)
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
+    """Keras's, which also counts the steps that it skips.
+
+    Under a `tf.distribute` strategy, Keras asks the first replica whether the
+    gradients are finite, before they are summed. Here all replicas skip a step
+    if one of them has to.
+
+    Attributes:
+        skipped_steps: Integer variable.
+    """
+
+    def build(self, var_list):
+        self.skipped_steps = self.add_variable(
+            shape=(),
+            dtype="int",
+            aggregation="only_first_replica",
+            name="skipped_steps",
+        )
+        super().build(var_list)
+
+    def apply(self, grads, trainable_variables=None):
+        if not self.built:
+            self.build(trainable_variables)
+        bad_replicas = sum_over_replicas(self._is_skipped(grads))
+        divisor = ops.where(bad_replicas > 0, float("nan"), 1.0)
+        grads = [None if g is None else ops.divide(g, divisor) for g in grads]
+        self.skipped_steps.assign_add(self._is_skipped(grads))
+        super().apply(grads, trainable_variables)
+
+    def stateless_apply(self, optimizer_variables, grads, trainable_variables):
+        trained, values = super().stateless_apply(
+            optimizer_variables, grads, trainable_variables
+        )
+        skipped = self._is_skipped(grads)
+        return trained, [
+            value + skipped if variable is self.skipped_steps else value
+            for variable, value in zip(self.variables, values, strict=True)
+        ]
+
+    def _is_skipped(self, grads):
+        finite = self.check_finite(grads)
+        return ops.cast(ops.logical_not(finite), self.skipped_steps.dtype)
+
+
+def with_loss_scale(optimizer):
+    """Returns an optimizer that scales the loss.
+
+    Args:
+        optimizer: What `compile` takes. One that scales already is returned.
+    """
+    optimizer = keras.optimizers.get(optimizer)
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer | None):
+        return optimizer
+    return LossScaleOptimizer(optimizer, name="loss_scale_optimizer")
+
+
+def count_skipped(model):
+    """Returns how many steps a model's optimizer has skipped so far."""
+    optimizer = model.optimizer if model.compiled else None
+    counts = isinstance(optimizer, LossScaleOptimizer) and optimizer.built
+    return int(optimizer.skipped_steps.numpy()) if counts else 0
+
+
+def say_skipped(model, before):
+    """Says in the log how many steps `fit` skipped, if there were any.
+
+    Args:
+        model: Keras model.
+        before: What `count_skipped` returned before `fit`.
+    """
+    skipped = count_skipped(model) - before
+    if skipped:
+        _LOGGER.warning(
+            "%s steps changed nothing: their float16 gradients overflowed. The "
+            "loss scale is now %g.",
+            f"{skipped:,}",
+            model.optimizer.dynamic_scale.numpy(),
+        )

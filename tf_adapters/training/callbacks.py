@@ -1,0 +1,162 @@
+"""Keras callbacks in our loop, as `train.callbacks` names them."""
+
+import importlib
+
+import keras
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
+from tf_adapters.common.extras import needs_extra
+
+# Where Keras's own callbacks of other packages are, which are extras here.
+NAMES = {
+    "mlflow": "mlflow.keras:MlflowCallback",
+    "wandb": "wandb.integration.keras:WandbMetricsLogger",
+}
+
+
+def make_callbacks(items):
+    """Returns the callbacks that a configuration names.
+
+    Args:
+        items: List of names, or of dicts with `name` and the arguments of the
+            callback. A name is one of `NAMES` or reads `module:Class`. `None`
+            for no callbacks.
+
+    Raises:
+        ConfigError: If an item is no callback, cannot be imported or made.
+    """
+    if not isinstance(items, list | tuple | None):
+        raise ConfigError(
+            "`train.callbacks` is a list, for example [mlflow] or "
+            f"[my_module:MyCallback]. Received: {shown(items)}"
+        )
+    return [_make(item) for item in items or ()]
+
+
+def _make(item):
+    settings = {"name": item} if isinstance(item, str) else item
+    if not isinstance(settings, dict) or "name" not in settings:
+        raise ConfigError(
+            "An item of `train.callbacks` is a name, or a mapping of `name` "
+            f"and the callback's arguments. Received: {shown(item)}"
+        )
+    settings = dict(settings)
+    name = settings.pop("name")
+    cls = _find(name)
+    try:
+        return cls(**settings)
+    except Exception as error:  # Whatever another's constructor raises.
+        raise ConfigError(
+            f"The callback `{shown(name)}` of `train.callbacks` cannot be "
+            f"made: {type(error).__name__}: {error!s:.200}"
+        ) from error
+
+
+def _find(name):
+    if name in NAMES:
+        with needs_extra(name, f"The callback `{name}`"):
+            cls = _imported(NAMES[name])
+        if name == "wandb":
+            _begin_wandb_run()
+        return cls
+    try:
+        cls = _imported(name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(
+            f"There is no callback {shown(name)}: {error!s:.200} Expected: "
+            f"{', '.join(NAMES)}, or `module:Class` of a module that Python "
+            "finds."
+        ) from error
+    is_class = isinstance(cls, type)
+    if not (is_class and issubclass(cls, keras.callbacks.Callback)):
+        raise ConfigError(
+            f"`{shown(name)}` of `train.callbacks` is no subclass of "
+            "`keras.callbacks.Callback`."
+        )
+    return cls
+
+
+def _imported(path):
+    module, colon, name = str(path).partition(":")
+    if not colon:
+        raise ValueError("It names no module.")
+    return getattr(importlib.import_module(module), name)
+
+
+def _begin_wandb_run():
+    # Its callback wants one; its environment variables say which.
+    import wandb
+
+    if wandb.run is None:
+        wandb.init()
+
+
+class LoopCallbacks:
+    """Calls Keras callbacks where our loop is what `fit` would be.
+
+    `logs` have the last values that were logged to `metrics.jsonl`, under the
+    names that TensorBoard shows: `loss`, `validation/accuracy`.
+
+    Args:
+        callbacks: List of `keras.callbacks.Callback`.
+        trainer: See `TrainerProtocol`, its optimizer made.
+        epochs: Number of epochs, which callbacks find in `params`.
+    """
+
+    def __init__(self, callbacks, trainer, epochs):
+        self._list = keras.callbacks.CallbackList(
+            callbacks, add_history=False, add_progbar=False, epochs=epochs
+        )
+        self._has_any = bool(callbacks)
+        # Whether somebody wants to hear of each call of the device, which
+        # waits for it.
+        self.want_batches = any(map(_overrides_batch_end, callbacks))
+        self._logs = {}
+        if callbacks:
+            # MLflow and W&B read it; the model was not compiled.
+            trainer.model.optimizer = trainer.optimizer
+            self._list.set_model(trainer.model)
+
+    def note(self, record):
+        """Keeps the numbers of a record for the end of the epoch."""
+        self._logs |= dict(_flat(record))
+
+    def train_begins(self, step):
+        """Says where training begins: after `step` steps, if it resumes."""
+        if self._has_any:
+            self._list.on_train_begin({"step": step})
+
+    def epoch_begins(self, epoch):
+        if self._has_any:
+            self._list.on_epoch_begin(epoch)
+
+    def batches_end(self, step, losses):
+        """Passes on the mean loss of the steps of one call of the device."""
+        if self.want_batches:
+            mean = float(keras.ops.mean(losses))
+            self._list.on_train_batch_end(step - 1, {"loss": mean})
+
+    def epoch_ends(self, epoch):
+        if self._has_any:
+            self._list.on_epoch_end(epoch, dict(self._logs))
+
+    def train_ends(self):
+        if self._has_any:
+            self._list.on_train_end(dict(self._logs))
+
+
+def _overrides_batch_end(callback):
+    base = keras.callbacks.Callback
+    return any(
+        getattr(type(callback), name) is not getattr(base, name)
+        for name in ("on_train_batch_end", "on_batch_end")
+    )
+
+
+def _flat(record, prefix=""):
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}/")
+        else:
+            yield f"{prefix}{name}", value

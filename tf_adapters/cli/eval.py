@@ -1,8 +1,12 @@
 """`tf-adapters eval RUN`: the metrics of a finished run, computed again."""
 
+import sys
+
 from tf_adapters.cli import summary
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
 
 
 def run(options, layer, arguments):
@@ -13,12 +17,27 @@ def run(options, layer, arguments):
 
 
 def evaluate(config, model_dir, options):
-    """Prints the metrics of a run, see `main.run_command`."""
+    """Prints the metrics of a run and writes its report; see `main`."""
     from tf_adapters.runs import finished_run
 
     summary.print_evaluation(
         finished_run.evaluate_run(config, model_dir), config
     )
+    if not config.data.eval_languages:
+        _report(model_dir)
+
+
+def _report(model_dir):
+    """Shows what the stored predictions say; an evaluation may do without."""
+    from tf_adapters.report import run_report
+
+    try:
+        print(f"\n{run_report.describe(model_dir)}\n")
+        paths = run_report.write_report(model_dir)
+    except (OSError, UserError) as error:
+        print(f"No report was written: {cut(error)}", file=sys.stderr)
+        return
+    print(f"report: {paths['report']}")
 
 
 COMMAND = Command(

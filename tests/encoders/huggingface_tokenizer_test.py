@@ -15,7 +15,7 @@ import transformers
 
 from tests.fixtures import huggingface_folders
 from tests.fixtures.sentences import SENTENCES
-from tf_adapters.data.tokens import packing
+from tf_adapters.data.tokens import special_tokens
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.encoders import huggingface_tokenizer
 from tf_adapters.encoders import minilm
@@ -197,9 +197,9 @@ def test_graph_tokenizer_of_a_byte_pair_tokenizer_json(tmp_path):
     assert exported.merges == rules
     assert exported.add_prefix_space == folders.add_prefix_space
     assert exported.unsplittable_tokens == folders.unsplittable_tokens
-    assert packing.special_tokens_of(exported) == packing.special_tokens_of(
-        folders
-    )
+    assert special_tokens.special_tokens_of(
+        exported
+    ) == special_tokens.special_tokens_of(folders)
 
 
 def test_python_tokenizer_in_a_graph_says_what_to_do(only_tokenizer_json):

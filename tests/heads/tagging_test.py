@@ -115,12 +115,11 @@ class _Packer:
     def __init__(self, max_length):
         self.max_length = max_length
 
-    def tokenize(self, texts):
-        return tf.ragged.constant(
-            [[ord(letter) for letter in text[1:]] for text in texts],
-            tf.int32,
-            ragged_rank=1,
-        )
+    def token_arrays(self, texts):
+        return [
+            np.array([ord(letter) for letter in text[1:]], "int32")
+            for text in texts
+        ]
 
 
 def _sentences(count=40):

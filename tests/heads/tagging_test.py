@@ -124,11 +124,12 @@ class _Packer:
 
 def _sentences(count=40):
     """Sentences with words of 0 to 9 letters; the first letter names one."""
-    rows = []
+    # A generator of its own: a batch may have no label at all with another.
+    random, rows = np.random.default_rng(0), []
     for _ in range(count):
-        letters = RANDOM.integers(ord("a"), ord("z"), RANDOM.integers(1, 30))
-        tokens = [chr(c) * int(RANDOM.integers(0, 10)) for c in letters]
-        labels = RANDOM.integers(-1, len(LABELS), len(tokens)).tolist()
+        letters = random.integers(ord("a"), ord("z"), random.integers(1, 30))
+        tokens = [chr(c) * int(random.integers(0, 10)) for c in letters]
+        labels = random.integers(-1, len(LABELS), len(tokens)).tolist()
         rows.append({"tokens": tokens, "label": labels})
     return rows
 

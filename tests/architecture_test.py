@@ -22,7 +22,7 @@ FLOORS = [
     {"models"},
     {"merging"},
     {"runs", "text"},
-    {"export", "report"},
+    {"export", "launch", "report"},
     {"analysis", "baselines"},
     {"studies"},
     {"cli"},
@@ -196,6 +196,7 @@ def test_reading_data_needs_no_keras_hub(name):
     module = ast.parse((PACKAGE / name).read_text(encoding="utf-8"))
     light = (
         "tf_adapters.runs.remote_folder",
+        "tf_adapters.runs.summary",
         "tf_adapters.runs.pretraining_task",
     )
     for node in module.body:

@@ -33,6 +33,7 @@ _MEMBERS = {
     "merge_adapters": "tf_adapters.merging.merge",
     "save_adapter": "tf_adapters.models.saving",
     "search_weights": "tf_adapters.merging.merge",
+    "train": "tf_adapters.launch.table_run",
     "swap_adapters": "tf_adapters.models.composed_model",
     "trained_table": "tf_adapters.models.variable_groups",
 }

@@ -18,6 +18,7 @@ from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import splits
 from tf_adapters.runs import remote_folder
+from tf_adapters.text import defaults
 
 
 def run_command(flag_layer, options, texts=()):
@@ -75,7 +76,7 @@ def _resolve(flag_layer, options):
     layers.append(flag_layer)
     _check_stack(layers)
     if options.mode in ("train", "train_and_eval"):
-        layers = cli_train.with_short_run(layers)
+        layers = defaults.with_short_run(layers)
     if options.mode in ("eval", "predict", "export"):
         from tf_adapters.runs import hub_members
 

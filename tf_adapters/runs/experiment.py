@@ -163,7 +163,9 @@ class Experiment:
         metrics = {}
         for language, (split, rows) in languages.items():
             self._stand_on(language)
-            values, compared = self.trainer.judge(self.examples(rows))
+            values, compared = self.trainer.judge(
+                self.examples(rows), f"evaluating on {language}"
+            )
             metrics[language] = (split, values)
             if run is not None:
                 name = f"transfer/{language}"
@@ -181,7 +183,7 @@ class Experiment:
     def predict(self, rows):
         """Returns one dict for each row, see `decode` of the task's head."""
         examples = self.examples(rows, labelled=False)
-        outputs = self.trainer.predict(examples)
+        outputs = self.trainer.predict(examples, "predicting")
         return self.model.head.decode(outputs, examples.source)
 
 

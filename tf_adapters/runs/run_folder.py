@@ -73,6 +73,7 @@ class RunFolder:
             self.checkpoint = self._find_checkpoint(declared or config)
             if self.checkpoint is None:
                 left_files.remove_run(self.folder)
+                left_files.remove_tables(self.folder, config)
                 # There too before it holds anything of this run.
                 remote_folder.push(self.folder)
             left_files.remove_rests(self.folder)
@@ -188,6 +189,13 @@ class RunFolder:
     def log(self, record):
         """Logs a dict with its `step`, see `RunLog`."""
         self._log.append(record)
+
+    def save_tables(self, paths):
+        """Moves the files of a table that was in memory into `tables/`."""
+        for path in map(Path, paths):
+            folder = own_files.make_folder(self.folder, left_files.TABLES)
+            own_files.remove_link(folder / path.name)
+            shutil.move(path, folder / path.name)
 
     def save_text(self, name, text):
         """Writes a small text file."""

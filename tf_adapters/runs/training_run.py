@@ -26,6 +26,7 @@ def train_experiment(
     overwrite=False,
     prepare=None,
     declared=None,
+    tables=(),
 ):
     """Trains, writes the run folder, and returns the result.
 
@@ -43,6 +44,8 @@ def train_experiment(
             (default). With it, the result has `before`: the metrics on
             validation at that time.
         declared: See `RunFolder`.
+        tables: Paths of files with the rows of a table that was in memory;
+            they move into the run folder, see `RunFolder.save_tables`.
 
     Raises:
         Stopped: If the process was told to stop, or another worker is gone.
@@ -72,6 +75,7 @@ def train_experiment(
             declared,
             frozen_weights(experiment.model),
         )
+        run.save_tables(tables)
         run_facts.print_weights(experiment.model, run)
         examples = experiment.examples_by_split(rows)
         run_facts.print_sizes(examples, config.train.batch_size)
@@ -157,7 +161,9 @@ def evaluate_held_out(trainer, examples, run):
     metrics = {}
     for split in examples:
         if split not in ("train", "validation"):
-            metrics[split], compared = trainer.judge(examples[split])
+            metrics[split], compared = trainer.judge(
+                examples[split], f"evaluating on {split}"
+            )
             run.save_predictions(split, trainer.model.head, compared)
     return metrics
 

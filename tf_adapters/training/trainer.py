@@ -6,6 +6,7 @@ import itertools
 
 import tensorflow as tf
 
+from tf_adapters.common import progress_bar
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
@@ -49,16 +50,17 @@ class Trainer:
         """Returns the metrics of all of `examples`."""
         return self.judge(examples)[0]
 
-    def judge(self, examples):
+    def judge(self, examples, title=None):
         """Returns the metrics, and the predictions that a run stores.
 
         Args:
             examples: `Examples`.
+            title: See `predict`.
 
         Returns:
             Dict of metrics, and what `compare` of the head returned.
         """
-        head, outputs = self.model.head, self.predict(examples)
+        head, outputs = self.model.head, self.predict(examples, title)
         values, compared = head.judge(
             self.metric_names, outputs, examples.targets, examples.source
         )
@@ -67,26 +69,39 @@ class Trainer:
             values["loss"] = mean_loss(head, outputs, examples)
         return values, compared
 
-    def predict(self, examples):
+    def predict(self, examples, title=None):
         """Returns a list with the model's outputs for each example, in order.
 
         Where outputs are as long as texts, they are as long as in the batch.
+
+        Args:
+            examples: `Examples`.
+            title: What a progress bar says if this takes long. `None`
+                (default) shows none.
         """
         rows = [None] * len(examples)
-        for plan in self._evaluation_plans(examples.lengths):
-            step, batches = self.evaluation(examples, plan)
-            batches = itertools.islice(batches, len(plan))
-            for outputs, indices in self.eval_steps(step, batches):
-                found = zip(
-                    self._gathered(indices),
-                    self._gathered(outputs),
-                    strict=True,
-                )
-                for place, row in found:
-                    # Rows that only fill a batch up are in the place -1.
-                    if place >= 0:
-                        rows[place] = row
+        plans = self._evaluation_plans(examples.lengths)
+        total = sum(map(len, plans))
+        with progress_bar.progress_bar(
+            total, title, unit="batch", delay=progress_bar.DELAY
+        ) as bar:
+            for plan in plans:
+                self._predict_plan(examples, plan, rows, bar)
         return workers.gather_rows(self.strategy, rows)
+
+    def _predict_plan(self, examples, plan, rows, bar):
+        """Puts the outputs of some batches at their places in `rows`."""
+        step, batches = self.evaluation(examples, plan)
+        batches = itertools.islice(batches, len(plan))
+        for outputs, indices in self.eval_steps(step, batches):
+            found = zip(
+                self._gathered(indices), self._gathered(outputs), strict=True
+            )
+            for place, row in found:
+                # Rows that only fill a batch up are in the place -1.
+                if place >= 0:
+                    rows[place] = row
+            bar.update()
 
     def _evaluation_plans(self, lengths):
         """Returns lists of batches; those of a list have shapes in common."""

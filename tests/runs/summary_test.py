@@ -1,7 +1,7 @@
 """What the command prints of a result."""
 
-from tf_adapters.cli import summary
 from tf_adapters.config import resolve
+from tf_adapters.runs import summary
 
 RESULT = {
     "validation": {"accuracy": 0.5},

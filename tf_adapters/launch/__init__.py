@@ -1,0 +1,1 @@
+"""Runs that are started for a user: from a table, or many in a search."""

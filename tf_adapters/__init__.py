@@ -33,9 +33,10 @@ _MEMBERS = {
     "merge_adapters": "tf_adapters.merging.merge",
     "save_adapter": "tf_adapters.models.saving",
     "search_weights": "tf_adapters.merging.merge",
-    "train": "tf_adapters.launch.table_run",
     "swap_adapters": "tf_adapters.models.composed_model",
+    "train": "tf_adapters.launch.table_run",
     "trained_table": "tf_adapters.models.variable_groups",
+    "tune": "tf_adapters.launch.table_search",
 }
 
 __all__ = ["__version__", *_MODULES, *_MEMBERS]

@@ -186,5 +186,5 @@ GROUPS = {
 # The subcommands; each is a file here, with a `COMMAND`.
 COMMANDS = (
     *("train", "eval", "predict", "export", "report", "study", "analyse"),
-    *("merge", "adapters", "pull", "push"),
+    *("tune", "merge", "adapters", "pull", "push"),
 )

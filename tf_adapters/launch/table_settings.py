@@ -85,14 +85,15 @@ def resolve(layers, source, output_dir):
     config = config_resolve.with_absolute_paths(config)
     splits.check_data_exists(config)
     config = config_resolve.build_method(config)
-    _check_method(config)
+    check_method(config)
     name = f"{config.task}_{presets.preset_name(layers)}_{config.seed}"
     if output_dir is None:
         return config, Path("runs", name)
     return config, remote_folder.local(str(output_dir))
 
 
-def _check_method(config):
+def check_method(config):
+    """Raises a `ConfigError` if a run trains no adapter of a single model."""
     method = config.method
     if isinstance(method, methods.NoBert):
         raise ConfigError(

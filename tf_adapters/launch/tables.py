@@ -51,6 +51,15 @@ class Source:
         """Pairs of a written file and the argument that it came from."""
         return [(path, argument) for argument, path in self.written.items()]
 
+    def moved_layer(self, folder):
+        """Returns `layer` with the written files in `tables/` of a folder."""
+        tables = folder.absolute() / left_files.TABLES
+        moved = {
+            _FILES[argument][0]: str(tables / path.name)
+            for argument, path in self.written.items()
+        }
+        return {"data": self.layer["data"] | moved}
+
     def moved_to(self, folder, config):
         """Returns a configuration that reads the written files in a folder.
 
@@ -58,11 +67,8 @@ class Source:
             folder: Path of the run folder.
             config: `Config` that reads them where they are now.
         """
-        tables = folder.absolute() / left_files.TABLES
-        moved = {
-            _FILES[argument][0]: str(tables / path.name)
-            for argument, path in self.written.items()
-        }
+        paths = self.moved_layer(folder)["data"]
+        moved = {_FILES[a][0]: paths[_FILES[a][0]] for a in self.written}
         data = dataclasses.replace(config.data, **moved)
         return dataclasses.replace(config, data=data)
 

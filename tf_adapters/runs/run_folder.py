@@ -68,7 +68,7 @@ class RunFolder:
         left_files.check_folders(self.folder, config)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = _lock(self.folder)
+            self._lock = lock_folder(self.folder)
             left_files.check_is_a_runs(self.folder)
             self.checkpoint = self._find_checkpoint(declared or config)
             if self.checkpoint is None:
@@ -273,7 +273,7 @@ def frozen_weights(model):
     ]
 
 
-def _lock(folder):
+def lock_folder(folder):
     """Returns a lock that is this process's while it lives."""
     own_files.remove_link(folder / LOCK)
     # Whichever thread trains and whichever ends.

@@ -11,6 +11,7 @@ from tests.cli import subcommands
 import tf_adapters
 from tf_adapters import methods
 from tf_adapters.config import resolve
+from tf_adapters.data.rows import splits
 
 pytestmark = pytest.mark.integration
 
@@ -141,7 +142,14 @@ def test_what_is_printed_names_arguments(tmp_path, capfd):
     assert len(lines) == 10 and "epoch 10" in lines[-1]
 
 
-def test_a_method_a_path_and_settings(tmp_path):
+def test_a_method_a_path_and_settings(tmp_path, monkeypatch):
+    load_rows, loaded = splits.load_rows, []
+
+    def noting(*arguments):
+        loaded.append(load_rows(*arguments))
+        return loaded[-1]
+
+    monkeypatch.setattr(splits, "load_rows", noting)
     path = tmp_path / "news.csv"
     _frame().to_csv(path, index=False)
     model = _train(
@@ -155,6 +163,8 @@ def test_a_method_a_path_and_settings(tmp_path):
     assert config.train.warmup_fraction == 0.5 and config.task == "news"
     assert config.data.file == str(path)
     assert not (tmp_path / "run/tables").exists()
+    # Of millions of rows, only what they are encoded to is kept.
+    assert loaded == [{}]
 
 
 def test_numbers_are_predicted_where_that_is_asked(tmp_path):

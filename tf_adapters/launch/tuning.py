@@ -203,7 +203,7 @@ class _Search:
                 contextlib.redirect_stdout(log),
             ):
                 result = whole_run.train_run(
-                    config, self.task, self.rows, folder, test=False
+                    config, self.task, dict(self.rows), folder, test=False
                 )
         value = result["validation"][self.metric]
         if not math.isfinite(value):

@@ -69,6 +69,7 @@ class Experiment:
             self.config.data.max_length,
             self.encoder.takes_segments,
         )
+        self.packer.progress_title = "tokenizing"
 
     @property
     def _model_options(self):

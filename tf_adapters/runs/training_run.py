@@ -35,7 +35,8 @@ def train_experiment(
     Args:
         config: `Config`.
         task: `Task`, see `splits.get_task`.
-        rows: Dict from split to rows, see `splits.load_rows`.
+        rows: Dict from split to rows, see `splits.load_rows`. It is emptied
+            once they are encoded: millions of rows need as much memory again.
         model_dir: Folder of the run.
         test: Whether to evaluate on the test split too, where it is labelled,
             and on the task's further validation splits.
@@ -78,6 +79,7 @@ def train_experiment(
         run.save_tables(tables)
         run_facts.print_weights(experiment.model, run)
         examples = experiment.examples_by_split(rows)
+        rows.clear()
         run_facts.print_sizes(examples, config.train.batch_size)
         before = _prepare(experiment, prepare, examples["validation"])
         result = _train(experiment, run, examples, fingerprint, watchers)

@@ -24,7 +24,7 @@ def train_run(
     Args:
         config: `Config`.
         task: `Task`, see `splits.get_task`.
-        rows: Dict from split to rows, see `splits.load_rows`.
+        rows: See `train_experiment`, which empties it.
         model_dir: Folder of the run.
         test: See `train_experiment`.
         overwrite: See `train_experiment`.

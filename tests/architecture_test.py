@@ -22,9 +22,8 @@ FLOORS = [
     {"models"},
     {"merging"},
     {"runs", "text"},
-    {"export", "report"},
-    {"analysis", "baselines"},
-    {"studies"},
+    {"export", "launch", "report"},
+    {"papers"},
     {"cli"},
 ]
 FLOOR = {name: i for i, names in enumerate(FLOORS) for name in names}

@@ -3,6 +3,7 @@
 import textwrap
 
 from tf_adapters import tasks
+from tf_adapters.cli import study
 from tf_adapters.config import presets
 
 
@@ -53,16 +54,9 @@ def list_encoders():
     return table(("--encoder", "what it is"), list(load.ENCODERS.items()))
 
 
-def list_studies():
-    """Returns a table of all studies, with what each would cost."""
-    from tf_adapters.cli import study_list
-
-    return study_list.list_studies()
-
-
 TABLES = {
     "tasks": list_tasks,
     "methods": list_methods,
     "encoders": list_encoders,
-    "studies": list_studies,
+    "studies": study.list_studies,
 }

@@ -151,7 +151,7 @@ def _has_no_encoder(config):
 
 def _search(config, task, rows, model_dir, options):
     """Trains the baseline without an encoder."""
-    from tf_adapters.baselines import no_bert_search
+    from tf_adapters.papers.baselines import no_bert_search
 
     result = no_bert_search.run_search(
         config,

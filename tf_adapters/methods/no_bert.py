@@ -13,8 +13,9 @@ class NoBert(Method):
     """Searches small networks on word embeddings instead of an encoder.
 
     The "no BERT baseline" of Houlsby et al. 2019, section 3.3 and table 2. It
-    puts nothing into an encoder: `tf_adapters.baselines.no_bert_search` trains
-    it, and `search` in the configuration says among what.
+    puts nothing into an encoder: `no_bert_search` in
+    `tf_adapters.papers.baselines` trains it, and `search` in the configuration
+    says among what.
     """
 
     def make_slots(self, shape):

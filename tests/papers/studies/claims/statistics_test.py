@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tf_adapters.heads import resampling
+from tf_adapters.papers.studies.claims import resampling
 from tf_adapters.papers.studies.claims import statistics
 
 RANDOM = np.random.default_rng(0)

@@ -11,6 +11,7 @@ import numpy as np
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import splits
 from tf_adapters.papers.studies.claims import statistics
+from tf_adapters.papers.studies.claims.sampled_metrics import sampled_metric
 from tf_adapters.papers.studies.grid import settings as study_settings
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
@@ -123,8 +124,8 @@ def predicted_pairs(matched, runs, folder, split):
                     (setting, part),
                     (high["task"], _digest(first)),
                     len(first),
-                    both[0].resample(metric),
-                    both[1].resample(metric),
+                    sampled_metric(both[0], metric),
+                    sampled_metric(both[1], metric),
                     **sample,
                 )
             )

@@ -2,8 +2,8 @@
 
 Each function here takes targets and predictions and returns a function of
 `counts`, an array `(samples, examples)`: how often each sample has each
-example. It returns the metric of each sample, `(samples,)`, as `metrics` has it
-of the examples written out.
+example. It returns the metric of each sample, `(samples,)`, as
+`tf_adapters.heads.metrics` computes it for the examples written out.
 """
 
 import numpy as np

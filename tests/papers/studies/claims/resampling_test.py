@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from tf_adapters import heads
+from tf_adapters.common.errors import DataError
 from tf_adapters.heads import metrics
-from tf_adapters.heads import resampling
 from tf_adapters.heads import span_metrics
-from tf_adapters.heads.head import Head
+from tf_adapters.papers.studies.claims import resampling
+from tf_adapters.papers.studies.claims import sampled_metrics
+from tf_adapters.runs import predictions
 
 RANDOM = np.random.default_rng(0)
 COUNT = 12
@@ -77,10 +79,41 @@ def test_samples_have_the_metrics_of_their_rows(kind, name, compared):
     head, draws = heads.HEADS[kind], _draws()
     if name in ("pearson", "spearman"):
         draws = draws[(draws > 0).sum(axis=1) > 1]  # As rows they are refused.
-    found = head.resample(name, compared)(draws)
-    expected = Head.resample.__func__(head, name, compared)(draws)
+    found = sampled_metrics.of_head(head, name, compared)(draws)
+    expected = resampling.by_repetition(
+        lambda some: head.score([name], some)[name], compared
+    )(draws)
+    assert found.shape == expected.shape
     assert np.ptp(expected) > 0
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+class _Reversed(heads.Classification):
+    """A head that means something else by the name of a metric."""
+
+    @classmethod
+    def score(cls, names, compared):
+        return {
+            name: 1 - v for name, v in super().score(names, compared).items()
+        }
+
+
+def test_a_head_with_a_score_of_its_own_is_asked_for_it():
+    compared, draws = _classes(3), _draws()
+    usual, own = (
+        sampled_metrics.of_head(head, "accuracy", compared)(draws)
+        for head in (heads.Classification, _Reversed)
+    )
+    assert np.ptp(usual) > 0
+    np.testing.assert_allclose(own, 1 - usual)
+
+
+def test_predictions_of_another_head_are_damaged(tmp_path):
+    path = tmp_path / "test.json.gz"
+    compared = {"target": ["a", "b"], "predicted": [0, 1]}
+    stored = predictions.Predictions("regression", compared, path)
+    with pytest.raises(DataError, match=r"test\.json\.gz is damaged: "):
+        sampled_metrics.sampled_metric(stored, "pearson")
 
 
 def test_a_sample_of_one_value_has_no_correlation():

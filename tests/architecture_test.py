@@ -75,6 +75,46 @@ def test_an_upward_import_would_be_found():
     assert not _upward("models", "keras.layers")
 
 
+def test_only_two_subcommands_import_the_wing_of_the_papers():
+    importers = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in SOURCES
+        if PACKAGE / "papers" not in path.parents
+        for name in _imports(path)
+        if name.startswith("tf_adapters.papers")
+    }
+    assert importers == {"cli/analyse.py", "cli/study.py"}
+
+
+# Builds settings as commands do; prints what of the wing that has imported.
+WING_IMPORTED = """
+import sys
+from tf_adapters import methods
+from tf_adapters.cli import flags, main
+from tf_adapters.config import resolve
+
+for name in sys.argv[1:]:
+    config = resolve.resolve_config({"task": "sst2", "method": name})
+    assert methods.name_of(config.method) == name
+print(*(name for name in sys.modules if name.startswith("tf_adapters.papers")))
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "imported"),
+    [("houlsby", ""), ("no_bert", "tf_adapters.papers.baselines.no_bert")],
+)
+def test_the_wing_is_imported_for_those_who_name_it(method, imported):
+    done = subprocess.run(
+        [sys.executable, "-c", WING_IMPORTED, method],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split()[-1:] == imported.split()
+
+
 # Runs where TensorFlow cannot be imported; prints what a model answers.
 WITHOUT_TENSORFLOW = """
 import importlib, pkgutil, sys

@@ -18,6 +18,7 @@ from tf_adapters.common.errors import Stopped
 from tf_adapters.common.errors import UserError
 from tf_adapters.config import resolve
 from tf_adapters.heads.metrics import compute_metrics
+from tf_adapters.papers.baselines import no_bert
 from tf_adapters.papers.baselines import no_bert_model
 from tf_adapters.papers.baselines import no_bert_search
 from tf_adapters.runs import remote_folder
@@ -252,7 +253,7 @@ def test_what_else_is_asked_of_it(finished, capsys):
     assert "a baseline without an encoder" in capsys.readouterr().err
     encoder, _ = tf_adapters.load_encoder(commands.ENCODER)
     with pytest.raises(UserError, match="nothing to adapt"):
-        tf_adapters.adapt(encoder, tf_adapters.methods.NoBert())
+        tf_adapters.adapt(encoder, no_bert.NoBert())
 
 
 @pytest.mark.parametrize(

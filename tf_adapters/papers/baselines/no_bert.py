@@ -1,4 +1,7 @@
-"""The name of the baseline without an encoder, for configurations."""
+"""The baseline without an encoder as a method, so that `--method` names it.
+
+The preset `no_bert` imports this module.
+"""
 
 import dataclasses
 
@@ -13,9 +16,8 @@ class NoBert(Method):
     """Searches small networks on word embeddings instead of an encoder.
 
     The "no BERT baseline" of Houlsby et al. 2019, section 3.3 and table 2. It
-    puts nothing into an encoder: `no_bert_search` in
-    `tf_adapters.papers.baselines` trains it, and `search` in the configuration
-    says among what.
+    puts nothing into an encoder: `no_bert_search` trains it, and `search` in
+    the configuration says among what.
     """
 
     def make_slots(self, shape):
@@ -23,3 +25,9 @@ class NoBert(Method):
             "`no_bert` is a baseline without an encoder, so there is nothing "
             "to adapt. `--method=no_bert` trains it."
         )
+
+    def own_training(self):
+        # Here, not above: KerasHub comes with it.
+        from tf_adapters.papers.baselines import no_bert_search
+
+        return no_bert_search.run_search

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support import speeds
 from tf_adapters.papers.analysis.support import trained_run
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
 
 COLUMNS = ("blocks", "left_out", "metric", "value", "speed", "low", "high")
 _TIMED_ROWS = 256
@@ -98,11 +98,11 @@ class AdapterDrop(Analysis):
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def draw(self, table):
-        figure, ((metric, speed),) = pictures.make_figure(columns=2)
+        figure, ((metric, speed),) = drawing.make_figure(columns=2)
         whole = table[table.blocks == "none"]
         everything = table.loc[[table.left_out.idxmax()]]
         for which, style in zip(
-            ("first", "last"), pictures.styles(), strict=False
+            ("first", "last"), drawing.styles(), strict=False
         ):
             # Without all of them there are neither first nor last ones.
             some = table[table.blocks == which]
@@ -118,6 +118,6 @@ class AdapterDrop(Analysis):
         # A turn that the machine was disturbed in must not set the scale.
         speed.set_ylim(0, 1.3 * table.speed.max())
         blocks = "blocks without adapters"
-        pictures.describe(metric, blocks, f"validation {table.metric[0]}")
-        pictures.describe(speed, blocks, "speed, whole model = 1")
+        drawing.describe(metric, blocks, f"validation {table.metric[0]}")
+        drawing.describe(speed, blocks, "speed, whole model = 1")
         return figure

@@ -11,6 +11,7 @@ from tf_adapters.papers.analysis.gradient_norms import read_log
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
 
 COLUMNS = ("run", "method", "pretraining", "step", "metric", "value")
 # So many lengths of pretraining or more have a panel for each method.
@@ -65,7 +66,7 @@ class Curves(Analysis):
         metrics = list(dict.fromkeys(found.metric))
         many = found.pretraining.nunique() >= _MANY
         parts = list(dict.fromkeys(found.method)) if many else [None]
-        figure, axes = pictures.make_figure(
+        figure, axes = drawing.make_figure(
             len(parts), len(metrics), sharex=True, sharey="col"
         )
         for line, part in zip(axes, parts, strict=True):
@@ -73,7 +74,7 @@ class Curves(Analysis):
                 here = found[found.metric == metric]
                 here = here if part is None else here[here.method == part]
                 _draw_groups(axis, here, part)
-                pictures.describe(
+                drawing.describe(
                     axis,
                     "step",
                     f"validation {metric}",

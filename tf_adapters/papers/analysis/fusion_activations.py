@@ -4,10 +4,10 @@ import pandas as pd
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support import trained_run
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
 
 COLUMNS = ("task", "block", "slot", "adapter", "weight")
 
@@ -143,7 +143,7 @@ class FusionActivations(Analysis):
         places = list(table.groupby(["block", "slot"]).groups)
         tasks, adapters = table.task.unique(), table.adapter.unique()
         lines = -(-len(places) // 4)
-        figure, axes = pictures.make_figure(
+        figure, axes = drawing.make_figure(
             lines,
             -(-len(places) // lines),
             width=1.4 + 0.45 * len(adapters),

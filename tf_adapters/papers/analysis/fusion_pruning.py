@@ -8,10 +8,10 @@ import pandas as pd
 from tf_adapters.common.errors import UserError
 from tf_adapters.models import fusion_model
 from tf_adapters.papers.analysis import fusion_activations
-from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support import speeds
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
 
 COLUMNS = ("kept", "adapters", "metric", "value", "speed", "low", "high")
 _TIMED_ROWS = 256
@@ -125,13 +125,13 @@ class FusionPruning(Analysis):
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def draw(self, table):
-        figure, ((axes,),) = pictures.make_figure()
-        style = next(pictures.styles())
+        figure, ((axes,),) = drawing.make_figure()
+        style = next(drawing.styles())
         axes.plot(table.kept, table.value, **style)
         middle = (table.value.min() + table.value.max()) / 2
         half = 0.55 * max(_LEAST_RANGE, np.ptp(table.value))
         axes.set_ylim(middle - half, middle + half)
         axes.set_xticks(table.kept)
         metric = f"validation {table.metric[0]}"
-        pictures.describe(axes, "adapters left in the fusion", metric)
+        drawing.describe(axes, "adapters left in the fusion", metric)
         return figure

@@ -9,11 +9,11 @@ import pandas as pd
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.text_files import replace_text
-from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support import study_runs
 from tf_adapters.papers.analysis.support import trained_run
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 
@@ -215,7 +215,7 @@ class Gains(Analysis):
             ["train_examples", "task"]
         )
         names = list(order.task)
-        figure, ((axes,),) = pictures.make_figure(
+        figure, ((axes,),) = drawing.make_figure(
             width=3.2 + 1.1 * max(1, len(names))
         )
         series = []
@@ -224,14 +224,14 @@ class Gains(Analysis):
             error = 100 * own.standard_error
             series.append((method, 100 * own.difference, error))
         width = 0.8 / max(1, len(series))
-        pictures.draw_bars(axes, series, width, width, capsize=2)
+        drawing.draw_bars(axes, series, width, width, capsize=2)
         axes.axhline(0, color="black", linewidth=0.8)
         labels = [
             f"{task}\n{size:,}"
             for task, size in zip(names, order.train_examples, strict=True)
         ]
         axes.set_xticks(range(len(names)), labels)
-        pictures.describe(
+        drawing.describe(
             axes,
             "task and its training examples",
             f"accuracy beside {table.baseline[0]}, points",

@@ -10,6 +10,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
 from tf_adapters.runs import earlier_runs
 
 COLUMNS = ("run", "task", "encoder", "l0_lambda", "share", "open")
@@ -110,19 +111,19 @@ def averaged(table):
 
 def _draw_bars(found):
     groups = list(dict.fromkeys(found.group))
-    figure, ((axes,),) = pictures.make_figure(width=3.7 + 0.9 * len(groups))
+    figure, ((axes,),) = drawing.make_figure(width=3.7 + 0.9 * len(groups))
     series, starts = [], []
     for name in dict.fromkeys(found.share):
         here = found[found.share == name].set_index("group").loc[groups]
         series.append((name, 100 * here.open, None))
         starts.append(100 * here.open_at_start)
-    places = pictures.draw_bars(axes, series, 0.27, 0.25)
+    places = drawing.draw_bars(axes, series, 0.27, 0.25)
     for at, start in zip(places, starts, strict=True):
         axes.plot(at, start, "k_", markersize=12)
     axes.plot([], [], "k_", label="before training")
     axes.set_xticks(range(len(groups)), groups)
     axes.set_ylim(0, 105)
-    pictures.describe(axes, "task", "open gates, %", legend_beside=True)
+    drawing.describe(axes, "task", "open gates, %", legend_beside=True)
     return figure
 
 
@@ -140,5 +141,5 @@ def _draw_lines(found):
             axis.axhline(start, color=style["color"], linestyle=":")
         axis.plot([], [], "k:", label="before training")
         axis.set_ylim(0, 105)
-        pictures.describe(axis, "lambda", "open gates, %", group)
+        drawing.describe(axis, "lambda", "open gates, %", group)
     return figure

@@ -12,6 +12,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
 from tf_adapters.runs import run_files
 
 COLUMNS = ("run", "method", "seed", "step", "part", "norm")
@@ -137,7 +138,7 @@ class GradientNorms(Analysis):
                     **styles[part],
                 )
             axis.set_yscale("log")
-            pictures.describe(
+            drawing.describe(
                 axis,
                 "step",
                 "L2 norm of the gradient",
@@ -157,8 +158,8 @@ def _styles(parts):
     )
     for part, place in zip(others, (1, 3, 7), strict=False):
         found[part] = {
-            "color": pictures.COLOURS[place],
-            "marker": pictures.MARKERS[place],
+            "color": drawing.COLOURS[place],
+            "marker": drawing.MARKERS[place],
         }
     return found
 
@@ -166,7 +167,7 @@ def _styles(parts):
 def _draw_kept(table):
     parts = sorted(table.part.unique(), key=_order)
     methods = list(dict.fromkeys(table.method))
-    figure, ((axes,),) = pictures.make_figure(width=2 + 0.7 * len(parts))
+    figure, ((axes,),) = drawing.make_figure(width=2 + 0.7 * len(parts))
     series = []
     for method in methods:
         here = table[table.method == method]
@@ -174,10 +175,10 @@ def _draw_kept(table):
         errors = None if groups["sem"].isna().all() else groups["sem"]
         series.append((method, groups["mean"], errors))
     width = 0.8 / len(methods)
-    pictures.draw_bars(axes, series, width, width, capsize=2)
+    drawing.draw_bars(axes, series, width, width, capsize=2)
     axes.axhline(1, color="black", linewidth=0.8)
     axes.set_xticks(range(len(parts)), parts, rotation=45)
-    pictures.describe(
+    drawing.describe(
         axes, "part of the model", "norm at the end / at the beginning"
     )
     return figure

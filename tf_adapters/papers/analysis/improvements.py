@@ -3,12 +3,12 @@
 import pandas as pd
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support import study_runs
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import add_split
 from tf_adapters.papers.analysis.support.analysis import names
 from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
 
 COLUMNS = ("task", "method", "baseline", "difference", "change")
 _ARROWS = {"up": "↗", "down": "↘", "same": "→"}
@@ -103,7 +103,7 @@ class Improvements(Analysis):
         lines = [
             [_cell(cells, (task, *pair)) for pair in pairs] for task in tasks
         ]
-        figure, ((axes,),) = pictures.make_figure(
+        figure, ((axes,),) = drawing.make_figure(
             width=2 + 1.9 * len(pairs), height=0.8 + 0.25 * len(tasks)
         )
         axes.axis("off")

@@ -3,9 +3,9 @@
 import numpy as np
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.report import drawing
 
 COLUMNS = ("run", "task", "method", "seed", "split", "alpha", "distance")
 COLUMNS += ("loss", "width", "width_in_distance")
@@ -102,7 +102,7 @@ class LossLandscape(RunsAnalysis):
 
     def draw(self, table):
         tasks = list(dict.fromkeys(table.task))
-        figure, axes = pictures.make_figure(len(tasks), 2, sharey="row")
+        figure, axes = drawing.make_figure(len(tasks), 2, sharey="row")
         for line, task in zip(axes, tasks, strict=True):
             _draw_task(line, table[table.task == task], task)
         return figure
@@ -110,7 +110,7 @@ class LossLandscape(RunsAnalysis):
 
 def _draw_task(axes, here, task):
     """Draws the lines of a task's runs over alpha, and over distance."""
-    names = dict(zip(here.method.unique(), pictures.styles(), strict=False))
+    names = dict(zip(here.method.unique(), drawing.styles(), strict=False))
     labelled = set()
     for (_, method, split), line in here.groupby(
         ["run", "method", "split"], sort=False
@@ -130,8 +130,8 @@ def _draw_task(axes, here, task):
         axis.set_yscale("log")
     for place in (0, 1):
         axes[0].axvline(place, color="gray", linewidth=0.8)
-    pictures.describe(axes[0], "alpha: 0 before tuning, 1 after", "loss", task)
-    pictures.describe(axes[1], "distance from the tuned weights", "", task)
+    drawing.describe(axes[0], "alpha: 0 before tuning, 1 after", "loss", task)
+    drawing.describe(axes[1], "distance from the tuned weights", "", task)
 
 
 def _of_run(run, steps):

@@ -12,6 +12,7 @@ from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import add_split
 from tf_adapters.papers.analysis.support.analysis import names
 from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
 
 COLUMNS = ("task", "panel", "setting", "x", "score", "error", "runs")
 
@@ -90,7 +91,7 @@ class SettingSearch(Analysis):
 
     def draw(self, table):
         tasks, panels = table.task.unique(), table.panel.unique()
-        figure, axes = pictures.make_figure(
+        figure, axes = drawing.make_figure(
             len(tasks), len(panels), sharey="row"
         )
         for line, task in zip(axes, tasks, strict=True):

@@ -3,10 +3,10 @@
 import numpy as np
 
 from tf_adapters.papers.analysis import shift_directions
-from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.encoder_passes import probe_passes
 from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.report import drawing
 
 COLUMNS = ("run", "task", "method", "same_label", "different_labels", "gap")
 _SHOWN = {"same_label": "one label", "different_labels": "two labels"}
@@ -66,18 +66,18 @@ class ShiftAgreement(RunsAnalysis):
         yield run.task.name, run.label, same, other, same - other
 
     def draw(self, table):
-        figure, ((axes,),) = pictures.make_figure()
+        figure, ((axes,),) = drawing.make_figure()
         methods = table.groupby("method", sort=False)[list(_SHOWN)]
         means, errors = methods.mean(), methods.sem()
         series = [
             (f"texts of {name}", means[column], errors[column])
             for column, name in _SHOWN.items()
         ]
-        pictures.draw_bars(axes, series, 0.36, 0.34, capsize=3)
+        drawing.draw_bars(axes, series, 0.36, 0.34, capsize=3)
         axes.axhline(0, color="black", linewidth=0.8)
         axes.set_xticks(range(len(means)), means.index)
         runs = table.method.value_counts().max()
-        pictures.describe(
+        drawing.describe(
             axes,
             "",
             "mean cosine between shifts",

@@ -8,6 +8,7 @@ from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.encoder_passes import probe_passes
 from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.report import drawing
 
 COLUMNS = ("run", "method", "text", "position", "label", "state", "x", "y")
 
@@ -52,7 +53,7 @@ class ShiftDirections(RunsAnalysis):
         figure, panels = pictures.make_panels(table, "run")
         labels = sorted(dict.fromkeys(table.label))
         for axis, _, here in panels:
-            for label, style in zip(labels, pictures.styles(), strict=False):
+            for label, style in zip(labels, drawing.styles(), strict=False):
                 for state, alpha in (("before", 0.25), ("after", 1.0)):
                     some = here[(here.label == label) & (here.state == state)]
                     axis.scatter(
@@ -65,7 +66,7 @@ class ShiftDirections(RunsAnalysis):
                     )
             title = f"{here.method.iloc[0]}, {here.text.nunique()} texts"
             names = ("first component", "second component")
-            pictures.describe(axis, *names, title, legend_beside=True)
+            drawing.describe(axis, *names, title, legend_beside=True)
         for axis, *_ in panels[:-1]:
             axis.get_legend().remove()
         return figure

@@ -8,11 +8,11 @@ import pandas as pd
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens import vocabulary
 from tf_adapters.papers.analysis import token_shift
-from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support import trained_run
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.encoder_passes import probe_passes
+from tf_adapters.report import drawing
 
 COLUMNS = ("token", "shift", "count")
 
@@ -79,12 +79,12 @@ class ShiftWords(Analysis):
             width=1200,
             height=800,
             background_color="white",
-            color_func=lambda *_, **__: pictures.COLOURS[0],
+            color_func=lambda *_, **__: drawing.COLOURS[0],
             random_state=0,
         ).generate_from_frequencies(
             dict(zip(table.token, table["shift"], strict=True))
         )
-        figure, ((axes,),) = pictures.make_figure()
+        figure, ((axes,),) = drawing.make_figure()
         axes.imshow(cloud, interpolation="bilinear")
         axes.set_axis_off()
         axes.set_title("tokens by the mean length of their shift", size=9)

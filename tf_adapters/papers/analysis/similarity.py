@@ -9,6 +9,7 @@ from tf_adapters.papers.analysis.support.analysis import names
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.encoder_passes import encoder_passes
 from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.report import drawing
 from tf_adapters.tasks.languages import in_language
 
 COLUMNS = ("run", "task", "language", "method", "seed", "block", "similarity")
@@ -102,14 +103,14 @@ class Similarity(RunsAnalysis):
 
     def draw(self, table):
         groups = table.groupby(["task", "language"], sort=False)
-        figure, axes = pictures.make_figure(columns=len(groups), sharey=True)
+        figure, axes = drawing.make_figure(columns=len(groups), sharey=True)
         for axis, ((task, language), here) in zip(
             axes.flat, groups, strict=True
         ):
             _draw_lines(axis, here)
             axis.set_xticks(sorted(here.block.unique()))
             title = f"{task}, {language}" if language else task
-            pictures.describe(
+            drawing.describe(
                 axis, "block", "similarity to the untuned encoder", title
             )
         runs = table.groupby(["task", "language", "method"]).run.nunique()

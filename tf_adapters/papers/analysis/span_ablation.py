@@ -6,6 +6,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.report import drawing
 
 COLUMNS = ("run", "task", "first", "last", "blocks", "metric", "value")
 COLUMNS += ("change_percent",)
@@ -98,7 +99,7 @@ class SpanAblation(RunsAnalysis):
             runs = here.run.nunique()
             title = task if runs == 1 else f"{task}, mean of {runs} runs"
             names = ("last block left out", "first block left out")
-            pictures.describe(axis, *names, title)
+            drawing.describe(axis, *names, title)
         return figure
 
 

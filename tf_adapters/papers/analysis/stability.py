@@ -8,6 +8,7 @@ from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import add_split
 from tf_adapters.papers.analysis.support.analysis import names
 from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 COLUMNS = ("task", "panel", "box", "method", "runs")
@@ -85,13 +86,13 @@ class Stability(Analysis):
     def draw(self, table):
         panels = list(dict.fromkeys(zip(table.task, table.panel, strict=True)))
         columns = len(panels) if len(panels) < 5 else -(-len(panels) // 2)
-        figure, axes = pictures.make_figure(-(-len(panels) // columns), columns)
+        figure, axes = drawing.make_figure(-(-len(panels) // columns), columns)
         methods = list(dict.fromkeys(table.method))
         for axis, (task, panel) in zip(axes.flat, panels, strict=False):
             here = table[(table.task == task) & (table.panel == panel)]
             names = list(dict.fromkeys(here.box))
             for place, (method, style) in enumerate(
-                zip(methods, pictures.styles(), strict=False)
+                zip(methods, drawing.styles(), strict=False)
             ):
                 _draw_boxes(
                     axis,
@@ -116,7 +117,7 @@ class Stability(Analysis):
             label = seeds if over == "method" else f"{name} ({seeds})"
             title = f"{task}, {panel}" if panel else task
             beside = axis is axes[0, -1]
-            pictures.describe(axis, label, metric, title, beside)
+            drawing.describe(axis, label, metric, title, beside)
             if not beside:
                 axis.get_legend().remove()
         for axis in axes.flat[len(panels) :]:

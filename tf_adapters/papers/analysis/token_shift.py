@@ -7,6 +7,7 @@ from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.encoder_passes import probe_passes
 from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.report import drawing
 
 COLUMNS = ("run", "task", "block", "place", "alpha", "shift")
 
@@ -56,14 +57,14 @@ class TokenShift(RunsAnalysis):
                 here.index,
                 here["mean"],
                 xerr=here["sem"],
-                color=pictures.COLOURS[0],
+                color=drawing.COLOURS[0],
                 capsize=2,
             )
             axis.set_yticks(here.index)
             runs = here["count"].max()
             title = task if runs == 1 else f"{task}, mean of {runs} runs"
             error = "" if runs == 1 else "; bars: standard error"
-            pictures.describe(axis, f"mean |alpha|{error}", "", title)
+            drawing.describe(axis, f"mean |alpha|{error}", "", title)
         first, *_ = panels[0]
         first.invert_yaxis()
         first.set_ylabel("block", size=9)

@@ -11,6 +11,7 @@ from tf_adapters.papers.analysis.support import study_runs
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import names
 from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
 
 COLUMNS = ("task", "method", "x", "mean", "error", "runs")
 PERCENTILES = (20, 50, 80)
@@ -175,7 +176,7 @@ class TradeOff(Analysis):
         if "baseline" in table:
             return _draw_percentiles(table)
         methods = list(dict.fromkeys(table.method))
-        styles = dict(zip(methods, pictures.styles(), strict=False))
+        styles = dict(zip(methods, drawing.styles(), strict=False))
         figure, panels = pictures.make_panels(table, "task")
         for axis, task, here in panels:
             for method, line in here.groupby("method", sort=False):
@@ -215,13 +216,13 @@ def _label(axes, table, y, title):
         values = sorted(set(table.x))
         axes.set_xticks(values, labels=[f"{value:g}" for value in values])
         axes.set_xticks([], minor=True)
-    pictures.describe(
+    drawing.describe(
         axes, pictures.in_words(over), y, title, legend_beside=True
     )
 
 
 def _draw_percentiles(table):
-    figure, ((axes,),) = pictures.make_figure()
+    figure, ((axes,),) = drawing.make_figure()
     methods = table.groupby("method", sort=False)
     for method, line, style in pictures.styled(methods):
         line = line.sort_values("x")

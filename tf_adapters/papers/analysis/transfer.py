@@ -5,6 +5,7 @@ from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support import study_runs
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
 from tf_adapters.tasks.languages import AVERAGES
 
 _PREFIX = "transfer/"
@@ -60,7 +61,7 @@ class Transfer(Analysis):
     def draw(self, table):
         tasks = list(dict.fromkeys(table.task))
         number = table.groupby("task").language.nunique().max()
-        figure, axes = pictures.make_figure(
+        figure, axes = drawing.make_figure(
             rows=len(tasks), width=max(5.6, 2.9 + 0.3 * number)
         )
         for axis, task in zip(axes.flat, tasks, strict=True):
@@ -83,7 +84,7 @@ class Transfer(Analysis):
                 )
             axis.set_xticks(range(len(order)), order, rotation=90)
             axis.axvline(len(averages) - 0.5, color="gray", linewidth=0.8)
-            pictures.describe(
+            drawing.describe(
                 axis, "language", "score, points", task, legend_beside=True
             )
         return figure

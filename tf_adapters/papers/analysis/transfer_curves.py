@@ -9,6 +9,7 @@ from tf_adapters.data.rows import sampling
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.report import drawing
 from tf_adapters.tasks.languages import in_language
 
 COLUMNS = ("run", "method", "seed", "step", "languages", "loss", "score")
@@ -47,7 +48,7 @@ class TransferCurves(RunsAnalysis):
         return rows_of((run.label, run.config.seed), _by_step(run))
 
     def draw(self, table):
-        figure, axes = pictures.make_figure(columns=2)
+        figure, axes = drawing.make_figure(columns=2)
         for column, axis in zip(("loss", "score"), axes.flat, strict=True):
             methods = table.groupby("method", sort=False)
             for method, lines, style in pictures.styled(methods):
@@ -57,7 +58,7 @@ class TransferCurves(RunsAnalysis):
             words = "one other language"
             if number > 1:
                 words = f"mean over languages ({number})"
-            pictures.describe(axis, "step", f"{column}, {words}")
+            drawing.describe(axis, "step", f"{column}, {words}")
         return figure
 
 

@@ -13,6 +13,7 @@ from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support import trained_run
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
 
 COLUMNS = (
     *("run", "method", "pretraining_steps", "texts", "accuracy"),
@@ -113,7 +114,7 @@ class Attack(Analysis):
         }
         if table.pretraining_steps.nunique() == 1:
             return self._draw_bars(table, counted)
-        figure, ((axes,),) = pictures.make_figure(width=6.4)
+        figure, ((axes,),) = drawing.make_figure(width=6.4)
         groups = table.groupby("method", sort=False)
         for method, group, style in pictures.styled(groups):
             steps = group.groupby("pretraining_steps", as_index=False)
@@ -127,21 +128,21 @@ class Attack(Analysis):
                     **style,
                 )
         steps = f"steps of pretraining {_how(table)}"
-        pictures.describe(axes, steps, _CHANGED, legend_beside=True)
+        drawing.describe(axes, steps, _CHANGED, legend_beside=True)
         return figure
 
     def _draw_bars(self, table, counted):
         """Draws a group of bars for each method, where none was pretrained."""
         means = table.groupby("method", sort=False).mean(numeric_only=True)
-        figure, ((axes,),) = pictures.make_figure(width=3 + 0.9 * len(means))
+        figure, ((axes,),) = drawing.make_figure(width=3 + 0.9 * len(means))
         series = [
             (words, 100 * means[column], None)
             for column, (words, _) in counted.items()
         ]
-        pictures.draw_bars(axes, series, 0.4, 0.38)
+        drawing.draw_bars(axes, series, 0.4, 0.38)
         axes.set_xticks(range(len(means)), means.index)
         axes.set_ylim(0, 105)
-        pictures.describe(
+        drawing.describe(
             axes, f"method {_how(table)}", _CHANGED, legend_beside=True
         )
         return figure

@@ -1,21 +1,8 @@
-"""Panels, bars and words of the analyses' pictures, in the style of reports."""
+"""Panels and words of the analyses' pictures, in the style of reports."""
 
-from tf_adapters.report.drawing import COLOURS
-from tf_adapters.report.drawing import MARKERS
-from tf_adapters.report.drawing import describe
-from tf_adapters.report.drawing import draw_bars
 from tf_adapters.report.drawing import make_figure
 from tf_adapters.report.drawing import styles
 
-# Analyses find the style here too.
-__all__ = [
-    "COLOURS",
-    "MARKERS",
-    "describe",
-    "draw_bars",
-    "make_figure",
-    "styles",
-]
 # What settings along an axis are called there.
 _IN_WORDS = {
     "data.max_train_examples": "training examples",

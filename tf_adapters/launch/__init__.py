@@ -1,0 +1,1 @@
+"""Runs started as processes or on Ray, and the members of a fusion."""

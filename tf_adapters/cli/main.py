@@ -9,6 +9,7 @@ from tf_adapters.cli import export as cli_export
 from tf_adapters.cli import option_checks
 from tf_adapters.cli import predict as cli_predict
 from tf_adapters.cli import run_settings
+from tf_adapters.cli import study as cli_study
 from tf_adapters.cli import train as cli_train
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
@@ -50,9 +51,7 @@ def _run(flag_layer, options, texts):
         return 0
     option_checks.check_options(options)
     if options.study:
-        from tf_adapters.studies import study as study_lib
-
-        return study_lib.run(options, flag_layer)
+        return cli_study.run_study(options, flag_layer)
     if cli_export.is_of_many_tasks(options):
         cli_export.export_bank(flag_layer, options)
         return 0

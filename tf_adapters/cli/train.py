@@ -54,8 +54,17 @@ def train_command(config, model_dir, options):
     if _is_finished(declared, model_dir, options, fingerprint):
         return
     summary.print_labels(task, rows)
-    if _has_no_encoder(config):
-        _search(declared, task, rows, model_dir, options)
+    train_alone = config.method.own_training()
+    if train_alone is not None:
+        result = train_alone(
+            declared,
+            task,
+            rows,
+            model_dir,
+            test=options.mode == "train_and_eval",
+            overwrite=options.overwrite,
+        )
+        summary.print_search(result, declared, model_dir)
         return
     if config.data.file:
         summary.print_plan(config, rows)
@@ -102,27 +111,6 @@ def _is_finished(config, model_dir, options, fingerprint):
     else:
         summary.print_run(result, config, model_dir)
     return True
-
-
-def _has_no_encoder(config):
-    from tf_adapters import methods
-
-    return isinstance(config.method, methods.NoBert)
-
-
-def _search(config, task, rows, model_dir, options):
-    """Trains the baseline without an encoder."""
-    from tf_adapters.baselines import no_bert_search
-
-    result = no_bert_search.run_search(
-        config,
-        task,
-        rows,
-        model_dir,
-        test=options.mode == "train_and_eval",
-        overwrite=options.overwrite,
-    )
-    summary.print_search(result, config, model_dir)
 
 
 def _train_together(config, model_dir, options):

@@ -68,6 +68,7 @@ def _build(options, prefix):
     from tf_adapters import methods
 
     options = dict(options)
+    presets.import_method(options["name"])
     cls = methods.METHODS[options.pop("name")]
     for key in {"adapter", "parts"} & set(options):  # Methods, too.
         options[key] = _build_within(options[key], f"{prefix}{key}.")

@@ -27,12 +27,6 @@ class ValueHead(Head):
         """Returns metrics over a whole set, see `metrics.compute_metrics`."""
         return metrics.compute_metrics(names, *metrics.both(compared))
 
-    @classmethod
-    def resample(cls, name, compared):
-        """Returns the metric's function, see `metrics.resampled`."""
-        known = metrics.resampled(name, compared)
-        return known or super().resample(name, compared)
-
 
 class VectorHead(ValueHead):
     """A head on one vector for each text, with the settings of `TextHead`."""

@@ -95,11 +95,10 @@ def resolve(layers, source, output_dir):
 def check_method(config):
     """Raises a `ConfigError` if a run trains no adapter of a single model."""
     method = config.method
-    if isinstance(method, methods.NoBert):
+    if method.own_training() is not None:
         raise ConfigError(
-            "`no_bert` searches for a network without an encoder, which is no "
-            "text model. Train it with the command: tf-adapters train "
-            f"--method no_bert --data {config.data.file}"
+            f"`{methods.name_of(method)}` trains a network of its own, which "
+            "is no text model. `tf-adapters train` trains it."
         )
     if isinstance(method, methods.Fusion) and not method.adapters:
         raise ConfigError(

@@ -4,7 +4,6 @@ import dataclasses
 import logging
 from pathlib import Path
 
-from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
@@ -27,7 +26,7 @@ def load_finished_run(config, task, model_dir):
         task: The task of its configuration; that of a pretraining is another.
         model_dir: The run's folder.
     """
-    if isinstance(config.method, methods.NoBert):
+    if config.method.own_training() is not None:
         raise ConfigError(
             f"{model_dir} holds a baseline without an encoder. Its metrics are "
             "in result.json, and `keras.saving.load_model` loads its "

@@ -73,7 +73,8 @@ class Trainer:
         Where outputs are as long as texts, they are as long as in the batch.
         """
         rows = [None] * len(examples)
-        for plan in self._evaluation_plans(examples.lengths):
+        plans = self._evaluation_plans(examples.lengths, examples.costs)
+        for plan in plans:
             step, batches = self.evaluation(examples, plan)
             batches = itertools.islice(batches, len(plan))
             for outputs, indices in self.eval_steps(step, batches):
@@ -88,11 +89,14 @@ class Trainer:
                         rows[place] = row
         return workers.gather_rows(self.strategy, rows)
 
-    def _evaluation_plans(self, lengths):
+    def _evaluation_plans(self, lengths, costs=None):
         """Returns lists of batches; those of a list have shapes in common."""
         data = self.config.data
         plan = batch_plan.plan_evaluation(
-            lengths, self.config.train.eval_batch_size, data.fixed_lengths
+            lengths,
+            self.config.train.eval_batch_size,
+            data.fixed_lengths,
+            costs,
         )
         groups = itertools.groupby(plan, lambda batch: self.kind(None, batch))
         return [list(batches) for _, batches in groups]
@@ -168,7 +172,9 @@ class Trainer:
 
     def plan(self, examples, epoch):
         """Returns the batches of one epoch, see `batch_plan.plan_training`."""
-        return batch_plan.plan_epoch(examples.lengths, self.config, epoch)
+        return batch_plan.plan_epoch(
+            examples.lengths, self.config, epoch, examples.costs
+        )
 
     def kind(self, examples, batch):
         """Returns what the batches of one loop on the device have in common."""

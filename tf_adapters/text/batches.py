@@ -83,7 +83,10 @@ class TextBatches(keras.utils.PyDataset):
 
     def on_epoch_end(self):
         self._epoch += 1
-        self.plan = self._make_plan()
+        # Keras calls this at the end of `predict`, too: whoever puts outputs
+        # back in order needs the plan that they were computed in.
+        if self._seed is not None:
+            self.plan = self._make_plan()
 
     def __len__(self):
         return len(self.plan)

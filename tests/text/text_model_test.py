@@ -278,7 +278,11 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (lambda m: _fit(m, "a film", ["positive"]), "a list of texts"),
+        (
+            lambda m: _fit(m, "a film", ["positive"]),
+            r"a list of texts.* Received: 'a film'\. Put one text into a list",
+        ),
+        (lambda m: _fit(m, 3, ["positive"]), r"Received: 3\.$"),
         (lambda m: _fit(m, TEXTS, CLASSES[:3]), "6 in `text`, 3 in `label`"),
         (
             lambda m: _fit(m, TEXTS, ["Positive"] * 6),

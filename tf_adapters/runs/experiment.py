@@ -43,6 +43,7 @@ class Experiment:
         self.config = config
         self.task = task
         _check_languages(config, task)
+        compatibility.check_windows(config, task)
         self.strategy = distribution.strategy_for_config(config)
         if sibling is None:
             keras.utils.set_random_seed(config.seed)
@@ -202,6 +203,9 @@ def head_settings(config, task):
     """Returns the fields of a task's head that a configuration says."""
     known = {
         "stride": config.data.doc_stride,
+        "windows": config.data.windows,
+        "window_stride": config.data.window_stride,
+        "pooling": config.data.pooling,
         "whole_words": config.pretrain.whole_words,
         "seed": config.seed,
     }

@@ -103,7 +103,7 @@ def print_run(result, config, model_dir):
     if weights.exists():
         print(
             f"adapter: {remote_folder.address(weights.parent)} "
-            f"({weights.stat().st_size / 1e6:.1f} MB beside an encoder of "
+            f"({weights.stat().st_size / 1e6:.1f} MB next to an encoder of "
             f"{4 * result['encoder_weights'] / 1e6:.0f} MB)"
         )
     _speed(result)

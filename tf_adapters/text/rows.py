@@ -149,14 +149,14 @@ def _no_column(argument, name, columns):
 
 
 def _from_sequence(texts, labels, head):
-    if isinstance(texts, str | bytes) or not isinstance(
-        texts, Sequence | np.ndarray
+    is_text = isinstance(texts, str | bytes)
+    if is_text or not (
+        isinstance(texts, Sequence | np.ndarray) or _is_series(texts)
     ):
-        texts = _listed(texts) if _is_series(texts) else None
-    if texts is None or isinstance(texts, str | bytes):
+        hint = " Put one text into a list: `[text]`." if is_text else ""
         raise UserError(
             "Expected a list of texts, a table with columns, or a "
-            f"`tf.data.Dataset` of strings. Received: {shown(texts)}"
+            f"`tf.data.Dataset` of strings. Received: {shown(texts)}.{hint}"
         )
     texts = _listed(texts)
     fields = _fields_of_first(texts, head)

@@ -80,7 +80,7 @@ class Trainer:
                 (default) shows none.
         """
         rows = [None] * len(examples)
-        plans = self._evaluation_plans(examples.lengths)
+        plans = self._evaluation_plans(examples.lengths, examples.costs)
         total = sum(map(len, plans))
         with progress_bar.progress_bar(
             total, title, unit="batch", delay=progress_bar.DELAY
@@ -103,11 +103,14 @@ class Trainer:
                     rows[place] = row
             bar.update()
 
-    def _evaluation_plans(self, lengths):
+    def _evaluation_plans(self, lengths, costs=None):
         """Returns lists of batches; those of a list have shapes in common."""
         data = self.config.data
         plan = batch_plan.plan_evaluation(
-            lengths, self.config.train.eval_batch_size, data.fixed_lengths
+            lengths,
+            self.config.train.eval_batch_size,
+            data.fixed_lengths,
+            costs,
         )
         groups = itertools.groupby(plan, lambda batch: self.kind(None, batch))
         return [list(batches) for _, batches in groups]
@@ -183,7 +186,9 @@ class Trainer:
 
     def plan(self, examples, epoch):
         """Returns the batches of one epoch, see `batch_plan.plan_training`."""
-        return batch_plan.plan_epoch(examples.lengths, self.config, epoch)
+        return batch_plan.plan_epoch(
+            examples.lengths, self.config, epoch, examples.costs
+        )
 
     def kind(self, examples, batch):
         """Returns what the batches of one loop on the device have in common."""

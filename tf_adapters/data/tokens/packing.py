@@ -17,6 +17,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens import assertions
 from tf_adapters.data.tokens import mask_tokens
 from tf_adapters.data.tokens import offsets
+from tf_adapters.data.tokens import window_packing
 from tf_adapters.data.tokens.packer import Packer
 from tf_adapters.data.tokens.tokenization import Tokenization
 
@@ -101,6 +102,11 @@ class TextPacker(Packer):
         rows = self._join(self._framed(tokens, self.max_length))
         lengths = tf.cast(rows.row_lengths(), tf.int32)
         return self._features(rows, lengths, None)
+
+    def pack_windows(self, texts, windows):
+        """Returns features of long texts, see `window_packing`."""
+        texts = _strings("texts", texts)
+        return window_packing.pack_windows(self, texts, windows)
 
     def _framed(self, tokens, limit):
         """Returns the parts of one text, for `_join`."""

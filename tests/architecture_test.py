@@ -21,9 +21,9 @@ FLOORS = [
     {"heads", "interop", "training"},
     {"models"},
     {"merging"},
-    {"runs", "text"},
+    {"runs"},
     {"export", "report"},
-    {"analysis", "baselines"},
+    {"analysis", "baselines", "text"},
     {"studies"},
     {"cli"},
 ]

@@ -1,8 +1,8 @@
 """How much memory the text model's packing takes of many short texts.
 
 Nothing trains: every batch of one epoch is made, as `fit` asks for it, with
-the vocabulary of `minilm`. Prints a line of JSON: rows, seconds, and the largest
-size of the process when all texts are there, and at the end, in MB.
+the vocabulary of `minilm`. Prints a line of JSON: rows, seconds, and the
+largest size of the process when all texts are there, and at the end, in MB.
 
     PYTHONPATH=. python benchmarks/text_memory.py --source=list --rows=2000000
 

@@ -51,6 +51,15 @@ def columns_of(texts, labels, head, text=None, label=None):
     return fields, named
 
 
+def table_columns(texts):
+    """Returns a table as a dict from a column's name to a list, or `None`."""
+    table = _table(texts)
+    if table is None:
+        return None
+    names, column = table
+    return {name: column(name) for name in names}
+
+
 def is_dataset(texts):
     """Returns whether something is a `tf.data.Dataset`."""
     # Whoever has one has imported TensorFlow; text models need none.
@@ -131,14 +140,14 @@ def no_column(argument, name, names):
 
 
 def _from_sequence(texts, head):
-    if isinstance(texts, str | bytes) or not isinstance(
-        texts, Sequence | np.ndarray
+    is_text = isinstance(texts, str | bytes)
+    if is_text or not (
+        isinstance(texts, Sequence | np.ndarray) or _is_series(texts)
     ):
-        texts = _listed(texts) if _is_series(texts) else None
-    if texts is None or isinstance(texts, str | bytes):
+        hint = " Put one text into a list: `[text]`." if is_text else ""
         raise UserError(
             "Expected a list of texts, a table with columns, or a "
-            f"`tf.data.Dataset` of strings. Received: {shown(texts)}"
+            f"`tf.data.Dataset` of strings. Received: {shown(texts)}.{hint}"
         )
     texts = _listed(texts)
     first = next((text for text in texts if text is not None), "")

@@ -6,6 +6,8 @@ from tf_adapters.data.tokens.packer import Packer
 from tf_adapters.encoders import tokenizer_files
 from tf_adapters.text import packers
 
+MAX_LENGTH = 128
+
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class PackerLayer(keras.layers.Layer):
@@ -67,3 +69,20 @@ class PackerLayer(keras.layers.Layer):
             stored.pop("tokenizer"), folder
         )
         self.packer = packers.packer_of(tokenizer, **stored)
+
+
+def make_layer(tokenizer, model, preprocessor, max_length=None):
+    """Returns the `PackerLayer` of a text model, or `None`.
+
+    Args:
+        tokenizer: See `packers.make_packer`.
+        model: See `packers.make_packer`.
+        preprocessor: See `packers.make_packer`; a `PackerLayer` stays itself.
+        max_length: Longest input, or `None` for 128.
+    """
+    packer = packers.make_packer(
+        tokenizer, model, preprocessor, max_length or MAX_LENGTH
+    )
+    if packer is None or isinstance(packer, PackerLayer):
+        return packer
+    return PackerLayer(packer)

@@ -1,12 +1,14 @@
 """What a text model is made of: its method, its head, its first weights."""
 
 import contextlib
+import dataclasses
 import random
 
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
 from tf_adapters.config import presets
+from tf_adapters.heads.windows import check_pools_windows
 
 
 def as_method(method):
@@ -16,16 +18,26 @@ def as_method(method):
     return methods.from_config(presets.complete({"name": method}))
 
 
-def as_head(head, labels):
+def as_head(head, labels, windows=None):
     """Returns the head of a text model.
 
     Args:
         head: A head, the name of one without settings, or `None`.
         labels: Class names, or `None`.
+        windows: Most windows of a text, or `None` for the head's own.
 
     Raises:
-        UserError: If both are given, or none.
+        UserError: If head and labels are given, or none, or the head has no
+            windows.
     """
+    head = _head_of(head, labels)
+    if windows is None:
+        return head
+    check_pools_windows(head, heads.name_of(head))
+    return dataclasses.replace(head, windows=windows)
+
+
+def _head_of(head, labels):
     if labels is not None and head is not None:
         raise UserError(
             "Pass `labels`, which is short for heads.Classification(labels), "

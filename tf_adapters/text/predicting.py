@@ -21,10 +21,11 @@ def is_of_tokens(head):
 
 
 def is_of_texts(head):
-    """Returns whether each row is one example with an output of one shape."""
+    """Returns whether each row is one input, with an output of one shape."""
     kind = KINDS[heads.name_of(head)].label
-    known = kind in ("class", "classes", "number")
-    return known and isinstance(head, VectorHead)
+    if kind not in ("class", "classes", "number"):
+        return False
+    return isinstance(head, VectorHead) and head.windows == 1
 
 
 def metrics_of(head):
@@ -150,4 +151,5 @@ def _part(encoded, places):
     return Encoded(
         [encoded.token_ids[place] for place in places],
         None if segments is None else [segments[place] for place in places],
+        is_pooled=encoded.is_pooled,
     )

@@ -54,7 +54,7 @@ class TextRows:
 
     def _as_given(self, place):
         return {
-            name: _plain(values[place]) for name, values in self.columns.items()
+            name: plain(values[place]) for name, values in self.columns.items()
         }
 
     def check(self):
@@ -115,12 +115,15 @@ def _task(head, fields):
     )
 
 
-def _plain(value):
-    """Returns a value as a file would have it: no NumPy, no NaN."""
+def plain(value):
+    """Returns a value as a file would have it: no NumPy, no NaN, no NA."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, tuple):
         value = list(value)
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
+    # The missing values of pandas answer no comparison.
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
     return None if isinstance(value, float) and value != value else value

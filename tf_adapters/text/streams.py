@@ -89,8 +89,8 @@ def open_stream(dataset, head, batch_size, text=None, label=None):
     if not predicting.is_of_texts(head):
         raise UserError(
             "A `tf.data.Dataset` of texts suits heads with one loss a text: "
-            "classes, several labels, numbers. Received: a head of the kind "
-            f"{type(head).__name__}. Pass a list or a table."
+            "classes, several labels, numbers, without windows. Received: "
+            f"{shown(head)}. Pass a list or a table."
         )
     spec = dataset.element_spec
     element = spec if isinstance(spec, tuple) else (spec,)

@@ -14,15 +14,12 @@ from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.variable_groups import count_weights
 from tf_adapters.text import defaults
 from tf_adapters.text import losses
-from tf_adapters.text import packers
+from tf_adapters.text import packer_layer
 from tf_adapters.text.adapter_set import AdapterSet
-from tf_adapters.text.packer_layer import PackerLayer
 from tf_adapters.text.parts import as_head
 from tf_adapters.text.parts import as_method
 from tf_adapters.text.parts import initial_weights
 from tf_adapters.text.stored_model import StoredModel
-
-MAX_LENGTH = 128
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -50,6 +47,10 @@ class TextModel(StoredModel):
         seed: Integer, 0 by default: initial weights, order and dropout.
         adapter_name: Name of the first adapter, see `add_adapter`.
         use_encoder_dropout: See `AdapterModel`.
+        windows: Most windows that a text of more than `max_length` tokens is
+            read in; 1 cuts it. `None` (default): the head's. See `VectorHead`;
+            `head=heads.Classification(labels, windows=4, pooling="max")` has
+            the other settings.
 
     Attributes:
         adapter_model: The active adapter's `AdapterModel`, the Keras model that
@@ -82,12 +83,13 @@ class TextModel(StoredModel):
         seed=0,
         adapter_name="default",
         use_encoder_dropout=True,
+        windows=None,
     ):
         with initial_weights(seed):
             model = AdapterModel(
                 as_encoder(encoder),
                 as_method(method),
-                as_head(head, labels),
+                as_head(head, labels, windows),
                 use_encoder_dropout=use_encoder_dropout,
                 seed=seed,
                 name=adapter_name,
@@ -129,11 +131,9 @@ class TextModel(StoredModel):
         self.encoder_info = model.encoder_info
         self.seed = seed
         self.learning_rate = learning_rate
-        longest = max_length or MAX_LENGTH
-        packer = packers.make_packer(tokenizer, model, preprocessor, longest)
-        if packer is not None and not isinstance(packer, PackerLayer):
-            packer = PackerLayer(packer)
-        self.preprocessor = packer
+        self.preprocessor = packer_layer.make_layer(
+            tokenizer, model, preprocessor, max_length
+        )
         self.adapters = AdapterSet(model)
         self.run_folder = None
         self.compile()

@@ -69,7 +69,7 @@ def _load(folder, model_type):
                 _options(folder).get("add_prefix_space") or False,
             )
     elif (folder / "vocab.txt").is_file():
-        return _word_piece(folder)
+        return _word_piece(folder, model_type)
     if (folder / "tokenizer.json").is_file():
         return HuggingFaceTokenizer(folder)
     raise UserError(
@@ -87,7 +87,7 @@ def _options(folder):
     return options
 
 
-def _word_piece(folder):
+def _word_piece(folder, model_type):
     options = _options(folder)
     lowercase = options.get("do_lower_case")
     if lowercase is None and (folder / "tokenizer.json").is_file():
@@ -95,7 +95,7 @@ def _word_piece(folder):
         lowercase = (content.get("normalizer") or {}).get("lowercase")
     # Only "\n" ends a line: some tokens are spaces to `str.split`.
     text = (folder / "vocab.txt").read_text(encoding="utf-8")
-    return _word_piece_class()(
+    return _word_piece_class(model_type)(
         text.removesuffix("\n").split("\n"),
         # transformers' BertTokenizer lowercases unless told otherwise.
         lowercase=True if lowercase is None else lowercase,
@@ -116,11 +116,12 @@ def _byte_pair(vocabulary, merges, add_prefix_space):
     )
 
 
-def _word_piece_class():
+def _word_piece_class(model_type):
     # Here, not above: folders are read without TensorFlow, too.
+    from tf_adapters.encoders.mpnet_tokenizer import MPNetTokenizer
     from tf_adapters.encoders.word_piece import WordPieceTokenizer
 
-    return WordPieceTokenizer
+    return MPNetTokenizer if model_type == "mpnet" else WordPieceTokenizer
 
 
 class HuggingFaceTokenizer:
@@ -196,7 +197,8 @@ class HuggingFaceTokenizer:
         cleaning = content.get("normalizer") or {}
         kind = (model.get("type"), cleaning.get("type"), before.get("type"))
         if kind == ("WordPiece", "BertNormalizer", "BertPreTokenizer"):
-            return _word_piece_class()(
+            config = config_checks.read_json(self._folder / "config.json")
+            return _word_piece_class(config.get("model_type"))(
                 _tokens_by_id(content),
                 lowercase=cleaning["lowercase"],
                 strip_accents=cleaning["strip_accents"],

@@ -1,6 +1,7 @@
 """A name or a folder becomes a pretrained encoder and its tokenizer."""
 
 import dataclasses
+import importlib
 import os
 import pathlib
 
@@ -10,6 +11,7 @@ import keras_hub
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.extras import has_tensorflow_text
 from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.encoders import config_checks
 from tf_adapters.encoders import downloads
@@ -24,7 +26,7 @@ from tf_adapters.encoders.keras_hub_families import fields_of
 
 
 def _presets():
-    """Returns KerasHub's presets of the five families, by name."""
+    """Returns KerasHub's presets of the known families, by name."""
     return {
         name: preset
         for backbone in FAMILIES
@@ -57,7 +59,7 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
             - a KerasHub preset, for example `"bert_base_en_uncased"`;
             - the path of a Hugging Face folder (`config.json`,
               `model.safetensors`, vocabulary), of model_type bert, roberta,
-              xlm-roberta, distilbert or electra;
+              xlm-roberta, distilbert, electra or mpnet;
             - the path of a folder that KerasHub's `save_to_preset` wrote;
             - the path of a run that trained an encoder, by method `full` or
               `multitask`, or of that encoder's folder in it;
@@ -194,6 +196,9 @@ def _is_huggingface(folder):
 def _tokenizer_of_preset(source):
     if isinstance(source, pathlib.Path):
         preset_checks.check_tokenizer(source)
+    if has_tensorflow_text():
+        # Keras must know our own classes to load them.
+        importlib.import_module("tf_adapters.encoders.mpnet_tokenizer")
     return _from_preset(keras_hub.models.Tokenizer.from_preset, source)
 
 

@@ -6,6 +6,7 @@ import keras_hub
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
+from tf_adapters.encoders.mpnet import MPNetBackbone
 
 _PROJECTIONS = {
     "query": "attention.self.query",
@@ -40,6 +41,10 @@ class Architecture:
         prefix_tuning: AdapterHub's module of prefixes within a block, and the
             name of the one prefix.
         norms: Dict from KerasHub's name of a block's norm to its module.
+        in_adapterhub: Whether the `adapters` library has the family; PEFT
+            takes any.
+        takes_prefix: Whether the family's own model takes the keys and values
+            that PEFT's prefix tuning gives.
     """
 
     model_type: str
@@ -60,6 +65,8 @@ class Architecture:
             "feedforward_layer_norm": "output.LayerNorm",
         }
     )
+    in_adapterhub: bool = True
+    takes_prefix: bool = True
 
     def module(self, block, name):
         """Returns the full name of a module of a block, without prefix."""
@@ -99,6 +106,26 @@ _ARCHITECTURES = {
             "self_attention_layer_norm": "sa_layer_norm",
             "feedforward_layer_norm": "output_layer_norm",
         },
+        takes_prefix=False,
+    ),
+    MPNetBackbone: Architecture(
+        "mpnet",
+        "mpnet",
+        "MPNet",
+        projections={
+            "query": "attention.attn.q",
+            "key": "attention.attn.k",
+            "value": "attention.attn.v",
+            "output": "attention.attn.o",
+            "ffn_up": "intermediate.dense",
+            "ffn_down": "output.dense",
+        },
+        norms={
+            "self_attention_layer_norm": "attention.LayerNorm",
+            "feedforward_layer_norm": "output.LayerNorm",
+        },
+        in_adapterhub=False,
+        takes_prefix=False,
     ),
 }
 
@@ -116,6 +143,15 @@ def of_encoder(encoder):
             "counterpart in AdapterHub and PEFT."
         )
     return found
+
+
+def check_in_adapterhub(architecture):
+    """Raises an `AdapterError` if the `adapters` library lacks a family."""
+    if not architecture.in_adapterhub:
+        raise AdapterError(
+            f"The `adapters` library does not run on {architecture.class_name}."
+            " Use PEFT's format, or this library's own."
+        )
 
 
 def check_model_type(found, architecture, source):

@@ -201,8 +201,11 @@ def _write_prefix(method, shape, architecture, tensors):
 
 def _check_prefix(task, architecture):
     """Refuses heads that PEFT gives something else than the text's vectors."""
-    if architecture.model_type == "distilbert":
-        raise AdapterError("PEFT's prefix tuning does not run on DistilBERT.")
+    if not architecture.takes_prefix:
+        raise AdapterError(
+            "PEFT's prefix tuning does not run on "
+            f"{architecture.class_name}."
+        )
     if task == peft_names.TASKS["text"] and architecture.model_type != "bert":
         raise AdapterError(
             "PEFT's prefix tuning does not run on "

@@ -6,10 +6,10 @@ run by an `AdaptedBlock`. With empty slots the outputs are the checkpoint's own.
 
 import keras
 from keras import ops
-import keras_hub
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_known
+from tf_adapters.encoders.keras_hub_families import architecture_of
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
@@ -75,7 +75,8 @@ class AdaptedEncoder(Float32Layer):
     ):
         backbone = encoder.backbone
         super().__init__(**kwargs)
-        blocks = backbone.transformer_layers
+        architecture = architecture_of(backbone)
+        blocks = architecture.blocks(backbone)
         slots = [{} for _ in blocks] if slots is None else slots
         if len(slots) != len(blocks):
             raise UserError(
@@ -96,10 +97,7 @@ class AdaptedEncoder(Float32Layer):
         self.embeddings = keras.Model(
             backbone.input, own_norm.input, name="embeddings"
         )
-        # XLM-R's is one of RoBERTa's.
-        self.counts_positions = isinstance(
-            backbone, keras_hub.models.RobertaBackbone
-        )
+        self.counts_positions = architecture.counts_positions
         self.projection = getattr(backbone, "embeddings_projection", None)
         self.pooler = backbone.pooled_dense if encoder.has_pooler else None
         shape = EncoderShape.of(encoder.backbone)
@@ -114,6 +112,7 @@ class AdaptedEncoder(Float32Layer):
                 encoder,
                 use_dropout,
                 norms and norms[1 + 2 * i : 3 + 2 * i],
+                architecture.positions(backbone),
                 name=f"block_{i}",
             )
             for i, (block, slot) in enumerate(zip(blocks, slots, strict=True))

@@ -3,8 +3,12 @@
 import json
 
 import numpy as np
+import tensorflow as tf
 
 from tests.fixtures import huggingface_folders
+import tf_adapters
+from tf_adapters import heads
+from tf_adapters import methods
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
 
@@ -15,6 +19,22 @@ def check_longest(encoder, name, tolerance=2e-5):
     tokens = features["padding_mask"] == 1
     difference = np.abs(np.asarray(output) - expected["hidden_states"][0])
     assert difference[tokens].max() < tolerance
+
+
+def check_export(encoder, tokenizer, folder):
+    """Compares a SavedModel that takes texts with the model in Keras."""
+    head = heads.Classification(("no", "yes"))
+    model = tf_adapters.adapt(encoder, methods.Pfeiffer(units=4), head)
+    packer = tf_adapters.TextPacker(tokenizer, 16)
+    path = tf_adapters.export_model(
+        model, packer, folder / "films", ("one", "two")
+    )
+    texts = ["the film", "", "wet CAFE"], ["un film", "the water, 中", "x"]
+    serve = tf.saved_model.load(str(path)).signatures["serving_default"]
+    served = serve(one=tf.constant(texts[0]), two=tf.constant(texts[1]))
+    expected = tf.nn.softmax(model(packer(*texts)))
+    np.testing.assert_allclose(served["probabilities"], expected, atol=1e-5)
+    assert np.ptp(expected[:, 0]) > 1e-3
 
 
 def change_config(folder, **changes):

@@ -84,6 +84,10 @@ def test_a_folder_with_tokenizer_json_only(loaded, tmp_path):
             np.testing.assert_array_equal(row, wanted)
 
 
+def test_the_savedmodel_takes_texts(loaded, tmp_path):
+    comparison.check_export(*loaded, tmp_path)
+
+
 def test_preset_round_trip(loaded, tmp_path):
     encoder, tokenizer = loaded
     encoder.backbone.save_to_preset(str(tmp_path))

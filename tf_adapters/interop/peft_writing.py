@@ -203,8 +203,7 @@ def _check_prefix(task, architecture):
     """Refuses heads that PEFT gives something else than the text's vectors."""
     if not architecture.takes_prefix:
         raise AdapterError(
-            "PEFT's prefix tuning does not run on "
-            f"{architecture.class_name}."
+            f"PEFT's prefix tuning does not run on {architecture.class_name}."
         )
     if task == peft_names.TASKS["text"] and architecture.model_type != "bert":
         raise AdapterError(

@@ -23,6 +23,7 @@ FAMILIES = {
     "distilbert": ("DistilBertBackbone", "vocabulary_size", "gelu", 1e-12),
     "electra": ("ElectraBackbone", "vocab_size", "gelu_tanh", 1e-12),
     "mpnet": ("MPNetBackbone", "vocabulary_size", "gelu", 1e-5),
+    "albert": ("AlbertBackbone", "vocabulary_size", "gelu_tanh", 1e-12),
 }
 
 
@@ -32,7 +33,7 @@ def encoder(
     """Returns an `Encoder` with random weights, biases and norms too."""
     class_name, vocabulary, activation, epsilon = FAMILIES[family]
     sizes = {**_SIZES, "num_layers": num_blocks, vocabulary: VOCABULARY}
-    if family == "electra":
+    if family in ("electra", "albert"):
         sizes["embedding_dim"] = WIDTH // 2
     owner = keras_hub.models if hasattr(keras_hub.models, class_name) else mpnet
     backbone = getattr(owner, class_name)(**sizes, dtype=dtype)
@@ -47,7 +48,7 @@ def encoder(
         layer_norm_epsilon=epsilon,
         hidden_dropout=dropout,
         attention_dropout=dropout,
-        has_pooler=family in ("bert", "electra", "mpnet"),
+        has_pooler=family in ("bert", "electra", "mpnet", "albert"),
     )
 
 

@@ -15,6 +15,7 @@ import keras_hub
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
+from tf_adapters.encoders import albert
 from tf_adapters.encoders import config_checks
 from tf_adapters.encoders import huggingface_weights
 from tf_adapters.encoders import mpnet
@@ -99,6 +100,7 @@ FAMILIES = {
         _ELECTRA_ARGUMENTS,
     ),
     "mpnet": mpnet.HUGGINGFACE,
+    "albert": albert.HUGGINGFACE,
 }
 
 

@@ -1,8 +1,9 @@
 """The vocabulary files of a Hugging Face folder become a tokenizer.
 
-`vocab.txt`, `vocab.json` with `merges.txt`, and `sentencepiece.bpe.model` give
-KerasHub tokenizers, which run in a graph and so in a SavedModel. A folder that
-has only `tokenizer.json` is tokenised by transformers.
+`vocab.txt`, `vocab.json` with `merges.txt`, `sentencepiece.bpe.model` and
+ALBERT's `spiece.model` give KerasHub tokenizers, which run in a graph and so in
+a SavedModel. A folder that has only `tokenizer.json` is tokenised by
+transformers.
 """
 
 import pathlib
@@ -16,13 +17,14 @@ from tf_adapters.common.extras import has_tensorflow_text
 from tf_adapters.encoders import config_checks
 
 _FILES = (
-    "`vocab.txt`, `vocab.json` with `merges.txt`, `sentencepiece.bpe.model` "
-    "or `tokenizer.json`"
+    "`vocab.txt`, `vocab.json` with `merges.txt`, `sentencepiece.bpe.model`, "
+    "`spiece.model` or `tokenizer.json`"
 )
 
 _FLAGS = (
     "add_prefix_space",
     "do_lower_case",
+    "keep_accents",
     "strip_accents",
     "tokenize_chinese_chars",
 )
@@ -68,6 +70,9 @@ def _load(folder, model_type):
                 str(folder / "merges.txt"),
                 _options(folder).get("add_prefix_space") or False,
             )
+    elif model_type == "albert":
+        if (folder / "spiece.model").is_file():
+            return _albert(folder)
     elif (folder / "vocab.txt").is_file():
         return _word_piece(folder, model_type)
     if (folder / "tokenizer.json").is_file():
@@ -113,6 +118,19 @@ def _byte_pair(vocabulary, merges, add_prefix_space):
         unsplittable_tokens=[],
         # KerasHub's Python path splits numbers as Llama 3 does, not RoBERTa.
         _allow_python_workflow=False,
+    )
+
+
+def _albert(folder):
+    # Here, not above: folders are read without TensorFlow, too.
+    from tf_adapters.encoders.albert_tokenizer import AlbertTokenizer
+
+    options = _options(folder)
+    return AlbertTokenizer(
+        # Bytes: a path in a file to be loaded would not be safe to Keras.
+        (folder / "spiece.model").read_bytes(),
+        lowercase=options.get("do_lower_case") is not False,
+        keep_accents=bool(options.get("keep_accents")),
     )
 
 

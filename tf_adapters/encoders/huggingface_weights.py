@@ -89,7 +89,6 @@ _SUFFIXES = {
     "embeddings": "weight",
 }
 _POSITIONS = "embeddings.position_embeddings.weight"
-_POOLER = "pooler.dense.weight"
 _TOKEN_TYPES = "embeddings.token_type_embeddings.weight"
 # What belongs to the encoder itself; everything else is a head or a pooler.
 _ENCODER = ("embeddings.", "embeddings_project.", "encoder.", "transformer.")
@@ -119,9 +118,11 @@ def port_weights(backbone, checkpoint, family, first_position=0):
     names = {
         v.path: _tensor_name(v.path, family.modules) for v in backbone.weights
     }
-    has_pooler = _POOLER in names.values() and _POOLER in checkpoint.names
+    pooler = names.get("pooled_dense/kernel")
+    # KerasHub's ELECTRA has a pooler, which no checkpoint has.
+    has_pooler = pooler in checkpoint.names
     if not has_pooler:
-        names = {k: v for k, v in names.items() if "pooler." not in v}
+        names = {k: v for k, v in names.items() if "pooled_dense/" not in k}
     folded = {_TOKEN_TYPES} if family.has_token_type_row else set()
     _check_names(set(names.values()) | folded, checkpoint)
     for variable in backbone.weights:

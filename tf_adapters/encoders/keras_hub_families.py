@@ -3,6 +3,7 @@
 import keras_hub
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.encoders import albert
 from tf_adapters.encoders import mpnet
 from tf_adapters.encoders.architecture import Architecture
 from tf_adapters.encoders.encoder import Encoder
@@ -26,6 +27,7 @@ FAMILIES = {
     keras_hub.models.RobertaBackbone: _ROBERTA,
     keras_hub.models.XLMRobertaBackbone: _ROBERTA,
     mpnet.MPNetBackbone: mpnet.ARCHITECTURE,
+    albert.AlbertBackbone: albert.ARCHITECTURE,
 }
 
 

@@ -25,6 +25,11 @@ _FORMS = (
         "generator_predictions.LayerNorm",
         "generator_lm_head.bias",
     ),
+    (  # ALBERT
+        "predictions.dense",
+        "predictions.LayerNorm",
+        "predictions.bias",
+    ),
 )
 # The last matrix of each form, where a checkpoint stores it.
 _OUTPUTS = (
@@ -32,6 +37,7 @@ _OUTPUTS = (
     "lm_head.decoder.weight",
     "vocab_projector.weight",
     "generator_lm_head.weight",
+    "predictions.decoder.weight",
 )
 
 

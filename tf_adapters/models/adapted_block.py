@@ -66,7 +66,9 @@ class AdaptedBlock(Float32Layer):
             block._feedforward_layer_norm,
         )
         self.epsilon = encoder.layer_norm_epsilon
-        self.hidden_dropout = encoder.hidden_dropout if use_dropout else 0
+        self.ffn_output_dropout = (
+            encoder.ffn_output_dropout if use_dropout else 0
+        )
         self.attention_dropout = encoder.attention_dropout if use_dropout else 0
         self.attention_output_dropout = (
             encoder.attention_output_dropout if use_dropout else 0
@@ -124,7 +126,7 @@ class AdaptedBlock(Float32Layer):
         )
         context = dataclasses.replace(context, intermediate=intermediate)
         output = self._project("ffn_down", intermediate, context, training)
-        output = dropout(output, self.hidden_dropout, context.seeds)
+        output = dropout(output, self.ffn_output_dropout, context.seeds)
         x = self._add_and_norm("ffn", output, context, training, probes)
         return x, probes
 

@@ -174,11 +174,19 @@ class AdaptedEncoder(Float32Layer):
         """The token embedding, a variable `(vocabulary, embedding width)`."""
         return self.backbone.token_embedding.embeddings
 
-    def norm_variables(self):
-        """Returns gamma and beta of every layer norm, the embedding's first."""
+    def norms(self):
+        """Returns every layer norm, the embedding's first, two a block.
+
+        Blocks that share weights, as ALBERT's do, have the same norms.
+        """
         norms = [self.embedding_norm]
         for block in self.blocks:
             norms += [block.attention_norm, block.ffn_norm]
+        return norms
+
+    def norm_variables(self):
+        """Returns gamma and beta of every layer norm, each of them once."""
+        norms = {id(norm): norm for norm in self.norms()}.values()
         return [variable for norm in norms for variable in norm.variables]
 
     def pooler_variables(self):
@@ -186,7 +194,7 @@ class AdaptedEncoder(Float32Layer):
         return [] if self.pooler is None else list(self.pooler.variables)
 
     def kernels_after_dropout(self):
-        """Returns kernels that read a dropout, as `AdaptedBlock`'s.
+        """Returns kernels that read a dropout, as `AdaptedBlock`'s, once each.
 
         The embeddings' dropout is read by the first block, or by a projection.
         """
@@ -197,7 +205,7 @@ class AdaptedEncoder(Float32Layer):
             found += block.kernels_after_dropout()
         if self.pooler is not None:
             found.append((self.pooler.kernel, 1))
-        return found
+        return list({id(kernel): (kernel, n) for kernel, n in found}.values())
 
     def used_variables(self):
         """Returns the backbone's weights that the outputs depend on."""

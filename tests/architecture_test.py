@@ -157,7 +157,7 @@ def test_private_attributes_of_keras_hub_are_read_in_one_place():
     assert set(readers) <= {
         "adapted_block.py",
         "huggingface_weights.py",
-        "mpnet.py",
+        "mpnet_layers.py",
     }
 
 

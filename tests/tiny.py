@@ -23,6 +23,7 @@ FAMILIES = {
     "distilbert": ("DistilBertBackbone", "vocabulary_size", "gelu", 1e-12),
     "electra": ("ElectraBackbone", "vocab_size", "gelu_tanh", 1e-12),
     "mpnet": ("MPNetBackbone", "vocabulary_size", "gelu", 1e-5),
+    "deberta": ("DebertaV3Backbone", "vocabulary_size", "gelu", 1e-7),
     "albert": ("AlbertBackbone", "vocabulary_size", "gelu_tanh", 1e-12),
 }
 
@@ -33,6 +34,8 @@ def encoder(
     """Returns an `Encoder` with random weights, biases and norms too."""
     class_name, vocabulary, activation, epsilon = FAMILIES[family]
     sizes = {**_SIZES, "num_layers": num_blocks, vocabulary: VOCABULARY}
+    if family == "deberta":
+        sizes["bucket_size"] = 4
     if family in ("electra", "albert"):
         sizes["embedding_dim"] = WIDTH // 2
     owner = keras_hub.models if hasattr(keras_hub.models, class_name) else mpnet

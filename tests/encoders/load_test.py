@@ -168,7 +168,11 @@ def test_number_of_segments_is_that_of_the_config():
     [
         cls
         for cls in keras_hub_families.FAMILIES
-        if cls is not keras_hub.models.AlbertBackbone
+        if cls
+        not in (
+            keras_hub.models.AlbertBackbone,
+            keras_hub.models.DebertaV3Backbone,
+        )
     ],
 )
 def test_presets_settings_are_what_kerashub_computes(backbone_class):

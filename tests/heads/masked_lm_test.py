@@ -30,6 +30,7 @@ _PATH = pathlib.Path(__file__).parents[1] / "fixtures" / "masked_lm"
 NAMES = (
     "albert",
     "bert",
+    "deberta",
     "distilbert",
     "electra",
     "mpnet",

@@ -19,6 +19,7 @@ _ENCODERS = {
     "distilbert": ROOT / "huggingface" / "distilbert_bare",
     "electra": ROOT / "huggingface" / "electra",
     "mpnet": ROOT / "huggingface" / "mpnet",
+    "deberta": ROOT / "huggingface" / "deberta",
 }
 
 

@@ -13,12 +13,13 @@ from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.models import fusion_model
 from tf_adapters.models import saving
+from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.models.bank_model import load_bank
 
 pytestmark = pytest.mark.integration
 
-FAMILIES = ("mpnet", "albert")
+FAMILIES = ("mpnet", "albert", "deberta")
 HEAD = heads.Classification(("no", "yes", "maybe"), dropout_rate=0.0)
 # One case of each method.
 METHODS = {type(m): name for name, (m, _) in reversed(CASES.items())}.values()
@@ -83,6 +84,36 @@ def test_fusion_and_bank_answer_as_their_members(family, tmp_path):
         one(features)["sequence_output"],
         atol=2e-5,
     )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_keras_file_answers_as_the_model(family, tmp_path):
+    model = adapt(tiny.encoder(family), methods.Houlsby(units=4), HEAD)
+    tiny.randomize(model.trained_variables().values())
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    features = tiny.batch(model.encoder_info)
+    np.testing.assert_array_equal(again(features), model(features))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_half_precision_is_close(family, policy):
+    features = tiny.batch(tiny.encoder(family))
+    whole, half = (
+        np.asarray(
+            keras.ops.cast(
+                AdaptedEncoder(tiny.encoder(family, dtype=dtype))(features)[
+                    "sequence_output"
+                ],
+                "float32",
+            )
+        )
+        for dtype in ("float32", policy)
+    )
+    tokens = features["padding_mask"] == 1
+    limit = 0.2 if policy == "mixed_bfloat16" else 0.02
+    assert np.abs(whole - half)[tokens].max() < limit
 
 
 @pytest.mark.parametrize("family", FAMILIES)

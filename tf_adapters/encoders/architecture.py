@@ -10,7 +10,7 @@ def _own_blocks(backbone):
     return list(backbone.transformer_layers)
 
 
-def _no_positions(backbone):
+def _no_positions(encoder):
     return NoPositions()
 
 
@@ -29,7 +29,7 @@ class Architecture:
             token rather than from the first column. Then the layer
             `embeddings` holds the tables of tokens and positions.
         blocks: Function from a backbone to the list of its blocks, by depth.
-        positions: Function from a backbone to an object with the method of
+        positions: Function from an `Encoder` to an object with the method of
             `tf_adapters.layers.attention.NoPositions`, which all its blocks
             share.
     """

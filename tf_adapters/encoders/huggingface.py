@@ -17,6 +17,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.encoders import albert
 from tf_adapters.encoders import config_checks
+from tf_adapters.encoders import deberta
 from tf_adapters.encoders import huggingface_weights
 from tf_adapters.encoders import mpnet
 from tf_adapters.encoders.huggingface_checkpoint import HuggingFaceCheckpoint
@@ -101,6 +102,7 @@ FAMILIES = {
     ),
     "mpnet": mpnet.HUGGINGFACE,
     "albert": albert.HUGGINGFACE,
+    "deberta-v2": deberta.HUGGINGFACE,
 }
 
 

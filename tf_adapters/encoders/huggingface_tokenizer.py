@@ -1,8 +1,8 @@
 """The vocabulary files of a Hugging Face folder become a tokenizer.
 
-`vocab.txt`, `vocab.json` with `merges.txt`, `sentencepiece.bpe.model` and
-ALBERT's `spiece.model` give KerasHub tokenizers, which run in a graph and so in
-a SavedModel. A folder that has only `tokenizer.json` is tokenised by
+`vocab.txt`, `vocab.json` with `merges.txt`, and the SentencePiece models of
+XLM-R, ALBERT and DeBERTa-v3 give KerasHub tokenizers, which run in a graph and
+so in a SavedModel. A folder that has only `tokenizer.json` is tokenised by
 transformers.
 """
 
@@ -18,13 +18,14 @@ from tf_adapters.encoders import config_checks
 
 _FILES = (
     "`vocab.txt`, `vocab.json` with `merges.txt`, `sentencepiece.bpe.model`, "
-    "`spiece.model` or `tokenizer.json`"
+    "`spiece.model`, `spm.model` or `tokenizer.json`"
 )
 
 _FLAGS = (
     "add_prefix_space",
     "do_lower_case",
     "keep_accents",
+    "split_by_punct",
     "strip_accents",
     "tokenize_chinese_chars",
 )
@@ -70,9 +71,13 @@ def _load(folder, model_type):
                 str(folder / "merges.txt"),
                 _options(folder).get("add_prefix_space") or False,
             )
-    elif model_type == "albert":
-        if (folder / "spiece.model").is_file():
-            return _albert(folder)
+    elif model_type in ("albert", "deberta-v2"):
+        name = "spiece.model" if model_type == "albert" else "spm.model"
+        if (folder / name).is_file():
+            # Here, not above: folders are read without TensorFlow, too.
+            from tf_adapters.encoders import sentence_piece
+
+            return sentence_piece.load(folder / name, _options(folder))
     elif (folder / "vocab.txt").is_file():
         return _word_piece(folder, model_type)
     if (folder / "tokenizer.json").is_file():
@@ -118,19 +123,6 @@ def _byte_pair(vocabulary, merges, add_prefix_space):
         unsplittable_tokens=[],
         # KerasHub's Python path splits numbers as Llama 3 does, not RoBERTa.
         _allow_python_workflow=False,
-    )
-
-
-def _albert(folder):
-    # Here, not above: folders are read without TensorFlow, too.
-    from tf_adapters.encoders.albert_tokenizer import AlbertTokenizer
-
-    options = _options(folder)
-    return AlbertTokenizer(
-        # Bytes: a path in a file to be loaded would not be safe to Keras.
-        (folder / "spiece.model").read_bytes(),
-        lowercase=options.get("do_lower_case") is not False,
-        keep_accents=bool(options.get("keep_accents")),
     )
 
 

@@ -87,6 +87,7 @@ _SUFFIXES = {
     "gamma": "weight",
     "beta": "bias",
     "embeddings": "weight",
+    "rel_embedding": "weight",
 }
 _POSITIONS = "embeddings.position_embeddings.weight"
 _TOKEN_TYPES = "embeddings.token_type_embeddings.weight"
@@ -180,7 +181,8 @@ def _fit(tensor, variable, name, checkpoint):
     if is_kernel:
         # PyTorch stores (out, in). KerasHub splits heads off: the attention's
         # output has (heads, head width, out), its inputs (in, heads, width).
-        split = 2 if "/attention_output/" in variable.path else 1
+        is_output = "/attention_output/" in variable.path
+        split = len(shape) - 1 if is_output else 1
         expected = (math.prod(shape[split:]), math.prod(shape[:split]))
     elif variable.path.endswith("/bias"):
         expected = (math.prod(shape),)

@@ -4,6 +4,7 @@ import keras_hub
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.encoders import albert
+from tf_adapters.encoders import deberta
 from tf_adapters.encoders import mpnet
 from tf_adapters.encoders.architecture import Architecture
 from tf_adapters.encoders.encoder import Encoder
@@ -28,6 +29,7 @@ FAMILIES = {
     keras_hub.models.XLMRobertaBackbone: _ROBERTA,
     mpnet.MPNetBackbone: mpnet.ARCHITECTURE,
     albert.AlbertBackbone: albert.ARCHITECTURE,
+    deberta.DebertaV3Backbone: deberta.ARCHITECTURE,
 }
 
 

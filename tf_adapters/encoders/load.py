@@ -59,8 +59,8 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
             - a KerasHub preset, for example `"bert_base_en_uncased"`;
             - the path of a Hugging Face folder (`config.json`,
               `model.safetensors`, vocabulary), of model_type bert, roberta,
-              xlm-roberta, distilbert, electra, mpnet or
-              albert;
+              xlm-roberta, distilbert, electra, mpnet,
+              albert or deberta-v2 (DeBERTa-v3);
             - the path of a folder that KerasHub's `save_to_preset` wrote;
             - the path of a run that trained an encoder, by method `full` or
               `multitask`, or of that encoder's folder in it;
@@ -199,8 +199,8 @@ def _tokenizer_of_preset(source):
         preset_checks.check_tokenizer(source)
     if has_tensorflow_text():
         # Keras must know our own classes to load them.
-        for name in ("albert_tokenizer", "mpnet_tokenizer"):
-            importlib.import_module(f"tf_adapters.encoders.{name}")
+        for family in ("albert", "deberta", "mpnet"):
+            importlib.import_module(f"tf_adapters.encoders.{family}_tokenizer")
     return _from_preset(keras_hub.models.Tokenizer.from_preset, source)
 
 

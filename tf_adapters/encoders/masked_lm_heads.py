@@ -30,6 +30,11 @@ _FORMS = (
         "predictions.LayerNorm",
         "predictions.bias",
     ),
+    (  # DeBERTa-v3; in transformers, without `legacy`
+        "lm_predictions.lm_head.dense",
+        "lm_predictions.lm_head.LayerNorm",
+        "lm_predictions.lm_head.bias",
+    ),
 )
 # The last matrix of each form, where a checkpoint stores it.
 _OUTPUTS = (

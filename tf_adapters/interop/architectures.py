@@ -41,8 +41,11 @@ class Architecture:
         prefix_tuning: AdapterHub's module of prefixes within a block, and the
             name of the one prefix.
         norms: Dict from KerasHub's name of a block's norm to its module.
-        in_adapterhub: Whether the `adapters` library has the family; PEFT
-            takes any.
+        pooler_in_head: Whether the pooler is a part of the classifier and not
+            of the encoder.
+        block_names: KerasHub's name of a block, before its number.
+        in_adapterhub: Whether folders of the `adapters` library are read and
+            written; PEFT takes any family.
         takes_prefix: Whether the family's own model takes the keys and values
             that PEFT's prefix tuning gives.
     """
@@ -65,6 +68,8 @@ class Architecture:
             "feedforward_layer_norm": "output.LayerNorm",
         }
     )
+    pooler_in_head: bool = False
+    block_names: str = "transformer_layer"
     in_adapterhub: bool = True
     takes_prefix: bool = True
 
@@ -127,6 +132,23 @@ _ARCHITECTURES = {
         in_adapterhub=False,
         takes_prefix=False,
     ),
+    keras_hub.models.DebertaV3Backbone: Architecture(
+        "deberta-v2",
+        "deberta",
+        "DebertaV2",
+        projections={
+            "query": "attention.self.query_proj",
+            "key": "attention.self.key_proj",
+            "value": "attention.self.value_proj",
+            "output": "attention.output.dense",
+            "ffn_up": "intermediate.dense",
+            "ffn_down": "output.dense",
+        },
+        pooler_in_head=True,
+        block_names="disentangled_attention_encoder_layer",
+        in_adapterhub=False,
+        takes_prefix=False,
+    ),
 }
 
 
@@ -146,11 +168,12 @@ def of_encoder(encoder):
 
 
 def check_in_adapterhub(architecture):
-    """Raises an `AdapterError` if the `adapters` library lacks a family."""
+    """Raises an `AdapterError` if a family is not exchanged with `adapters`."""
     if not architecture.in_adapterhub:
         raise AdapterError(
-            f"The `adapters` library does not run on {architecture.class_name}."
-            " Use PEFT's format, or this library's own."
+            "Folders of the `adapters` library are not read or written for "
+            f"encoders of the class {architecture.class_name}. Use PEFT's "
+            "format, or this library's own."
         )
 
 

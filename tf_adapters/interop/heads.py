@@ -117,10 +117,13 @@ def huggingface_form(kind, architecture):
         "mpnet": "tanh",
         "electra": "gelu",
         "distilbert": "relu",
+        "deberta": "gelu",
     }
     modules = ("classifier.out_proj", "classifier.dense")
     if architecture.prefix == "distilbert":
         modules = ("classifier", "pre_classifier")
+    elif architecture.prefix == "deberta":
+        modules = ("classifier", "pooler.dense")
     elif kind == "choice":
         modules = ("classifier", "sequence_summary.summary")
     hidden_layer = activations[architecture.prefix]

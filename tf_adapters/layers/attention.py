@@ -24,7 +24,7 @@ class NoPositions:
     to each of its blocks.
     """
 
-    def relate(self, query, key, project):
+    def relate(self, query, key, project, drop):
         """Returns query, key and bias as the scores of attention read them.
 
         Args:
@@ -32,6 +32,8 @@ class NoPositions:
             key: `(batch, tokens, width)`, all projected tokens.
             project: Function `project(name, x)` that computes the block's
                 projection `"query"` or `"key"` of other vectors.
+            drop: Function `drop(x)` that applies the encoder's dropout in
+                training.
 
         Returns:
             `(query, key, bias)`. `bias` is added to the scores: a tensor that

@@ -66,6 +66,7 @@ class AdaptedBlock(Float32Layer):
             block._feedforward_layer_norm,
         )
         self.epsilon = encoder.layer_norm_epsilon
+        self.hidden_dropout = encoder.hidden_dropout if use_dropout else 0
         self.ffn_output_dropout = (
             encoder.ffn_output_dropout if use_dropout else 0
         )
@@ -149,7 +150,11 @@ class AdaptedBlock(Float32Layer):
         kernel's first axes that are inputs.
         """
         return {
-            name: (layer.kernel, 2 if name == "output" else 1)
+            name: (
+                layer.kernel,
+                # DeBERTa's output has one, as dense layers; others two.
+                len(layer.kernel.shape) - 1 if name == "output" else 1,
+            )
             for name, layer in self.projections().items()
         }
 
@@ -213,6 +218,7 @@ class AdaptedBlock(Float32Layer):
             query,
             key,
             lambda name, x: self._project(name, x, context, training),
+            lambda x: dropout(x, self.hidden_dropout, context.seeds),
         )
         slot = self._slot("keys_and_values")
         if slot is not None:

@@ -105,6 +105,7 @@ class AdaptedEncoder(Float32Layer):
             for place, slot in block_slots.items():
                 if not slot.built:
                     slot.build((None, None, shape.read_in(place)))
+        positions = architecture.positions(encoder)
         self.blocks = [
             AdaptedBlock(
                 block,
@@ -112,7 +113,7 @@ class AdaptedEncoder(Float32Layer):
                 encoder,
                 use_dropout,
                 norms and norms[1 + 2 * i : 3 + 2 * i],
-                architecture.positions(backbone),
+                positions,
                 name=f"block_{i}",
             )
             for i, (block, slot) in enumerate(zip(blocks, slots, strict=True))

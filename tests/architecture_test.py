@@ -4,6 +4,7 @@ import ast
 import os
 from pathlib import Path
 import re
+import runpy
 import subprocess
 import sys
 
@@ -22,9 +23,8 @@ FLOORS = [
     {"models"},
     {"merging"},
     {"runs", "text"},
-    {"export", "report"},
-    {"analysis", "baselines"},
-    {"studies"},
+    {"export", "launch", "report"},
+    {"papers"},
     {"cli"},
 ]
 FLOOR = {name: i for i, names in enumerate(FLOORS) for name in names}
@@ -74,6 +74,57 @@ def test_an_upward_import_would_be_found():
     assert not _upward("models", "tf_adapters.models.saving")
     assert not _upward("models", "tf_adapters.heads.span")
     assert not _upward("models", "keras.layers")
+
+
+def test_only_two_subcommands_import_the_wing_of_the_papers():
+    importers = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in SOURCES
+        if PACKAGE / "papers" not in path.parents
+        for name in _imports(path)
+        if name.startswith("tf_adapters.papers")
+    }
+    assert importers == {"cli/analyse.py", "cli/study.py"}
+
+
+def test_contributing_says_how_many_lines_there_are():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    said = re.search(r"about ([\d,]+) lines, with it ([\d,]+)", text).groups()
+    core, whole = (int(number.replace(",", "")) for number in said)
+    script = runpy.run_path(str(ROOT / "benchmarks" / "count_lines.py"))
+    found = script["count"](PACKAGE, ["papers"])
+    lines = {name: numbers[1] for name, numbers in found.items()}
+    assert abs(core - lines["core"]) < 1000
+    assert abs(whole - sum(lines.values())) < 1000
+
+
+# Builds settings as commands do; prints what of the wing that has imported.
+WING_IMPORTED = """
+import sys
+from tf_adapters import methods
+from tf_adapters.cli import flags, main
+from tf_adapters.config import resolve
+
+for name in sys.argv[1:]:
+    config = resolve.resolve_config({"task": "sst2", "method": name})
+    assert methods.name_of(config.method) == name
+print(*(name for name in sys.modules if name.startswith("tf_adapters.papers")))
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "imported"),
+    [("houlsby", ""), ("no_bert", "tf_adapters.papers.baselines.no_bert")],
+)
+def test_the_wing_is_imported_for_those_who_name_it(method, imported):
+    done = subprocess.run(
+        [sys.executable, "-c", WING_IMPORTED, method],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split()[-1:] == imported.split()
 
 
 # Runs where TensorFlow cannot be imported; prints what a model answers.
@@ -201,6 +252,7 @@ def test_reading_data_needs_no_keras_hub(name):
     module = ast.parse((PACKAGE / name).read_text(encoding="utf-8"))
     light = (
         "tf_adapters.runs.remote_folder",
+        "tf_adapters.runs.summary",
         "tf_adapters.runs.pretraining_task",
     )
     for node in module.body:

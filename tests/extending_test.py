@@ -20,10 +20,10 @@ from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
 from tf_adapters.config import plugins
+from tf_adapters.launch import process_runner
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.method import METHODS
 from tf_adapters.models import saving
-from tf_adapters.studies import process_runner
 from tf_adapters.tasks.output_kinds import KINDS
 
 pytestmark = pytest.mark.integration

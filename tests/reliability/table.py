@@ -136,7 +136,7 @@ FAULTS = (
     Row(
         "a worker of a study on Ray is killed, or told to stop",
         "another one takes its run over",
-        "tests/studies/ray_runner_test.py",
+        "tests/launch/ray_runner_test.py",
         "takes_a_run_over",
     ),
 )

@@ -5,9 +5,9 @@ import pytest
 
 from tests.runs import whole_runs
 from tf_adapters import heads
-from tf_adapters.baselines import no_bert_search
 from tf_adapters.common.errors import UserError
 from tf_adapters.config import resolve
+from tf_adapters.papers.baselines import no_bert_search
 from tf_adapters.runs import checkpoints
 from tf_adapters.runs import predictions
 from tf_adapters.runs import run_folder

@@ -81,6 +81,16 @@ def test_the_order_of_the_texts_does_not_matter(model):
     np.testing.assert_allclose(whole, alone, atol=1e-5)
 
 
+def test_outputs_are_in_order_if_the_first_batches_are_equally_long():
+    """Keras is shown two lengths first, so the plan's order is another."""
+    model = _model(max_length=8)
+    texts = ["fine", "a b c d e f", "b c d e f g", "c d e f g h"]
+    whole = model.predict(texts, batch_size=1, verbose=0)
+    alone = [model.predict([text], verbose=0)[0] for text in texts]
+    assert np.abs(alone[0] - np.array(alone[1:])).max(axis=1).min() > 1e-3
+    np.testing.assert_allclose(whole, alone, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "texts",
     [
@@ -268,7 +278,11 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (lambda m: _fit(m, "a film", ["positive"]), "a list of texts"),
+        (
+            lambda m: _fit(m, "a film", ["positive"]),
+            r"a list of texts.* Received: 'a film'\. Put one text into a list",
+        ),
+        (lambda m: _fit(m, 3, ["positive"]), r"Received: 3\.$"),
         (lambda m: _fit(m, TEXTS, CLASSES[:3]), "6 in `text`, 3 in `label`"),
         (
             lambda m: _fit(m, TEXTS, ["Positive"] * 6),

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import said
-from tf_adapters.cli.lists import table
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
+from tf_adapters.report import findings
 
 _HEADER = ("folder", "task", "method", "kB", "metrics", "encoder", "format")
 
@@ -47,7 +47,7 @@ def _list(folder):
         )
         for one in found
     ]
-    return table(_HEADER, rows)
+    return findings.as_text(findings.Table("", _HEADER, rows))
 
 
 COMMAND = Command(

@@ -18,8 +18,8 @@ def run(arguments):
 
 def _run(arguments):
     # Here, so that the help of all commands answers at once.
-    from tf_adapters.analysis import make
-    from tf_adapters.analysis.analysis import ANALYSES
+    from tf_adapters.papers.analysis.support import make
+    from tf_adapters.papers.analysis.support.analysis import ANALYSES
 
     make.load_all()
     options = make.make_parser().parse_args(arguments)

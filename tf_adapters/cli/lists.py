@@ -3,24 +3,18 @@
 import textwrap
 
 from tf_adapters import tasks
+from tf_adapters.cli import study
 from tf_adapters.config import presets
+from tf_adapters.report import findings
 
 
-def table(header, rows):
-    """Returns a text table with columns as wide as they need."""
-    rows = [header, *rows]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in rows
-    )
+def _text(header, rows):
+    return findings.as_text(findings.Table("", header, rows))
 
 
 def list_tasks():
     """Returns a table of all tasks."""
-    return table(
+    return _text(
         ("task", "kind", "classes", "metrics", "TensorFlow Datasets"),
         [
             (
@@ -43,26 +37,19 @@ def list_methods():
         comment = path.read_text(encoding="utf-8").split("\nmethod:")[0]
         comment = " ".join(line.lstrip("# ") for line in comment.split("\n"))
         rows.append((name, textwrap.shorten(comment, 110, placeholder=" ...")))
-    return table(("--method", "what it is"), rows)
+    return _text(("--method", "what it is"), rows)
 
 
 def list_encoders():
     """Returns a table of encoder names."""
     from tf_adapters.encoders import load
 
-    return table(("--encoder", "what it is"), list(load.ENCODERS.items()))
-
-
-def list_studies():
-    """Returns a table of all studies, with what each would cost."""
-    from tf_adapters.cli import study_list
-
-    return study_list.list_studies()
+    return _text(("--encoder", "what it is"), list(load.ENCODERS.items()))
 
 
 TABLES = {
     "tasks": list_tasks,
     "methods": list_methods,
     "encoders": list_encoders,
-    "studies": list_studies,
+    "studies": study.list_studies,
 }

@@ -9,6 +9,7 @@ from tf_adapters.cli import export as cli_export
 from tf_adapters.cli import option_checks
 from tf_adapters.cli import predict as cli_predict
 from tf_adapters.cli import run_settings
+from tf_adapters.cli import study as cli_study
 from tf_adapters.cli import train as cli_train
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
@@ -18,6 +19,7 @@ from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import splits
 from tf_adapters.runs import remote_folder
+from tf_adapters.text import defaults
 
 
 def run_command(flag_layer, options, texts=()):
@@ -49,9 +51,7 @@ def _run(flag_layer, options, texts):
         return 0
     option_checks.check_options(options)
     if options.study:
-        from tf_adapters.studies import study as study_lib
-
-        return study_lib.run(options, flag_layer)
+        return cli_study.run_study(options, flag_layer)
     if cli_export.is_of_many_tasks(options):
         cli_export.export_bank(flag_layer, options)
         return 0
@@ -65,17 +65,22 @@ def _run(flag_layer, options, texts):
     return 0
 
 
-def _resolve(flag_layer, options):
-    """Returns the configuration and the run folder."""
+def layers_of(flag_layer, options):
+    """Returns layers of the settings that a command gives, the flags' last."""
     layers = []
-    given = options.model_dir and remote_folder.local(options.model_dir)
     if options.config_file:
         layers.append(resolve.load_yaml(options.config_file))
     layers += map(resolve.parse_override, options.params_override)
-    layers.append(flag_layer)
+    return [*layers, flag_layer]
+
+
+def _resolve(flag_layer, options):
+    """Returns the configuration and the run folder."""
+    given = options.model_dir and remote_folder.local(options.model_dir)
+    layers = layers_of(flag_layer, options)
     _check_stack(layers)
     if options.mode in ("train", "train_and_eval"):
-        layers = cli_train.with_short_run(layers)
+        layers = defaults.with_short_run(layers)
     if options.mode in ("eval", "predict", "export"):
         from tf_adapters.runs import hub_members
 

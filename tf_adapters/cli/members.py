@@ -18,7 +18,7 @@ def check_members(config, model_dir):
     if not _trains_members(config):
         return
     _check_members_train_here(config, model_dir)
-    from tf_adapters.studies import fusion_members
+    from tf_adapters.launch import fusion_members
 
     fusion_members.check_members_data(config)
 
@@ -31,7 +31,7 @@ def with_members(config, model_dir, options):
     if not _trains_members(config):
         return config
     _check_members_train_here(config, model_dir)
-    from tf_adapters.studies import fusion_members
+    from tf_adapters.launch import fusion_members
 
     folder = model_dir.parent / "members"
     return fusion_members.train_members(

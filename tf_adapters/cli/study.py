@@ -19,6 +19,21 @@ def run(options, layer, arguments):
     return main.run_command(layer, with_options(options, study=arguments[0]))
 
 
+def run_study(options, layer):
+    """Runs the study that `options.study` names; returns the exit status."""
+    # Here, not above: only the commands of papers need their wing.
+    from tf_adapters.papers.studies import study
+
+    return study.run(options, layer)
+
+
+def list_studies():
+    """Returns a table of all studies, with what each would cost."""
+    from tf_adapters.papers.studies.grid import study_list
+
+    return study_list.list_studies()
+
+
 COMMAND = Command(
     name="study",
     summary="Trains the missing runs of a study, a grid of runs in YAML, and "

@@ -1,6 +1,7 @@
 """Methods by name: the presets in `official_configs/methods`, as settings."""
 
 import functools
+import importlib
 import os
 from pathlib import Path
 
@@ -19,6 +20,8 @@ OFFICIAL_CONFIGS = next(
 )
 PRESETS = OFFICIAL_CONFIGS / "methods"
 DEFAULT = "houlsby"
+# The key of a preset, no setting, that names a module; see `import_method`.
+_MODULE = "module"
 
 
 def with_preset(layers):
@@ -95,6 +98,7 @@ def complete(method):
             f"`name` and settings. Received: {shown(method)}"
         )
     preset = _load(method["name"])
+    import_method(method["name"])
     own = _on_top({"method": method}, [preset], method["name"])["method"]
     return {**preset["method"], **own}
 
@@ -114,6 +118,18 @@ def _on_top(layer, earlier, name):
     return {**layer, "method": method}
 
 
+def import_method(name):
+    """Imports the module that registers a preset's method, if it names one.
+
+    Methods in `tf_adapters.methods` need none: that package imports them all.
+
+    Args:
+        name: Name of a preset, or of a method without one.
+    """
+    if name in preset_names() and _MODULE in _read(name):
+        importlib.import_module(_read(name)[_MODULE])
+
+
 def preset_names():
     """Returns the names that `--method` takes."""
     return sorted(path.stem for path in PRESETS.glob("*.yaml"))
@@ -123,7 +139,7 @@ def _load(name):
     # Not a path: names that climb out of the folder are unknown, too.
     known = isinstance(name, str) and Path(name).name == name
     if known and os.path.isfile(PRESETS / f"{name}.yaml"):
-        return _read(name)
+        return {k: v for k, v in _read(name).items() if k != _MODULE}
     # Here, not above: Keras comes with it.
     from tf_adapters import methods
 

@@ -8,7 +8,6 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.registry import Registry
 from tf_adapters.common.suggestions import check_choices
 from tf_adapters.common.suggestions import check_known
-from tf_adapters.heads import resampling
 from tf_adapters.tasks import output_kinds
 
 # Name to class; `register` fills it.
@@ -126,24 +125,6 @@ class Head:
             compared: What `compare` returned, or read back from JSON.
         """
         raise NotImplementedError
-
-    @classmethod
-    def resample(cls, name, compared):
-        """Returns a function that computes a metric of samples of the rows.
-
-        A head may know a faster way than this one; see `resampling`.
-
-        Args:
-            name: Name of a metric.
-            compared: See `score`.
-
-        Returns:
-            Function of an integer array `(samples, rows)`, how often each
-            sample has each row, that returns the metrics `(samples,)`.
-        """
-        return resampling.by_repetition(
-            lambda some: cls.score([name], some)[name], compared
-        )
 
     def evaluate(self, names, outputs, targets, source=None):
         """Returns a dict from the names of metrics to those of a whole set."""

@@ -13,7 +13,6 @@ from sklearn import metrics as sklearn_metrics
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_known
-from tf_adapters.heads import resampling
 
 
 def _correlation(function, labels, predictions):
@@ -40,31 +39,11 @@ REGRESSION_METRICS = {
     "spearman": functools.partial(_correlation, stats.spearmanr),
 }
 METRICS = {**CLASSIFICATION_METRICS, **REGRESSION_METRICS}
-_RESAMPLED = {
-    "accuracy": resampling.accuracy,
-    "f1": resampling.f1,
-    "micro_f1": resampling.accuracy,
-    "macro_f1": resampling.macro_f1,
-    "matthews": resampling.matthews,
-    "pearson": resampling.pearson,
-    "spearman": resampling.spearman,
-}
 
 
 def both(compared):
     """Returns targets and predictions of what `Head.compare` returned."""
     return compared["target"], compared["predicted"]
-
-
-def resampled(name, compared):
-    """Returns the function of `resampling` for a metric, or `None`.
-
-    Args:
-        name: Name of a metric.
-        compared: See `Head.compare`; its lists hold numbers.
-    """
-    function = _RESAMPLED.get(name)
-    return function and function(*both(compared))
 
 
 def tag_accuracy(labels, predictions):

@@ -10,7 +10,6 @@ from sklearn import metrics as sklearn_metrics
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.heads import metrics
-from tf_adapters.heads import resampling
 from tf_adapters.heads.classification import TextHead
 from tf_adapters.heads.head import register
 from tf_adapters.heads.labels import check_class_ids
@@ -43,7 +42,7 @@ class MultiLabel(TextHead):
     labels: tuple[str, ...] = ()
     threshold: float = 0.5
 
-    at_inference = ("threshold",)
+    at_inference = (*TextHead.at_inference, "threshold")
 
     def __post_init__(self):
         super().__post_init__()
@@ -105,15 +104,6 @@ class MultiLabel(TextHead):
             )
             for name in names
         }
-
-    @classmethod
-    def resample(cls, name, compared):
-        """Returns the metric's function, see `resampling.multilabel_f1`."""
-        if name not in _AVERAGES:
-            return super().resample(name, compared)
-        return resampling.multilabel_f1(
-            _AVERAGES[name], *metrics.both(compared)
-        )
 
     def decode(self, outputs, source=None):
         """Returns one dict for each row of logits, for people and JSON."""

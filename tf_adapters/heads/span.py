@@ -9,7 +9,6 @@ import scipy.special
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Encoded
 from tf_adapters.heads import metrics
-from tf_adapters.heads import resampling
 from tf_adapters.heads import span_metrics
 from tf_adapters.heads import span_windows
 from tf_adapters.heads.head import Head
@@ -179,14 +178,6 @@ class Span(Head):
     def score(cls, names, compared):
         """Returns metrics over a whole set, see `span_metrics.compute`."""
         return span_metrics.compute_span_metrics(names, *metrics.both(compared))
-
-    @classmethod
-    def resample(cls, name, compared):
-        """Returns the metric's function: all are means over rows."""
-        if name not in span_metrics.SPAN_METRICS:
-            return super().resample(name, compared)
-        values = span_metrics.of_each(name, *metrics.both(compared))
-        return resampling.mean(values)
 
     def decode(self, outputs, source):
         """Returns one dict for each row, for people and JSON.

@@ -12,7 +12,6 @@ from tf_adapters.data.encoded import Encoded
 from tf_adapters.data.tokens.words import tokenize_words
 from tf_adapters.data.tokens.words import windows
 from tf_adapters.heads import metrics
-from tf_adapters.heads import resampling
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.head import register
 from tf_adapters.heads.labels import check_class_ids
@@ -160,19 +159,6 @@ class Tagging(Head):
         parts = [part for row in labelled_parts(compared) for part in row]
         gold, predicted = ([part[side] for part in parts] for side in (0, 1))
         return metrics.compute_tagging(names, gold, predicted)
-
-    @classmethod
-    def resample(cls, name, compared):
-        """Returns the metric's function: a quotient of sums over rows."""
-        gold, predicted = (
-            [[part[side] for part in row] for row in labelled_parts(compared)]
-            for side in (0, 1)
-        )
-        if name == "accuracy":
-            return resampling.tag_accuracy(gold, predicted)
-        if name in metrics.TAGGING_METRICS:
-            return resampling.entities(name, gold, predicted)
-        return super().resample(name, compared)
 
     def decode(self, outputs, source):
         """Returns a dict with the tag of each word, for each row."""

@@ -171,6 +171,17 @@ class Method:
         """
         return tensors
 
+    def own_training(self):
+        """Returns the function that trains a run, or `None` for the trainer.
+
+        Override it only in a method that puts nothing into an encoder. The
+        function takes a `Config`, a `Task`, a dict from split to rows, the path
+        of the run folder, and the keywords `test` (whether to evaluate on the
+        test split) and `overwrite`. It writes the run folder and returns the
+        result.
+        """
+        return None
+
     def kept_blocks(self, shape):
         """Returns for each block whether it has slots.
 

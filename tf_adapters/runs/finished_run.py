@@ -4,7 +4,6 @@ import dataclasses
 import logging
 from pathlib import Path
 
-from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
@@ -27,7 +26,7 @@ def load_finished_run(config, task, model_dir):
         task: The task of its configuration; that of a pretraining is another.
         model_dir: The run's folder.
     """
-    if isinstance(config.method, methods.NoBert):
+    if config.method.own_training() is not None:
         raise ConfigError(
             f"{model_dir} holds a baseline without an encoder. Its metrics are "
             "in result.json, and `keras.saving.load_model` loads its "
@@ -62,7 +61,9 @@ def evaluate_run(config, model_dir):
     metrics, is_own = {}, _is_own(config, model_dir, rows)
     for split in [name for name in splits.EVALUATED if name in rows]:
         examples = experiment.examples(rows[split])
-        metrics[split], compared = experiment.trainer.judge(examples)
+        metrics[split], compared = experiment.trainer.judge(
+            examples, f"evaluating on {split}"
+        )
         if is_own and compared:
             _complete(model_dir, split, experiment.model.head, compared)
     return metrics

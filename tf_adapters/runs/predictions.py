@@ -54,13 +54,8 @@ class Predictions:
 
     def metrics(self, names):
         """Returns a dict from names of metrics to those of the split."""
-        with _errors_as_damage(self.path):
+        with errors_as_damage(self.path):
             return heads.HEADS[self.head].score(names, self.compared)
-
-    def resample(self, name):
-        """Returns a function of draws of the rows, see `Head.resample`."""
-        with _errors_as_damage(self.path):
-            return heads.HEADS[self.head].resample(name, self.compared)
 
     def are_right(self):
         """Returns a list: whether each row's prediction is the right one."""
@@ -71,7 +66,7 @@ class Predictions:
 
 
 @contextlib.contextmanager
-def _errors_as_damage(path):
+def errors_as_damage(path):
     """Says which file it is that cannot be read, or computed with."""
     try:
         yield
@@ -149,7 +144,7 @@ def load_predictions(run_folder, split):
     path = _path(run_folder, split)
     if not path.exists():
         return None
-    with _errors_as_damage(path):
+    with errors_as_damage(path):
         content = parse_json(_unpacked(read_file(path, _LARGEST)).decode())
         head, compared = content["head"], content["rows"]
         if not isinstance(head, str):

@@ -69,7 +69,7 @@ def rows_of(texts, labels, head, text=None, label=None, labelled=True):
         UserError: If the texts are nothing of the above, or a row is malformed;
             names the first ten.
     """
-    columns = _columns(texts)
+    columns = table_columns(texts)
     if columns is not None:
         fields, table = _from_table(columns, labels, head, text, label)
     else:
@@ -89,7 +89,7 @@ def _task(head, fields):
     )
 
 
-def _columns(texts):
+def table_columns(texts):
     """Returns a table as a dict from a column's name to a list, or `None`."""
     pandas, datasets = map(sys.modules.get, ("pandas", "datasets"))
     if pandas and isinstance(texts, pandas.DataFrame):
@@ -116,7 +116,7 @@ def _from_table(columns, labels, head, text, label):
         raise _no_column("label", label, columns)
     _check_lengths(named)
     rows = [
-        dict(zip(named, map(_plain, values), strict=True))
+        dict(zip(named, map(plain, values), strict=True))
         for values in zip(*named.values(), strict=True)
     ]
     return fields, _table(rows)
@@ -149,14 +149,14 @@ def _no_column(argument, name, columns):
 
 
 def _from_sequence(texts, labels, head):
-    if isinstance(texts, str | bytes) or not isinstance(
-        texts, Sequence | np.ndarray
+    is_text = isinstance(texts, str | bytes)
+    if is_text or not (
+        isinstance(texts, Sequence | np.ndarray) or _is_series(texts)
     ):
-        texts = _listed(texts) if _is_series(texts) else None
-    if texts is None or isinstance(texts, str | bytes):
+        hint = " Put one text into a list: `[text]`." if is_text else ""
         raise UserError(
             "Expected a list of texts, a table with columns, or a "
-            f"`tf.data.Dataset` of strings. Received: {shown(texts)}"
+            f"`tf.data.Dataset` of strings. Received: {shown(texts)}.{hint}"
         )
     texts = _listed(texts)
     fields = _fields_of_first(texts, head)
@@ -165,7 +165,7 @@ def _from_sequence(texts, labels, head):
         named[_LABEL] = _listed(labels)
     _check_lengths(named)
     rows = [
-        dict(zip(named, map(_plain, values), strict=True))
+        dict(zip(named, map(plain, values), strict=True))
         for values in zip(*named.values(), strict=True)
     ]
     return fields, _table(rows)
@@ -204,14 +204,17 @@ def _listed(values):
     return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
-def _plain(value):
-    """Returns a value as a file would have it: no NumPy, no NaN."""
+def plain(value):
+    """Returns a value as a file would have it: no NumPy, no NaN, no NA."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, tuple):
         value = list(value)
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
+    # The missing values of pandas answer no comparison.
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
     return None if isinstance(value, float) and value != value else value
 
 

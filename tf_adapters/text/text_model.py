@@ -1,6 +1,7 @@
 """A Keras model that takes texts: encoder, method, head and packer in one."""
 
 import contextlib
+import dataclasses
 
 import keras
 import numpy as np
@@ -13,6 +14,7 @@ from tf_adapters.config import presets
 from tf_adapters.encoders.keras_hub_families import as_encoder
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.encoders.loaded_weights import User
+from tf_adapters.heads.windows import check_pools_windows
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.variable_groups import count_weights
@@ -53,6 +55,10 @@ class TextModel(keras.Model):
         seed: Integer, 0 by default: initial weights, order and dropout.
         adapter_name: Name of the first adapter, see `add_adapter`.
         use_encoder_dropout: See `AdapterModel`.
+        windows: Most windows that a text of more than `max_length` tokens is
+            read in; 1 cuts it. `None` (default): the head's. See `VectorHead`;
+            `head=heads.Classification(labels, windows=4, pooling="max")` has
+            the other settings.
 
     Attributes:
         adapter_model: The active adapter's `AdapterModel`, the Keras model that
@@ -83,12 +89,13 @@ class TextModel(keras.Model):
         seed=0,
         adapter_name="default",
         use_encoder_dropout=True,
+        windows=None,
     ):
         keras.utils.set_random_seed(seed)
         model = AdapterModel(
             as_encoder(encoder),
             _as_method(method),
-            _as_head(head, labels),
+            _with_windows(_as_head(head, labels), windows),
             use_encoder_dropout=use_encoder_dropout,
             seed=seed,
             name=adapter_name,
@@ -616,6 +623,13 @@ def _as_method(method):
     if not isinstance(method, str):
         return method
     return methods.from_config(presets.complete({"name": method}))
+
+
+def _with_windows(head, windows):
+    if windows is None:
+        return head
+    check_pools_windows(head, heads.name_of(head))
+    return dataclasses.replace(head, windows=windows)
 
 
 def _as_head(head, labels):

@@ -142,4 +142,5 @@ def _part(encoded, places):
     return Encoded(
         [encoded.token_ids[place] for place in places],
         None if segments is None else [segments[place] for place in places],
+        is_pooled=encoded.is_pooled,
     )

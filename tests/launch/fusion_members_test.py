@@ -1,0 +1,257 @@
+"""Fusion's first stage: which adapters it trains, where, and what it keeps."""
+
+import dataclasses
+import json
+from pathlib import Path
+import shutil
+
+import pytest
+
+from tests import commands
+from tests.fixtures import huggingface_folders
+from tests.fixtures import studies
+from tf_adapters.cli import analyse
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import DataError
+from tf_adapters.config import fields as config_fields
+from tf_adapters.config import resolve
+from tf_adapters.data.rows import splits
+from tf_adapters.launch import fusion_members
+from tf_adapters.launch import local_runner
+from tf_adapters.launch import planned_run
+from tf_adapters.runs import finished_run
+from tf_adapters.runs import training_run
+
+SETTINGS = {"method": {"name": "pfeiffer", "units": 8}, "train": {"epochs": 2}}
+
+
+def _config(tasks=("demo_sentiment", "demo_entailment"), **layer):
+    members = {"tasks": list(tasks), "settings": SETTINGS}
+    return resolve.resolve_config(
+        {
+            "task": "demo_sentiment",
+            "method": "fusion",
+            "seed": 3,
+            "data": {"max_length": 16, "max_train_examples": 40},
+            "members": members,
+        },
+        layer,
+    )
+
+
+def _train(config, folder, score=studies.score):
+    runner = studies.FakeRunner(score)
+    return fusion_members.train_members(config, folder, runner), runner.seen
+
+
+def test_members_have_the_fusions_data_and_their_own_method():
+    runs = fusion_members.plan_members(_config())
+    assert [run.id for run in runs] == ["demo_sentiment", "demo_entailment"]
+    for run in runs:
+        assert run.config.task == run.id
+        assert run.config.method.units == 8
+        assert (run.config.seed, run.config.train.epochs) == (3, 2)
+        assert run.config.data.max_train_examples == 40
+        assert not run.config.members.tasks
+
+
+def test_the_preset_trains_members_as_the_paper_does():
+    config = resolve.resolve_config({"task": "mrpc", "method": "fusion"})
+    run = fusion_members.plan_members(config)[0]
+    assert (run.config.train.learning_rate, run.config.train.epochs) == (
+        1e-4,
+        30,
+    )
+    assert (config.train.learning_rate, config.train.epochs) == (5e-5, 10)
+
+
+def test_trained_members_become_the_fusions_adapters(tmp_path):
+    config, seen = _train(_config(), tmp_path)
+    assert seen == ["demo_sentiment", "demo_entailment"]
+    names = [Path(folder).name for folder in config.method.adapters]
+    assert names == seen
+    for folder in config.method.adapters:
+        assert (Path(folder) / "result.json").exists()
+
+
+def test_another_target_shares_them_and_other_settings_do_not(tmp_path):
+    first, _ = _train(_config(), tmp_path)
+    second, seen = _train(_config(task="demo_entailment"), tmp_path)
+    assert (seen, second.method.adapters) == ([], first.method.adapters)
+    third, seen = _train(_config(seed=4), tmp_path)
+    assert len(seen) == 2
+    assert not set(third.method.adapters) & set(first.method.adapters)
+
+
+def test_a_finished_run_of_the_same_settings_is_a_member(tmp_path):
+    """Such as a study's single-task run; one of other settings is none."""
+    own, other = fusion_members.plan_members(_config())
+    different = dataclasses.replace(other.config, seed=4)
+    studies.finish(own.config, tmp_path / "sentiment")
+    studies.finish(different, tmp_path / "entailment")
+    config, seen = _train(_config(), tmp_path / "members")
+    assert seen == ["demo_entailment"]
+    assert config.method.adapters[0] == str(tmp_path / "sentiment")
+
+
+def test_a_run_of_a_study_beside_is_a_member(tmp_path):
+    own, _ = fusion_members.plan_members(_config())
+    name = planned_run.run_id(own.config)
+    (tmp_path / "table1").mkdir()
+    studies.finish(own.config, tmp_path / "table1" / name)
+    config, seen = _train(_config(), tmp_path / "figure4" / "members")
+    assert seen == ["demo_entailment"]
+    assert config.method.adapters[0] == str(tmp_path / "table1" / name)
+
+
+def test_a_merge_of_the_same_settings_is_no_member(tmp_path):
+    own, _ = fusion_members.plan_members(_config())
+    studies.finish(own.config, tmp_path / "merged")
+    path = tmp_path / "merged" / "result.json"
+    result = json.loads(path.read_text()) | {"merged": {"how": "mean"}}
+    path.write_text(json.dumps(result))
+    _, seen = _train(_config(), tmp_path / "members")
+    assert seen == ["demo_sentiment", "demo_entailment"]
+
+
+def test_members_of_a_study_beside_are_shared(tmp_path):
+    runs = fusion_members.plan_members(_config())
+    # Named before a setting was new: what the runs are is what counts.
+    theirs = tmp_path / "table1" / "members" / "0123456789"
+    theirs.mkdir(parents=True)
+    for run in runs:
+        studies.finish(run.config, theirs / run.id)
+    config, seen = _train(_config(), tmp_path / "figure4" / "members")
+    expected = tuple(str(theirs / run.id) for run in runs)
+    assert (seen, config.method.adapters) == ([], expected)
+
+
+def test_it_waits_for_what_another_process_trains(tmp_path, monkeypatch):
+    """The fusions of two tasks that start together share their members."""
+    monkeypatch.setattr(fusion_members, "_SECONDS_TO_WAIT", 0)
+    runs = fusion_members.plan_members(_config())
+    path = tmp_path / fusion_members._digest(runs) / runs[0].id
+    path.mkdir(parents=True)
+    with (path / "log.txt").open("a") as log:
+        assert local_runner._lock(log)
+
+        def let_go(_):
+            studies.finish(runs[0].config, path)
+            log.close()
+
+        monkeypatch.setattr(fusion_members.time, "sleep", let_go)
+        _, seen = _train(_config(), tmp_path)
+    assert seen == ["demo_entailment"]
+
+
+def test_a_failing_member_is_named_and_the_rest_is_kept(tmp_path):
+    def score(config):
+        if config.task == "demo_entailment":
+            return OSError("the disk is full")
+        return studies.score(config)
+
+    with pytest.raises(ConfigError, match="`demo_entailment`.*full"):
+        _train(_config(), tmp_path, score)
+    _, seen = _train(_config(), tmp_path)
+    assert seen == ["demo_entailment"]
+
+
+def test_members_that_train_together_are_one_run(tmp_path):
+    """MT-A: the fusion is over the adapters and on the encoder of that run."""
+    settings = {**SETTINGS, "method": {"name": "multitask"}}
+    members = {"tasks": ["demo_sentiment", "mrpc"], "settings": settings}
+    plain = _config()
+    config = dataclasses.replace(
+        plain, members=config_fields.MembersConfig(**members)
+    )
+    (run,) = fusion_members.plan_members(config)
+    assert run.config.method.tasks == ("demo_sentiment", "mrpc")
+    assert run.metrics == {"demo_sentiment": "accuracy", "mrpc": "f1"}
+    fused = fusion_members._with_adapters(config, [run], [tmp_path])
+    assert fused.method.adapters == (
+        str(tmp_path / "demo_sentiment"),
+        str(tmp_path / "mrpc"),
+    )
+    assert fused.encoder == str(tmp_path / "encoder")
+
+
+def test_mistakes(tmp_path):
+    with pytest.raises(ConfigError, match="a task twice"):
+        fusion_members.plan_members(_config(tasks=("sst2", "sst2")))
+    with pytest.raises(ValueError, match="Did you mean `sst2`"):
+        fusion_members.plan_members(_config(tasks=("sst22",)))
+    wrong = dataclasses.replace(
+        _config().members, settings={"train": {"epoch": 3}}
+    )
+    config = dataclasses.replace(_config(), members=wrong)
+    with pytest.raises(ConfigError, match="`members`, `demo_sent.*epoch"):
+        fusion_members.plan_members(config)
+
+
+def test_missing_data_are_told_with_what_fusion_does_and_has(
+    tmp_path,
+):
+    """Before anything trains, for all members at once."""
+    rows = [{"sentence1": "a", "sentence2": "b", "label": "entailment"}]
+    commands.write_rows(tmp_path / "rte" / "train.jsonl", rows)
+    data = {"data_dir": str(tmp_path)}
+    config = _config(("scitail", "rte", "boolq"), data=data)
+    with pytest.raises(DataError) as raised:
+        _train(config, tmp_path / "members")
+    sentence = str(raised.value)
+    for part in (
+        "first trains an adapter for each task of `members.tasks`: scitail, "
+        "rte, boolq",
+        "pfeiffer, 2 epochs, learning rate 0.0001",
+        "--params_override=members.settings.train.epochs=",
+        "data for rte, and none for scitail, boolq: No data of task `scitail`",
+        "--params_override=members.tasks=[rte]",
+    ):
+        assert part in sentence
+
+
+def test_the_setting_that_reaches_members_reaches_them():
+    layers = [
+        {"task": "mrpc", "method": "fusion", "train": {"epochs": 1}},
+        resolve.parse_override("members.settings.train.epochs=7"),
+    ]
+    run = fusion_members.plan_members(resolve.resolve_config(*layers))[0]
+    assert run.config.train.epochs == 7
+    assert run.config.train.learning_rate == 1e-4
+
+
+@pytest.mark.slow
+def test_both_stages_and_pruning_with_real_processes(tmp_path, capsys):
+    """From nothing to a fusion, and on to a smaller one that evaluates."""
+    config = _config(
+        encoder=str(huggingface_folders.ONE_BLOCK), train={"epochs": 1}
+    )
+    config = fusion_members.train_members(config, tmp_path / "members")
+    task = splits.get_task(config)
+    rows = splits.load_rows(config, task)
+    result = training_run.train_experiment(
+        config, task, rows, tmp_path / "fusion"
+    )
+    smaller = tmp_path / "smaller"
+    flags = [f"--model_dir={tmp_path / 'fusion'}", f"--keep_in={smaller}"]
+    assert analyse.run(["fusion_pruning", *flags, "--keep=1"]) == 0
+    lines = (tmp_path / "fusion" / "fusion_pruning.csv").read_text()
+    first, second = lines.splitlines()[1:]
+    whole = result["validation"]["accuracy"]
+    assert first.startswith("2,") and f"accuracy,{whole:.6g}" in first
+    left = second.split(",")[1]
+    kept = resolve.load_config(smaller / "config.yaml")
+    assert [Path(folder).name for folder in kept.method.adapters] == [left]
+    values = finished_run.evaluate_run(kept, smaller)
+    value = values["validation"]["accuracy"]
+    assert f"accuracy,{value:.6g}" in second
+    # The export of a fusion whose adapter has moved is the fusion's.
+    moved = str(tmp_path / "moved")
+    shutil.move(kept.method.adapters[0], moved)
+    layer = {"method": {"adapters": [moved]}}
+    assert commands.run(smaller, mode="export") == 1
+    assert "Say where all of them are now" in capsys.readouterr().err
+    options = {"mode": "export", "adapters": [moved]}
+    assert commands.run(smaller, layer, **options) == 0
+    assert (smaller / "export" / task.name / "1" / "saved_model.pb").exists()
+    assert not (smaller / "tasks").exists()

@@ -1,0 +1,89 @@
+"""Leaving adapters out block by block: which ones, what metric, what speed."""
+
+import csv
+
+import pandas as pd
+import pytest
+
+from tests import commands
+from tf_adapters.cli import analyse
+from tf_adapters.papers.analysis import adapter_drop
+
+
+def test_every_number_of_first_and_last_blocks():
+    assert adapter_drop.variants((0, 1, 2)) == [
+        ("none", ()),
+        ("first", (0,)),
+        ("first", (0, 1)),
+        ("first", (0, 1, 2)),
+        ("last", (2,)),
+        ("last", (1, 2)),
+    ]
+    # Some may have been left out in training.
+    assert adapter_drop.variants((2, 5)) == [
+        ("none", ()),
+        ("first", (2,)),
+        ("first", (2, 5)),
+        ("last", (5,)),
+    ]
+
+
+@pytest.mark.slow
+def test_a_run(tmp_path, capsys):
+    settings = {
+        "task": "demo_sentiment",
+        "encoder": commands.ENCODER_OF_TWO_BLOCKS,
+        "method": "houlsby",
+        "data": {"max_train_examples": 64, "max_length": 24},
+        "train": {"epochs": 3, "batch_size": 8, "learning_rate": 3e-2},
+    }
+    folder = tmp_path / "run"
+    assert commands.run(folder, settings) == 0
+    capsys.readouterr()
+    arguments = ["adapter_drop", f"--model_dir={folder}", "--turns=1"]
+    assert analyse.run(arguments) == 0
+    with (folder / "adapter_drop.csv").open() as file:
+        rows = {
+            (row["blocks"], int(row["left_out"])): row
+            for row in csv.DictReader(file)
+        }
+    assert set(rows) == {("none", 0), ("first", 1), ("first", 2), ("last", 1)}
+    assert (folder / "adapter_drop.png").stat().st_size > 5000
+    assert float(rows["none", 0]["speed"]) == 1
+    capsys.readouterr()
+    for left_out, key in (([], ("none", 0)), ([1], ("last", 1))):
+        override = [f"method.leave_out={left_out}"]
+        status = commands.run(folder, mode="eval", params_override=override)
+        assert status == 0
+        value = float(rows[key]["value"])
+        assert f"validation: accuracy {value:.4f}" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_method_without_adapters(tmp_path, capsys):
+    settings = {
+        "task": "demo_sentiment",
+        "encoder": commands.ENCODER_OF_TWO_BLOCKS,
+        "method": "head_only",
+        "data": {"max_train_examples": 16, "max_length": 24},
+        "train": {"epochs": 1},
+    }
+    assert commands.run(tmp_path, settings) == 0
+    assert analyse.run(["adapter_drop", f"--model_dir={tmp_path}"]) == 1
+    assert "nothing to leave out" in capsys.readouterr().err
+
+
+def test_picture():
+    rows = [
+        ("none", 0, "f1", 0.8, 1.0, 1.0, 1.0),
+        ("first", 1, "f1", 0.79, 1.1, 1.0, 1.2),
+        ("first", 2, "f1", 0.7, 1.2, 1.1, 1.2),
+        ("last", 1, "f1", 0.6, 1.05, 1.0, 1.1),
+    ]
+    table = pd.DataFrame(rows, columns=adapter_drop.COLUMNS)
+    figure = adapter_drop.AdapterDrop().draw(table)
+    metric, speed = figure.axes
+    lines = {line.get_label(): line for line in metric.get_lines()}
+    assert lines["first"].get_ydata().tolist() == [0.8, 0.79, 0.7]
+    assert lines["last"].get_ydata().tolist() == [0.8, 0.6, 0.7]
+    assert speed.get_ylim()[1] == pytest.approx(1.3 * 1.2)

@@ -1,0 +1,520 @@
+"""Verdicts on claims: from runs, from their predictions, from a figure."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from tests.fixtures import studies
+from tf_adapters import heads
+from tf_adapters.papers.studies.claims import claim_pairs
+from tf_adapters.papers.studies.claims import claims
+from tf_adapters.papers.studies.claims import statistics
+from tf_adapters.papers.studies.report import report as study_report
+from tf_adapters.runs import predictions
+
+HEAD = heads.HEADS["classification"](("no", "yes"))
+GRID = {
+    "task": ["sst2", "rte"],
+    "method": ["houlsby", "head_only"],
+    "seed": [0, 1, 2],
+}
+CLAIM = {
+    "says": "Adapters are better than a head alone.",
+    "higher": {"method": "houlsby"},
+    "than": {"method": "head_only"},
+}
+COUNT = 200
+TARGET = np.random.default_rng(7).integers(2, size=COUNT)
+
+
+def _judge(folder, score, own=(CLAIM,), predicts=True, figures=None, **changes):
+    """Returns the verdicts on results that `score` of a `Run` gives.
+
+    Args:
+        folder: Path of the study.
+        score: Function of a `Run` to its accuracy, or `None` if it is missing.
+        own: The claims.
+        predicts: Whether runs have stored predictions.
+        figures: See a study's `figures`.
+        **changes: Of the study.
+    """
+    changes = {"grid": GRID, "small": None, **changes}
+    study, runs = studies.plan(
+        folder, claims=list(own), figures=figures, **changes
+    )
+    rows = []
+    for run in runs:
+        value = score(run)
+        result = None
+        if value is not None:
+            result = studies.finished(validation={run.metric: value})
+            if predicts:
+                _predict(folder / run.id, run, value)
+        rows += study_report.run_rows(run, result)
+    chosen = study_report.chosen_rows(rows, study.report, study.select_over)
+    tables = {"figure2": sorted(folder.glob("figures/*.csv"))}
+    return claims.judge(study, runs, chosen, folder, tables)
+
+
+def _predict(folder, run, accuracy):
+    """Stores predictions of an accuracy; each run errs elsewhere."""
+    generator = np.random.default_rng(list(run.id.encode()))
+    wrong = generator.permutation(COUNT)[: round((1 - accuracy) * COUNT)]
+    predicted = TARGET.copy()
+    predicted[wrong] = 1 - predicted[wrong]
+    compared = {"target": TARGET, "predicted": predicted}
+    predictions.save_predictions(folder, "validation", HEAD, compared)
+
+
+def _by_method(houlsby, head_only, spread=0.0):
+    def score(run):
+        base = houlsby if run.point["method"] == "houlsby" else head_only
+        return base + spread * (run.config.seed - 1)
+
+    return score
+
+
+def test_a_large_difference_is_shown(tmp_path):
+    (verdict,) = _judge(tmp_path, _by_method(0.9, 0.7, 0.02))
+    assert verdict.verdict == "shown"
+    found = verdict.comparison
+    assert found.difference == pytest.approx(0.2)
+    # Both tasks have the same labels, but are other examples.
+    assert (found.seeds, found.pairs, found.examples) == (3, 6, 2 * COUNT)
+    low, high = (100 * end for end in found.interval())
+    assert verdict.sentence == (
+        "Shown: houlsby is 20.0 points higher than head_only (95 % interval "
+        f"{low:+.1f} to {high:+.1f}, corrected p < 0.001, 3 seeds, 6 pairs, "
+        "400 examples)."
+    )
+
+
+def test_a_small_one_is_too_small_to_tell(tmp_path):
+    (verdict,) = _judge(tmp_path, _by_method(0.80, 0.79))
+    assert verdict.verdict == "too small to tell"
+
+
+def test_what_is_surely_less_than_half_of_the_printed_one(tmp_path):
+    own = [{**CLAIM, "printed": printed} for printed in (40.0, 4.0)]
+    first, second = _judge(tmp_path, _by_method(0.80, 0.79), own)
+    assert (first.verdict, second.verdict) == ("not shown", "too small to tell")
+    assert "; the paper prints 40.0 points." in first.sentence
+
+
+def test_the_opposite_is_not_shown(tmp_path):
+    (verdict,) = _judge(tmp_path, _by_method(0.7, 0.9))
+    assert verdict.verdict == "not shown"
+    assert "houlsby is 20.0 points lower than head_only" in verdict.sentence
+
+
+def test_one_seed_says_what_its_interval_covers(tmp_path):
+    grid = {**GRID, "seed": [0]}
+    (verdict,) = _judge(tmp_path, _by_method(0.9, 0.7), grid=grid)
+    assert verdict.comparison.seeds == 1
+    assert "the choice of examples only" in verdict.sentence
+
+
+def test_equal_answers_tell_nothing(tmp_path):
+    own = {**CLAIM, "printed": 4.0}
+    (verdict,) = _judge(tmp_path, _by_method(1.0, 1.0), [own])
+    assert verdict.verdict == "too small to tell"
+    assert verdict.sentence.endswith("answer every example alike.")
+
+
+def test_the_sentence_names_the_values_that_ran(tmp_path):
+    sizes = {"method": "houlsby", "data.max_train_examples": [8, 80, 800]}
+    of_runs = {**CLAIM, "higher": sizes}
+    grids = {**GRID, "data.max_train_examples": [80]}
+    report = {"rows": ["method", "data.max_train_examples"]}
+    (verdict,) = _judge(
+        *(tmp_path, _by_method(0.9, 0.7), [of_runs]), grid=grids, report=report
+    )
+    assert "houlsby, data.max_train_examples 80 is" in verdict.sentence
+
+
+def test_without_predictions_pairs_are_compared(tmp_path):
+    def score(run):
+        gain = 0.02 * (run.config.seed - 1)
+        return 0.9 + gain if run.point["method"] == "houlsby" else 0.7
+
+    (verdict,) = _judge(tmp_path, score, predicts=False)
+    found = verdict.comparison
+    assert (found.seeds, found.pairs) == (None, 6)
+    assert found.p < 0.001
+    assert verdict.verdict == "shown"
+    assert "6 pairs without predictions" in verdict.sentence
+
+
+def test_one_pair_alone_shows_nothing(tmp_path):
+    own = [{**CLAIM, "where": {"task": "rte"}}]
+    grid = {**GRID, "seed": [0]}
+    score = _by_method(0.9, 0.7)
+    (verdict,) = _judge(tmp_path, score, own, predicts=False, grid=grid)
+    assert verdict.verdict == "too small to tell"
+    assert "no interval and no p, since there is one" in verdict.sentence
+    (row,) = claims.claim_rows([verdict])
+    assert all(row[key] is None for key in ("low", "high", "p", "corrected_p"))
+
+
+def test_more_claims_are_corrected_for_their_number(tmp_path):
+    (alone,) = _judge(tmp_path, _by_method(0.82, 0.75))
+    first, second, _ = _judge(tmp_path, _by_method(0.82, 0.75), [CLAIM] * 3)
+    assert alone.comparison.p == first.comparison.p == alone.corrected_p
+    assert first.corrected_p == pytest.approx(3 * alone.corrected_p)
+    assert second.corrected_p == first.corrected_p
+
+
+def test_what_has_not_finished_is_not_measured(tmp_path):
+    def score(run):
+        return 0.9 if run.point["method"] == "houlsby" else None
+
+    (verdict,) = _judge(tmp_path, score)
+    assert verdict.verdict == "not measured"
+    assert verdict.sentence == (
+        "Not measured: no run of one side has finished with its like of the "
+        "other."
+    )
+
+
+def test_pairs_agree_in_all_but_what_is_compared(tmp_path):
+    grid = [
+        {
+            "task": ["rte"],
+            "method": ["houlsby"],
+            "method.units": [8, 64],
+            "seed": [0, 1],
+        },
+        {"task": ["rte"], "method": ["head_only"], "seed": [1, 0]},
+    ]
+    study, runs = studies.plan(
+        tmp_path,
+        grid=grid,
+        claims=[CLAIM],
+        small=None,
+        where=None,
+        report={"rows": ["method", "method.units"]},
+    )
+    rows = [
+        row
+        for run in runs
+        for row in study_report.run_rows(
+            run, studies.finished(validation={"accuracy": 0.5})
+        )
+    ]
+    matched = claim_pairs.match_runs(study.claims[0], runs, rows)
+    found = {
+        (high["method.units"], high["seed"], low["seed"], setting)
+        for setting, high, low in matched
+    }
+    assert {one[:3] for one in found} == {
+        (8, 0, 0),
+        (8, 1, 1),
+        (64, 0, 0),
+        (64, 1, 1),
+    }
+    assert len({one[3] for one in found}) == 2  # A setting for each size.
+
+
+def test_of_what_is_selected_the_best_is_compared(tmp_path):
+    rates = {"train.learning_rate": [1e-4, 1e-3]}
+    seen = []
+
+    def score(run):
+        adapters = run.point["method"] == "houlsby"
+        good = run.config.train.learning_rate == (1e-4 if adapters else 1e-3)
+        seen.append(good)
+        return (0.9 if adapters else 0.8) if good else 0.3
+
+    (verdict,) = _judge(tmp_path, score, select_over=rates)
+    assert verdict.comparison.difference == pytest.approx(0.1)
+    assert verdict.comparison.pairs == 6 and len(seen) == 24
+
+
+def test_an_average_over_languages_draws_the_examples_of_each(tmp_path):
+    grid = {"task": ["xnli"], "method": ["houlsby", "head_only"], "seed": [0]}
+    study, runs = studies.plan(
+        tmp_path,
+        grid=grid,
+        claims=[CLAIM],
+        small=None,
+        report={"metric": "transfer/target"},
+    )
+    rows = []
+    for run in runs:
+        own = {"en": 0.9, "de": 0.8, "fr": 0.6}
+        if run.point["method"] == "head_only":
+            own = {"en": 0.1, "de": 0.7, "fr": 0.5}
+        for language, accuracy in own.items():
+            wrong = np.arange(COUNT) >= round(accuracy * COUNT)
+            predictions.save_predictions(
+                tmp_path / run.id,
+                f"transfer/{language}",
+                HEAD,
+                {"target": TARGET, "predicted": np.where(wrong, 9, TARGET)},
+            )
+        languages = {
+            k: {"split": "test", "accuracy": v} for k, v in own.items()
+        }
+        target = (own["de"] + own["fr"]) / 2
+        transfer = {
+            "metric": "accuracy",
+            "target": target,
+            "languages": languages,
+        }
+        result = studies.finished(
+            validation={"accuracy": 0.5}, transfer=transfer
+        )
+        rows += study_report.run_rows(run, result)
+    (verdict,) = claims.judge(study, runs, rows, tmp_path, {})
+    found = verdict.comparison
+    assert found.difference == pytest.approx(0.1)  # Without English.
+    # One text in two languages is one example.
+    assert (found.pairs, found.examples) == (2, COUNT)
+    # And the two languages of a pair of runs are one sample of seeds.
+    pairs = claim_pairs.predicted_pairs(
+        claim_pairs.match_runs(study.claims[0], runs, rows),
+        runs,
+        tmp_path,
+        "validation",
+    )
+    assert len({pair.setting for pair in pairs}) == 2
+    assert len({(pair.group, pair.sample) for pair in pairs}) == 1
+    assert None not in (pairs[0].group, pairs[0].sample)
+
+
+def test_tasks_of_one_run_are_one_sample_of_seeds(tmp_path):
+    grid = [
+        {
+            "method": ["multitask"],
+            "method.tasks": [["sst2", "rte"]],
+            "seed": [0, 1],
+        },
+        {"task": ["sst2", "rte"], "method": ["head_only"], "seed": [0, 1]},
+    ]
+    own = {**CLAIM, "higher": {"method": "multitask"}}
+    changes = {"grid": grid, "where": None, "small": None}
+    study, runs = studies.plan(tmp_path, claims=[own], **changes)
+    rows = []
+    for run in runs:
+        if len(run.metrics) == 1:
+            _predict(tmp_path / run.id, run, 0.5)
+            result = studies.finished(validation={"accuracy": 0.5})
+        else:
+            tasks = {}
+            for task in run.metrics:
+                _predict(tmp_path / run.id / task, run, 0.9)
+                (tmp_path / run.id / task / "config.yaml").touch()
+                tasks[task] = {"validation": {"accuracy": 0.9}}
+            result = studies.finished(validation={"mean": 0.9}, tasks=tasks)
+            result["data_fingerprint"] = dict.fromkeys(tasks, {})
+        rows += study_report.run_rows(run, result)
+    pairs = claim_pairs.predicted_pairs(
+        claim_pairs.match_runs(study.claims[0], runs, rows),
+        runs,
+        tmp_path,
+        "validation",
+    )
+    assert len(pairs) == 4
+    assert len({pair.group for pair in pairs}) == 1
+    # A sum over both tasks for each of the two seeds.
+    assert len({pair.sample for pair in pairs}) == 2
+
+
+@pytest.mark.parametrize(
+    "higher",
+    [
+        {"method": ["houlsby", "pfeiffer"]},
+        {"method": "houlsby"},  # Of two sizes, which the other side has not.
+    ],
+)
+def test_a_baseline_counts_once_for_each_seed(tmp_path, higher):
+    seeds = [0, 1, 2]
+    grid = [
+        {"method": ["houlsby"], "method.units": [4, 8], "seed": seeds},
+        {"method": ["pfeiffer", "head_only"], "seed": seeds},
+    ]
+    task = {"task": "sst2", "encoder": "minilm"}
+    study, runs = studies.plan(
+        tmp_path,
+        base=task,
+        grid=grid,
+        claims=[{**CLAIM, "higher": higher}],
+        small=None,
+        where=None,
+        report={"rows": ["method", "method.units"]},
+    )
+    rows = []
+    for run in runs:
+        _predict(tmp_path / run.id, run, 0.5)
+        result = studies.finished(validation={"accuracy": 0.5})
+        rows += study_report.run_rows(run, result)
+    matched = claim_pairs.match_runs(study.claims[0], runs, rows)
+    pairs = claim_pairs.predicted_pairs(matched, runs, tmp_path, "validation")
+    assert len(pairs) > 3 and len({pair.group for pair in pairs}) == 1
+    assert len({pair.sample for pair in pairs}) == 3
+    assert statistics.bootstrap(pairs).seeds == 3
+
+
+def test_equal_differences_of_a_figure_have_no_interval(tmp_path):
+    table = [("method", "seed", "similarity")]
+    for seed in (0, 1):
+        table += [("houlsby", seed, 0.75), ("head_only", seed, 0.5)]
+    _write_table(tmp_path, table)
+    own = {**OF_FIGURE, "where": None}
+    (verdict,) = _judge(tmp_path, _by_method(0.9, 0.7), [own], figures=FIGURE)
+    assert "since all differences are equal" in verdict.sentence
+
+
+FIGURE = [{"analysis": "similarity", "name": "figure2"}]
+OF_FIGURE = {
+    "says": "Adapters' later blocks are closer to the untuned encoder's.",
+    "of": "figure2",
+    "value": "similarity",
+    "higher": {"method": "houlsby"},
+    "than": {"method": "head_only"},
+    "where": {"block": [2, 3, 4, 5, 6, 7]},
+    "printed": 0.1,
+}
+
+
+def _write_table(folder, rows):
+    path = folder / "figures" / "figure2.csv"
+    path.parent.mkdir()
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+
+
+def test_a_figures_rows_are_paired_by_its_other_columns(tmp_path):
+    table = [("method", "block", "similarity", "error", "words")]
+    for block in range(8):
+        # Measured columns, which never agree, part no pairs.
+        table.append(("houlsby", block, 0.9 - block / 100, 0.5, 20))
+        table.append(("head_only", block, 0.5 - block / 50, 0.25, 20))
+    _write_table(tmp_path, table)
+    (verdict,) = _judge(
+        tmp_path, _by_method(0.9, 0.7), [OF_FIGURE], figures=FIGURE
+    )
+    found = verdict.comparison
+    assert found.pairs == 6
+    expected = [0.4 + block / 100 for block in range(2, 8)]
+    assert found.difference == pytest.approx(np.mean(expected))
+    assert verdict.verdict == "shown" and found.p < 1e-3
+    assert "is 0.445 in similarity higher than head_only" in verdict.sentence
+    assert "the paper prints 0.1 in similarity" in verdict.sentence
+
+
+def test_settings_of_the_grid_part_pairs_though_they_are_no_integers(tmp_path):
+    table = [("method", "train.learning_rate", "seed", "similarity")]
+    for rate in (0.5, 0.25):
+        for seed in (0, 1):
+            table.append(("houlsby", rate, seed, 1 + rate + seed))
+            table.append(("head_only", rate, seed, 1.0))
+    _write_table(tmp_path, table)
+    own = {**OF_FIGURE, "where": None}
+    rates = {"train.learning_rate": [0.5, 0.25]}
+    (verdict,) = _judge(
+        tmp_path,
+        _by_method(0.9, 0.7),
+        [own],
+        figures=FIGURE,
+        grid={**GRID, **rates},
+        report={"rows": ["method", "train.learning_rate"]},
+    )
+    assert verdict.comparison.pairs == 4
+    assert verdict.comparison.difference == pytest.approx(0.875)
+
+
+def test_boxes_are_of_different_runs(tmp_path):
+    table = [("task", "method", "setting", "similarity")]
+    for rate in range(6):
+        table.append(("sst2", "houlsby", f"rate {rate}", 0.9 + rate / 100))
+        table.append(("sst2", "head_only", f"rate {rate}", 0.5))
+    _write_table(tmp_path, table)
+    own = {**OF_FIGURE, "where": None}
+    (verdict,) = _judge(tmp_path, _by_method(0.9, 0.7), [own], figures=FIGURE)
+    assert verdict.comparison.pairs == 6
+
+
+def test_a_figures_pairs_of_one_seed(tmp_path):
+    table = [("task", "method", "similarity")]
+    for task, gain in (("sst2", 0.1), ("rte", 0.2)):
+        table += [(task, "houlsby", 0.5 + gain), (task, "head_only", 0.5)]
+    _write_table(tmp_path, table)
+    own = {**OF_FIGURE, "where": None}
+    sentences = []
+    for seeds in ([0], [0, 1]):
+        (verdict,) = _judge(
+            *(tmp_path, _by_method(0.9, 0.7), [own]),
+            figures=FIGURE,
+            grid={**GRID, "seed": seeds},
+        )
+        sentences.append(verdict.sentence)
+    assert "All pairs are of one seed" in sentences[0]
+    assert "of one seed" not in sentences[1]
+
+
+def test_the_blocks_of_two_runs_are_one_pair(tmp_path):
+    table = [("method", "seed", "block", "similarity")]
+    for seed in (0, 1):
+        for block in range(8):
+            table.append(("houlsby", seed, block, 0.9 + seed + block / 10))
+            table.append(("head_only", seed, block, 0.5))
+    _write_table(tmp_path, table)
+    own = {**OF_FIGURE, "where": None}
+    (verdict,) = _judge(tmp_path, _by_method(0.9, 0.7), [own], figures=FIGURE)
+    found = verdict.comparison
+    assert (found.pairs, found.difference) == (2, pytest.approx(1.25))
+    # Two pairs show nothing, sixteen rows would.
+    assert verdict.verdict == "too small to tell"
+    assert found.p == pytest.approx(0.2422, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (None, "the figure `figure2` was not made"),
+        (
+            [("method", "similarity")],
+            "the figure `figure2` has no column `similarity`",
+        ),
+        (
+            [("block", "similarity"), (1, 0.5)],
+            "the figure `figure2` has no column `method`",
+        ),
+        (
+            [
+                ("method", "block", "similarity"),
+                ("houlsby", 2, 0.5),
+                ("head_only", 1, 0.5),
+            ],
+            "the figure `figure2` has no pair of rows",
+        ),
+    ],
+)
+def test_a_figure_may_lack_what_a_claim_needs(tmp_path, table, message):
+    if table is not None:
+        _write_table(tmp_path, table)
+    (verdict,) = _judge(
+        tmp_path, _by_method(0.9, 0.7), [OF_FIGURE], figures=FIGURE
+    )
+    assert verdict.verdict == "not measured" and message in verdict.sentence
+
+
+def test_the_file_has_a_row_for_each_claim(tmp_path):
+    verdicts = _judge(
+        tmp_path,
+        _by_method(0.9, 0.7),
+        [CLAIM, {**CLAIM, "than": {"method": "head_only", "seed": 0}}],
+    )
+    rows = claims.claim_rows(verdicts)
+    study_report.write_csv(tmp_path / "claims.csv", rows, claims.COLUMNS)
+    with (tmp_path / "claims.csv").open(newline="") as file:
+        first, second = csv.DictReader(file)
+    assert first["verdict"] == "shown" and first["test"] == "bootstrap"
+    assert float(first["difference"]) == pytest.approx(20.0)
+    assert float(first["low"]) < 20 < float(first["high"])
+    assert (first["pairs"], first["seeds"], first["examples"]) == (
+        *("6", "3", "400"),
+    )
+    assert second["says"] == CLAIM["says"]

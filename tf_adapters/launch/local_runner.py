@@ -1,0 +1,193 @@
+"""Runs a study's missing runs, and goes on past those that fail."""
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import fcntl
+import glob
+import os
+from pathlib import Path
+import shutil
+import signal
+import time
+
+from tf_adapters.common import own_files
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.sigterm import on_sigterm
+from tf_adapters.common.text_files import replace_text
+from tf_adapters.config import resolve
+from tf_adapters.launch import finished_runs
+from tf_adapters.launch import planned_run
+from tf_adapters.launch import progress as progress_lib
+from tf_adapters.runs import earlier_runs
+
+ELSEWHERE = "another process is working on it"
+_FINISHED_OTHERWISE = (
+    "its folder holds a finished run with other settings or paths. Move the "
+    "project back to where it was, remove that folder, or give another "
+    "--model_dir"
+)
+# Exit statuses after SIGTERM, with and without a checkpoint, and Ctrl-C.
+_STOPPED = (75, -signal.SIGTERM, -signal.SIGINT, 130)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What became of a run: `error` is empty if it finished."""
+
+    run: planned_run.Run
+    result: dict | None
+    error: str
+    seconds: float
+
+    @property
+    def is_elsewhere(self):
+        """Whether another process trains it now."""
+        return self.error == ELSEWHERE
+
+
+def run_missing(runs, folder, runner, processes=1):
+    """Trains the runs that are not finished, and goes on past failing ones.
+
+    Args:
+        runs: List of `Run`.
+        folder: The study's folder; each run has one in it, named by its id.
+        runner: Function of a configuration file, the run's folder and an open
+            log file that trains and returns an exit status. It may have a
+            method `stop`, called before an interruption is passed on.
+        processes: How many run at the same time.
+
+    Returns:
+        List of an `Outcome` for each run that was started.
+    """
+    found = {run.id: finished_runs.find_run(run, folder) for run in runs}
+    missing = [run for run in runs if found[run.id] is None]
+    print(progress_lib.what_is_there(found, Path(folder)), flush=True)
+    progress_lib.warn_of_other_data(runs, found)
+    progress = progress_lib.Progress(len(runs), len(missing))
+    outcomes = []
+    with (
+        _termination_as_interruption(),
+        concurrent.futures.ThreadPoolExecutor(processes) as pool,
+    ):
+        futures = [pool.submit(_run_one, r, folder, runner) for r in missing]
+        try:
+            for future in concurrent.futures.as_completed(futures):
+                outcomes.append(future.result())
+                print(progress.line(outcomes[-1]), flush=True)
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            getattr(runner, "stop", lambda: None)()
+            print("\nStopped. The same command goes on from here.")
+            raise
+    return outcomes
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came; the same command goes on."""
+
+    exit_status = os.EX_TEMPFAIL
+
+
+@contextlib.contextmanager
+def _termination_as_interruption():
+    """Lets `kill` end all runs that were started, as Ctrl-C does."""
+
+    def stop(number, frame):
+        raise Terminated
+
+    with on_sigterm(stop):
+        yield
+
+
+def _run_one(run, folder, runner):
+    """Trains a run, unless that is done or under way; returns its `Outcome`."""
+    found = finished_runs.find_run(run, folder)
+    if found is not None:
+        # Another study has trained it in the meantime.
+        return Outcome(run, earlier_runs.read_result(found), "", 0.0)
+    path = Path(folder) / run.id
+    if _trains_beside(run, Path(folder)):
+        return Outcome(run, None, ELSEWHERE, 0.0)
+    started = time.perf_counter()
+    try:
+        own_files.make_folder(folder, run.id)
+    except UserError as error:
+        return Outcome(run, None, str(error), 0.0)
+    # The process that trains inherits this file and with it the lock, so that
+    # it is held even if the study was killed and its run lives on.
+    with own_files.open_to_append(path / "log.txt") as log:
+        if not _lock(log):
+            return Outcome(run, None, ELSEWHERE, 0.0)
+        status = 0
+        if finished_runs.find_run(run, folder) is None:
+            if _is_finished_otherwise(run, path):
+                return Outcome(run, None, _FINISHED_OTHERWISE, 0.0)
+            status = _train(run, path, runner, log)
+    return _outcome(run, folder, status, time.perf_counter() - started)
+
+
+def _is_finished_otherwise(run, path):
+    has_result = (path / "result.json").exists()
+    return has_result and not finished_runs.is_of(run, path)
+
+
+def _train(run, path, runner, log):
+    """Trains in a folder with no rests of another run; returns the status."""
+    if not finished_runs.is_of(run, path):
+        _clear(path)
+    log.truncate(0)
+    own_files.remove(path / "error.txt")
+    resolve.save_config(run.config, path / "config.yaml")
+    return runner(path / "config.yaml", path, log)
+
+
+def _outcome(run, folder, status, seconds):
+    """Returns the `Outcome` of a training; writes why, if it failed."""
+    result = finished_runs.read_run_result(run, folder)
+    if result is not None and status == 0:
+        return Outcome(run, result, "", seconds)
+    path = Path(folder) / run.id
+    error = _why(path, status)
+    # What was told to stop did not fail.
+    if status not in _STOPPED:
+        replace_text(path / "error.txt", error + "\n")
+    return Outcome(run, None, error, seconds)
+
+
+def _trains_beside(run, folder):
+    """Returns whether another study is training this run right now."""
+    for path in folder.parent.glob(f"*/{glob.escape(run.id)}/log.txt"):
+        if path.parent.parent == folder or path.is_symlink():
+            continue
+        with path.open("a", encoding="utf-8") as log:
+            if not _lock(log):
+                return True
+    return False
+
+
+def _lock(file):
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _clear(path):
+    """Removes what a run of other settings has left."""
+    for entry in path.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        elif entry.name != "log.txt":
+            entry.unlink()
+
+
+def _why(path, status):
+    text = (path / "log.txt").read_text(encoding="utf-8", errors="replace")
+    lines = [line.strip() for line in text.replace("\r", "\n").split("\n")]
+    last = next((line for line in reversed(lines) if line), "no output")
+    if status == 0:
+        return f"it ended without a result.json. Last line: {last}"
+    return f"exit status {status}. Last line: {last}"

@@ -1,0 +1,79 @@
+"""What is printed while runs are trained."""
+
+import time
+
+from tf_adapters.runs import earlier_runs
+
+
+def what_is_there(found, folder):
+    """Returns how many runs are finished, and how many in folders beside."""
+    finished = [path for path in found.values() if path is not None]
+    words = (
+        f"{counted(len(found), 'run')}, {len(finished)} of them "
+        f"finished, in {folder}"
+    )
+    beside = sorted(
+        path.parent.name for path in finished if path.parent != folder
+    )
+    if not beside:
+        return words
+    names = ", ".join(dict.fromkeys(beside))
+    return f"{words}; {len(beside)} of the finished ones are those of {names}"
+
+
+def warn_of_other_data(runs, found):
+    """Prints which finished runs read their data elsewhere."""
+    for run in runs:
+        if found[run.id] is None:
+            continue
+        saved = earlier_runs.declared_config(found[run.id])
+        if saved.data.data_dir != run.config.data.data_dir:
+            where = saved.data.data_dir or "TensorFlow Datasets"
+            print(
+                f"{run.id} is kept, but its data were those in {where}: for "
+                "others give another --model_dir.",
+                flush=True,
+            )
+
+
+class Progress:
+    """Makes one line for each run, with the time that is left."""
+
+    def __init__(self, total, missing):
+        self.total = total
+        self.missing = missing
+        self.started = time.perf_counter()
+        self.done = 0
+
+    def line(self, outcome):
+        """Returns what is said of an `Outcome`, and how long the rest takes."""
+        self.done += 1
+        number = self.total - self.missing + self.done
+        words = f"[{number} of {self.total}] {outcome.run.id}: "
+        if outcome.error:
+            failed = "" if outcome.is_elsewhere else "FAILED, "
+            words += f"{failed}{outcome.error}"
+        else:
+            metric = outcome.run.metric
+            # What is no metric of a split is in the table alone.
+            value = outcome.result["validation"].get(metric)
+            words += "finished" if value is None else f"{metric} {value:.4f}"
+        words += f", {outcome.seconds:.0f} s"
+        left = self.missing - self.done
+        if not left:
+            return words
+        elapsed = time.perf_counter() - self.started
+        return f"{words}, about {_duration(left * elapsed / self.done)} left"
+
+
+def _duration(seconds):
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def counted(number, name):
+    """Returns, for example, `1 run` or `1,200 runs`."""
+    return f"{number:,} {name}{'' if number == 1 else 's'}"

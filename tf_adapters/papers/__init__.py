@@ -1,0 +1,1 @@
+"""The wing of the papers: studies, analyses and baselines."""

@@ -1,0 +1,123 @@
+"""What is lost, and what time is won, without the adapters of some blocks."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.papers.analysis.support import speeds
+from tf_adapters.papers.analysis.support import trained_run
+from tf_adapters.papers.analysis.support.analysis import Analysis
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
+
+COLUMNS = ("blocks", "left_out", "metric", "value", "speed", "low", "high")
+_TIMED_ROWS = 256
+
+
+def variants(blocks):
+    """Returns `(which, blocks)` for the whole model and all that are smaller.
+
+    Args:
+        blocks: Tuple of the numbers of the blocks with adapters, ascending.
+    """
+    some = range(1, len(blocks) + 1)
+    first = [("first", blocks[:k]) for k in some]
+    last = [("last", blocks[-k:]) for k in some]
+    return [("none", ()), *first, *last[:-1]]
+
+
+def table(make, rows, turns=5):
+    """Returns rows of `COLUMNS`, the whole model's first.
+
+    Args:
+        make: Function from the blocks that are left out to an `Experiment`,
+            of which two at a time are held.
+        rows: Validation rows.
+        turns: How often each is timed, each time after the whole model.
+    """
+    whole = make(())
+    timed = _timed(whole, rows)
+    found = []
+    slots = whole.model.slots
+    there = tuple(i for i, of_block in enumerate(slots) if of_block)
+    for which, blocks in variants(there):
+        experiment = make(blocks) if blocks else whole
+        metric = experiment.task.metrics[0]
+        value = experiment.trainer.evaluate(experiment.examples(rows))[metric]
+        speed = (1.0, 1.0, 1.0)
+        if experiment is not whole:
+            speed = speeds.beside(timed, _timed(experiment, rows), turns)
+        found.append((which, len(blocks), metric, value, *speed))
+    return found
+
+
+def _timed(experiment, rows):
+    return experiment.trainer, experiment.examples(rows[:_TIMED_ROWS])
+
+
+@register("adapter_drop")
+class AdapterDrop(Analysis):
+    """Metric and speed without the adapters of the first or last blocks.
+
+    Takes the adapters, or the fusion, out of the first k blocks of a trained
+    run, and out of the last k, for every k, without training again, and
+    evaluates each on the validation set (Rueckle et al. 2021, arXiv:2010.11918,
+    sections 3 and 4; the outlook of Pfeiffer et al. 2021, section 8.2). Speeds
+    are those of inference beside the whole model's, the two in turn on 256
+    examples at most: the median over the turns, and its middle half.
+    `--params_override=method.leave_out=[0,1]` does the same to a run in
+    `--mode=eval|predict|export`, and in training.
+    """
+
+    def add_flags(self, parser):
+        parser.add_argument(
+            "--turns", type=int, default=5, help="timings of each; 5"
+        )
+
+    def table(self, options):
+        run = trained_run.load_run(options.folders[0])
+        fields = {field.name for field in dataclasses.fields(run.config.method)}
+        if "leave_out" not in fields:
+            raise ConfigError(
+                f"{run.folder} was trained with a method that adds nothing to "
+                "the blocks, so there is nothing to leave out."
+            )
+
+        def make(blocks):
+            # With an encoder of its own: its norms may be trained.
+            left_out = tuple(sorted({*run.config.method.leave_out, *blocks}))
+            return run.experiment(
+                method=dataclasses.replace(
+                    run.config.method, leave_out=left_out
+                )
+            )
+
+        rows = table(make, run.rows["validation"], options.turns)
+        return pd.DataFrame(rows, columns=COLUMNS)
+
+    def draw(self, table):
+        figure, ((metric, speed),) = drawing.make_figure(columns=2)
+        whole = table[table.blocks == "none"]
+        everything = table.loc[[table.left_out.idxmax()]]
+        for which, style in zip(
+            ("first", "last"), drawing.styles(), strict=False
+        ):
+            # Without all of them there are neither first nor last ones.
+            some = table[table.blocks == which]
+            line = pd.concat([whole, some, everything]).drop_duplicates(
+                "left_out"
+            )
+            line = line.sort_values("left_out")
+            metric.plot(line.left_out, line.value, label=which, **style)
+            spread = (line.speed - line.low, line.high - line.speed)
+            speed.errorbar(
+                line.left_out, line.speed, np.array(spread), capsize=2, **style
+            )
+        # A turn that the machine was disturbed in must not set the scale.
+        speed.set_ylim(0, 1.3 * table.speed.max())
+        blocks = "blocks without adapters"
+        drawing.describe(metric, blocks, f"validation {table.metric[0]}")
+        drawing.describe(speed, blocks, "speed, whole model = 1")
+        return figure

@@ -1,0 +1,1 @@
+"""The attack on words, with its search and WordNet."""

@@ -1,0 +1,230 @@
+"""How often exchanging words for synonyms changes a trained model's answer."""
+
+import numpy as np
+import pandas as pd
+import scipy.special
+
+from tf_adapters import heads
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.papers.analysis.attack import pwws
+from tf_adapters.papers.analysis.attack import wordnet
+from tf_adapters.papers.analysis.support import pictures
+from tf_adapters.papers.analysis.support import trained_run
+from tf_adapters.papers.analysis.support.analysis import Analysis
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
+
+COLUMNS = (
+    *("run", "method", "pretraining_steps", "texts", "accuracy"),
+    *("accuracy_under_attack", "success_of_all", "success_of_correct"),
+    *("queries_per_text", "words_changed", "rules", "tags"),
+)
+# WordNet's letters of Universal Dependencies' parts of speech.
+_CHANGED = "texts whose class changed, %"
+_LETTERS = {
+    **{"NOUN": "n", "PROPN": "n", "VERB": "v", "AUX": "v"},
+    **{"ADJ": "a", "ADV": "r"},
+}
+
+
+def summarise(outcomes):
+    """Returns the numbers of `COLUMNS` that come from the searches.
+
+    Args:
+        outcomes: List of `pwws.Outcome`.
+
+    Returns:
+        Dict. Success is given of all texts that were attacked, as OpenAttack
+        counts, and of those that had their true class before, as TextAttack
+        does; `words_changed` is the mean share of a text's words over the
+        successes, and `queries_per_text` the mean over attacked texts.
+    """
+    attacked = [one for one in outcomes if one.was_attacked]
+    correct = [one for one in outcomes if one.was_correct]
+    successes = [one for one in attacked if one.succeeded]
+    withstood = [one for one in correct if not one.succeeded]
+    return {
+        "texts": len(outcomes),
+        "accuracy": len(correct) / len(outcomes),
+        "accuracy_under_attack": len(withstood) / len(outcomes),
+        "success_of_all": _mean(one.succeeded for one in attacked),
+        "success_of_correct": _mean(one.succeeded for one in correct),
+        "queries_per_text": _mean(one.queries for one in attacked),
+        "words_changed": _mean(one.changed / one.words for one in successes),
+    }
+
+
+def _mean(values):
+    values = list(values)
+    return float(np.mean(values)) if values else float("nan")
+
+
+@register("attack")
+class Attack(Analysis):
+    """How often exchanging words for synonyms changes a model's answer.
+
+    PWWS (Ren et al. 2019) on the first texts of a run's validation set, with
+    WordNet's synonyms (Han et al. 2021, section 4, figure 5): success rates of
+    all texts and of those that were right before, queries, and how many words
+    changed. With several runs, over their steps of pretraining. Two programs
+    have rules of their own (`--rules`); neither program's tagger and list of
+    words without meaning are used: parts of speech come from a tagger of ours
+    (`--tagger`, a run of task `ud_pos`) or any will do, and the list is
+    scikit-learn's, so single texts differ from theirs.
+    """
+
+    reads = "model_dirs"
+
+    def add_flags(self, parser):
+        parser.add_argument("--texts", type=int, default=200)
+        parser.add_argument(
+            "--rules", choices=pwws.SEARCHES, default="openattack"
+        )
+        parser.add_argument("--tagger", help="run folder of task `ud_pos`")
+        parser.add_argument("--wordnet", default=wordnet.DEFAULT_FOLDER)
+        parser.add_argument(
+            "--field", help="text to attack; default: the task's first"
+        )
+
+    def table(self, options):
+        if options.texts < 1:
+            raise UserError(
+                f"--texts={options.texts} attacks nothing; give at least 1."
+            )
+        synonyms = _Synonyms(options)
+        rows = []
+        for folder in options.folders:
+            run = trained_run.load_run(folder)
+            outcomes = _attack(run, options, synonyms)
+            facts = {
+                "run": run.folder.name,
+                "method": run.label,
+                "pretraining_steps": run.config.pretrain.steps,
+                "rules": options.rules,
+                "tags": options.tagger or "any",
+            }
+            rows.append({**facts, **summarise(outcomes)})
+        return pd.DataFrame(rows, columns=COLUMNS)
+
+    def draw(self, table):
+        counted = {
+            "success_of_all": ("of all", "-"),
+            "success_of_correct": ("of those right before", "--"),
+        }
+        if table.pretraining_steps.nunique() == 1:
+            return self._draw_bars(table, counted)
+        figure, ((axes,),) = drawing.make_figure(width=6.4)
+        groups = table.groupby("method", sort=False)
+        for method, group, style in pictures.styled(groups):
+            steps = group.groupby("pretraining_steps", as_index=False)
+            group = steps.mean(numeric_only=True)
+            for column, (words, line) in counted.items():
+                axes.plot(
+                    group.pretraining_steps,
+                    100 * group[column],
+                    linestyle=line,
+                    label=f"{method}, {words}",
+                    **style,
+                )
+        steps = f"steps of pretraining {_how(table)}"
+        drawing.describe(axes, steps, _CHANGED, legend_beside=True)
+        return figure
+
+    def _draw_bars(self, table, counted):
+        """Draws a group of bars for each method, where none was pretrained."""
+        means = table.groupby("method", sort=False).mean(numeric_only=True)
+        figure, ((axes,),) = drawing.make_figure(width=3 + 0.9 * len(means))
+        series = [
+            (words, 100 * means[column], None)
+            for column, (words, _) in counted.items()
+        ]
+        drawing.draw_bars(axes, series, 0.4, 0.38)
+        axes.set_xticks(range(len(means)), means.index)
+        axes.set_ylim(0, 105)
+        drawing.describe(
+            axes, f"method {_how(table)}", _CHANGED, legend_beside=True
+        )
+        return figure
+
+
+def _how(table):
+    return f"({table.texts.iloc[0]} texts, {table.rules.iloc[0]})"
+
+
+class _Synonyms:
+    """Candidates for the words of texts.
+
+    Args:
+        options: `wordnet`, `tagger` and `rules`.
+    """
+
+    def __init__(self, options):
+        self._wordnet = wordnet.WordNet(options.wordnet)
+        self._takes_phrases = options.rules == "openattack"
+        self._tagger = None
+        if options.tagger:
+            run = trained_run.load_run(options.tagger)
+            if "NOUN" not in (run.task.labels or ()):
+                raise UserError(
+                    f"--tagger={options.tagger} must be a run of a task whose "
+                    "labels are the universal parts of speech, as `ud_pos`."
+                )
+            self._tagger = run.experiment()
+
+    def of_texts(self, texts):
+        """Returns for each list of words a list of candidates for each."""
+        return [
+            [
+                self._of_word(word, letters)
+                for word, letters in zip(*pair, strict=True)
+            ]
+            for pair in zip(texts, self._letters(texts), strict=True)
+        ]
+
+    def _letters(self, texts):
+        if self._tagger is None:
+            return [["nvar"] * len(words) for words in texts]
+        (field,) = self._tagger.task.text_fields
+        tagged = self._tagger.predict([{field: words} for words in texts])
+        return [
+            [_LETTERS.get(tag, "") for tag in answer["tags"]]
+            for answer in tagged
+        ]
+
+    def _of_word(self, word, letters):
+        lemmas = self._wordnet.lemmas(word, letters)
+        choose = pwws.first_words if self._takes_phrases else pwws.single_words
+        return choose(lemmas, word)
+
+
+def _attack(run, options, synonyms):
+    """Returns the `pwws.Outcome` of each of a run's first texts."""
+    experiment = run.experiment()
+    if not isinstance(experiment.model.head, heads.Classification):
+        raise UserError(
+            f"{run.folder} has a head of another kind: attacks need classes."
+        )
+    field = options.field or run.task.text_fields[0]
+    if field not in run.task.text_fields:
+        raise UserError(
+            f"--field={cut(field)} is no text of task `{run.task.name}`. It "
+            f"has: {', '.join(run.task.text_fields)}."
+        )
+    rows = run.rows["validation"][: options.texts]
+    words = [pwws.split_words(row[field]) for row in rows]
+    search = pwws.SEARCHES[options.rules]
+    searches = [
+        search(row[field], found, row["label"], candidates)
+        for row, found, candidates in zip(
+            rows, words, synonyms.of_texts(words), strict=True
+        )
+    ]
+
+    def score(asked):
+        changed = [{**rows[place], field: text} for place, text in asked]
+        examples = experiment.examples(changed, labelled=False)
+        outputs = np.stack(experiment.trainer.predict(examples))
+        return scipy.special.softmax(outputs.astype("float64"), axis=-1)
+
+    return pwws.run_searches(searches, score)

@@ -1,0 +1,117 @@
+"""How the loss and the metric on validation went on, step by step."""
+
+from pathlib import Path
+
+from matplotlib import colormaps
+import pandas as pd
+
+from tf_adapters.common.dataclass_config import load_setting
+from tf_adapters.common.errors import UserError
+from tf_adapters.papers.analysis.gradient_norms import read_log
+from tf_adapters.papers.analysis.support import pictures
+from tf_adapters.papers.analysis.support.analysis import Analysis
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
+
+COLUMNS = ("run", "method", "pretraining", "step", "metric", "value")
+# So many lengths of pretraining or more have a panel for each method.
+_MANY = 3
+
+
+def rows_of(records):
+    """Yields step, metric and value of each validation in a run's log."""
+    for record in records:
+        for name, value in record.get("validation", {}).items():
+            yield record["step"], name, value
+
+
+def spread(table):
+    """Returns mean, least and largest value over runs, and their number.
+
+    Args:
+        table: `DataFrame` with `COLUMNS`.
+    """
+    keys = ["metric", "method", "pretraining", "step"]
+    groups = table.groupby(keys, sort=False).value
+    return groups.agg(["mean", "min", "max", "count"]).reset_index()
+
+
+@register("curves")
+class Curves(Analysis):
+    """Loss and metrics on the validation set by step.
+
+    A panel for each metric, a line for each group of runs: the mean over them,
+    and as a band from the least to the largest (He et al. 2021, figures 5 and
+    9). Runs of one method and one number of pretraining steps are a group; with
+    several numbers each method has a panel of its own, and lines are the darker
+    the longer the pretraining (Han et al. 2021, figures 1 and 13). The runs
+    need `train.validate_every_steps`; the loss is there with
+    `train.evaluate_loss=true`.
+    """
+
+    reads = "model_dirs"
+
+    def table(self, options):
+        rows = []
+        for folder in options.folders:
+            found = list(rows_of(read_log(folder)))
+            if not found:
+                raise UserError(f"{folder} holds no validation yet.")
+            group = _group(folder)
+            rows += [(str(folder), *group, *row) for row in found]
+        return pd.DataFrame(rows, columns=COLUMNS)
+
+    def draw(self, table):
+        found = spread(table)
+        metrics = list(dict.fromkeys(found.metric))
+        many = found.pretraining.nunique() >= _MANY
+        parts = list(dict.fromkeys(found.method)) if many else [None]
+        figure, axes = drawing.make_figure(
+            len(parts), len(metrics), sharex=True, sharey="col"
+        )
+        for line, part in zip(axes, parts, strict=True):
+            for axis, metric in zip(line, metrics, strict=True):
+                here = found[found.metric == metric]
+                here = here if part is None else here[here.method == part]
+                _draw_groups(axis, here, part)
+                drawing.describe(
+                    axis,
+                    "step",
+                    f"validation {metric}",
+                    part or "",
+                    legend_beside=many and metric == metrics[-1],
+                )
+                if many and metric != metrics[-1]:
+                    axis.get_legend().remove()
+        pictures.explain_bands(figure, found["count"].max())
+        return figure
+
+
+def _draw_groups(axis, here, method):
+    """Draws a line for each group, of one method or of all."""
+    groups = here.groupby(["method", "pretraining"], sort=True)
+    lengths = sorted(here.pretraining.unique())
+    for (name, steps), line, style in pictures.styled(groups):
+        label = _words(name, steps) if method is None else f"{steps:,} steps"
+        runs = line["count"].max()
+        if runs > 1:
+            label += f", mean of {runs} runs"
+        if method is not None:
+            shade = lengths.index(steps) / max(1, len(lengths) - 1)
+            style = {"color": colormaps["viridis_r"](0.1 + 0.9 * shade)}
+        axis.plot(line.step, line["mean"], label=label, markersize=3, **style)
+        axis.fill_between(
+            line.step, line["min"], line["max"], alpha=0.2, color=style["color"]
+        )
+
+
+def _words(method, steps):
+    return f"{method}, {steps} steps of pretraining" if steps else method
+
+
+def _group(folder):
+    """Returns the method of a run, and how long it was pretrained."""
+    path = Path(folder) / "config.yaml"
+    method = load_setting(path, "method.name")
+    # Runs of earlier versions have no such setting.
+    return method, load_setting(path, "pretrain.steps", default=0)

@@ -1,0 +1,177 @@
+"""How much a trained fusion uses each adapter, by layer."""
+
+import pandas as pd
+
+from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.papers.analysis.support import trained_run
+from tf_adapters.papers.analysis.support.analysis import Analysis
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
+
+COLUMNS = ("task", "block", "slot", "adapter", "weight")
+
+
+def mean_weights(model, batches):
+    """Returns the mean weight of each member in each slot of a fusion.
+
+    Args:
+        model: `AdapterModel` with `methods.Fusion`.
+        batches: Iterable of feature dicts, see `pipeline.dataset`.
+
+    Returns:
+        Dict from `(block, slot)` to an array of one weight a member. Tokens
+        that are padding do not count.
+    """
+    import tensorflow as tf
+
+    from tf_adapters.data.encoded import encoder_inputs
+    from tf_adapters.models.adapter_model import as_sequences
+
+    @tf.function(reduce_retracing=True)
+    def step(features):
+        # Of choices those that are none have no tokens and do not count.
+        inputs = as_sequences(encoder_inputs(features))
+        outputs = model.encoder(inputs, training=False, return_probes=True)
+        mask = tf.cast(inputs["padding_mask"], "float32")[:, :, None]
+        return tf.reduce_sum(mask), {
+            (block, slot): tf.reduce_sum(
+                mask * tf.cast(probe["fusion_weights"], "float32"), axis=(0, 1)
+            )
+            for block, probes in enumerate(outputs["probes"])
+            for slot, probe in probes.items()
+            if "fusion_weights" in probe
+        }
+
+    tokens, sums = 0.0, {}
+    for features in batches:
+        count, weights = step(features)
+        tokens += float(count)
+        for place, value in weights.items():
+            sums[place] = sums.get(place, 0) + value.numpy().astype("float64")
+    return {place: value / tokens for place, value in sums.items()}
+
+
+def table(weights, members):
+    """Returns rows of `COLUMNS`.
+
+    Args:
+        weights: Dict from task to what `mean_weights` returns.
+        members: Dict from task to the names of its fusion's members.
+    """
+    return [
+        (task, block, slot, adapter, float(weight))
+        for task, places in weights.items()
+        for (block, slot), values in places.items()
+        for adapter, weight in zip(members[task], values, strict=True)
+    ]
+
+
+def load_fusion(folder):
+    """Returns the `TrainedRun` of a fusion, and its `Experiment`.
+
+    Raises:
+        ConfigError: If the folder is no run of a fusion.
+    """
+    from tf_adapters import methods
+
+    run = trained_run.load_run(folder)
+    if not isinstance(run.config.method, methods.Fusion):
+        raise ConfigError(
+            f"{folder} was trained with another method than fusion, so it "
+            "has no activations to show."
+        )
+    return run, run.experiment()
+
+
+def of_experiment(experiment, rows):
+    """Returns what `mean_weights` returns for an experiment's fusion."""
+    from tf_adapters.data.batches import batch_plan
+    from tf_adapters.data.batches import pipeline
+
+    examples = experiment.examples(rows, labelled=False)
+    plan = batch_plan.plan_evaluation(
+        examples.lengths, experiment.config.train.eval_batch_size
+    )
+    return mean_weights(experiment.model, pipeline.dataset(examples, plan))
+
+
+def _of_runs(folders):
+    """Returns the table of several runs, those of a task's seeds under it."""
+    runs = [(folder, *load_fusion(folder)) for folder in folders]
+    names = [(run.task.name, run.config.seed) for _, run, _ in runs]
+    tables = []
+    for (task, seed), (folder, run, experiment) in zip(
+        names, runs, strict=True
+    ):
+        name = task if names.count((task, seed)) == 1 else str(folder)
+        weights = of_experiment(experiment, run.rows["validation"])
+        members = _labels(experiment.model.members)
+        rows = table({name: weights}, {name: members})
+        found = pd.DataFrame(rows, columns=COLUMNS)
+        tables.append(found.assign(run=str(folder), seed=seed))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _labels(members):
+    """Returns the members' tasks, or their names where two have one task."""
+    tasks = [
+        adapter_folder.read_adapter_config(member.folder)["details"].get("task")
+        for member in members
+    ]
+    if None not in tasks and len(set(tasks)) == len(tasks):
+        return tasks
+    return [member.name for member in members]
+
+
+@register("fusion_activations")
+class FusionActivations(Analysis):
+    """How much a trained fusion uses each adapter, by layer.
+
+    The softmax weight of each adapter, averaged over all tokens of the
+    validation set, for each block and target task (Pfeiffer et al. 2021,
+    section 6, figures 4 and 6), a mean over the seeds of a task. White is a
+    weight of 1, black of 0.
+    """
+
+    reads = "model_dirs"
+
+    def table(self, options):
+        return _of_runs(options.folders)
+
+    def draw(self, table):
+        places = list(table.groupby(["block", "slot"]).groups)
+        tasks, adapters = table.task.unique(), table.adapter.unique()
+        lines = -(-len(places) // 4)
+        figure, axes = drawing.make_figure(
+            lines,
+            -(-len(places) // lines),
+            width=1.4 + 0.45 * len(adapters),
+            height=1.4 + 0.4 * len(tasks),
+            sharex=True,
+            sharey=True,
+        )
+        several = table.slot.nunique() > 1
+        for axis, (block, slot) in zip(axes.flat, places, strict=False):
+            here = table[(table.block == block) & (table.slot == slot)]
+            means = here.groupby(["task", "adapter"], sort=False).weight
+            grid = means.mean().unstack()
+            grid = grid.reindex(index=tasks, columns=adapters)
+            image = axis.imshow(
+                grid, cmap="gray", vmin=0, vmax=1, aspect="auto"
+            )
+            axis.grid(False)
+            axis.set_facecolor("#c8d8e8")  # Not among this fusion's members.
+            words = f", {slot.replace('_', ' ')}" if several else ""
+            axis.set_title(f"layer {block + 1}{words}", size=9)
+            axis.set_xticks(range(len(adapters)), adapters, rotation=90)
+            axis.set_yticks(range(len(tasks)), tasks)
+        for axis in axes.flat[len(places) :]:
+            axis.set_visible(False)
+        # Above a hidden one too; shared axes show names in the last line only.
+        for axis in axes.flat[max(0, len(places) - axes.shape[1]) :]:
+            axis.tick_params(labelbottom=True)
+        figure.supxlabel("adapter", size=9)
+        figure.supylabel("target task", size=9)
+        figure.colorbar(image, ax=axes, label="mean weight")
+        return figure

@@ -1,0 +1,137 @@
+"""What is lost when the least activated adapters leave a trained fusion."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.models import fusion_model
+from tf_adapters.papers.analysis import fusion_activations
+from tf_adapters.papers.analysis.support import speeds
+from tf_adapters.papers.analysis.support.analysis import Analysis
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
+
+COLUMNS = ("kept", "adapters", "metric", "value", "speed", "low", "high")
+_TIMED_ROWS = 256
+# The picture shows at least so much of the metric: less is noise drawn large.
+_LEAST_RANGE = 0.1
+
+
+def ranking(weights, names):
+    """Returns members' names, the most activated first.
+
+    Args:
+        weights: What `fusion_activations.mean_weights` returns.
+        names: The members' names in their order in the fusion.
+    """
+    means = np.mean(list(weights.values()), axis=0)
+    return [names[place] for place in np.argsort(-means, kind="stable")]
+
+
+def table(experiment, ranked, rows, turns=5):
+    """Returns rows of `COLUMNS`, from all members to one.
+
+    Args:
+        experiment: `Experiment` of the whole fusion.
+        ranked: What `ranking` returns.
+        rows: Validation rows.
+        turns: How often each is timed, each time after the whole fusion.
+    """
+    examples = experiment.examples(rows)
+    few = experiment.examples(rows[:_TIMED_ROWS])
+    metric = experiment.task.metrics[0]
+    results = []
+    for kept in range(len(ranked), 0, -1):
+        names, speed = ranked[:kept], (1.0, 1.0, 1.0)
+        trainer = experiment.trainer
+        if kept < len(ranked):
+            smaller = fusion_model.pruned(experiment.model, names)
+            trainer = experiment.trainer_of(smaller)
+            whole = experiment.trainer, few
+            speed = speeds.beside(whole, (trainer, few), turns)
+        value = trainer.evaluate(examples)[metric]
+        results.append((kept, " ".join(names), metric, value, *speed))
+    return results
+
+
+def save(experiment, names, folder, value):
+    """Writes the run folder of a smaller fusion."""
+    from tf_adapters.runs.run_folder import RunFolder
+
+    method = experiment.config.method
+    folders = dict(
+        zip(experiment.model.method.adapters, method.adapters, strict=True)
+    )
+    kept = [name for name in folders if name in names]
+    method = dataclasses.replace(
+        method, adapters=tuple(folders[name] for name in kept), subset=None
+    )
+    config = dataclasses.replace(experiment.config, method=method)
+    metric = experiment.task.metrics[0]
+    details = {
+        "task": experiment.task.name,
+        "max_length": config.data.max_length,
+        "validation": {metric: value},
+    }
+    run = RunFolder(folder, config, {})
+    run.save_adapter(fusion_model.pruned(experiment.model, kept), details)
+
+
+def _check(keep, number):
+    if keep is not None and not 1 <= keep <= number:
+        raise UserError(
+            f"--keep must be one of 1 to {number}, the number of adapters. "
+            f"Received: {keep}"
+        )
+
+
+@register("fusion_pruning")
+class FusionPruning(Analysis):
+    """The metric and the speed of a fusion with fewer and fewer adapters.
+
+    Ranks the members by their softmax weight, averaged over the tokens of the
+    training set and over all places of the fusion, then takes the last one
+    out, the last two, and so on, and evaluates each on the validation set
+    (Pfeiffer et al. 2021, section 8.2, after Rueckle et al. 2021,
+    arXiv:2010.11918). Speeds are as in `adapter_drop`. With `--keep` it also
+    writes a run folder of the smaller fusion, which
+    `--mode=eval|predict|export` take.
+    """
+
+    def add_flags(self, parser):
+        parser.add_argument(
+            "--keep", type=int, help="how many adapters to keep"
+        )
+        parser.add_argument("--keep_in", help="run folder to write, for --keep")
+        parser.add_argument(
+            "--turns", type=int, default=5, help="timings of each; 5"
+        )
+
+    def table(self, options):
+        if (options.keep is None) != (options.keep_in is None):
+            raise UserError("--keep and --keep_in go together.")
+        run, experiment = fusion_activations.load_fusion(options.folders[0])
+        weights = fusion_activations.of_experiment(
+            experiment, run.rows["train"]
+        )
+        ranked = ranking(weights, experiment.model.method.adapters)
+        _check(options.keep, len(ranked))
+        rows = table(experiment, ranked, run.rows["validation"], options.turns)
+        if options.keep is not None:
+            value = rows[len(ranked) - options.keep][3]
+            save(experiment, ranked[: options.keep], options.keep_in, value)
+        return pd.DataFrame(rows, columns=COLUMNS)
+
+    def draw(self, table):
+        figure, ((axes,),) = drawing.make_figure()
+        style = next(drawing.styles())
+        axes.plot(table.kept, table.value, **style)
+        middle = (table.value.min() + table.value.max()) / 2
+        half = 0.55 * max(_LEAST_RANGE, np.ptp(table.value))
+        axes.set_ylim(middle - half, middle + half)
+        axes.set_xticks(table.kept)
+        metric = f"validation {table.metric[0]}"
+        drawing.describe(axes, "adapters left in the fusion", metric)
+        return figure

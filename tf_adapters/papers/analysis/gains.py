@@ -1,0 +1,241 @@
+"""What the methods of a study gain over one of them, with its spread."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.text_files import replace_text
+from tf_adapters.papers.analysis.support import study_runs
+from tf_adapters.papers.analysis.support import trained_run
+from tf_adapters.papers.analysis.support.analysis import Analysis
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
+from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import predictions
+
+
+@dataclasses.dataclass(frozen=True)
+class Gain:
+    """A method on a task, beside the baseline.
+
+    Attributes:
+        task: Name of the task.
+        train_examples: Number of training examples.
+        method: Name of the method.
+        accuracy: Mean over seeds, from 0 to 1.
+        deviation: Sample standard deviation over seeds, NaN for one seed.
+        difference: Mean difference to the baseline, NaN without a baseline.
+        standard_error: Of the difference, over validation examples.
+        seeds: Number of seeds.
+    """
+
+    task: str
+    train_examples: int
+    method: str
+    accuracy: float
+    deviation: float
+    difference: float
+    standard_error: float
+    seeds: int
+
+
+def table(hits, sizes, baseline):
+    """Returns a `Gain` for each task and method, in the order of `hits`.
+
+    Args:
+        hits: Dict from `(task, method)` to a dict from seed to an array, 1 for
+            each validation example that was right, 0 for each other.
+        sizes: Dict from task to its number of training examples.
+        baseline: Name of the method that the others are compared with.
+    """
+    return [
+        _gain(task, sizes[task], method, by_seed, hits.get((task, baseline)))
+        for (task, method), by_seed in hits.items()
+    ]
+
+
+def _gain(task, size, method, by_seed, base):
+    scores = [np.mean(hits) for hits in by_seed.values()]
+    deviation = np.std(scores, ddof=1) if len(scores) > 1 else np.nan
+    difference, error = _paired(by_seed, base or {})
+    return Gain(
+        task,
+        size,
+        method,
+        *map(float, (np.mean(scores), deviation, difference, error)),
+        len(scores),
+    )
+
+
+def _paired(by_seed, base):
+    """Returns the mean difference over common seeds, and its standard error.
+
+    The examples are the sample: each one's difference is a mean over seeds.
+    """
+    both = [seed for seed in by_seed if seed in base]
+    if not both:
+        return np.nan, np.nan
+    differences = np.mean(
+        [np.subtract(by_seed[seed], base[seed]) for seed in both], axis=0
+    )
+    error = np.std(differences, ddof=1) / np.sqrt(len(differences))
+    return np.mean(differences), error
+
+
+def markdown(gains, baseline):
+    """Returns a table of methods by tasks, the smallest training set first."""
+    tasks = _by_size(gains)
+    lines = [
+        "| method | "
+        + " | ".join(f"{task} ({size:,})" for task, size in tasks)
+        + " |",
+        "|---" * (len(tasks) + 1) + "|",
+    ]
+    cells = {(gain.task, gain.method): gain for gain in gains}
+    for method in dict.fromkeys(gain.method for gain in gains):
+        row = [cells.get((task, method)) for task, _ in tasks]
+        words = " | ".join(_cell(gain, baseline) for gain in row)
+        lines.append(f"| `{method}` | {words} |")
+    return "\n".join(lines)
+
+
+def _by_size(gains):
+    sizes = {gain.task: gain.train_examples for gain in gains}
+    return sorted(sizes.items(), key=lambda item: (item[1], item[0]))
+
+
+def _cell(gain, baseline):
+    if gain is None:
+        return ""
+    text = f"{100 * gain.accuracy:.1f}"
+    if gain.seeds > 1:
+        text += f" ± {100 * gain.deviation:.1f}"
+    if gain.method == baseline or np.isnan(gain.difference):
+        return text
+    error = 100 * gain.standard_error
+    return f"{text} ({100 * gain.difference:+.1f} ± {error:.1f})"
+
+
+def evaluate_runs(study_dir):
+    """Returns what `table` takes, of a study's finished runs.
+
+    Raises:
+        UserError: If the folder holds no study, or a task has no classes.
+    """
+    hits, sizes = {}, {}
+    runs = study_runs.load_study_runs(study_dir, ("task", "method"))
+    for _, row in runs.iterrows():
+        folder = study_runs.run_folder(study_dir, row)
+        own = earlier_runs.folder_of_task(folder, row["task"])
+        task, right, size = _hits(own)
+        sizes[task] = size
+        key = (task, row["method"])
+        by_seed = hits.setdefault(key, {})
+        seed = str(row.get("seed", 0))
+        if seed in by_seed:
+            raise UserError(
+                f"Two runs of the study are of task `{task}`, method "
+                f"`{row['method']}` and seed {seed}, the second one "
+                f"{row['run']}. Only studies that differ in these can be "
+                "compared."
+            )
+        by_seed[seed] = right
+        print(f"{task}, {row['method']}: {np.mean(right):.4f}", flush=True)
+    return hits, sizes
+
+
+def _hits(folder):
+    run = trained_run.load_run(folder)
+    task = run.task
+    if task.kind.label not in ("class", "choice"):
+        raise UserError(
+            f"Accuracies are compared; task `{task.name}` is a {task.head}."
+        )
+    stored = predictions.load_predictions(folder, "validation")
+    right = _of_model(run) if stored is None else _of_predictions(stored)
+    return task.name, right, len(run.rows["train"])
+
+
+def _of_predictions(stored):
+    return np.array(stored.are_right(), float)
+
+
+def _of_model(run):
+    """Returns what is right of a run that stored no predictions."""
+    task, rows = run.task, run.rows["validation"]
+    labels = [row["label"] for row in rows]
+    if task.labels:
+        labels = [task.labels[label] for label in labels]
+    predicted = [row["label"] for row in run.experiment().predict(rows)]
+    return np.equal(predicted, labels).astype(float)
+
+
+@register("gains")
+class Gains(Analysis):
+    """Accuracies of a study's methods beside one of them, example by example.
+
+    Takes what every finished run of the study predicted of its validation set,
+    or evaluates it if it stored nothing, and compares the accuracy with that of
+    the baseline's run of the same task and seed (Pfeiffer et al. 2021, table 1,
+    tells two methods apart by their standard deviations over seeds; figure 3
+    has the bars). Bars are the standard error of the difference over validation
+    examples.
+    """
+
+    reads = "study_dir"
+
+    def add_flags(self, parser):
+        parser.add_argument("--baseline", required=True, help="method at zero")
+
+    def table(self, options):
+        (study_dir,) = options.folders
+        hits, sizes = evaluate_runs(study_dir)
+        methods = {method for _, method in hits}
+        if options.baseline not in methods:
+            raise UserError(
+                f"No finished run of `{cut(options.baseline)}`. Methods of the "
+                f"study: {', '.join(sorted(methods))}"
+            )
+        gains = table(hits, sizes, options.baseline)
+        text = markdown(gains, options.baseline)
+        replace_text(Path(study_dir) / "gains.md", text + "\n")
+        print(text)
+        frame = pd.DataFrame([dataclasses.asdict(gain) for gain in gains])
+        return frame.assign(baseline=options.baseline)
+
+    def draw(self, table):
+        shown = table[
+            table.difference.notna() & (table.method != table.baseline)
+        ]
+        order = shown.drop_duplicates("task").sort_values(
+            ["train_examples", "task"]
+        )
+        names = list(order.task)
+        figure, ((axes,),) = drawing.make_figure(
+            width=3.2 + 1.1 * max(1, len(names))
+        )
+        series = []
+        for method, rows in shown.groupby("method", sort=False):
+            own = rows.set_index("task").reindex(names)
+            error = 100 * own.standard_error
+            series.append((method, 100 * own.difference, error))
+        width = 0.8 / max(1, len(series))
+        drawing.draw_bars(axes, series, width, width, capsize=2)
+        axes.axhline(0, color="black", linewidth=0.8)
+        labels = [
+            f"{task}\n{size:,}"
+            for task, size in zip(names, order.train_examples, strict=True)
+        ]
+        axes.set_xticks(range(len(names)), labels)
+        drawing.describe(
+            axes,
+            "task and its training examples",
+            f"accuracy beside {table.baseline[0]}, points",
+            "black: standard error over examples",
+            legend_beside=True,
+        )
+        return figure

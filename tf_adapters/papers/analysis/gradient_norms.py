@@ -1,0 +1,189 @@
+"""Norms of the gradient by block, as training went on."""
+
+from pathlib import Path
+import re
+
+from matplotlib import colormaps
+import numpy as np
+import pandas as pd
+
+from tf_adapters.common.dataclass_config import load_setting
+from tf_adapters.common.errors import UserError
+from tf_adapters.papers.analysis.support import pictures
+from tf_adapters.papers.analysis.support.analysis import Analysis
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
+from tf_adapters.runs import run_files
+
+COLUMNS = ("run", "method", "seed", "step", "part", "norm")
+# Of a run's records at the beginning and the end, whose means are compared.
+_SHARE = 0.1
+_BLOCK = re.compile(r"(?:^|/)(?:block|transformer_layer|layer)_(\d+)(?:_|/|$)")
+
+
+def part_of(name):
+    """Returns `"block 3"`, `"head"`, `"pooler"` or `"embeddings"` of a weight.
+
+    Args:
+        name: Its name in an adapter folder.
+    """
+    found = _BLOCK.search(name)
+    if found:
+        return f"block {int(found.group(1)) + 1}"
+    if name.startswith("head"):
+        return "head"
+    return "pooler" if "pooled" in name else "embeddings"
+
+
+def by_part(norms):
+    """Returns a dict from part to the norm of its whole gradient.
+
+    Args:
+        norms: Dict from the name of a weight to the norm of its gradient.
+    """
+    squares = {}
+    for name, norm in norms.items():
+        part = part_of(name)
+        squares[part] = squares.get(part, 0.0) + norm * norm
+    return {part: float(np.sqrt(value)) for part, value in squares.items()}
+
+
+def read_log(folder):
+    """Returns the records of a run's `metrics.jsonl`.
+
+    Raises:
+        UserError: If there is none, or it is damaged.
+    """
+    path = Path(folder) / "metrics.jsonl"
+    if not path.exists():
+        raise UserError(f"{folder} is no run folder: it has no metrics.jsonl.")
+    return run_files.read_records(path)
+
+
+def kept(table):
+    """Returns what is left of each part's norm when training ends.
+
+    The mean over the last tenth of a run's records divided by that over the
+    first tenth, `kept`, in a row for each run and part.
+
+    Args:
+        table: `DataFrame` with `COLUMNS`.
+    """
+    rows = []
+    for facts, line in table.groupby(
+        ["run", "method", "seed", "part"], sort=False
+    ):
+        norms = line.sort_values("step").norm
+        number = max(1, round(_SHARE * len(norms)))
+        ratio = norms.iloc[-number:].mean() / norms.iloc[:number].mean()
+        rows.append((*facts, ratio))
+    return pd.DataFrame(rows, columns=["run", "method", "seed", "part", "kept"])
+
+
+@register("gradient_norms")
+class GradientNorms(Analysis):
+    """Norms of the gradient of each block, of pooler and head, by step.
+
+    L2 norms over all weights of a part that train, before clipping, at each
+    validation (Han et al. 2021, figure 3). What is frozen has no gradient: with
+    adapters a block's norm is that of its adapters. The runs need
+    `--params_override=train.log_gradient_norms=true`, and
+    `train.validate_every_steps` for more than one point an epoch. `--summary`
+    has, for each part, the mean norm in the last tenth of training divided by
+    that in the first: near 0 where gradients vanish.
+    """
+
+    reads = "model_dirs"
+
+    def add_flags(self, parser):
+        parser.add_argument(
+            "--summary",
+            action="store_true",
+            help="what is left of the norms at the end",
+        )
+
+    def table(self, options):
+        rows = []
+        for folder in options.folders:
+            records = [r for r in read_log(folder) if "gradient_norms" in r]
+            if not records:
+                raise UserError(
+                    f"{folder} logged no norms of gradients. Train with "
+                    "--params_override=train.log_gradient_norms=true."
+                )
+            config = Path(folder) / "config.yaml"
+            settings = (
+                load_setting(config, n) for n in ("method.name", "seed")
+            )
+            facts = str(folder), *settings
+            for record in records:
+                for part, norm in by_part(record["gradient_norms"]).items():
+                    rows.append((*facts, record["step"], part, norm))
+        table = pd.DataFrame(rows, columns=COLUMNS)
+        return kept(table) if options.summary else table
+
+    def draw(self, table):
+        if "kept" in table:
+            return _draw_kept(table)
+        styles = _styles(sorted(table.part.unique(), key=_order))
+        figure, panels = pictures.make_panels(table, "run", sharey=True)
+        for axis, _, here in panels:
+            for part in sorted(here.part.unique(), key=_order):
+                line = here[here.part == part]
+                axis.plot(
+                    line.step,
+                    line.norm,
+                    label=part,
+                    markersize=3,
+                    **styles[part],
+                )
+            axis.set_yscale("log")
+            drawing.describe(
+                axis,
+                "step",
+                "L2 norm of the gradient",
+                f"{here.method.iloc[0]}, seed {here.seed.iloc[0]}",
+                legend_beside=True,
+            )
+        return figure
+
+
+def _styles(parts):
+    """Returns a dict from part to its style: blocks the darker the higher."""
+    blocks = [part for part in parts if part.startswith("block")]
+    others = [part for part in parts if part not in blocks]
+    shades = colormaps["viridis_r"](np.linspace(0.15, 1, len(blocks)))
+    found = dict(
+        zip(blocks, ({"color": shade} for shade in shades), strict=True)
+    )
+    for part, place in zip(others, (1, 3, 7), strict=False):
+        found[part] = {
+            "color": drawing.COLOURS[place],
+            "marker": drawing.MARKERS[place],
+        }
+    return found
+
+
+def _draw_kept(table):
+    parts = sorted(table.part.unique(), key=_order)
+    methods = list(dict.fromkeys(table.method))
+    figure, ((axes,),) = drawing.make_figure(width=2 + 0.7 * len(parts))
+    series = []
+    for method in methods:
+        here = table[table.method == method]
+        groups = here.groupby("part").kept.agg(["mean", "sem"]).reindex(parts)
+        errors = None if groups["sem"].isna().all() else groups["sem"]
+        series.append((method, groups["mean"], errors))
+    width = 0.8 / len(methods)
+    drawing.draw_bars(axes, series, width, width, capsize=2)
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.set_xticks(range(len(parts)), parts, rotation=45)
+    drawing.describe(
+        axes, "part of the model", "norm at the end / at the beginning"
+    )
+    return figure
+
+
+def _order(part):
+    words = part.split()
+    return (words[0], int(words[1]) if len(words) > 1 else 0)

@@ -1,0 +1,129 @@
+"""On how many tasks one method is better than another, as arrows."""
+
+import pandas as pd
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.papers.analysis.support import study_runs
+from tf_adapters.papers.analysis.support.analysis import Analysis
+from tf_adapters.papers.analysis.support.analysis import add_split
+from tf_adapters.papers.analysis.support.analysis import names
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
+
+COLUMNS = ("task", "method", "baseline", "difference", "change")
+_ARROWS = {"up": "↗", "down": "↘", "same": "→"}
+
+
+def changes(means, methods, baselines, threshold):
+    """Returns a row of `COLUMNS` for each task, method and baseline.
+
+    Args:
+        means: Dict from `(task, method)` to a mean, in points.
+        methods: Names of methods.
+        baselines: Names of methods that each of them is compared with.
+        threshold: Differences of so many points, up or down, are none.
+    """
+    rows = []
+    for task in dict.fromkeys(task for task, _ in means):
+        for method in methods:
+            for baseline in baselines:
+                if {(task, method), (task, baseline)} <= set(means):
+                    difference = means[task, method] - means[task, baseline]
+                    change = _change(difference, threshold)
+                    rows.append((task, method, baseline, difference, change))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _change(difference, threshold):
+    if abs(difference) <= threshold:
+        return "same"
+    return "up" if difference > 0 else "down"
+
+
+def improved(table):
+    """Returns a dict from `(method, baseline)` to "improved of all" tasks."""
+    groups = table.groupby(["method", "baseline"], sort=False).change
+    return {
+        pair: f"{(change == 'up').sum()}/{len(change)}"
+        for pair, change in groups
+    }
+
+
+@register("improvements")
+class Improvements(Analysis):
+    """Whether methods are better, worse or the same as others, task by task.
+
+    The mean over seeds of the study's metric, each of `--methods` beside each
+    of `--baselines`: an arrow up where it is more than `--threshold` points
+    higher, down where it is so much lower, else a flat one; the last row counts
+    the tasks that improved (Pfeiffer et al. 2021, table 2).
+    """
+
+    reads = "study_dir"
+
+    def add_flags(self, parser):
+        parser.add_argument(
+            "--methods",
+            type=names,
+            default="fusion,fusion_multitask",
+            help="with commas between; fusion,fusion_multitask",
+        )
+        parser.add_argument(
+            "--baselines",
+            type=names,
+            default="pfeiffer,multitask",
+            help="with commas between; pfeiffer,multitask",
+        )
+        parser.add_argument(
+            "--threshold", type=float, default=0.3, help="points; 0.3"
+        )
+        add_split(parser)
+
+    def table(self, options):
+        runs = study_runs.load_study_runs(
+            options.folders[0], ("task", "method")
+        )
+        means = runs.groupby(["task", "method"], sort=False)[options.split]
+        found = changes(
+            dict(100 * means.mean()),
+            options.methods,
+            options.baselines,
+            options.threshold,
+        )
+        if found.empty:
+            raise UserError(
+                "No task has finished runs of both a method and a baseline. "
+                f"Methods of the study: {', '.join(sorted(set(runs.method)))}"
+            )
+        return found
+
+    def draw(self, table):
+        pairs, tasks = improved(table), list(dict.fromkeys(table.task))
+        cells = table.set_index(["task", "method", "baseline"])
+        lines = [
+            [_cell(cells, (task, *pair)) for pair in pairs] for task in tasks
+        ]
+        figure, ((axes,),) = drawing.make_figure(
+            width=2 + 1.9 * len(pairs), height=0.8 + 0.25 * len(tasks)
+        )
+        axes.axis("off")
+        drawn = axes.table(
+            cellText=[*lines, list(pairs.values())],
+            rowLabels=[*tasks, "improved"],
+            colLabels=[f"{method}\nbeside {base}" for method, base in pairs],
+            cellLoc="center",
+            bbox=(0.15, 0, 0.85, 1),
+        )
+        drawn.auto_set_font_size(False)
+        drawn.set_fontsize(8)
+        for (row, _), cell in drawn.get_celld().items():
+            cell.set_height(0.1 if row == 0 else 0.05)
+        return figure
+
+
+def _cell(cells, key):
+    if key not in cells.index:
+        return ""
+    cell = cells.loc[key]
+    # Adding 0 takes the sign off a zero.
+    return f"{_ARROWS[cell.change]} {round(cell.difference, 1) + 0:+.1f}"

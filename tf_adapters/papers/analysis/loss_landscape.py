@@ -1,0 +1,178 @@
+"""The loss on the line through the weights before and after tuning."""
+
+import numpy as np
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.report import drawing
+
+COLUMNS = ("run", "task", "method", "seed", "split", "alpha", "distance")
+COLUMNS += ("loss", "width", "width_in_distance")
+# Training examples that the loss is a mean over, at most.
+_TRAIN_EXAMPLES = 1000
+# A loss of so much more than at the end of training is the valley's edge.
+_EDGE = 0.1
+
+
+def alphas(points=20):
+    """Returns even steps from -2 to 2, with 0 and 1 among them."""
+    return np.unique(np.r_[np.linspace(-2, 2, points), 0, 1])
+
+
+def line(before, after, loss, steps):
+    """Returns the loss at `before + alpha (after - before)` for each alpha.
+
+    Args:
+        before: Dict from name to array.
+        after: Dict of the same names and shapes.
+        loss: Function of such a dict.
+        steps: Iterable of alphas.
+    """
+    return [
+        loss({n: before[n] + a * (after[n] - before[n]) for n in before})
+        for a in steps
+    ]
+
+
+def norm(values):
+    """Returns the L2 norm of a dict of arrays."""
+    squares = (np.sum(np.square(v, dtype="float64")) for v in values.values())
+    return float(np.sqrt(sum(squares)))
+
+
+def width(steps, losses):
+    """Returns how long the part of the line is around 1 that is hardly worse.
+
+    Where the loss is at most 0.1 above that at `alpha = 1`, its ends
+    interpolated between the steps.
+    """
+    steps, losses = np.asarray(steps), np.asarray(losses)
+    (one,) = np.flatnonzero(steps == 1)
+    edge = losses[one] + _EDGE
+    ends = [
+        _crossing(steps[one::way], losses[one::way], edge) for way in (-1, 1)
+    ]
+    return ends[1] - ends[0]
+
+
+def _crossing(steps, losses, edge):
+    """Returns where losses first exceed an edge, or the last step."""
+    above = np.flatnonzero(losses > edge)
+    if not len(above):
+        return steps[-1]
+    i = above[0]
+    part = (edge - losses[i - 1]) / (losses[i] - losses[i - 1])
+    return steps[i - 1] + part * (steps[i] - steps[i - 1])
+
+
+@register("loss_landscape")
+class LossLandscape(RunsAnalysis):
+    """The loss between the weights before and after tuning, and beyond.
+
+    `L(t0 + a (t1 - t0))` for `a` from -2 to 2, with `t0` what the run began
+    with, head and adapters too, and `t1` what it ended with; only what trained
+    moves (He et al. 2021, section 5, figure 6). The paper does not say whose
+    loss: here that of 1,000 training examples at most, and of the validation
+    set. Since methods move weights by very different lengths, a second panel
+    has the distance from `t1` in place of `a`. The widths, in the rows of `a =
+    1`, are those of the part around it in which the loss is at most 0.1 higher.
+    """
+
+    columns = COLUMNS
+
+    def add_flags(self, parser):
+        parser.add_argument(
+            "--points", type=int, default=20, help="steps of alpha; 20"
+        )
+
+    def rows(self, run, options):
+        steps = alphas(options.points)
+        moved, losses = _of_run(run, steps)
+        for split, values in losses.items():
+            wide = width(steps, values)
+            print(
+                f"{run.folder}, {split}: |t1 - t0| = {moved:.4g}, width "
+                f"{wide:.3g}, or {wide * moved:.3g} in distance"
+            )
+            facts = run.task.name, run.label, run.config.seed, split
+            for alpha, value in zip(steps, values, strict=True):
+                widths = (wide, wide * moved) if alpha == 1 else (None,) * 2
+                yield *facts, alpha, (alpha - 1) * moved, value, *widths
+
+    def draw(self, table):
+        tasks = list(dict.fromkeys(table.task))
+        figure, axes = drawing.make_figure(len(tasks), 2, sharey="row")
+        for line, task in zip(axes, tasks, strict=True):
+            _draw_task(line, table[table.task == task], task)
+        return figure
+
+
+def _draw_task(axes, here, task):
+    """Draws the lines of a task's runs over alpha, and over distance."""
+    names = dict(zip(here.method.unique(), drawing.styles(), strict=False))
+    labelled = set()
+    for (_, method, split), line in here.groupby(
+        ["run", "method", "split"], sort=False
+    ):
+        label = f"{method}, {split}"
+        for axis, x in zip(axes, ("alpha", "distance"), strict=True):
+            axis.plot(
+                line[x],
+                line.loss,
+                label=None if label in labelled else label,
+                linestyle="-" if split == "train" else "--",
+                markersize=3,
+                **names[method],
+            )
+        labelled.add(label)
+    for axis in axes:
+        axis.set_yscale("log")
+    for place in (0, 1):
+        axes[0].axvline(place, color="gray", linewidth=0.8)
+    drawing.describe(axes[0], "alpha: 0 before tuning, 1 after", "loss", task)
+    drawing.describe(axes[1], "distance from the tuned weights", "", task)
+
+
+def _of_run(run, steps):
+    """Returns `|t1 - t0|`, and the losses of each split at each step."""
+    from tf_adapters.runs.experiment import Experiment
+    from tf_adapters.training.mean_loss import mean_loss
+
+    after = _values(run.experiment().model.trained_variables())
+    # The same seed, encoder and settings: what the run began with.
+    experiment = Experiment(run.config, run.task, train_rows=run.rows["train"])
+    variables = experiment.model.trained_variables()
+    before = _values(variables)
+    if {n: v.shape for n, v in before.items()} != {
+        n: v.shape for n, v in after.items()
+    }:
+        raise UserError(
+            f"{run.folder} ended with other weights than it began with, so "
+            "there is no line between them."
+        )
+    examples = experiment.examples_by_split(
+        {
+            "train": run.rows["train"][:_TRAIN_EXAMPLES],
+            "validation": run.rows["validation"],
+        }
+    )
+
+    def loss_on(some):
+        def loss(values):
+            for name, value in values.items():
+                variables[name].assign(value)
+            outputs = experiment.trainer.predict(some)
+            return mean_loss(experiment.model.head, outputs, some)
+
+        return loss
+
+    losses = {
+        split: line(before, after, loss_on(some), steps)
+        for split, some in examples.items()
+    }
+    return norm({n: after[n] - before[n] for n in before}), losses
+
+
+def _values(variables):
+    return {name: variable.numpy() for name, variable in variables.items()}

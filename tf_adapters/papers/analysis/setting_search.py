@@ -1,0 +1,139 @@
+"""Which form of a method is best: one setting after the other."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from tf_adapters.common.dataclass_config import load_setting
+from tf_adapters.common.errors import UserError
+from tf_adapters.papers.analysis.support import pictures
+from tf_adapters.papers.analysis.support import study_runs
+from tf_adapters.papers.analysis.support.analysis import Analysis
+from tf_adapters.papers.analysis.support.analysis import add_split
+from tf_adapters.papers.analysis.support.analysis import names
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
+
+COLUMNS = ("task", "panel", "setting", "x", "score", "error", "runs")
+
+
+def search(runs, panels, x, split):
+    """Returns a row of `COLUMNS` for each line and point of each panel.
+
+    A panel has the runs that differ from the usual form in its own setting
+    alone; the usual value of a setting is the one that most runs have.
+
+    Args:
+        runs: `DataFrame` with `task`, the panels' settings, `x` and `split`.
+        panels: Names of settings.
+        x: Column of what lies on the horizontal axis.
+        split: Column of the metric.
+    """
+    usual = {panel: runs[panel].mode().iloc[0] for panel in panels}
+    rows = []
+    for panel in panels:
+        others = [key for key in panels if key != panel]
+        here = runs
+        for key in others:
+            here = here[here[key] == usual[key]]
+        groups = here.groupby(["task", panel, x], sort=False)[split]
+        for (task, setting, place), values in groups:
+            numbers = 100 * values.mean(), 100 * values.sem(), len(values)
+            rows.append((task, panel, str(setting), place, *numbers))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+@register("setting_search")
+class SettingSearch(Analysis):
+    """A study's metric for each value of several settings, one after the other.
+
+    A panel for each task and setting of `--panels`, a line for each value of
+    it, while the other settings have their usual values: those of most runs
+    (Pfeiffer et al. 2021, appendix A.2, figures 7 to 9). `--x` lies on the
+    horizontal axis. `--reference` names a method whose mean is a line across.
+    """
+
+    reads = "study_dir"
+
+    def add_flags(self, parser):
+        parser.add_argument(
+            "--panels",
+            type=names,
+            required=True,
+            help="settings, with commas between",
+        )
+        parser.add_argument(
+            "--x", required=True, help="setting on the horizontal axis"
+        )
+        parser.add_argument("--reference", help="method of a line across")
+        add_split(parser)
+
+    def table(self, options):
+        folder, panels = options.folders[0], options.panels
+        runs = study_runs.load_study_runs(folder, ("task", "method"))
+        reference = runs.method == options.reference
+        searched = _with_settings(
+            runs[~reference], folder, [*panels, options.x]
+        )
+        found = search(searched, panels, options.x, options.split)
+        found = found.assign(of=options.x, split=options.split)
+        if options.reference is None:
+            return found
+        if not reference.any():
+            raise UserError(
+                f"No finished run of `{options.reference}`. Methods of the "
+                f"study: {', '.join(sorted(set(runs.method)))}"
+            )
+        level = 100 * runs[reference].groupby("task")[options.split].mean()
+        return found.assign(
+            reference=found.task.map(level), reference_method=options.reference
+        )
+
+    def draw(self, table):
+        tasks, panels = table.task.unique(), table.panel.unique()
+        figure, axes = drawing.make_figure(
+            len(tasks), len(panels), sharey="row"
+        )
+        for line, task in zip(axes, tasks, strict=True):
+            for axis, panel in zip(line, panels, strict=True):
+                here = table[(table.task == task) & (table.panel == panel)]
+                _draw_panel(axis, here)
+                axis.set_title(task, size=9)
+                axis.set_xlabel(here.of.iloc[0], size=9)
+            line[0].set_ylabel(f"{here.split.iloc[0]} metric, points", size=9)
+        # The lines are the same for all tasks.
+        for axis, panel in zip(axes[0], panels, strict=True):
+            legend = axis.legend(
+                fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.1)
+            )
+            legend.set_title(panel, prop={"size": 8})
+        return figure
+
+
+def _draw_panel(axis, here):
+    settings = here.groupby("setting", sort=False)
+    for setting, line, style in pictures.styled(settings):
+        line = line.sort_values("x")
+        axis.plot(line.x, line.score, label=setting, **style)
+    axis.set_xscale("log")
+    places = sorted(here.x.unique())
+    axis.set_xticks(places, [f"{place:g}" for place in places])
+    axis.minorticks_off()
+    if "reference" in here and here.reference.notna().any():
+        axis.axhline(
+            here.reference.iloc[0],
+            color="gray",
+            linestyle="--",
+            label=here.reference_method.iloc[0],
+        )
+
+
+def _with_settings(runs, study_dir, names):
+    """Returns runs with the values of settings, defaults too."""
+    values = []
+    for _, row in runs.iterrows():
+        folder = study_runs.run_folder(study_dir, row)
+        config = Path(folder) / "config.yaml"
+        values.append({name: load_setting(config, name) for name in names})
+    settings = pd.DataFrame(values, index=runs.index)
+    return runs.drop(columns=names, errors="ignore").join(settings)

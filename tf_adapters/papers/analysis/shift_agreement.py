@@ -1,0 +1,106 @@
+"""Whether tokens of one class are moved in one direction, in a number."""
+
+import numpy as np
+
+from tf_adapters.papers.analysis import shift_directions
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.papers.analysis.support.encoder_passes import probe_passes
+from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.report import drawing
+
+COLUMNS = ("run", "task", "method", "same_label", "different_labels", "gap")
+_SHOWN = {"same_label": "one label", "different_labels": "two labels"}
+
+
+def sum_of_directions(before, after):
+    """Returns the sum of the directions in which a text's tokens are moved.
+
+    Args:
+        before: Array `(tokens, d)`.
+        after: Array `(tokens, d)`.
+    """
+    shifts = np.asarray(after, "float64") - np.asarray(before, "float64")
+    return np.sum(shifts / np.linalg.norm(shifts, axis=1)[:, None], axis=0)
+
+
+def agreement(sums, counts, labels):
+    """Returns the mean cosines between shifts of tokens of different texts.
+
+    Args:
+        sums: Array `(texts, d)`, from `sum_of_directions`.
+        counts: Number of tokens of each text.
+        labels: Class of each text.
+
+    Returns:
+        The mean over pairs of tokens of texts of one class, and over those of
+        texts of two.
+    """
+    cosines = np.asarray(sums) @ np.asarray(sums).T
+    pairs = np.outer(counts, counts)
+    labels = np.asarray(labels)
+    same = labels[:, None] == labels[None]
+    other = ~same
+    np.fill_diagonal(same, False)
+    return tuple(
+        cosines[some].sum() / pairs[some].sum() for some in (same, other)
+    )
+
+
+@register("shift_agreement")
+class ShiftAgreement(RunsAnalysis):
+    """How alike the last block moves tokens of one class, and of two.
+
+    The sentence behind AdapterBias's figure 5 as numbers, which the paper does
+    not have: the mean cosine between the shifts of tokens of different texts of
+    the validation set, over texts of one class and of two, and the gap between
+    the two. A shift is what `shift_directions` draws, from behind the last
+    block's first norm to behind its second one. BitFit is said to move all
+    tokens in one direction, AdapterBias those of different classes in different
+    ones.
+    """
+
+    columns = COLUMNS
+
+    def rows(self, run, options):
+        same, other = _of_run(run)
+        yield run.task.name, run.label, same, other, same - other
+
+    def draw(self, table):
+        figure, ((axes,),) = drawing.make_figure()
+        methods = table.groupby("method", sort=False)[list(_SHOWN)]
+        means, errors = methods.mean(), methods.sem()
+        series = [
+            (f"texts of {name}", means[column], errors[column])
+            for column, name in _SHOWN.items()
+        ]
+        drawing.draw_bars(axes, series, 0.36, 0.34, capsize=3)
+        axes.axhline(0, color="black", linewidth=0.8)
+        axes.set_xticks(range(len(means)), means.index)
+        runs = table.method.value_counts().max()
+        drawing.describe(
+            axes,
+            "",
+            "mean cosine between shifts",
+            "" if runs == 1 else f"{runs} runs a method, bars: standard error",
+            legend_beside=True,
+        )
+        return figure
+
+
+def _of_run(run):
+    shift_directions.check_classes(run)
+    rows = run.rows["validation"]
+    experiment = run.experiment()
+    sums, counts, labels = [], [], []
+    for texts, inputs, states in probe_passes(
+        experiment, rows, shift_directions.before_and_after
+    ):
+        masks = inputs["padding_mask"].numpy().astype(bool)
+        before, after = (state.numpy() for state in states)
+        for place, mask in enumerate(masks):
+            sums.append(
+                sum_of_directions(before[place][mask], after[place][mask])
+            )
+            counts.append(mask.sum())
+            labels.append(rows[int(texts[place])]["label"])
+    return agreement(sums, counts, labels)

@@ -1,0 +1,113 @@
+"""Where the last block moves tokens, seen in a plane."""
+
+import numpy as np
+import sklearn.decomposition
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.papers.analysis.support import pictures
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.papers.analysis.support.encoder_passes import probe_passes
+from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.report import drawing
+
+COLUMNS = ("run", "method", "text", "position", "label", "state", "x", "y")
+
+
+def plane(before, after):
+    """Returns vectors in the plane of their two principal components.
+
+    Args:
+        before: Array `(n, d)`.
+        after: Array `(n, d)`.
+
+    Returns:
+        Two arrays `(n, 2)`; the plane is that of all `2 n` vectors together.
+    """
+    found = sklearn.decomposition.PCA(2, random_state=0).fit_transform(
+        np.concatenate([before, after])
+    )
+    return np.split(found, 2)
+
+
+@register("shift_directions")
+class ShiftDirections(RunsAnalysis):
+    """Tokens before and after the last block's feed-forward network.
+
+    Of a few texts of the validation set, each token's vector behind the last
+    block's first norm and behind its second one, in the plane of their two
+    principal components (AdapterBias, section 4.7.1, figure 5, with BitFit
+    beside it). Pale is before, full colour after; a colour for each class.
+    """
+
+    columns = COLUMNS
+
+    def add_flags(self, parser):
+        parser.add_argument(
+            "--texts", type=int, default=5, help="the first so many; 5"
+        )
+
+    def rows(self, run, options):
+        return _of_run(run, run.rows["validation"][: options.texts])
+
+    def draw(self, table):
+        figure, panels = pictures.make_panels(table, "run")
+        labels = sorted(dict.fromkeys(table.label))
+        for axis, _, here in panels:
+            for label, style in zip(labels, drawing.styles(), strict=False):
+                for state, alpha in (("before", 0.25), ("after", 1.0)):
+                    some = here[(here.label == label) & (here.state == state)]
+                    axis.scatter(
+                        some.x,
+                        some.y,
+                        s=14,
+                        alpha=alpha,
+                        label=f"{label}, {state}",
+                        **style,
+                    )
+            title = f"{here.method.iloc[0]}, {here.text.nunique()} texts"
+            names = ("first component", "second component")
+            drawing.describe(axis, *names, title, legend_beside=True)
+        for axis, *_ in panels[:-1]:
+            axis.get_legend().remove()
+        return figure
+
+
+def check_classes(run):
+    """Raises `UserError` if a run's texts have no classes."""
+    if run.task.head != "classification":
+        raise UserError(
+            f"{run.folder} is a run of task `{run.task.name}`, whose texts "
+            "have no classes to tell apart."
+        )
+
+
+def _of_run(run, rows):
+    check_classes(run)
+    experiment = run.experiment()
+    found = {"before": [], "after": []}
+    tokens = []
+    for texts, inputs, states in probe_passes(
+        experiment, rows, before_and_after
+    ):
+        mask = inputs["padding_mask"].numpy().astype(bool)
+        for name, state in zip(found, states, strict=True):
+            found[name].append(state.numpy()[mask])
+        tokens += [
+            (int(texts[row]), int(place)) for row, place in np.argwhere(mask)
+        ]
+    before, after = plane(*(np.concatenate(some) for some in found.values()))
+    return [
+        (
+            *(run.label, text, position),
+            run.task.labels[rows[text]["label"]],
+            *(state, *point),
+        )
+        for state, points in (("before", before), ("after", after))
+        for (text, position), point in zip(tokens, points, strict=True)
+    ]
+
+
+def before_and_after(outputs):
+    """Returns the last block's states behind its first and second norm."""
+    before = outputs["probes"][-1]["attention_norm"]["output"]
+    return before, outputs["sequence_output"]

@@ -1,0 +1,202 @@
+"""How alike the representations of a tuned and of the untuned encoder are."""
+
+import numpy as np
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.data.rows import load
+from tf_adapters.papers.analysis.support import pictures
+from tf_adapters.papers.analysis.support.analysis import names
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.papers.analysis.support.encoder_passes import encoder_passes
+from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.report import drawing
+from tf_adapters.tasks.languages import in_language
+
+COLUMNS = ("run", "task", "language", "method", "seed", "block", "similarity")
+COLUMNS += ("tokens",)
+# Rows of the similarity matrices that are held at a time.
+_ROWS = 1000
+
+
+def similarity(one, other, rows=_ROWS):
+    """Returns Pearson's correlation of two spaces' cosine similarities.
+
+    Over the pairs of vectors above the diagonal. The matrices of all pairs are
+    never made: sums are taken over blocks of rows, in float64.
+
+    Args:
+        one: Array `(n, d)`, a vector for each token.
+        other: Array `(n, e)`, vectors of the same tokens.
+        rows: How many rows of the matrices are held at a time.
+    """
+    one, other = map(_unit, (one, other))
+    sums = np.zeros(6)
+    for start in range(0, len(one), rows):
+        stop = min(start + rows, len(one))
+        above = np.arange(len(one)) > np.arange(start, stop)[:, None]
+        x = (one[start:stop] @ one.T)[above]
+        y = (other[start:stop] @ other.T)[above]
+        sums += [len(x), x.sum(), y.sum(), x @ x, y @ y, x @ y]
+    count, x, y, xx, yy, xy = sums
+    covariance = xy - x * y / count
+    return covariance / np.sqrt((xx - x * x / count) * (yy - y * y / count))
+
+
+def _unit(vectors):
+    vectors = np.asarray(vectors, "float64")
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def drawn_tokens(lengths, is_special, number, seed=0):
+    """Returns the places of drawn tokens, a list of `(text, position)`.
+
+    Args:
+        lengths: Tokens of each text.
+        is_special: Function of text and position: whether the token is one of
+            `[CLS]`, `[SEP]` and the like, which are not drawn.
+        number: How many are drawn; all if there are no more.
+        seed: Integer.
+    """
+    places = [
+        (text, position)
+        for text, length in enumerate(lengths)
+        for position in range(length)
+        if not is_special(text, position)
+    ]
+    if number >= len(places):
+        return places
+    generator = np.random.default_rng(seed)
+    chosen = generator.choice(len(places), number, replace=False)
+    return [places[i] for i in sorted(chosen)]
+
+
+@register("similarity")
+class Similarity(RunsAnalysis):
+    """How alike each block's vectors are before and after tuning (RSA).
+
+    Draws tokens of the validation set, the same for all runs of a task, and
+    compares the cosine similarities of all pairs in the untuned encoder with
+    those in the tuned one: their Pearson correlation, for each block (He et al.
+    2021, section 2.2, figures 2, 7 and 8). Special tokens are left out, and so
+    is the diagonal, of which the paper says nothing. A panel for each task, a
+    line for each method: the mean over its runs, and as a band from the least
+    to the largest. `--languages` takes the validation sets of those instead, a
+    panel for each that is in `--data_dir`.
+    """
+
+    columns = COLUMNS
+
+    def add_flags(self, parser):
+        parser.add_argument(
+            "--tokens", type=int, default=5000, help="how many are drawn; 5000"
+        )
+        parser.add_argument(
+            "--languages", type=names, default=[], help="zh,ja for example"
+        )
+
+    def rows(self, run, options):
+        experiment = run.experiment()
+        for language, texts in _texts(run, options.languages):
+            facts = run.task.name, language, run.label, run.config.seed
+            for numbers in _of_texts(run, experiment, texts, options.tokens):
+                yield *facts, *numbers
+
+    def draw(self, table):
+        groups = table.groupby(["task", "language"], sort=False)
+        figure, axes = drawing.make_figure(columns=len(groups), sharey=True)
+        for axis, ((task, language), here) in zip(
+            axes.flat, groups, strict=True
+        ):
+            _draw_lines(axis, here)
+            axis.set_xticks(sorted(here.block.unique()))
+            title = f"{task}, {language}" if language else task
+            drawing.describe(
+                axis, "block", "similarity to the untuned encoder", title
+            )
+        runs = table.groupby(["task", "language", "method"]).run.nunique()
+        pictures.explain_bands(figure, runs.max())
+        return figure
+
+
+def _draw_lines(axis, here):
+    methods = here.groupby("method", sort=False)
+    for method, line, style in pictures.styled(methods):
+        found = line.groupby("block").similarity.agg(["mean", "min", "max"])
+        runs = line.run.nunique()
+        name = f"{method}, mean of {runs} runs" if runs > 1 else method
+        axis.plot(found.index, found["mean"], label=name, **style)
+        axis.fill_between(
+            found.index,
+            found["min"],
+            found["max"],
+            alpha=0.2,
+            color=style["color"],
+        )
+
+
+def _texts(run, languages):
+    """Yields a language, or "", and rows to draw tokens from."""
+    if not languages:
+        yield "", run.rows["validation"]
+    data_dir = run.config.data.data_dir
+    tasks = [in_language(run.task, language) for language in languages]
+    there = [t for t in tasks if load.has_split(t, "validation", data_dir)]
+    if there and len(there) < len(tasks):
+        lacking = ", ".join(t.language for t in tasks if t not in there)
+        print(f"{run.task.name}: {data_dir} has no data in {lacking}.")
+    # If there are none at all, the first one's error says where they belong.
+    for task in there or tasks:
+        yield task.language, load.load_split(task, "validation", data_dir)
+
+
+def _of_texts(run, experiment, rows, number):
+    """Yields each block's number from 1, its similarity and the tokens."""
+    from tf_adapters import methods
+    from tf_adapters.encoders.load import load_encoder
+    from tf_adapters.models.adapter_model import adapt
+
+    examples = experiment.examples(rows, labelled=False)
+    if examples.token_ids.ragged_rank > 1:
+        raise UserError(
+            f"Similarities are those of texts; task `{run.task.name}` has a "
+            "list of texts in each row."
+        )
+    ids = examples.token_ids.to_list()
+    special = set(experiment.packer.special_ids)
+    places = drawn_tokens(
+        [len(row) for row in ids],
+        lambda text, position: ids[text][position] in special,
+        number,
+    )
+    untuned, _ = load_encoder(run.config.encoder)
+    plain = adapt(untuned, methods.HeadOnly())
+    before, after = (
+        _vectors(model, experiment, examples, places)
+        for model in (plain, experiment.model)
+    )
+    for block, pair in enumerate(zip(before, after, strict=True), start=1):
+        yield block, similarity(*pair), len(places)
+
+
+def _vectors(model, experiment, examples, places):
+    """Returns each block's vectors of some tokens, a list of `(n, d)`."""
+    wanted = {}
+    for place, (text, position) in enumerate(places):
+        wanted.setdefault(text, []).append((place, position))
+    found = None
+    for texts, _, states in encoder_passes(
+        model,
+        experiment.config,
+        examples,
+        lambda outputs: outputs["hidden_states"][1:],
+        return_hidden_states=True,
+    ):
+        hidden = [state.numpy() for state in states]
+        if found is None:
+            shape = (len(places), hidden[0].shape[-1])
+            found = [np.zeros(shape, "float32") for _ in hidden]
+        for row, text in enumerate(texts):
+            for place, position in wanted.get(text, ()):
+                for block, state in enumerate(hidden):
+                    found[block][place] = state[row, position]
+    return found

@@ -1,0 +1,160 @@
+"""What is lost without the adapters of each continuous span of blocks."""
+
+import numpy as np
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.papers.analysis.support import pictures
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.report import drawing
+
+COLUMNS = ("run", "task", "first", "last", "blocks", "metric", "value")
+COLUMNS += ("change_percent",)
+
+
+def spans(num_blocks):
+    """Returns `(first, last)` of each span of blocks, `L (L + 1) / 2` pairs."""
+    return [
+        (first, last)
+        for first in range(num_blocks)
+        for last in range(first, num_blocks)
+    ]
+
+
+def ablate(num_blocks, evaluate):
+    """Returns a dict from a span to the metric without it.
+
+    Args:
+        num_blocks: Integer `L`.
+        evaluate: Function from the blocks that are left out to the metric.
+    """
+    return {
+        (first, last): evaluate(tuple(range(first, last + 1)))
+        for first, last in spans(num_blocks)
+    }
+
+
+def changes(values, whole):
+    """Returns a matrix of changes, in percent of the whole model's metric.
+
+    Args:
+        values: What `ablate` returns.
+        whole: The metric of the whole model.
+
+    Returns:
+        Array `(L, L)`: the first block by the last one, NaN below the diagonal.
+    """
+    size = 1 + max(last for _, last in values)
+    matrix = np.full((size, size), np.nan)
+    for place, value in values.items():
+        matrix[place] = 100 * (value - whole) / abs(whole)
+    return matrix
+
+
+def name_of(first, last, num_blocks):
+    """Returns what a span is among all spans, or "" for no special one.
+
+    Args:
+        first: Index of the first block that is left out, -1 for none.
+        last: That of the last one.
+        num_blocks: Integer `L`.
+    """
+    half = num_blocks // 2
+    names = {
+        (-1, -1): "none",
+        (0, num_blocks - 1): "all",
+        (0, half - 1): "lower half",
+        (num_blocks - half, num_blocks - 1): "upper half",
+    }
+    return names.get((first, last), "one" if first == last else "")
+
+
+@register("span_ablation")
+class SpanAblation(RunsAnalysis):
+    """What is lost without the adapters of each continuous span of blocks.
+
+    Takes what the method added out of blocks i to j of a trained run, for all
+    i <= j, without training again, and evaluates each on the validation set:
+    the relative change of the run's first metric (Houlsby et al. 2019, section
+    3.6, figure 6). Norms that were trained stay as they are. Of several runs a
+    panel for each task, with means over its runs.
+    """
+
+    columns = COLUMNS
+
+    def rows(self, run, options):
+        return [(run.task.name, *row) for row in _of_run(run)]
+
+    def draw(self, table):
+        spans = table[table["first"] >= 0]
+        size = spans["last"].max() + 1
+        figure, panels = pictures.make_panels(
+            spans, "task", width=1.6 + 0.45 * size, height=1.3 + 0.4 * size
+        )
+        for axis, task, here in panels:
+            image = _draw_matrix(axis, mean_changes(here))
+            figure.colorbar(image, ax=axis).set_label(
+                f"change of {here.metric.iloc[0]}, %", size=9
+            )
+            runs = here.run.nunique()
+            title = task if runs == 1 else f"{task}, mean of {runs} runs"
+            names = ("last block left out", "first block left out")
+            drawing.describe(axis, *names, title)
+        return figure
+
+
+def mean_changes(spans):
+    """Returns the matrix of the mean changes over runs, as `changes` does."""
+    return spans.pivot_table(
+        index="first", columns="last", values="change_percent"
+    ).to_numpy()
+
+
+def _of_run(run):
+    """Yields a row of `COLUMNS`, but for the first two, for each span."""
+    experiment = run.experiment()
+    model, metric = experiment.model, run.task.metrics[0]
+    if not any(model.slots):
+        raise UserError(
+            f"{run.folder} was trained with a method that adds nothing to "
+            "the blocks, so there is nothing to leave out."
+        )
+    examples = experiment.examples(run.rows["validation"])
+
+    def evaluate(blocks):
+        with model.without(blocks):
+            # Another graph, so another trainer.
+            trainer = experiment.trainer_of(model)
+            return trainer.evaluate(examples)[metric]
+
+    whole = evaluate(())
+    size = len(model.slots)
+    values = ablate(size, evaluate)
+    matrix = changes(values, whole)
+    yield -1, -1, name_of(-1, -1, size), metric, whole, 0.0
+    for (first, last), value in values.items():
+        name = name_of(first, last, size)
+        yield first, last, name, metric, value, matrix[first, last]
+
+
+def _draw_matrix(axes, matrix):
+    size = len(matrix)
+    limit = max(1.0, np.nanmax(np.abs(matrix)))
+    image = axes.imshow(matrix, cmap="RdBu", vmin=-limit, vmax=limit)
+    axes.grid(False)
+    for place, value in np.ndenumerate(matrix):
+        if np.isfinite(value):
+            axes.text(
+                *place[::-1],
+                f"{value:.1f}",
+                ha="center",
+                va="center",
+                size=7,
+                color="white" if abs(value) > 0.6 * limit else "black",
+                # One block alone, as the paper marks it.
+                weight="bold" if place[0] == place[1] else "normal",
+            )
+    blocks = [block + 1 for block in range(size)]
+    axes.set_xticks(range(size), blocks)
+    axes.set_yticks(range(size), blocks)
+    return image

@@ -1,0 +1,150 @@
+"""How far results differ between seeds, learning rates, or iterations."""
+
+import pandas as pd
+
+from tf_adapters.papers.analysis.support import pictures
+from tf_adapters.papers.analysis.support import study_runs
+from tf_adapters.papers.analysis.support.analysis import Analysis
+from tf_adapters.papers.analysis.support.analysis import add_split
+from tf_adapters.papers.analysis.support.analysis import names
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
+
+QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
+COLUMNS = ("task", "panel", "box", "method", "runs")
+COLUMNS += ("min", "q1", "median", "q3", "max", "quartile_range")
+# Characters that stand beside each other below a panel.
+_TICKS_LEVEL = 20
+
+
+def boxes(runs, over, split):
+    """Returns a row of `COLUMNS` for each panel, value of `over` and method.
+
+    Args:
+        runs: `DataFrame` with `task`, `panel`, `method`, `over` and `split`.
+        over: Column whose values have a box each.
+        split: Column of the metric.
+    """
+    rows = []
+    for (task, panel, box, method), group in runs.groupby(
+        ["task", "panel", over, "method"], sort=False
+    ):
+        values = group[split]
+        quantiles = values.quantile(QUANTILES)
+        facts = task, panel, box, method, len(values)
+        quartiles = quantiles[0.75] - quantiles[0.25]
+        rows.append((*facts, *quantiles, quartiles))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+@register("stability")
+class Stability(Analysis):
+    """Boxes of a study's results over its seeds, for each value of a setting.
+
+    For each task, method and value of `--over`, for example
+    `train.learning_rate` (He et al. 2021, figure 4) or `pretrain.steps` (Han et
+    al. 2021, figures 9 and 10); with `--over=method` the distribution over all
+    runs (Han et al., figures 2 and 4). A box reaches from the first quartile to
+    the third, `quartile_range`, its whiskers to the least and the largest
+    value. `--panels` names settings that have a panel for each of their values.
+    """
+
+    reads = "study_dir"
+
+    def add_flags(self, parser):
+        parser.add_argument(
+            "--over", default="method", help="setting of the grid; `method`"
+        )
+        add_split(parser)
+        parser.add_argument(
+            "--panels",
+            type=names,
+            default=[],
+            help="settings, with commas between",
+        )
+
+    def table(self, options):
+        panels = options.panels
+        columns = ("task", "method", options.over, *panels)
+        runs = study_runs.load_study_runs(options.folders[0], columns)
+        words = runs[panels].astype(str).agg(", ".join, axis=1)
+        runs = runs.assign(panel=words if panels else "")
+        if options.over == "method":
+            runs = runs.assign(all_runs="all runs")
+        over = "all_runs" if options.over == "method" else options.over
+        found = boxes(runs, over, options.split)
+        # As words: a number with decimals would be taken for a measured one.
+        setting = [f"{options.over} {box}" for box in found.box]
+        metrics = dict(zip(runs.task, runs.metric, strict=True))
+        return found.assign(
+            over=options.over,
+            split=options.split,
+            metric=found.task.map(metrics),
+            setting=setting,
+        )
+
+    def draw(self, table):
+        panels = list(dict.fromkeys(zip(table.task, table.panel, strict=True)))
+        columns = len(panels) if len(panels) < 5 else -(-len(panels) // 2)
+        figure, axes = drawing.make_figure(-(-len(panels) // columns), columns)
+        methods = list(dict.fromkeys(table.method))
+        for axis, (task, panel) in zip(axes.flat, panels, strict=False):
+            here = table[(table.task == task) & (table.panel == panel)]
+            names = list(dict.fromkeys(here.box))
+            for place, (method, style) in enumerate(
+                zip(methods, drawing.styles(), strict=False)
+            ):
+                _draw_boxes(
+                    axis,
+                    here[here.method == method],
+                    names,
+                    (place + 0.5) / len(methods) - 0.5,
+                    0.7 / len(methods),
+                    style["color"],
+                )
+                axis.plot([], [], color=style["color"], label=method)
+            ticks = [str(name) for name in names]
+            crowded = sum(map(len, ticks)) > _TICKS_LEVEL
+            axis.set_xticks(
+                range(len(ticks)), ticks, rotation=45 if crowded else 0
+            )
+            over = table.over[0]
+            metric = f"{table.split[0]} {here.metric.iloc[0]}"
+            least, most = here.runs.min(), here.runs.max()
+            runs = str(least) if least == most else f"{least} to {most}"
+            seeds = f"{runs} runs a box"
+            name = pictures.in_words(over)
+            label = seeds if over == "method" else f"{name} ({seeds})"
+            title = f"{task}, {panel}" if panel else task
+            beside = axis is axes[0, -1]
+            drawing.describe(axis, label, metric, title, beside)
+            if not beside:
+                axis.get_legend().remove()
+        for axis in axes.flat[len(panels) :]:
+            axis.set_visible(False)
+        return figure
+
+
+def _draw_boxes(axes, rows, names, shift, width, colour):
+    statistics = [
+        {
+            "whislo": row["min"],
+            "q1": row["q1"],
+            "med": row["median"],
+            "q3": row["q3"],
+            "whishi": row["max"],
+        }
+        for _, row in rows.iterrows()
+    ]
+    drawn = axes.bxp(
+        statistics,
+        positions=[names.index(box) + shift for box in rows.box],
+        widths=width,
+        showfliers=False,
+        patch_artist=True,
+        manage_ticks=False,
+    )
+    for box in drawn["boxes"]:
+        box.set(facecolor=colour, alpha=0.4, edgecolor=colour)
+    for median in drawn["medians"]:
+        median.set(color="black")

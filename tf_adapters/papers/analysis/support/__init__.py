@@ -1,0 +1,1 @@
+"""What analyses have in common, and what runs them."""

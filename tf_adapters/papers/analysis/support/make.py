@@ -1,0 +1,134 @@
+"""From an analysis's name and flags to its table and picture as files."""
+
+import argparse
+import importlib
+import inspect
+import io
+from pathlib import Path
+import pkgutil
+
+from tf_adapters.common import own_files
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.extras import needs_extra
+from tf_adapters.common.suggestions import check_known
+from tf_adapters.common.text_files import replace_text
+from tf_adapters.papers import analysis
+from tf_adapters.papers.analysis import attack
+from tf_adapters.papers.analysis.support.analysis import ANALYSES
+
+
+def load_all():
+    """Imports every analysis, so that `ANALYSES` has them all."""
+    with needs_extra("studies", "An analysis"):
+        for package in (analysis, attack):
+            for module in pkgutil.iter_modules(package.__path__):
+                importlib.import_module(f"{package.__name__}.{module.name}")
+
+
+def summary(one):
+    """Returns the first line of what an analysis says of itself."""
+    return inspect.getdoc(one).splitlines()[0]
+
+
+def make_parser(parser_class=argparse.ArgumentParser):
+    """Returns the parser of `tf-adapters analyse`, a command an analysis."""
+    parser = parser_class(
+        prog="tf-adapters analyse",
+        description="A table and a picture of finished runs.",
+        epilog="Example: tf-adapters analyse curves --model_dir=runs/sst2. "
+        "Each analysis has a --help of its own.",
+    )
+    commands = parser.add_subparsers(dest="name", required=True, metavar="name")
+    for name, one in sorted(ANALYSES.items()):
+        command = commands.add_parser(
+            name,
+            help=summary(one),
+            description=inspect.getdoc(one),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        _add_flags(command, one)
+    return parser
+
+
+def _add_flags(parser, one):
+    flag, words = {
+        "model_dir": ("--model_dir", "run folder"),
+        "model_dirs": ("--model_dir", "run folders, with commas between"),
+        "study_dir": ("--study_dir", "folder of a study"),
+    }[one.reads]
+    several = one.reads == "model_dirs"
+    parser.add_argument(
+        flag,
+        dest="folders",
+        required=True,
+        help=words,
+        type=lambda text: text.split(",") if several else [text],
+    )
+    parser.add_argument(
+        "--output", help="path without ending; default: in the folder analysed"
+    )
+    parser.add_argument("--format", choices=("png", "svg"), default="png")
+    one.add_flags(parser)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        raise ConfigError(f"{message[0].upper()}{message[1:]}.")
+
+
+def parse(name, flags, folders):
+    """Returns the options of an analysis, as its `table` takes them.
+
+    Args:
+        name: Name of the analysis.
+        flags: Dict of its flags; a list becomes values with commas between,
+            `True` a flag without a value, and `False` none.
+        folders: List of folders that it reads.
+
+    Raises:
+        ConfigError: If there is no such analysis or flag, or a value is wrong.
+    """
+    check_known("analysis", name, ANALYSES, ConfigError)
+    arguments = [name]
+    for key, value in flags.items():
+        if isinstance(value, list | tuple):
+            value = ",".join(map(str, value))
+        if isinstance(value, bool):
+            arguments += [f"--{key}"] * value
+        else:
+            arguments.append(f"--{key}={value}")
+    flag = "study_dir" if ANALYSES[name].reads == "study_dir" else "model_dir"
+    arguments.append(f"--{flag}=given")
+    options = make_parser(_Parser).parse_args(arguments)
+    # Given here, since a folder's name may have a comma.
+    options.folders = [str(folder) for folder in folders]
+    return options
+
+
+def write_table(table, output):
+    """Writes a table beside its picture; returns the path.
+
+    Args:
+        table: `pandas.DataFrame`.
+        output: Path without ending.
+    """
+    path = Path(f"{output}.csv")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_text(path, table.to_csv(index=False, float_format="%.6g"))
+    return path
+
+
+def write_picture(one, table, output, ending="png"):
+    """Draws an analysis's table; returns the path.
+
+    Args:
+        one: `Analysis`.
+        table: What its `table` returned.
+        output: Path without ending.
+        ending: `"png"` or `"svg"`.
+    """
+    path = Path(f"{output}.{ending}")
+    content = io.BytesIO()
+    one.draw(table).savefig(content, format=ending, dpi=150)
+    own_files.replace_file(path, content.getvalue())
+    return path

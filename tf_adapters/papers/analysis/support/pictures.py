@@ -1,0 +1,58 @@
+"""Panels and words of the analyses' pictures, in the style of reports."""
+
+from tf_adapters.report.drawing import make_figure
+from tf_adapters.report.drawing import styles
+
+# What settings along an axis are called there.
+_IN_WORDS = {
+    "data.max_train_examples": "training examples",
+    "method.init_stddev": "standard deviation of the initial weights",
+    "method.k": "top blocks that train",
+    "method.l0_lambda": "lambda",
+    "method.reduction_factor": "reduction factor",
+    "method.units": "size of the adapters",
+    "pretrain.steps": "steps of pretraining",
+    "train.learning_rate": "learning rate",
+    "trained_weights": "trained weights",
+}
+
+
+def make_panels(table, column, **options):
+    """Returns a figure with a panel for each value of a column.
+
+    Args:
+        table: `DataFrame`.
+        column: Name of one of its columns.
+        **options: See `make_figure`.
+
+    Returns:
+        The figure, and a list of each panel's axes, value and rows.
+    """
+    values = list(dict.fromkeys(table[column]))
+    figure, axes = make_figure(columns=len(values), **options)
+    return figure, [
+        (axis, value, table[table[column] == value])
+        for axis, value in zip(axes.flat, values, strict=True)
+    ]
+
+
+def styled(groups):
+    """Yields name, rows and style of each group of a `groupby`."""
+    for (name, rows), style in zip(groups, styles(), strict=False):
+        yield name, rows, style
+
+
+def in_words(setting):
+    """Returns a setting's name for an axis, or the setting as it is."""
+    return _IN_WORDS.get(setting, setting)
+
+
+def explain_bands(figure, runs):
+    """Says above the panels what bands are, where a line is of several runs.
+
+    Args:
+        figure: Matplotlib's.
+        runs: Largest number of runs of a line.
+    """
+    if runs > 1:
+        figure.suptitle("Bands: the least to the largest run", size=9)

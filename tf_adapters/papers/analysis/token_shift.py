@@ -1,0 +1,112 @@
+"""How far AdapterBias shifts tokens: by block, and in which direction."""
+
+import numpy as np
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.papers.analysis.support import pictures
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.papers.analysis.support.encoder_passes import probe_passes
+from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.report import drawing
+
+COLUMNS = ("run", "task", "block", "place", "alpha", "shift")
+
+
+def means(alphas, mask):
+    """Returns each block's mean of `|alpha|` over the tokens of a batch.
+
+    Args:
+        alphas: List of arrays `(batch, tokens, 1)`, one for each block.
+        mask: Array `(batch, tokens)`, 1 at tokens.
+
+    Returns:
+        Sums of each block `(blocks,)`, and the number of tokens.
+    """
+    mask = np.asarray(mask, "float64")
+    sums = [np.sum(np.abs(alpha[..., 0]) * mask) for alpha in alphas]
+    return np.array(sums), mask.sum()
+
+
+@register("token_shift")
+class TokenShift(RunsAnalysis):
+    """The mean weight of AdapterBias's shift, by block.
+
+    `|alpha|` averaged over all tokens of the validation set, and with it
+    `|alpha| |v|`, the mean length of the shift: which blocks the task changes
+    most (AdapterBias, section 4.7, figure 6; the first block on top). A panel
+    for each task; of several runs the mean, with the standard error as a bar.
+    """
+
+    columns = COLUMNS
+
+    def rows(self, run, options):
+        values, lengths = _of_run(run)
+        for block, (alpha, length) in enumerate(
+            zip(values, lengths, strict=True), start=1
+        ):
+            place = "last" if block == len(values) else "earlier"
+            yield run.task.name, block, place, alpha, alpha * length
+
+    def draw(self, table):
+        figure, panels = pictures.make_panels(
+            table, "task", width=2.8, sharey=True
+        )
+        for axis, task, rows in panels:
+            here = spread(rows)
+            axis.barh(
+                here.index,
+                here["mean"],
+                xerr=here["sem"],
+                color=drawing.COLOURS[0],
+                capsize=2,
+            )
+            axis.set_yticks(here.index)
+            runs = here["count"].max()
+            title = task if runs == 1 else f"{task}, mean of {runs} runs"
+            error = "" if runs == 1 else "; bars: standard error"
+            drawing.describe(axis, f"mean |alpha|{error}", "", title)
+        first, *_ = panels[0]
+        first.invert_yaxis()
+        first.set_ylabel("block", size=9)
+        return figure
+
+
+def spread(table):
+    """Returns mean, standard error and number of runs of each block."""
+    return table.groupby("block").alpha.agg(["mean", "sem", "count"])
+
+
+def _of_run(run):
+    """Returns each block's mean `|alpha|` and the length of its vector."""
+    experiment = run.experiment()
+    lengths = vector_lengths(run, experiment.model)
+    total, tokens = 0.0, 0.0
+    for _, inputs, alphas in probe_passes(
+        experiment, run.rows["validation"], read_alphas
+    ):
+        alphas = [alpha.numpy() for alpha in alphas]
+        sums, count = means(alphas, inputs["padding_mask"].numpy())
+        total, tokens = total + sums, tokens + count
+    return total / tokens, lengths
+
+
+def read_alphas(outputs):
+    """Returns each block's weights `(batch, tokens, 1)` of its shift."""
+    return [probe["after_ffn"]["alpha"] for probe in outputs["probes"]]
+
+
+def vector_lengths(run, model):
+    """Returns the length of the vector of each block's shift.
+
+    Raises:
+        UserError: If the model is no AdapterBias with weights of its tokens.
+    """
+    from tf_adapters.methods.adapter_bias import Shift
+
+    slots = [of_block.get("after_ffn") for of_block in model.slots]
+    if not all(isinstance(s, Shift) and s.alpha is not None for s in slots):
+        raise UserError(
+            f"{run.folder} has no shift with a weight in every block. "
+            "--method=adapter_bias trains one."
+        )
+    return [np.linalg.norm(slot.vector.call().numpy()) for slot in slots]

@@ -1,0 +1,246 @@
+"""What a metric costs in trained weights, or in another setting."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.papers.analysis.support import pictures
+from tf_adapters.papers.analysis.support import study_runs
+from tf_adapters.papers.analysis.support.analysis import Analysis
+from tf_adapters.papers.analysis.support.analysis import names
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
+
+COLUMNS = ("task", "method", "x", "mean", "error", "runs")
+PERCENTILES = (20, 50, 80)
+WEIGHTS = "trained_weights"
+
+
+def without_head(runs):
+    """Returns runs whose `trained_weights` leave the head out.
+
+    So the points of tasks with more and with fewer classes are the same.
+    """
+    head = runs.get("head_weights", pd.Series(0, runs.index)).fillna(0)
+    return runs.assign(trained_weights=runs.trained_weights - head)
+
+
+def select(runs, keys, over=()):
+    """Returns the runs of the settings that are best on validation.
+
+    Args:
+        runs: `DataFrame` of runs.
+        keys: Columns, beside `task` and `method`, that tell models apart.
+        over: Columns of which each task and model takes its best values: those
+            with the highest mean over seeds, of those with the most seeds.
+    """
+    kept = []
+    for _, group in _groups(runs, keys):
+        candidates = [group]
+        if over:
+            candidates = [c for _, c in group.groupby(list(over), dropna=False)]
+        kept.append(max(candidates, key=_rank))
+    return pd.concat(kept)
+
+
+def _rank(candidate):
+    # Reports of earlier versions have no `selection`.
+    by = "selection" if "selection" in candidate else "validation"
+    return len(candidate), candidate[by].mean()
+
+
+def means(runs, keys, value, x=WEIGHTS):
+    """Returns a row of `COLUMNS` for each task, method and value of `keys`.
+
+    `error` is the standard error of the mean over seeds, NaN for one.
+
+    Args:
+        runs: `DataFrame` of runs.
+        keys: Columns, beside `task` and `method`, that tell models apart.
+        value: Column of the metric.
+        x: Column that lies on the horizontal axis.
+    """
+    rows = []
+    for (task, method, *_), group in _groups(runs, keys):
+        values = group[value]
+        place = group[x].iloc[0]
+        rows.append(
+            (task, method, place, values.mean(), values.sem(), len(values))
+        )
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _groups(runs, keys):
+    keys = list(dict.fromkeys(["task", "method", *keys]))
+    return runs.groupby(keys, sort=False, dropna=False)
+
+
+def percentiles(table, baseline):
+    """Returns percentiles over tasks of the difference to a baseline.
+
+    For each method and place on the axis, of each task's mean less the task's
+    baseline, in points (Houlsby et al. 2019, figures 1 and 3).
+
+    Args:
+        table: What `means` returns.
+        baseline: Method that is at zero.
+    """
+    zero = table[table.method == baseline].set_index("task")["mean"]
+    others = table[table.method != baseline]
+    others = others.assign(
+        difference=100 * (others["mean"] - others.task.map(zero))
+    ).dropna(subset="difference")
+    rows = []
+    for (method, x), group in others.groupby(["method", "x"]):
+        values = np.percentile(group.difference, PERCENTILES)
+        rows.append((method, x, len(group), *values))
+    columns = [f"p{p}" for p in PERCENTILES]
+    return pd.DataFrame(rows, columns=["method", "x", "tasks", *columns])
+
+
+@register("trade_off")
+class TradeOff(Analysis):
+    """A study's metric against the number of trained weights.
+
+    A panel for each task, a line for each method with a point for each of its
+    sizes; bars are the standard error over seeds (Houlsby et al. 2019, figures
+    4 and 5). With `--x` against a setting of the grid: the number of training
+    examples (AdapterBias, figure 4), or the deviation of the initial weights
+    (Houlsby et al., figure 6 right). With `--baseline=full` one panel: the
+    20th, 50th and 80th percentile over tasks of the difference to that method
+    (Houlsby et al., figures 1 and 3). Trained weights are those without the
+    head.
+    """
+
+    reads = "study_dir"
+
+    def add_flags(self, parser):
+        settings = "settings of the grid, with commas between, "
+        parser.add_argument(
+            "--sizes",
+            type=names,
+            default=[],
+            help=settings + "that make a model smaller or larger: "
+            "method.units,method.k",
+        )
+        parser.add_argument(
+            "--x", default=WEIGHTS, help="setting of the grid; trained_weights"
+        )
+        parser.add_argument(
+            "--lines",
+            default="method",
+            help="setting of the grid with a line for each value; method",
+        )
+        parser.add_argument(
+            "--select_over",
+            type=names,
+            default=[],
+            help=settings + "of which each point takes what is best on "
+            "validation: train.learning_rate,train.epochs",
+        )
+        parser.add_argument("--baseline", help="method at zero")
+        parser.add_argument(
+            "--metric", help="name of one; that of the study's table"
+        )
+        parser.add_argument(
+            "--split",
+            choices=("validation", "test"),
+            help="that of the study's table",
+        )
+
+    def table(self, options):
+        sizes, over = options.sizes, options.select_over
+        (folder,) = options.folders
+        x = [] if options.x == WEIGHTS else [options.x]
+        needed = ("task", *sizes, *over, *x, options.lines)
+        runs = without_head(study_runs.load_study_runs(folder, needed))
+        runs = runs.assign(method=runs[options.lines])
+        split = options.split or _split(folder)
+        value = f"{split}/{options.metric}" if options.metric else split
+        if value not in runs or runs[value].isna().all():
+            raise UserError(f"No finished run in {folder} has {value}.")
+        runs = runs[runs[value].notna()]
+        keys = [*sizes, *x]
+        chosen = select(runs, keys, over)
+        found = means(chosen, keys, value, options.x)
+        if options.baseline:
+            found = percentiles(found, options.baseline)
+            found = found.assign(baseline=options.baseline)
+        known = set(runs.metric) if options.metric is None else {options.metric}
+        metric = known.pop() if len(known) == 1 else "metric"
+        return found.assign(over=options.x, of=f"{split} {metric}")
+
+    def draw(self, table):
+        if "baseline" in table:
+            return _draw_percentiles(table)
+        methods = list(dict.fromkeys(table.method))
+        styles = dict(zip(methods, drawing.styles(), strict=False))
+        figure, panels = pictures.make_panels(table, "task")
+        for axis, task, here in panels:
+            for method, line in here.groupby("method", sort=False):
+                line = line.sort_values("x")
+                axis.errorbar(
+                    line.x,
+                    line["mean"],
+                    line.error,
+                    capsize=2,
+                    label=method,
+                    **styles[method],
+                )
+            _label(axis, here, here.of.iloc[0], f"{task}{_bars(here.runs)}")
+        return figure
+
+
+def _split(folder):
+    """Returns the split that a study's table shows."""
+    path = Path(folder) / "table.csv"
+    return pd.read_csv(path).split[0] if path.exists() else "validation"
+
+
+def _bars(runs):
+    """Returns what a title says of the runs behind a line's points."""
+    if runs.max() == 1:
+        return ""
+    least, most = runs.min(), runs.max()
+    number = most if least == most else f"{least} to {most}"
+    return f": {number} runs a point, bars: standard error"
+
+
+def _label(axes, table, y, title):
+    positive = table.x[table.x > 0]
+    axes.set_xscale("symlog", linthresh=positive.min() if len(positive) else 1)
+    over = table.over.iloc[0]
+    if over != WEIGHTS:
+        values = sorted(set(table.x))
+        axes.set_xticks(values, labels=[f"{value:g}" for value in values])
+        axes.set_xticks([], minor=True)
+    drawing.describe(
+        axes, pictures.in_words(over), y, title, legend_beside=True
+    )
+
+
+def _draw_percentiles(table):
+    figure, ((axes,),) = drawing.make_figure()
+    methods = table.groupby("method", sort=False)
+    for method, line, style in pictures.styled(methods):
+        line = line.sort_values("x")
+        axes.plot(line.x, line.p50, label=method, **style)
+        axes.fill_between(
+            line.x,
+            line.p20,
+            line.p80,
+            alpha=0.2,
+            color=style["color"],
+        )
+    tasks = table.tasks.max()
+    _label(
+        axes,
+        table,
+        f"{table.of[0]}, points beside {table.baseline[0]}",
+        f"20th, 50th and 80th percentile over {tasks} tasks",
+    )
+    # Before the scale is set it would fix the limits of a linear one.
+    axes.axhline(0, color="black", linewidth=0.8)
+    return figure

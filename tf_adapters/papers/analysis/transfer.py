@@ -1,0 +1,90 @@
+"""What a task trained in one language scores in each of them."""
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.papers.analysis.support import pictures
+from tf_adapters.papers.analysis.support import study_runs
+from tf_adapters.papers.analysis.support.analysis import Analysis
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.report import drawing
+from tf_adapters.tasks.languages import AVERAGES
+
+_PREFIX = "transfer/"
+
+
+def scores(runs):
+    """Returns a row for each run and language, and for the three averages.
+
+    Args:
+        runs: `DataFrame` of a study's finished runs.
+
+    Returns:
+        `DataFrame` with the settings of the study's grid, `language` and
+        `score`, in points.
+    """
+    names = list(runs.columns)
+    # Of runs.csv: state, the grid's settings, metric.
+    settings = names[names.index("state") + 1 : names.index("metric")]
+    languages = [name for name in names if name.startswith(_PREFIX)]
+    found = runs.melt(
+        id_vars=["run", *settings],
+        value_vars=languages,
+        var_name="language",
+        value_name="score",
+    ).dropna(subset="score")
+    language = found.language.str.removeprefix(_PREFIX)
+    return found.assign(language=language, score=100 * found.score)
+
+
+@register("transfer")
+class Transfer(Analysis):
+    """The score in each language, and averages over them.
+
+    Reads a study whose runs were evaluated in several languages
+    (`data.eval_languages`): all, all but the language of training (target), and
+    those far from it (distant), as in He et al. 2021, tables 3, 4 and 12 to 15.
+    A panel for each task, a line for each method; bars are the standard error
+    over runs.
+    """
+
+    reads = "study_dir"
+
+    def table(self, options):
+        (folder,) = options.folders
+        runs = study_runs.load_study_runs(folder, ("task", "method"))
+        if f"{_PREFIX}all" not in runs:
+            raise UserError(
+                f"No run of the study in {folder} was evaluated in several "
+                "languages. Set `data.eval_languages`, [all] for example."
+            )
+        return scores(runs)
+
+    def draw(self, table):
+        tasks = list(dict.fromkeys(table.task))
+        number = table.groupby("task").language.nunique().max()
+        figure, axes = drawing.make_figure(
+            rows=len(tasks), width=max(5.6, 2.9 + 0.3 * number)
+        )
+        for axis, task in zip(axes.flat, tasks, strict=True):
+            here = table[table.task == task]
+            names = list(dict.fromkeys(here.language))
+            averages = [name for name in AVERAGES if name in names]
+            order = [*averages, *(n for n in names if n not in AVERAGES)]
+            lines = here.groupby("method", sort=False)
+            for method, line, style in pictures.styled(lines):
+                groups = line.groupby("language").score
+                found = groups.agg(["mean", "sem"]).reindex(order)
+                axis.errorbar(
+                    range(len(order)),
+                    found["mean"],
+                    found["sem"],
+                    linestyle="none",
+                    capsize=2,
+                    label=method,
+                    **style,
+                )
+            axis.set_xticks(range(len(order)), order, rotation=90)
+            axis.axvline(len(averages) - 0.5, color="gray", linewidth=0.8)
+            drawing.describe(
+                axis, "language", "score, points", task, legend_beside=True
+            )
+        return figure

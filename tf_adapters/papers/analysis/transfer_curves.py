@@ -1,0 +1,110 @@
+"""How loss and metric in other languages went on, step by step."""
+
+import dataclasses
+from pathlib import Path
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.data.rows import load
+from tf_adapters.data.rows import sampling
+from tf_adapters.papers.analysis.support import pictures
+from tf_adapters.papers.analysis.support.analysis import register
+from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.report import drawing
+from tf_adapters.tasks.languages import in_language
+
+COLUMNS = ("run", "method", "seed", "step", "languages", "loss", "score")
+COLUMNS += ("last_loss",)
+
+
+def rows_of(facts, by_step):
+    """Returns rows of `COLUMNS`, a mean over languages for each step.
+
+    Args:
+        facts: What stands before the step.
+        by_step: Dict from step to a list of `(loss, score)`, of each language.
+    """
+    rows = []
+    for step, values in sorted(by_step.items()):
+        losses, scores = zip(*values, strict=True)
+        loss = sum(losses) / len(losses)
+        last = loss if step == max(by_step) else None
+        score = sum(scores) / len(scores)
+        rows.append((*facts, step, len(values), loss, score, last))
+    return rows
+
+
+@register("transfer_curves")
+class TransferCurves(RunsAnalysis):
+    """Loss and metric on other languages' validation sets by step.
+
+    Evaluates each snapshot of a run (`train.snapshot_steps`) on the validation
+    set of each of its `data.eval_languages` but that of training, and takes the
+    mean over them (He et al. 2021, appendix A.3, figure 10).
+    """
+
+    columns = COLUMNS
+
+    def rows(self, run, options):
+        return rows_of((run.label, run.config.seed), _by_step(run))
+
+    def draw(self, table):
+        figure, axes = drawing.make_figure(columns=2)
+        for column, axis in zip(("loss", "score"), axes.flat, strict=True):
+            methods = table.groupby("method", sort=False)
+            for method, lines, style in pictures.styled(methods):
+                means = lines.groupby("step")[column].mean()
+                axis.plot(means.index, means, label=method, **style)
+            number = table.languages.iloc[0]
+            words = "one other language"
+            if number > 1:
+                words = f"mean over languages ({number})"
+            drawing.describe(axis, "step", f"{column}, {words}")
+        return figure
+
+
+def _by_step(run):
+    """Returns loss and metric in each language for each snapshot."""
+    from tf_adapters.runs.experiment import Experiment
+    from tf_adapters.runs.left_files import SNAPSHOTS
+
+    snapshots = sorted((Path(run.folder) / SNAPSHOTS).glob("*"))
+    if not snapshots:
+        raise UserError(
+            f"{run.folder} has no snapshots. Train with "
+            "--params_override=train.snapshot_steps=500 or so."
+        )
+    rows = _rows_of_languages(run)
+    train = dataclasses.replace(run.config.train, evaluate_loss=True)
+    config = dataclasses.replace(run.config, train=train)
+    found = {}
+    for snapshot in snapshots:
+        experiment = Experiment(config, run.task, snapshot)
+        metrics = [
+            experiment.trainer.evaluate(experiment.examples(own))
+            for own in rows.values()
+        ]
+        name = run.task.metrics[0]
+        found[int(snapshot.name)] = [(m["loss"], m[name]) for m in metrics]
+    return found
+
+
+def _rows_of_languages(run):
+    """Returns the validation rows of each language but that of training."""
+    data, languages = run.config.data, run.task.languages
+    if languages is None or not data.eval_languages:
+        raise UserError(
+            f"{run.folder} was not evaluated in other languages. Train with "
+            "--eval_languages=all or some of the task's."
+        )
+    names = data.eval_languages
+    names = languages.names if names == ("all",) else names
+    found = {}
+    for name in names:
+        task = in_language(run.task, name)
+        if name.split("_")[0] == languages.trained:
+            continue
+        if load.may_have_labels(task, "validation", data.data_dir):
+            rows = load.load_split(task, "validation", data.data_dir)
+            most = data.max_validation_examples
+            found[name] = sampling.at_most(rows, most)
+    return found

@@ -1,0 +1,33 @@
+"""The baseline without an encoder as a method, so that `--method` names it.
+
+The preset `no_bert` imports this module.
+"""
+
+import dataclasses
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.methods.method import Method
+from tf_adapters.methods.method import register
+
+
+@register("no_bert")
+@dataclasses.dataclass(frozen=True)
+class NoBert(Method):
+    """Searches small networks on word embeddings instead of an encoder.
+
+    The "no BERT baseline" of Houlsby et al. 2019, section 3.3 and table 2. It
+    puts nothing into an encoder: `no_bert_search` trains it, and `search` in
+    the configuration says among what.
+    """
+
+    def make_slots(self, shape):
+        raise UserError(
+            "`no_bert` is a baseline without an encoder, so there is nothing "
+            "to adapt. `--method=no_bert` trains it."
+        )
+
+    def own_training(self):
+        # Here, not above: KerasHub comes with it.
+        from tf_adapters.papers.baselines import no_bert_search
+
+        return no_bert_search.run_search

@@ -1,0 +1,298 @@
+"""The search for the best network without an encoder (Houlsby et al. 3.3).
+
+The paper's own search (Neural AutoML, 10,000 networks a task on 30 machines for
+a week) is replaced by Optuna's TPE over as many trials as `search.trials` says;
+the space is in the preset `no_bert`, where it can be read and changed. The
+trial that is best on validation counts. Trials are kept in the run folder, so
+that the same command goes on where it was stopped; what it tries then is not
+what a search that never stopped would have tried.
+"""
+
+import contextlib
+import hashlib
+import json
+import operator
+import time
+
+import keras
+import numpy as np
+
+from tf_adapters import heads
+from tf_adapters.common import own_files
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import Stopped
+from tf_adapters.common.extras import needs_extra
+from tf_adapters.common.sigterm import on_sigterm
+from tf_adapters.config import resolve
+from tf_adapters.data.rows import sampling
+from tf_adapters.data.tokens.packing import TextPacker
+from tf_adapters.encoders.load import load_encoder
+from tf_adapters.models.variable_groups import count_weights
+from tf_adapters.papers.baselines import no_bert_model
+from tf_adapters.papers.baselines import search_space
+from tf_adapters.runs import remote_folder
+from tf_adapters.runs.provenance import provenance
+from tf_adapters.runs.run_folder import RunFolder
+
+TRIALS, MODEL = "trials.log", "model.keras"
+_KINDS = ("classification", "regression")
+_WEIGHTS = "class_weights"
+# Settings of runs with an encoder alone.
+_UNUSED = (
+    *("pretrain.steps", "init_adapter", "stack_on", "language_adapters"),
+    *("data.eval_languages", "data.windows", "distribution_strategy"),
+    *("train.learning_rate", "train.precision", "train.calibrate"),
+    *("train.remat", "train.callbacks"),
+)
+
+
+def run_search(config, task, rows, model_dir, test=True, overwrite=False):
+    """Searches, writes the run folder, and returns the result.
+
+    Args:
+        config: `Config` with `search`.
+        task: `Task` of classification or regression.
+        rows: Dict from split to rows.
+        model_dir: Folder of the run; the best network is `model.keras` in it.
+        test: Whether to evaluate on the other splits too.
+        overwrite: Whether to begin again.
+
+    Raises:
+        ConfigError: If the task is of another kind, or the space has other
+            settings than `no_bert_model.SETTINGS`.
+    """
+    started = time.perf_counter()
+    _check(config, task)
+    fingerprint = sampling.fingerprints(rows)
+    data = _Data(config, task, rows)
+    run = RunFolder(model_dir, config, fingerprint, overwrite)
+    if overwrite:
+        (run.folder / TRIALS).unlink(missing_ok=True)
+    with contextlib.closing(run), _ending_at_sigterm():
+        best = _search(config, run, data, fingerprint)
+        network = keras.saving.load_model(run.folder / MODEL, compile=False)
+        splits = data.splits if test else ("validation",)
+        metrics = {}
+        for split in splits:
+            metrics[split], compared = data.judge(network, split)
+            run.save_predictions(split, data.head, compared)
+        result = {
+            **_facts(config, network, best),
+            **metrics,
+            "data_fingerprint": fingerprint,
+            "seconds": round(time.perf_counter() - started, 1),
+            **provenance(),
+        }
+        run.save_result(result)
+    return result
+
+
+@contextlib.contextmanager
+def _ending_at_sigterm():
+    """Ends with `Stopped` at once: what is not in the folder is done anew."""
+
+    def stop(number, frame):
+        raise Stopped(
+            "Stopped by SIGTERM. The same command goes on from the last "
+            "network that was done."
+        )
+
+    with on_sigterm(stop):
+        yield
+
+
+def _search(config, run, data, fingerprint):
+    """Tries networks until there are enough; returns the best trial."""
+    study = _open_study(run.folder, config, fingerprint)
+    for trial in _finished(study):
+        _log(run, trial)
+    if _finished(study):
+        _keep_file_of(run, study.best_trial)
+    while len(_finished(study)) < config.search.trials:
+        _run_trial(study, run, data, config)
+        remote_folder.push(run.folder)
+    return study.best_trial
+
+
+def _check(config, task):
+    if task.head not in _KINDS:
+        raise ConfigError(
+            f"`no_bert` is for tasks of {' and '.join(_KINDS)}; task "
+            f"`{task.name}` is of {task.head}."
+        )
+    _check_unused(config)
+    if config.search.trials < 1:
+        raise ConfigError("`search.trials` must be at least 1 for `no_bert`.")
+    search_space.check_space(config.search.space or {})
+
+
+def _check_unused(config):
+    """Refuses settings that would change nothing."""
+    usual = resolve.resolve_config({"task": config.task, "method": "no_bert"})
+    values = {key: operator.attrgetter(key) for key in _UNUSED}
+    given = [key for key, get in values.items() if get(config) != get(usual)]
+    given += [f"head.{key}" for key in set(config.head or ()) - {_WEIGHTS}]
+    if given:
+        raise ConfigError(
+            "`no_bert` is a search for a network that begins at nothing, by "
+            "what `search.space` says, learning rates too. Leave out what it "
+            f"has no use for: {', '.join(sorted(given))}"
+        )
+
+
+class _Data:
+    """Token ids and targets of each split, and how outputs are measured.
+
+    Args:
+        config: `Config`.
+        task: `Task`.
+        rows: Dict from split to rows.
+    """
+
+    def __init__(self, config, task, rows):
+        encoder, tokenizer = load_encoder(config.encoder)
+        self.table = encoder.backbone.token_embedding.embeddings.numpy()
+        packer = TextPacker(tokenizer, config.data.max_length)
+        self.pad_id = packer.special_tokens.pad
+        self.metrics = task.metrics
+        head = heads.for_task(task, encoder, **(config.head or {}))
+        self.head = head.for_rows(rows["train"])
+        self.num_outputs = max(1, len(task.labels))
+        self._encoded = {
+            split: self.head.encode(some, task.text_fields, packer)
+            for split, some in rows.items()
+        }
+
+    @property
+    def splits(self):
+        """All but training."""
+        return [split for split in self._encoded if split != "train"]
+
+    def arrays(self, split):
+        """Returns token ids `(rows, tokens)`, padded, and targets."""
+        encoded = self._encoded[split]
+        longest = max(map(len, encoded.token_ids))
+        ids = np.full((len(encoded.token_ids), longest), self.pad_id, "int32")
+        for row, some in zip(ids, encoded.token_ids, strict=True):
+            row[: len(some)] = some
+        return ids, np.asarray(encoded.targets)
+
+    def judge(self, network, split):
+        """Returns a network's metrics on a split, and what it predicts."""
+        ids, targets = self.arrays(split)
+        outputs = network.predict(ids, batch_size=256, verbose=0)
+        return self.head.judge(self.metrics, list(outputs), targets)
+
+
+def _open_study(folder, config, fingerprint):
+    """Returns the Optuna study in a folder, new or to go on with."""
+    with needs_extra("search", "A search"):
+        import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    # One folder may have been searched with other settings before.
+    content = [config.task, config.seed, config.search.space, fingerprint]
+    name = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+    own_files.remove_link(folder / TRIALS)
+    backend = optuna.storages.journal.JournalFileBackend(str(folder / TRIALS))
+    study = optuna.create_study(
+        storage=optuna.storages.JournalStorage(backend),
+        study_name=name,
+        direction="maximize",
+        load_if_exists=True,
+    )
+    for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
+        # Its process is gone.
+        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+    # Whoever goes on must not draw the same again.
+    seed = config.seed + len(study.get_trials())
+    study.sampler = optuna.samplers.TPESampler(seed=seed)
+    return study
+
+
+def _finished(study):
+    import optuna
+
+    return study.get_trials(states=[optuna.trial.TrialState.COMPLETE])
+
+
+def _log(run, trial):
+    run.log({"step": trial.number, "metric": trial.value, **trial.params})
+
+
+def _run_trial(study, run, data, config):
+    """Trains one network; keeps it if it is the best so far."""
+    trial = study.ask()
+    settings = search_space.suggest(trial, config.search.space)
+    keras.utils.set_random_seed(config.seed)
+    network = no_bert_model.make_network(
+        settings, data.table, data.pad_id, data.num_outputs
+    )
+    value = _train(network, settings, data, config.train)
+    # Of equal ones the first is the best, for Optuna too.
+    is_best = value > max((t.value for t in _finished(study)), default=-np.inf)
+    if is_best:
+        own_files.remove(_file_of(run, trial))
+        network.save(_file_of(run, trial))
+    trial = study.tell(trial, value)
+    if is_best:
+        _keep_file_of(run, trial)
+    _log(run, trial)
+    print(f"trial {trial.number}: {data.metrics[0]} {value:.4f}", flush=True)
+
+
+def _file_of(run, trial):
+    # A process may end before the trial counts: its file must be no other's.
+    return run.folder / f"trial_{trial.number}.keras"
+
+
+def _keep_file_of(run, trial):
+    """Makes a trial's network that of the run."""
+    if _file_of(run, trial).exists():
+        _file_of(run, trial).replace(run.folder / MODEL)
+    for other in run.folder.glob("trial_*.keras"):
+        other.unlink()
+
+
+def _train(network, settings, data, train):
+    """Trains a network, leaves its best weights in it, returns their metric.
+
+    That is -1, less than any metric, where training diverged at once.
+    """
+    metric = data.metrics[0]
+    best = {"value": -1.0, "weights": network.get_weights(), "epoch": -1}
+    network.compile(
+        no_bert_model.make_optimizer(settings),
+        loss=data.head.loss,
+        jit_compile=False,
+    )
+    ids, targets = data.arrays("train")
+    for epoch in range(train.epochs):
+        done = network.fit(ids, targets, batch_size=train.batch_size, verbose=0)
+        if not np.isfinite(done.history["loss"][-1]):
+            break
+        value = data.judge(network, "validation")[0][metric]
+        if value > best["value"]:
+            best = {
+                "value": value,
+                "weights": network.get_weights(),
+                "epoch": epoch,
+            }
+        patience = train.early_stopping_patience
+        if patience is not None and epoch - best["epoch"] >= patience:
+            break
+    network.set_weights(best["weights"])
+    return float(best["value"])
+
+
+def _facts(config, network, best):
+    return {
+        "task": config.task,
+        "encoder": None,
+        "method": "no_bert",
+        "seed": config.seed,
+        "trained_weights": count_weights(network.trainable_variables),
+        "trials": config.search.trials,
+        "best_trial": best.number,
+        "settings": best.params,
+    }

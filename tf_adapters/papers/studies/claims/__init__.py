@@ -1,0 +1,1 @@
+"""What a paper prints and claims, beside what was measured."""

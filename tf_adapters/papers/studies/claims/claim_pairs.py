@@ -1,0 +1,183 @@
+"""The pairs of runs that a claim compares."""
+
+import collections
+import functools
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+
+from tf_adapters.config import task as config_task
+from tf_adapters.data.rows import splits
+from tf_adapters.papers.studies.claims import statistics
+from tf_adapters.papers.studies.claims.sampled_metrics import sampled_metric
+from tf_adapters.papers.studies.grid import settings as study_settings
+from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import predictions
+from tf_adapters.tasks import languages
+
+
+def run_folder(folder, row):
+    """Returns the folder of a run, or of one of the tasks of its run.
+
+    Args:
+        folder: Path of the study.
+        row: Dict from `report.run_rows`; its `folder`, if it has one, is
+            where the run lies as seen from there.
+    """
+    path = Path(folder) / (row.get("folder") or row["run"])
+    return earlier_runs.folder_of_task(path, row["task"])
+
+
+def match_runs(claim, runs, rows, select_over=()):
+    """Returns the pairs of a claim: setting, higher row, lower row.
+
+    Both rows of a pair have the same value of every key that the claim does
+    not compare; its setting is all of these but the seed.
+
+    Args:
+        claim: `paper.Claim` of runs.
+        runs: List of `Run`.
+        rows: Dicts of finished runs, from `report.run_rows`.
+        select_over: Keys of what was selected, which may differ.
+    """
+    compared = {*claim.higher, *claim.than, *select_over}
+    keys = {
+        run.id: tuple(k for k in ("task", *run.point) if k not in compared)
+        for run in runs
+    }
+    lower = collections.defaultdict(list)
+    for row in _side(claim, claim.than, runs, rows):
+        lower[keys[row["run"]]].append(row)
+    index = functools.cache(lambda own, shared: _index(lower[own], shared))
+    found = []
+    for high in _side(claim, claim.higher, runs, rows):
+        for own in lower:
+            names = keys[high["run"]]
+            shared = tuple(key for key in names if key in own)
+            for low in index(own, shared)[_values(high, shared)]:
+                found.append((_setting(names, own, high, low), high, low))
+    return found
+
+
+def _side(claim, wanted, runs, rows):
+    settings = {run.id: run.settings for run in runs}
+    wanted = {**(claim.where or {}), **wanted}
+    return [
+        row
+        for row in rows
+        if study_settings.matches(
+            wanted, {**settings[row["run"]], "task": row["task"]}
+        )
+    ]
+
+
+def _index(rows, keys):
+    index = collections.defaultdict(list)
+    for row in rows:
+        index[_values(row, keys)].append(row)
+    return index
+
+
+def _values(row, keys):
+    return json.dumps([row[key] for key in keys], default=str)
+
+
+def _setting(names, others, high, low):
+    """Returns what a pair has; what one side alone has parts settings too."""
+    keys = [key for key in dict.fromkeys((*names, *others)) if key != "seed"]
+    values = [[key, high.get(key), low.get(key)] for key in keys]
+    return json.dumps(values, default=str)
+
+
+def predicted_pairs(matched, runs, folder, split):
+    """Returns `statistics.Pair`s, or `None` if predictions are lacking.
+
+    Sets of examples with equal targets are taken for one: those of all seeds,
+    and of languages into which one text was translated.
+
+    Args:
+        matched: What `match_runs` returned.
+        runs: List of `Run`.
+        folder: Path of the study.
+        split: `report.split`.
+    """
+    by_id = {run.id: run for run in runs}
+    load = functools.cache(predictions.load_predictions)
+    pairs = []
+    for setting, high, low in matched:
+        parts = _parts(high, by_id[high["run"]].config, split)
+        sample = {
+            "group": _group(setting, by_id[high["run"]], by_id[low["run"]]),
+            "sample": (high.get("seed"), low.get("seed")),
+        }
+        for part, metric in parts:
+            both = [load(run_folder(folder, row), part) for row in (high, low)]
+            if None in both:
+                return None
+            first, second = (one.compared["target"] for one in both)
+            if first != second:
+                return None
+            pairs.append(
+                statistics.Pair(
+                    (setting, part),
+                    (high["task"], _digest(first)),
+                    len(first),
+                    sampled_metric(both[0], metric),
+                    sampled_metric(both[1], metric),
+                    **sample,
+                )
+            )
+        if not parts:
+            return None
+    return pairs
+
+
+def _group(setting, high, low):
+    """Returns what the settings share whose pairs have runs in common.
+
+    They differ in what one side alone has (sizes beside one baseline), or in
+    tasks that one run of a side trained on together.
+    """
+    several = any(len(run.metrics) > 1 for run in (high, low))
+    return json.dumps(
+        [
+            [key, above, below]
+            for key, above, below in json.loads(setting)
+            if above == below and not (several and key == "task")
+        ]
+    )
+
+
+def _parts(row, config, split):
+    """Returns the stored splits that a run's value is the mean of.
+
+    Returns:
+        List of pairs of a split's name and a metric; empty where the value is
+        no metric of predictions.
+    """
+    metric = row["metric"]
+    kind, _, name = metric.partition("/")
+    if kind != "transfer":
+        stored = metric not in ("mean_metric", "loss")
+        stored = stored and kind != "method_report"
+        return [(split, metric)] if stored else []
+    task = splits.declared_task(config_task.by_task(config)[row["task"]])
+    found = [
+        key.removeprefix("transfer/")
+        for key in row
+        if key.startswith("transfer/")
+        and key.removeprefix("transfer/") not in languages.AVERAGES
+    ]
+    if name in languages.AVERAGES:
+        one_hot = dict(zip(found, np.eye(len(found)), strict=True))
+        shares = languages.averages(one_hot, task.languages)[name]
+        found = [one for one, share in zip(found, shares, strict=True) if share]
+    else:
+        found = [name]
+    return [(f"transfer/{one}", task.metrics[0]) for one in found]
+
+
+def _digest(targets):
+    return hashlib.sha256(json.dumps(targets).encode()).hexdigest()

@@ -1,0 +1,253 @@
+"""What a paper claims, held against what was measured: a verdict and why.
+
+- shown: p, corrected for the number of the study's claims, is below 0.05, and
+  the difference has the sign that the claim has.
+- not shown: the difference is smaller than half of the printed one, or, where
+  none is printed, than zero, for sure: so ends its interval, which is corrected
+  for the number of claims too (Bonferroni).
+- too small to tell: neither; or both sides answer every example alike, as runs
+  do that learned nothing.
+- not measured: there is no pair to compare.
+"""
+
+import dataclasses
+
+from tf_adapters.launch.progress import counted
+from tf_adapters.papers.studies.claims import claim_pairs
+from tf_adapters.papers.studies.claims import figure_pairs
+from tf_adapters.papers.studies.claims import statistics
+from tf_adapters.papers.studies.grid.settings import in_words
+
+LEVEL = 0.05
+# What a reader of the verdicts should know.
+HOW = (
+    "Shown: p, corrected for the number of claims (Holm), is below 0.05, and "
+    "the sign is the claim's. Not shown: the difference is below half of the "
+    "printed one, or below zero where none is printed, by an interval "
+    "corrected likewise. Too small to tell: neither."
+)
+SHOWN, NOT_SHOWN = "shown", "not shown"
+TOO_SMALL, NOT_MEASURED = "too small to tell", "not measured"
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """A claim and what was found.
+
+    Attributes:
+        claim: `paper.Claim`.
+        verdict: One of the four above.
+        sentence: The same in one sentence, from the numbers.
+        comparison: `statistics.Comparison`, or `None` if nothing is measured.
+        corrected_p: Holm's, or `None`.
+    """
+
+    claim: object
+    verdict: str
+    sentence: str
+    comparison: statistics.Comparison | None = None
+    corrected_p: float | None = None
+
+
+def judge(study, runs, rows, folder, tables):
+    """Returns a `Verdict` on each claim of a study.
+
+    Args:
+        study: `Study`.
+        runs: List of `Run`.
+        rows: List of dicts, from `report.chosen_rows`.
+        folder: The study's folder.
+        tables: Dict from a figure's name to the paths of its tables.
+    """
+    finished = [row for row in rows if row["state"] == "finished"]
+    claims = [_narrow(claim, runs) for claim in study.claims]
+    found = [
+        _of_figure(claim, runs, tables.get(claim.of, []))
+        if claim.of
+        else _of_runs(claim, study, runs, finished, folder)
+        for claim in claims
+    ]
+    measured = [one for one in found if not isinstance(one, str)]
+    corrected = iter(statistics.holm([one.p for one in measured]))
+    one_seed = len({run.settings.get("seed") for run in runs}) == 1
+    return [
+        Verdict(claim, NOT_MEASURED, f"Not measured: {one}.")
+        if isinstance(one, str)
+        else _verdict(claim, one, next(corrected), len(measured), one_seed)
+        for claim, one in zip(claims, found, strict=True)
+    ]
+
+
+def _narrow(claim, runs):
+    """Returns a claim that names, of several values, those that runs have."""
+    return dataclasses.replace(
+        claim,
+        higher=_narrow_side(claim.higher, runs),
+        than=_narrow_side(claim.than, runs),
+    )
+
+
+def _narrow_side(side, runs):
+    narrowed = dict(side)
+    for key, values in side.items():
+        if isinstance(values, list):
+            there = [run.settings.get(key) for run in runs]
+            kept = [value for value in values if value in there] or values
+            narrowed[key] = kept[0] if len(kept) == 1 else kept
+    return narrowed
+
+
+def _of_figure(claim, runs, paths):
+    """Returns a `Comparison`, or why there is none."""
+    if not paths:
+        return f"the figure `{claim.of}` was not made"
+    keys = {key for run in runs for key in run.point}
+    differences = figure_pairs.figure_differences(claim, paths, keys)
+    if isinstance(differences, str):
+        return differences
+    return statistics.compare_pairs(differences)
+
+
+def _of_runs(claim, study, runs, rows, folder):
+    """Returns a `Comparison`, or why there is none."""
+    split = study.report.split
+    rows = [row for row in rows if row[split] is not None]
+    matched = claim_pairs.match_runs(claim, runs, rows, study.select_over)
+    if not matched:
+        return "no run of one side has finished with its like of the other"
+    pairs = claim_pairs.predicted_pairs(matched, runs, folder, split)
+    if pairs is not None:
+        return statistics.bootstrap(pairs)
+    return statistics.compare_pairs(
+        [high[split] - low[split] for _, high, low in matched]
+    )
+
+
+def _verdict(claim, comparison, corrected_p, number, one_seed):
+    least = (claim.printed or 0.0) / 2 / _scale(claim)
+    _, upper = comparison.interval(1 - LEVEL / number)
+    verdict = TOO_SMALL
+    if corrected_p < LEVEL and comparison.difference > 0:
+        verdict = SHOWN
+    elif upper < max(0.0, least) and not _all_alike(comparison):
+        verdict = NOT_SHOWN
+    sentence = _sentence(claim, verdict, comparison, corrected_p)
+    sentence += _caveat(comparison, one_seed)
+    return Verdict(claim, verdict, sentence, comparison, corrected_p)
+
+
+def _all_alike(comparison):
+    """Whether no draw of the examples makes any difference."""
+    return comparison.difference == 0 and comparison.error == 0
+
+
+def _is_alone(comparison):
+    """Whether one difference without predictions is all there is."""
+    return comparison.seeds is None and comparison.pairs == 1
+
+
+def _scale(claim):
+    """Returns what values are told times: metrics in points, others as is."""
+    return 1 if claim.of else 100
+
+
+def _sentence(claim, verdict, comparison, corrected_p):
+    difference = comparison.difference * _scale(claim)
+    words = "higher" if difference >= 0 else "lower"
+    number = _number(abs(difference), claim)
+    parts = [_interval(claim, comparison)]
+    if not _is_alone(comparison):
+        parts.append(f"corrected p {_p(corrected_p)}")
+    parts += _evidence(claim, comparison)
+    text = (
+        f"{verdict.capitalize()}: {in_words(claim.higher)} is {number} {words} "
+        f"than {in_words(claim.than)} ({', '.join(parts)})"
+    )
+    if claim.printed is not None:
+        text += f"; the paper prints {_number(claim.printed, claim)}"
+    return f"{text}."
+
+
+def _interval(claim, comparison):
+    low, high = (end * _scale(claim) for end in comparison.interval())
+    if _is_alone(comparison):
+        return "no interval and no p, since there is one difference only"
+    if low != low:
+        return "no interval, since all differences are equal"
+    form = "+.3g" if claim.of else "+.1f"
+    return f"95 % interval {low:{form}} to {high:{form}}"
+
+
+def _evidence(claim, comparison):
+    """Yields what the numbers rest on."""
+    if comparison.seeds is None:
+        pairs = counted(comparison.pairs, "pair")
+        yield pairs if claim.of else f"{pairs} without predictions"
+        return
+    yield counted(comparison.seeds, "seed")
+    yield counted(comparison.pairs, "pair")
+    yield counted(comparison.examples, "example")
+
+
+def _caveat(comparison, one_seed):
+    if _all_alike(comparison):
+        return " Both sides answer every example alike."
+    if comparison.seeds == 1:
+        return (
+            " With one seed the interval covers the choice of examples only, "
+            "not what another seed would change."
+        )
+    if comparison.seeds is None and one_seed and comparison.pairs > 1:
+        return (
+            " All pairs are of one seed: the interval does not cover what "
+            "another would change."
+        )
+    return ""
+
+
+def _number(value, claim):
+    unit = f" in {claim.value}" if claim.of else " points"
+    return (f"{value:.3g}" if claim.of else f"{value:.1f}") + unit
+
+
+def _p(value):
+    return "< 0.001" if value < 0.001 else f"= {value:.3f}"
+
+
+def claim_rows(verdicts):
+    """Returns a dict for each verdict: the rows of `claims.csv`."""
+    return [_row(verdict) for verdict in verdicts]
+
+
+def _row(verdict):
+    claim, comparison = verdict.claim, verdict.comparison
+    row = {
+        "says": claim.says,
+        "verdict": verdict.verdict,
+        "sentence": verdict.sentence,
+        "printed": claim.printed,
+    }
+    if comparison is None:
+        return row
+    scale = _scale(claim)
+    low, high = (_known(end * scale) for end in comparison.interval())
+    alone = _is_alone(comparison)
+    return row | {
+        "difference": comparison.difference * scale,
+        "low": low,
+        "high": high,
+        "p": None if alone else comparison.p,
+        "corrected_p": None if alone else verdict.corrected_p,
+        "pairs": comparison.pairs,
+        "seeds": comparison.seeds,
+        "examples": comparison.examples,
+        "test": "pairs" if comparison.seeds is None else "bootstrap",
+    }
+
+
+def _known(number):
+    return None if number != number else number
+
+
+COLUMNS = ("says", "verdict", "sentence", "printed", "difference", "low")
+COLUMNS += ("high", "p", "corrected_p", "pairs", "seeds", "examples", "test")

@@ -1,0 +1,206 @@
+"""Metrics of many samples of a set's examples at once, for bootstraps.
+
+Each function here takes targets and predictions and returns a function of
+`counts`, an array `(samples, examples)`: how often each sample has each
+example. It returns the metric of each sample, `(samples,)`, as
+`tf_adapters.heads.metrics` computes it for the examples written out.
+"""
+
+import numpy as np
+from seqeval.metrics.sequence_labeling import get_entities
+
+
+def by_repetition(score, compared):
+    """Returns the function for any metric, which computes one after another.
+
+    Args:
+        score: Function of a dict like `compared` that returns the metric.
+        compared: Dict of lists with an entry for each example.
+    """
+
+    def metric(counts):
+        indices = [np.repeat(np.arange(len(row)), row) for row in counts]
+        return np.array(
+            [
+                score({k: [v[i] for i in rows] for k, v in compared.items()})
+                for rows in indices
+            ]
+        )
+
+    return metric
+
+
+def mean(values):
+    """Returns the function for a mean over examples."""
+    return ratio(values, np.ones(len(values)))
+
+
+def ratio(numerators, denominators):
+    """Returns the function for a sum over examples by another one."""
+    numerators, denominators = np.array([numerators, denominators], "float64")
+    return lambda counts: _divide(counts @ numerators, counts @ denominators)
+
+
+def accuracy(targets, predicted):
+    """See `metrics.accuracy`; F1 over the counts of all classes is the same."""
+    return mean(np.equal(targets, predicted))
+
+
+def f1(targets, predicted):
+    """See `metrics.f1`."""
+    right = np.equal(targets, 1) & np.equal(predicted, 1)
+    return ratio(2 * right, np.equal(targets, 1) + 0 + np.equal(predicted, 1))
+
+
+def macro_f1(targets, predicted):
+    """See `metrics.macro_f1`: a mean over the classes that a sample has."""
+    targets, predicted = _one_hot(targets, predicted)
+
+    def metric(counts):
+        both = counts @ (targets + predicted)
+        f1s = _divide(2 * counts @ (targets * predicted), both)
+        return f1s.sum(axis=-1) / (both > 0).sum(axis=-1)
+
+    return metric
+
+
+def matthews(targets, predicted):
+    """See `metrics.matthews`: Gorodkin's form for any number of classes."""
+    targets, predicted = _one_hot(targets, predicted)
+    right = (targets * predicted).sum(axis=-1)
+
+    def metric(counts):
+        count = counts.sum(axis=-1)
+        of_targets, of_predicted = counts @ targets, counts @ predicted
+        covariance = (counts @ right) * count
+        covariance -= (of_targets * of_predicted).sum(axis=-1)
+        spreads = [
+            count**2 - (some**2).sum(axis=-1)
+            for some in (of_targets, of_predicted)
+        ]
+        return _divide(covariance, np.sqrt(spreads[0] * spreads[1]))
+
+    return metric
+
+
+def pearson(targets, predicted):
+    """See `metrics.pearson`."""
+    x, y = (np.asarray(v, "float64") for v in (targets, predicted))
+    x, y = x - x.mean(), y - y.mean()
+    return lambda counts: _correlation(counts, x, y)
+
+
+def spearman(targets, predicted):
+    """See `metrics.spearman`; ranks are those within each sample."""
+
+    def metric(counts):
+        x, y = (_ranks(counts, values) for values in (targets, predicted))
+        return _correlation(counts, x, y)
+
+    return metric
+
+
+def tag_accuracy(targets, predicted):
+    """See `metrics.tag_accuracy`; arguments as of `entities`."""
+    right = [
+        sum(np.sum(np.equal(*part)) for part in zip(*rows, strict=True))
+        for rows in zip(targets, predicted, strict=True)
+    ]
+    return ratio(right, [sum(map(len, row)) for row in targets])
+
+
+def entities(name, targets, predicted):
+    """Returns the function for F1, precision or recall of entities.
+
+    Args:
+        name: `entity_f1`, `entity_precision` or `entity_recall`.
+        targets: List with a list of class names for each part of a sentence,
+            for each sentence.
+        predicted: The same for what was predicted.
+    """
+    right, found, there = np.transpose(
+        [
+            _count_entities(*rows)
+            for rows in zip(targets, predicted, strict=True)
+        ]
+    )
+    whole = {
+        "entity_f1": (2 * right, found + there),
+        "entity_precision": (right, found),
+        "entity_recall": (right, there),
+    }
+    return ratio(*whole[name])
+
+
+def _count_entities(targets, predicted):
+    """Returns how many of a sentence's are right, predicted, and there."""
+    counts = np.zeros(3, int)
+    for one, other in zip(targets, predicted, strict=True):
+        there, found = set(get_entities(one)), set(get_entities(other))
+        counts += len(there & found), len(found), len(there)
+    return counts
+
+
+def multilabel_f1(average, targets, predicted):
+    """Returns the function for F1 of any number of classes an example.
+
+    Args:
+        average: `"micro"` or `"macro"`, a mean over all classes.
+        targets: Array `(examples, classes)` of 0 and 1.
+        predicted: The same for what was predicted.
+    """
+    targets, predicted = (
+        np.asarray(v, "float64") for v in (targets, predicted)
+    )
+    right, both = targets * predicted, targets + predicted
+    if average == "micro":
+        return ratio(2 * right.sum(axis=-1), both.sum(axis=-1))
+    return lambda counts: _divide(2 * counts @ right, counts @ both).mean(
+        axis=-1
+    )
+
+
+def _divide(numerator, denominator):
+    """Returns a quotient, 0 where nothing is divided by nothing."""
+    return np.divide(
+        numerator,
+        denominator,
+        out=np.zeros(np.shape(numerator)),
+        where=denominator > 0,
+    )
+
+
+def _one_hot(*arrays):
+    classes = np.unique(np.concatenate(arrays))
+    return [
+        (np.asarray(v)[:, None] == classes).astype("float64") for v in arrays
+    ]
+
+
+def _correlation(counts, x, y):
+    """Returns the correlation of `(examples,)` or `(samples, examples)`."""
+    total = counts.sum(axis=-1, keepdims=True)
+    x, y = (v - (counts * v).sum(-1, keepdims=True) / total for v in (x, y))
+    spreads = [_spread(counts, values) for values in (x, y)]
+    return _divide((counts * x * y).sum(-1), np.sqrt(spreads[0] * spreads[1]))
+
+
+def _spread(counts, values):
+    """Returns sums of squares, 0 where rounding is all that varies."""
+    squares = (counts * values**2).sum(-1)
+    rounding = 1e-20 * np.max(values**2) * counts.sum(-1)
+    return np.where(squares > rounding, squares, 0.0)
+
+
+def _ranks(counts, values):
+    """Returns the mean rank of each example's value within each sample."""
+    values = np.asarray(values)
+    order = np.argsort(values, kind="stable")
+    _, starts, places = np.unique(
+        values[order], return_index=True, return_inverse=True
+    )
+    of_values = np.add.reduceat(counts[:, order], starts, axis=-1)
+    last = np.cumsum(of_values, axis=-1)
+    ranks = np.empty(counts.shape)
+    ranks[:, order] = (last - (of_values - 1) / 2)[:, places]
+    return ranks

@@ -1,0 +1,94 @@
+"""A metric of stored predictions, computed for many samples of the rows."""
+
+from tf_adapters import heads
+from tf_adapters.heads import metrics
+from tf_adapters.heads import span_metrics
+from tf_adapters.heads.multilabel import MultiLabel
+from tf_adapters.heads.span import Span
+from tf_adapters.heads.tagging import Tagging
+from tf_adapters.heads.tagging import labelled_parts
+from tf_adapters.heads.vector_head import ValueHead
+from tf_adapters.papers.studies.claims import resampling
+from tf_adapters.runs import predictions
+
+
+def sampled_metric(stored, name):
+    """Returns a function that computes a metric of samples of the rows.
+
+    Args:
+        stored: `Predictions` of a run.
+        name: Name of a metric of its head.
+
+    Returns:
+        Function of an integer array `(samples, rows)`, how often each sample
+        has each row, that returns the metrics `(samples,)`.
+
+    Raises:
+        DataError: If the predictions are damaged.
+    """
+    with predictions.errors_as_damage(stored.path):
+        return of_head(heads.HEADS[stored.head], name, stored.compared)
+
+
+def of_head(head, name, compared):
+    """Returns what `sampled_metric` does.
+
+    Args:
+        head: Class of the head.
+        name: Name of a metric.
+        compared: See `Head.compare`.
+    """
+    # A head with a `score` of its own may mean another metric by the name.
+    fast = _FAST.get(getattr(head.score, "__func__", None))
+    function = fast and fast(name, compared)
+    return function or resampling.by_repetition(
+        lambda some: head.score([name], some)[name], compared
+    )
+
+
+def _of_values(name, compared):
+    function = _VALUES.get(name)
+    return function and function(*metrics.both(compared))
+
+
+def _of_label_sets(name, compared):
+    average = {"micro_f1": "micro", "macro_f1": "macro"}.get(name)
+    return average and resampling.multilabel_f1(
+        average, *metrics.both(compared)
+    )
+
+
+def _of_tags(name, compared):
+    if name not in metrics.TAGGING_METRICS:
+        return None
+    gold, predicted = (
+        [[part[side] for part in row] for row in labelled_parts(compared)]
+        for side in (0, 1)
+    )
+    if name == "accuracy":
+        return resampling.tag_accuracy(gold, predicted)
+    return resampling.entities(name, gold, predicted)
+
+
+def _of_answers(name, compared):
+    if name not in span_metrics.SPAN_METRICS:
+        return None
+    return resampling.mean(span_metrics.of_each(name, *metrics.both(compared)))
+
+
+_VALUES = {
+    "accuracy": resampling.accuracy,
+    "f1": resampling.f1,
+    "micro_f1": resampling.accuracy,
+    "macro_f1": resampling.macro_f1,
+    "matthews": resampling.matthews,
+    "pearson": resampling.pearson,
+    "spearman": resampling.spearman,
+}
+# From a `score` to what is faster than calling it once for each sample.
+_FAST = {
+    ValueHead.score.__func__: _of_values,
+    MultiLabel.score.__func__: _of_label_sets,
+    Tagging.score.__func__: _of_tags,
+    Span.score.__func__: _of_answers,
+}

@@ -1,0 +1,276 @@
+"""What a study's YAML says, read and checked key by key.
+
+A study has these keys:
+
+- `base`: settings of every run, nested or dotted (`train.epochs`).
+- `grid`: dotted key to list of values; or a list of such grids, whose runs are
+  joined.
+- `where`: list of `{when: {key: value or values}, set: {key: value}}`: settings
+  of the runs that match. A later entry wins over an earlier one and over
+  `base`.
+- `select_over`: dotted key to list of values, of which each cell of the table
+  takes what is best on validation. A grid may have a `select_over` of its own
+  in place of this one.
+- `report`: see `report_keys`.
+- `small`: what `--small` changes: values of grid keys, or other settings, and
+  perhaps `where`, entries more, and `report`, keys of it. It shows the
+  machinery in at most an hour on two cores.
+- `two_cores`: what `--two_cores` changes, likewise: at least three seeds in at
+  most twelve hours on two cores.
+- `paper`, `covers`, `shows`, `missing_data`, `expected`, `figures` and
+  `claims`: see `paper`.
+"""
+
+import dataclasses
+from pathlib import Path
+
+from tf_adapters.common import dataclass_config
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
+from tf_adapters.common.suggestions import check_known
+from tf_adapters.config import resolve
+from tf_adapters.config.presets import OFFICIAL_CONFIGS
+from tf_adapters.papers.studies.grid import paper as paper_lib
+from tf_adapters.papers.studies.grid import report_keys
+from tf_adapters.papers.studies.grid.report_keys import Report
+from tf_adapters.papers.studies.grid.settings import check_mapping
+from tf_adapters.papers.studies.grid.settings import refuse_both
+from tf_adapters.papers.studies.grid.settings import settings_of
+
+STUDIES = OFFICIAL_CONFIGS / "studies"
+# Reduced forms of a study, each a flag.
+BLOCKS = ("small", "two_cores")
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+    """A study as read, all keys dotted; see the module's docstring.
+
+    Attributes:
+        base: Settings, those of `where` and `overrides` not yet applied.
+        grids: List of dicts from key to values, those of `select_over` too.
+        where: List of pairs of dicts: what must hold, and what is then set.
+        select_over: List of the keys that are selected over in some grid.
+        overrides: Settings of the block and of the command line.
+        report: `Report`, its `rows` a list.
+        paper: Key of `paper.PAPERS`, or `None`.
+        covers: Tables and figures of the paper, a list of texts.
+        shows: What they show, one sentence, or `None`.
+        missing_data: List of sentences.
+        expected: `paper.Expected`, or `None`.
+        figures: List of `paper.Figure`.
+        claims: List of `paper.Claim`.
+    """
+
+    base: dict
+    grids: list
+    where: list
+    select_over: list
+    overrides: dict
+    report: Report
+    paper: str | None = None
+    covers: list = dataclasses.field(default_factory=list)
+    shows: str | None = None
+    missing_data: list = dataclasses.field(default_factory=list)
+    expected: paper_lib.Expected | None = None
+    figures: list = dataclasses.field(default_factory=list)
+    claims: list = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """A reduced form of a study.
+
+    Attributes:
+        settings: Dict of settings: for a key of the grid the value or values
+            that it is cut to, for any other key its value.
+        where: Entries beside those of the study, which win over them.
+        report: Dict of fields of `Report` in place of the study's.
+    """
+
+    settings: dict = dataclasses.field(default_factory=dict)
+    where: list = dataclasses.field(default_factory=list)
+    report: dict = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Declaration:
+    grid: dict | list
+    base: dict | None = None
+    where: list | None = None
+    select_over: dict | None = None
+    report: dict | None = None
+    small: dict | None = None
+    two_cores: dict | None = None
+    paper: str | None = None
+    covers: list | None = None
+    shows: str | None = None
+    missing_data: list | None = None
+    expected: dict | None = None
+    figures: list | None = None
+    claims: list | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Where:
+    when: dict
+    set: dict
+
+
+def find_study(name):
+    """Returns the YAML file of a study's name or path."""
+    for path in (STUDIES / f"{name}.yaml", Path(name)):
+        if path.is_file():
+            return path
+    if Path(name).suffix in (".yaml", ".yml"):
+        raise ConfigError(f"There is no study file {cut(name)}.")
+    known = sorted(path.stem for path in STUDIES.glob("*.yaml"))
+    hint = "Or give the path of a YAML file."
+    check_known("study", name, known, ConfigError, hint)
+
+
+def read_study(path):
+    """Returns the `Study` in a YAML file, and its blocks.
+
+    These are a dict from "small" and "two_cores", where the file has them, to a
+    `Block`.
+
+    Raises:
+        ConfigError: If a key is unknown, set twice, or of the wrong form.
+    """
+    declared = dataclass_config.from_dict(_Declaration, resolve.load_yaml(path))
+    grids = _grids(declared.grid)
+    base = settings_of(declared.base or {})
+    common = _axes(declared.select_over or {})
+    refuse_both(common, "`select_over`", base, "`base`")
+    axes, selected = zip(*(_grid(g, common, base) for g in grids), strict=True)
+    study = Study(
+        base=base,
+        grids=list(axes),
+        where=_entries_of_where(declared.where),
+        select_over=list(dict.fromkeys(key for s in selected for key in s)),
+        overrides={},
+        report=dataclass_config.from_dict(
+            Report, declared.report or {}, "report."
+        ),
+        **paper_lib.read(declared),
+    )
+    blocks = {name: getattr(declared, name) for name in BLOCKS}
+    return (
+        dataclasses.replace(study, report=_report(study)),
+        {k: _block(v) for k, v in blocks.items() if v is not None},
+    )
+
+
+def _grids(grid):
+    grids = [grid] if isinstance(grid, dict) else grid
+    if not grids:
+        raise ConfigError(
+            "`grid` must be a mapping from settings to lists of values, or a "
+            f"list of at least one. Received: {shown(grid)}"
+        )
+    return grids
+
+
+def _grid(entry, common, base):
+    """Returns all axes of a grid, and those that are selected over."""
+    check_mapping(entry)
+    own = {k: v for k, v in entry.items() if k != "select_over"}
+    axes = _axes(own)
+    selected = common
+    if "select_over" in entry:
+        selected = _axes(entry["select_over"])
+    refuse_both(axes, "`grid`", selected, "`select_over`")
+    refuse_both(axes, "`grid`", base, "`base`")
+    refuse_both(selected, "`select_over`", base, "`base`")
+    return {**axes, **selected}, selected
+
+
+def _block(values):
+    check_mapping(values)
+    apart = ("where", "report")
+    settings = {k: v for k, v in values.items() if k not in apart}
+    report = values.get("report")
+    report = {} if report is None else report
+    dataclass_config.from_dict(Report, report, "report.")
+    where = _entries_of_where(values.get("where"))
+    settings = settings_of(settings)
+    for when, own in where:
+        refuse_both(settings, "the block", own, f"its `where` for {when}")
+    return Block(settings, where, report)
+
+
+def _axes(grid):
+    axes = settings_of(grid)
+    for key, values in axes.items():
+        if not isinstance(values, list) or not values:
+            raise ConfigError(
+                f"`{key}` must be a list of one or more values, for example "
+                f"[0, 1, 2]. Received: {shown(values)}. One value for all runs "
+                "belongs in `base`."
+            )
+    return axes
+
+
+def _entries_of_where(where):
+    """Returns the entries of a `where`; one that is empty has none."""
+    if not isinstance(where, list | None):
+        raise ConfigError(
+            "`where` must be a list of entries `{when: {...}, set: {...}}`. "
+            f"Received: {shown(where)}"
+        )
+    return [_where(entry) for entry in where or []]
+
+
+def _where(entry):
+    if not isinstance(entry, dict):
+        raise ConfigError(
+            "An entry of `where` reads `{when: {...}, set: {...}}`. Received: "
+            f"{shown(entry)}"
+        )
+    entry = dataclass_config.from_dict(_Where, entry, "where.")
+    return settings_of(entry.when), settings_of(entry.set)
+
+
+def _report(study):
+    return report_keys.complete(study.report, study.grids, study.select_over)
+
+
+def override(study, block=None, flags=None):
+    """Returns a study with the settings of a block and of flags applied.
+
+    Args:
+        study: `Study`.
+        block: `Block`, from `read_study`.
+        flags: Dict of settings, nested or flat. They win over `base`, `where`
+            and the block, and must not be keys of the grid.
+    """
+    block, flags = block or Block(), settings_of(flags or {})
+    grids = [_cut(grid, block.settings) for grid in study.grids]
+    for grid in grids:
+        refuse_both(
+            {key: grid[key] for key in study.select_over if key in grid},
+            "`select_over`",
+            flags,
+            "a flag",
+        )
+        refuse_both(grid, "`grid`", flags, "a flag")
+    axes = {key for grid in grids for key in grid}
+    rest = {k: v for k, v in block.settings.items() if k not in axes}
+    study = dataclasses.replace(
+        study,
+        grids=grids,
+        where=[*study.where, *block.where],
+        overrides={**rest, **flags},
+        report=dataclasses.replace(study.report, **block.report),
+    )
+    return dataclasses.replace(study, report=_report(study))
+
+
+def _cut(axes, block):
+    cut = {}
+    for key, values in axes.items():
+        value = block.get(key, values)
+        cut[key] = value if isinstance(value, list) else [value]
+    return cut

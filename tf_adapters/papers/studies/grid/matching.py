@@ -1,0 +1,155 @@
+"""Which runs the paper's numbers, pictures and claims are about."""
+
+import dataclasses
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
+from tf_adapters.data.rows import splits
+from tf_adapters.papers.studies.grid import further_cells
+from tf_adapters.papers.studies.grid import paper
+from tf_adapters.papers.studies.grid import settings as study_settings
+from tf_adapters.tasks import languages
+
+
+def find_runs(wanted, runs):
+    """Returns the runs that have settings; all where none is named.
+
+    Args:
+        wanted: Dict from a setting to its value, or to a list of which any one
+            will do; or `None`. A run of several tasks has each of them.
+        runs: List of `Run`.
+    """
+    return [
+        run
+        for run in runs
+        if any(
+            study_settings.matches(wanted or {}, {**run.settings, "task": task})
+            for task in run.metrics
+        )
+    ]
+
+
+def check(study, runs):
+    """Raises `ConfigError` if something declared is about no run.
+
+    Args:
+        study: `Study`.
+        runs: List of `Run`, all of the whole study.
+    """
+    if study.expected:
+        known = [*_columns(study, runs), paper.AVERAGE]
+        for column in study.expected.columns:
+            if str(column) not in known:
+                raise ConfigError(
+                    f"No run has `{study.report.columns}` {column}, which "
+                    "`expected.columns` names. Those there are: "
+                    f"{', '.join(known)}."
+                )
+        for row in study.expected.rows:
+            _refuse_none(
+                _without_best(study, row.runs), runs, "A row of `expected.rows`"
+            )
+    for figure in study.figures:
+        _refuse_none(figure.runs, runs, f"The figure `{figure.name}`")
+    for claim in study.claims:
+        for side in _sides(claim):
+            _refuse_none(side, runs, f"The claim {shown(claim.says)}")
+
+
+def cut(study, runs):
+    """Returns a study without what is declared of none of the runs.
+
+    Args:
+        study: `Study`.
+        runs: List of `Run`, those that a block or flags leave.
+    """
+    figures = [f for f in study.figures if find_runs(f.runs, runs)]
+    names = [figure.name for figure in figures]
+    claims = [
+        claim
+        for claim in study.claims
+        if all(find_runs(side, runs) for side in _sides(claim))
+        and claim.of in (None, *names)
+    ]
+    return dataclasses.replace(
+        study,
+        expected=study.expected and _cut_expected(study, runs),
+        figures=figures,
+        claims=claims,
+    )
+
+
+def _cut_expected(study, runs):
+    """Returns the printed numbers of what runs, or `None` where none is."""
+    expected, known = study.expected, _columns(study, runs)
+    kept = [i for i, c in enumerate(expected.columns) if str(c) in known]
+    lacking = [c for c in expected.columns if str(c) not in known]
+    if lacking == [paper.AVERAGE]:
+        # The mean of the same columns as in the paper.
+        kept = list(range(len(expected.columns)))
+    rows = [
+        row
+        for row in expected.rows
+        if find_runs(_without_best(study, row.runs), runs)
+    ]
+    if not kept or not rows:
+        return None
+    rows = [
+        paper.ExpectedRow(
+            row.runs,
+            [row.values[i] for i in kept],
+            row.errors and [row.errors[i] for i in kept],
+        )
+        for row in rows
+    ]
+    return paper.Expected([expected.columns[i] for i in kept], rows)
+
+
+def _without_best(study, wanted):
+    """Returns settings without one that stands for the best of its values."""
+    key = study.report.best_of
+    return {
+        k: v for k, v in wanted.items() if (k, v) != (key, further_cells.BEST)
+    }
+
+
+def _sides(claim):
+    """Returns the settings of a claim's two sides, none if it is no run's."""
+    if claim.of is not None:
+        return []
+    return [
+        {**(claim.where or {}), **side} for side in (claim.higher, claim.than)
+    ]
+
+
+def _columns(study, runs):
+    """Returns the values of the key that makes the columns, as texts."""
+    key = study.report.columns
+    if key == further_cells.LANGUAGES:
+        return list(languages.AVERAGES) + [
+            language for run in runs for language in _languages(run.config)
+        ]
+    values = (
+        {**run.settings, "task": task}.get(key)
+        for run in runs
+        for task in run.metrics
+    )
+    names = list(dict.fromkeys(map(str, values)))
+    if key == "task" and "mnli" in names:
+        names.append(further_cells.MISMATCHED)
+    return names
+
+
+def _languages(config):
+    """Returns the languages that a run may be evaluated in."""
+    names = config.data.eval_languages
+    known = splits.declared_task(config).languages
+    return known.names if names == ("all",) and known else names
+
+
+def _refuse_none(wanted, runs, what):
+    if not find_runs(wanted, runs):
+        raise ConfigError(
+            f"{what} is about runs with {wanted}, and the study has none. "
+            "Correct it or leave it out."
+        )

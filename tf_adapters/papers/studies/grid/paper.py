@@ -1,0 +1,228 @@
+"""What a study of a paper declares beside its runs: numbers, pictures, claims.
+
+- `paper`, `covers`: the paper, and which of its tables and figures the study
+  makes, as the paper calls them.
+- `shows`: one sentence, what the paper's item shows.
+- `missing_data`: sentences on what cannot be had here, and where it is had.
+- `expected`: the paper's printed numbers, see `Expected`.
+- `figures`: pictures that the report makes after the runs, see `Figure`.
+- `claims`: what the paper says of it, see `Claim`.
+
+Runs are named by settings: a value, or a list of which any one will do.
+"""
+
+import dataclasses
+import re
+
+from tf_adapters.common import dataclass_config
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
+from tf_adapters.common.suggestions import check_known
+from tf_adapters.papers.studies.grid import settings as study_settings
+
+PAPERS = {
+    "houlsby2019": "Houlsby et al. 2019",
+    "pfeiffer2021": "Pfeiffer et al. 2021",
+    "adapterbias": "AdapterBias",
+    "he2021": "He et al. 2021",
+    "han2021": "Han et al. 2021",
+}
+# The column of a row's mean.
+AVERAGE = "average"
+
+
+@dataclasses.dataclass(frozen=True)
+class ExpectedRow:
+    """A row of the paper's table, in its own units.
+
+    Attributes:
+        runs: Settings of the runs that it is about.
+        values: Number or `None` for each of `Expected.columns`.
+        errors: The printed spreads likewise, or `None`.
+    """
+
+    runs: dict
+    values: list
+    errors: list | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Expected:
+    """The paper's table.
+
+    Attributes:
+        columns: Values of the study's `report.columns`, or `"average"`.
+        rows: List of `ExpectedRow`.
+    """
+
+    columns: list
+    rows: list
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """A picture of the study's runs.
+
+    Attributes:
+        analysis: Name of a `tf-adapters analyse`.
+        options: Dict of its flags.
+        runs: Settings of the runs whose folders it reads; `None` for all.
+            An analysis of a whole study takes none.
+        name: Of its files, without ending. Defaults to the analysis's.
+    """
+
+    analysis: str
+    options: dict | None = None
+    runs: dict | None = None
+    name: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper that numbers can bear out or not.
+
+    Attributes:
+        says: The sentence.
+        higher: Settings of the runs whose values it says are higher; with `of`
+            columns and values of a figure's table.
+        than: The same of those that they are compared with.
+        where: Settings that hold on both sides, or `None`.
+        printed: The difference that the paper prints, in points, or `None`.
+        of: Name of the figure whose table is compared, or `None` for the runs.
+        value: With `of`, the table's column of what is compared.
+    """
+
+    says: str
+    higher: dict
+    than: dict
+    where: dict | None = None
+    printed: float | None = None
+    of: str | None = None
+    value: str | None = None
+
+
+def read(declared):
+    """Returns the fields of a `Study` that come from the keys above.
+
+    Args:
+        declared: Object with an attribute for each key, `None` where the file
+            has none.
+
+    Raises:
+        ConfigError: If something is of the wrong form.
+    """
+    if declared.paper is not None:
+        check_known("paper", declared.paper, PAPERS, ConfigError)
+    elif declared.covers:
+        raise ConfigError("`covers` needs `paper`: the paper that it is of.")
+    figures = [
+        _figure(dataclass_config.from_dict(Figure, entry, "figures."))
+        for entry in declared.figures or []
+    ]
+    _check_names([figure.name for figure in figures])
+    return {
+        "paper": declared.paper,
+        "covers": _texts("covers", declared.covers),
+        "shows": declared.shows,
+        "missing_data": _texts("missing_data", declared.missing_data),
+        "expected": _expected(declared.expected),
+        "figures": figures,
+        "claims": [_claim(c, figures) for c in declared.claims or []],
+    }
+
+
+def _texts(key, values):
+    for value in values or []:
+        if not isinstance(value, str) or not value.strip():
+            raise ConfigError(
+                f"`{key}` must be a list of texts. Received in it: "
+                f"{shown(value)}"
+            )
+    return list(values or [])
+
+
+def _figure(figure):
+    return dataclasses.replace(
+        figure,
+        options=figure.options or {},
+        runs=_runs(figure.runs),
+        name=figure.name or figure.analysis,
+    )
+
+
+def _runs(settings):
+    return None if settings is None else study_settings.settings_of(settings)
+
+
+def _check_names(names):
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
+            raise ConfigError(
+                "`figures.name` must be the name of a file without ending, of "
+                f"letters, digits, `_`, `.` and `-`. Received: {shown(name)}"
+            )
+        if names.count(name) > 1:
+            raise ConfigError(
+                f"Two figures are called `{cut(name)}`. Give each a `name`."
+            )
+
+
+def _expected(values):
+    if values is None:
+        return None
+    declared = dataclass_config.from_dict(Expected, values, "expected.")
+    rows = [_expected_row(row, declared.columns) for row in declared.rows]
+    return Expected(declared.columns, rows)
+
+
+def _expected_row(row, columns):
+    if not isinstance(row, dict) or "values" not in row:
+        raise ConfigError(
+            "A row of `expected.rows` reads `{<setting>: <value>, ..., values: "
+            f"[...]}}`. Received: {shown(row)}"
+        )
+    runs = {k: v for k, v in row.items() if k not in ("values", "errors")}
+    runs = study_settings.settings_of(runs)
+    for key in ("values", "errors"):
+        _check_numbers(f"`{key}` of the row {runs}", row.get(key), columns)
+    return ExpectedRow(runs, row["values"], row.get("errors"))
+
+
+def _check_numbers(what, numbers, columns):
+    if numbers is None and what.startswith("`errors`"):
+        return
+    if not isinstance(numbers, list) or len(numbers) != len(columns):
+        raise ConfigError(
+            f"{what} of `expected` must be a list of {len(columns)}, one for "
+            f"each of `expected.columns`. Received: {shown(numbers)}"
+        )
+    for number in numbers:
+        if number is not None and type(number) not in (int, float):
+            raise ConfigError(
+                f"{what} of `expected` must hold numbers or null. Received in "
+                f"it: {shown(number)}"
+            )
+
+
+def _claim(values, figures):
+    claim = dataclass_config.from_dict(Claim, values, "claims.")
+    if (claim.of is None) != (claim.value is None):
+        raise ConfigError(
+            f"The claim {shown(claim.says)} needs both `of`, the name of a "
+            "figure, and `value`, a column of its table; or neither, where it "
+            "is about the runs' metric."
+        )
+    if claim.of is not None:
+        names = [figure.name for figure in figures]
+        hint = "A figure without a `name` is called as its `analysis`."
+        check_known(
+            "figure in `claims.of`,", claim.of, names, ConfigError, hint
+        )
+        return claim
+    return dataclasses.replace(
+        claim,
+        higher=_runs(claim.higher),
+        than=_runs(claim.than),
+        where=_runs(claim.where),
+    )

@@ -1,0 +1,163 @@
+"""From a study to its runs: pure functions, nothing is trained here."""
+
+import itertools
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
+from tf_adapters.config import resolve
+from tf_adapters.config import task as config_task
+from tf_adapters.data.rows import splits
+from tf_adapters.launch import planned_run
+from tf_adapters.papers.studies.grid import declaration
+from tf_adapters.papers.studies.grid import matching
+from tf_adapters.papers.studies.grid import settings as study_settings
+
+
+def load_study(path, block=None, flags=None):
+    """Returns the `Study` in a YAML file and its list of `Run`s.
+
+    Args:
+        path: YAML file.
+        block: `"small"` or `"two_cores"`, the block to apply, or `None`. What
+            the paper prints of runs that it leaves out is left out too.
+        flags: Dict of settings, nested or flat, that win over `base` and
+            `where`.
+
+    Raises:
+        ConfigError: If a key is unknown or set twice, or a run's settings are
+            wrong. Every run is resolved here, before the first one starts.
+    """
+    try:
+        study, blocks = declaration.read_study(path)
+        _check_where_matches(study, study.where)
+        if block and block not in blocks:
+            raise ConfigError(
+                f"--{block} needs a block `{block}`; it has none."
+            )
+        if study.expected or study.figures or study.claims:
+            matching.check(study, _expand(study))
+        if block or flags:
+            study = declaration.override(study, blocks.get(block), flags)
+            if block:
+                _check_where_matches(study, blocks[block].where)
+        runs = _expand(study, merge=bool(block))
+        if block or flags:
+            study = matching.cut(study, runs)
+    except ConfigError as error:
+        raise ConfigError(f"Study {path}: {error}") from error
+    return study, runs
+
+
+def _check_where_matches(study, entries):
+    points = [
+        {**study.base, **study.overrides, **point} for point in _points(study)
+    ]
+    for when, _ in entries:
+        if not any(study_settings.matches(when, point) for point in points):
+            raise ConfigError(
+                f"No run of the study matches the entry `when: {cut(when)}` of "
+                "`where`. Correct it or leave it out."
+            )
+
+
+def _points(study):
+    for grid in study.grids:
+        for values in itertools.product(*grid.values()):
+            yield dict(zip(grid, values, strict=True))
+
+
+def _expand(study, merge=False):
+    """Returns the runs; a block (`merge`) may make points of two grids one."""
+    runs = {}
+    for point in _points(study):
+        run = _make_run(study, point)
+        if run.id in runs and not (merge and runs[run.id].point == run.point):
+            raise ConfigError(
+                f"Two points of the grid are the same run: {cut(run.point)} "
+                f"and {cut(runs[run.id].point)}. Leave one of the two out."
+            )
+        runs[run.id] = run
+    return list(runs.values())
+
+
+def load_forms(path):
+    """Returns the `Study` in a YAML file and the runs of each of its forms.
+
+    What it declares of its paper is not checked.
+
+    Args:
+        path: YAML file.
+
+    Returns:
+        `(study, forms)`: a dict from `None`, the whole study, and from each of
+        its blocks' names to a list of `Run`s.
+    """
+    try:
+        study, blocks = declaration.read_study(path)
+        forms = {None: _expand(study)}
+        for name, block in blocks.items():
+            changed = declaration.override(study, block)
+            forms[name] = _expand(changed, merge=True)
+    except ConfigError as error:
+        raise ConfigError(f"Study {path}: {error}") from error
+    return study, forms
+
+
+def _make_run(study, point):
+    settings = dict(study.base)
+    for when, values in study.where:
+        known = {**study.base, **study.overrides, **point}
+        if study_settings.matches(when, known):
+            study_settings.refuse_both(
+                point, "`grid`", values, f"`where` for {when}"
+            )
+            settings.update(values)
+    settings = {**settings, **study.overrides, **point}
+    try:
+        config = resolve.resolve_config(study_settings.nest(settings))
+        metrics = metrics_of(config, study.report.metric)
+    except ValueError as error:
+        raise ConfigError(f"Run {cut(point)}: {error}") from error
+    # The run saves these paths, and is found again by them.
+    absolute = resolve.with_absolute_paths(config)
+    known = {**study_settings.flatten(resolve.to_dict(config)), **settings}
+    name = planned_run.run_id(config)
+    return planned_run.Run(name, point, absolute, metrics, known)
+
+
+# What results have beside the task's own metrics: the mean over validations (He
+# et al. 2021, table 6), the loss with `train.evaluate_loss`, and with
+# `data.eval_languages` the averages over languages.
+_OF_EVERY_TASK = ("mean_metric", "loss")
+_OF_EVERY_TASK += ("transfer/all", "transfer/target", "transfer/distant")
+# Of one language, and what a method says of itself: its gates, say.
+_FURTHER = ("transfer/", "method_report/")
+
+
+def metrics_of(config, name=None):
+    """Returns a dict from each task of a run to the metric that is shown.
+
+    Args:
+        config: `Config`.
+        name: Name of a metric that each of them has; `None` (default) for the
+            first one of each, whatever selects checkpoints.
+    """
+    metrics = planned_run.first_metrics(config)
+    if name is None:
+        return metrics
+    for own in config_task.by_task(config).values():
+        task = splits.declared_task(own)
+        known = (*task.metrics, *_OF_EVERY_TASK)
+        if name not in known and not name.startswith(_FURTHER):
+            raise ConfigError(
+                f"`report.metric` must be one of task `{task.name}`: "
+                f"{', '.join(known)}, transfer/<language>, "
+                f"method_report/<name>. Received: {cut(name)}"
+            )
+    return dict.fromkeys(metrics, name)
+
+
+def selecting_metric(config, task):
+    """Returns the metric that selects checkpoints of one of a run's tasks."""
+    own = config_task.by_task(config)[task]
+    return splits.declared_task(own).metrics[0]

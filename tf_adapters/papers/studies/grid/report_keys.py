@@ -1,0 +1,76 @@
+"""What a study's key `report` says: which table is made of its runs."""
+
+import dataclasses
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
+from tf_adapters.data.rows.splits import EVALUATED
+from tf_adapters.papers.studies.grid.settings import check_names
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What a study's table shows.
+
+    Attributes:
+        rows: Key or keys whose values make the rows; `None` for all keys of the
+            grid that are not `columns`, `seed` or selected over.
+        columns: Key whose values make the columns; of `data.eval_languages`
+            each language has one, and so have the averages over them.
+        metric: Name of a metric; `None` for the first one of each task;
+            `mean_metric`, the mean over validations; `loss`; `transfer/all`,
+            `transfer/target`, `transfer/distant` or `transfer/<language>`; or
+            `method_report/<name>`, what a method says of itself.
+        split: `"validation"`, `"validation_mismatched"` (MNLI) or `"test"`.
+            Selection is on validation always.
+        best_of: Key of `rows` of which there is a row more, `best`, which
+            takes in each cell the value best on validation; or `None`.
+    """
+
+    rows: str | list | None = None
+    columns: str = "task"
+    metric: str | None = None
+    split: str = "validation"
+    best_of: str | None = None
+
+
+def complete(report, grids, select_over):
+    """Returns a report with its rows as a list, and what it names checked.
+
+    Args:
+        report: `Report`.
+        grids: List of dicts from key to values.
+        select_over: List of keys.
+
+    Raises:
+        ConfigError: If it names what is not there, or would mix runs.
+    """
+    if report.split not in EVALUATED:
+        raise ConfigError(
+            f"`report.split` must be one of {', '.join(EVALUATED)}. Received: "
+            f"{cut(report.split)}"
+        )
+    axes = list(dict.fromkeys(key for grid in grids for key in grid))
+    rest = [
+        key for key in axes if key not in (report.columns, "seed", *select_over)
+    ]
+    rows = [report.rows] if isinstance(report.rows, str) else report.rows
+    rows = rest if rows is None else rows
+    check_names([*rows, report.columns])
+    hidden = [key for key in rest if key not in rows]
+    if hidden:
+        raise ConfigError(
+            f"The table would mix runs of different `{hidden[0]}`. Add it to "
+            "`report.rows`, or move it from `grid` to `select_over`."
+        )
+    if report.best_of not in (None, *rows):
+        raise ConfigError(
+            f"`report.best_of` must be one of `report.rows`: {', '.join(rows)}."
+            f" Received: {cut(report.best_of)}"
+        )
+    return dataclasses.replace(report, rows=rows)
+
+
+def cell_keys(report):
+    """Returns the keys whose values make a cell of the table."""
+    return list(dict.fromkeys([*report.rows, report.columns]))

@@ -1,0 +1,68 @@
+"""What `--list=studies` prints: every study, and what it would cost."""
+
+import textwrap
+
+from tf_adapters.papers.studies.grid import costs
+from tf_adapters.papers.studies.grid import declaration
+from tf_adapters.papers.studies.grid import plan as study_plan
+from tf_adapters.papers.studies.grid.paper import PAPERS
+from tf_adapters.report import findings
+
+_HEADER = ("--study", "what it makes", "form", "runs", "2-core hours")
+_NOTE = (
+    "Hours on two cores are from measured speeds (docs/results.md), one run at "
+    f"a time; those of an accelerator, an {costs.ACCELERATOR}, are an estimate "
+    "from operations alone. Epochs are counted to their end. Runs that studies "
+    "share train once, and are counted in each of them here. What a command "
+    "adds, such as --encoder, is not in them, nor are pictures that ask the "
+    "models again, such as `attack`. `>`: there are more runs, whose "
+    "tasks or encoders are of unknown size."
+)
+
+
+def list_studies(paths=None):
+    """Returns a table of studies and of their blocks, and what data they lack.
+
+    Args:
+        paths: List of YAML files. Defaults to the official studies.
+    """
+    if paths is None:
+        paths = declaration.STUDIES.glob("*.yaml")
+    rows, lacking = [], []
+    for path in sorted(paths, key=lambda path: path.stem):
+        study, forms = study_plan.load_forms(path)
+        for form, runs in forms.items():
+            first = (path.stem, _makes(study)) if form is None else ("", "")
+            flag = f"--{form}" if form else "full"
+            rows.append((*first, flag, *_numbers(costs.cost_of(runs))))
+        if study.missing_data:
+            lacking.append(f"{path.stem}:")
+            lacking += [f"- {sentence}" for sentence in study.missing_data]
+    header = (*_HEADER, "A100 hours (estimate)")
+    text = findings.as_text(findings.Table("", header, rows))
+    parts = [text, textwrap.fill(_NOTE, 80)]
+    if lacking:
+        parts.append(
+            "\n".join(["Data to get, which no command here fetches:", *lacking])
+        )
+    return "\n\n".join(parts)
+
+
+def _makes(study):
+    """Returns the paper and its items, or what the table is of."""
+    if study.paper is None:
+        return f"{', '.join(study.report.rows)} by {study.report.columns}"
+    return f"{PAPERS[study.paper]}: {', '.join(study.covers)}"
+
+
+def _numbers(cost):
+    seconds = (cost.two_core_seconds, cost.accelerator_seconds)
+    return (str(cost.runs), *(_hours(s, cost.unknown) for s in seconds))
+
+
+def _hours(seconds, unknown):
+    hours = seconds / 3600
+    if hours < 0.01:
+        return "?" if unknown else "< 0.01"
+    digits = 0 if hours >= 100 else 1 if hours >= 1 else 2
+    return f"{'> ' if unknown else ''}{hours:,.{digits}f}"

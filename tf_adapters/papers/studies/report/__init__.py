@@ -1,0 +1,1 @@
+"""A study's tables, pictures and page."""

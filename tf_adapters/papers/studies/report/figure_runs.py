@@ -1,0 +1,114 @@
+"""The finished runs that a study's pictures are about, and their names."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+from tf_adapters.launch import finished_runs
+from tf_adapters.runs import earlier_runs
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A run, or one task of it, that a figure may be about.
+
+    Attributes:
+        run: The run's folder, or `None` if it is not finished.
+        folder: The task's, where a run of several has one for each; or `run`.
+        point: Dict from the study's keys to the run's values.
+        settings: Dict from all settings to the run's values.
+    """
+
+    run: Path | None
+    folder: Path | None
+    point: dict
+    settings: dict
+
+
+def find_sources(runs, folder):
+    """Returns a `Source` for each task of each run.
+
+    Args:
+        runs: List of `Run`.
+        folder: Folder of the study.
+    """
+    return [
+        _source(run, finished_runs.find_run(run, folder), task)
+        for run in runs
+        for task in run.metrics
+    ]
+
+
+def _source(run, found, task):
+    point = {"task": task, **run.point}
+    if len(run.metrics) > 1:
+        point["task"] = task
+    own = found and earlier_runs.folder_of_task(found, task)
+    return Source(found, own, point, {**run.settings, "task": task})
+
+
+def labels(sources):
+    """Returns for each source the settings in which it differs from others."""
+    keys = dict.fromkeys(key for source in sources for key in source.point)
+    varied = [
+        key
+        for key in keys
+        if len({str(source.point.get(key)) for source in sources}) > 1
+    ]
+    return [
+        ", ".join(
+            named(key, source.point[key])
+            for key in varied
+            if key in source.point
+        )
+        for source in sources
+    ]
+
+
+def named(key, value):
+    """Returns how a picture calls a setting's value."""
+    if key in ("task", "method", "encoder"):
+        return Path(str(value)).name
+    return f"{key.rpartition('.')[2]} {value}"
+
+
+def with_points(table, one, sources, folder):
+    """Returns a table with the settings of each row's run as columns.
+
+    `method` is then the preset that the study names.
+
+    Args:
+        table: `pandas.DataFrame` of an analysis.
+        one: The `Analysis`.
+        sources: List of `Source`, those that it read.
+        folder: Folder of the study.
+    """
+    rows = _sources_of_rows(table, one, sources)
+    if rows is None:
+        return table
+    keys = dict.fromkeys(key for source in sources for key in source.point)
+    columns = {key: [row.point.get(key) for row in rows] for key in keys}
+    paths = [os.path.relpath(row.folder, folder) for row in rows]
+    return table.assign(**columns, run=paths)
+
+
+def with_labels(table, one, sources):
+    """Returns a table whose runs are called by what tells them apart."""
+    rows = _sources_of_rows(table, one, sources)
+    if rows is None or "run" not in table:
+        return table
+    names = dict(zip(map(id, sources), labels(sources), strict=True))
+    names = [names[id(row)] or row.run.name for row in rows]
+    return table.assign(run=names)
+
+
+def _sources_of_rows(table, one, sources):
+    """Returns each row's source, or `None` if rows are of no single one."""
+    if one.reads == "model_dir":
+        return sources * len(table)
+    if one.reads == "study_dir" or "run" not in table:
+        return None
+    known = {source.folder.name: source for source in sources}
+    known |= {str(source.folder): source for source in sources}
+    found = [known.get(run) for run in table.run]
+    return None if None in found else found

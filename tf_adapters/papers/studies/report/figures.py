@@ -1,0 +1,233 @@
+"""The pictures that a study declares, made of its finished runs.
+
+Each is made as `tf-adapters analyse` makes it, into `<study>/figures`. What
+comes of the same runs, flags and analysis as before is kept.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import importlib.util
+import inspect
+import json
+from pathlib import Path
+import re
+import shutil
+import tempfile
+
+from tf_adapters.common import own_files
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.text_files import read_json
+from tf_adapters.common.text_files import replace_text
+from tf_adapters.launch.progress import counted
+from tf_adapters.papers.studies.grid import settings as study_settings
+from tf_adapters.papers.studies.report import figure_runs
+
+# What an analysis of a study reads of its report.
+_TABLES = ("runs.csv", "table.csv")
+
+
+@dataclasses.dataclass(frozen=True)
+class Made:
+    """A picture that was made.
+
+    Attributes:
+        figure: Name of the study's figure.
+        name: Of the files, without ending. An analysis of single runs makes
+            several of one figure, whose names end with what the run has.
+        csv: Path of the table. Of what analyses say of a run, it has the
+            run's settings in the study's grid as columns.
+        png: Path of the picture.
+        analysis: Name of the analysis.
+        caption: What is to be seen, of which runs.
+    """
+
+    figure: str
+    name: str
+    csv: Path
+    png: Path
+    analysis: str
+    caption: str
+
+
+def check_figures(study):
+    """Raises `ConfigError` if a figure's analysis or flags are wrong.
+
+    Args:
+        study: `Study`.
+    """
+    # Its runs can be trained without. What lacks is said when it is needed.
+    if not study.figures or importlib.util.find_spec("matplotlib") is None:
+        return
+    # Here, not above: a study without pictures needs no matplotlib.
+    from tf_adapters.papers.analysis.support import make
+
+    make.load_all()
+    for figure in study.figures:
+        try:
+            make.parse(figure.analysis, figure.options, [])
+        except ConfigError as error:
+            raise ConfigError(f"Figure `{figure.name}`: {error}") from error
+
+
+def make_figures(study, runs, folder):
+    """Makes a study's pictures of the runs that are finished.
+
+    What cannot be made is said in a line, and the others are made.
+
+    Args:
+        study: `Study`.
+        runs: List of its `Run`s.
+        folder: Its folder, with `runs.csv`.
+
+    Returns:
+        List of `Made`.
+    """
+    if not study.figures:
+        return []
+    from tf_adapters.papers.analysis.support import make
+
+    try:
+        make.load_all()
+        check_figures(study)
+    except ConfigError as error:
+        print(f"No figures: {error}", flush=True)
+        return []
+    sources = figure_runs.find_sources(runs, Path(folder))
+    made = []
+    for figure in study.figures:
+        for name, planned in _pictures(figure, sources):
+            some = [source for source in planned if source.run is not None]
+            try:
+                made.append(_make(figure, name, some, Path(folder)))
+            except UserError as error:
+                print(f"No figure `{name}`: {error}", flush=True)
+    return made
+
+
+def _pictures(figure, sources):
+    """Returns a name and its sources for each picture of a figure.
+
+    The names are the same whichever of the runs are finished.
+    """
+    from tf_adapters.papers.analysis.support.analysis import ANALYSES
+
+    wanted = figure.runs or {}
+    some = [s for s in sources if study_settings.matches(wanted, s.settings)]
+    if ANALYSES[figure.analysis].reads != "model_dir" or len(some) < 2:
+        return [(figure.name, some)]
+    labels = figure_runs.labels(some)
+    return [
+        (f"{figure.name}_{_file_name(label)}", [source])
+        for label, source in zip(labels, some, strict=True)
+    ]
+
+
+def _file_name(label):
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", label).strip("_")
+
+
+def _make(figure, name, sources, folder):
+    """Makes one picture, or finds it made; returns its `Made`."""
+    from tf_adapters.papers.analysis.support import make
+    from tf_adapters.papers.analysis.support.analysis import ANALYSES
+
+    if not sources:
+        raise UserError("none of its runs is finished.")
+    one = ANALYSES[figure.analysis]
+    output = own_files.make_folder(folder, "figures") / name
+    made = Made(
+        figure.name,
+        name,
+        Path(f"{output}.csv"),
+        Path(f"{output}.png"),
+        figure.analysis,
+        _caption(make.summary(one), sources),
+    )
+    record, key = Path(f"{output}.json"), _key(figure, one, sources, folder)
+    if _is_made(made, record, key):
+        return made
+    # Some ask the models again, for minutes.
+    print(
+        f"Picture `{name}`, of {counted(len(sources), 'run')} ...", flush=True
+    )
+    with _folders(figure, one, sources, folder) as folders:
+        options = make.parse(figure.analysis, figure.options, folders)
+        table = one.table(options)
+    written = figure_runs.with_points(table, one, sources, folder)
+    make.write_table(written, output)
+    drawn = figure_runs.with_labels(table, one, sources)
+    make.write_picture(one, drawn, output)
+    replace_text(record, json.dumps(key, indent=1) + "\n")
+    return made
+
+
+def _caption(summary, sources):
+    """Returns what is to be seen, and what all of its runs have."""
+    shared = {
+        key: value
+        for key, value in sources[0].point.items()
+        if all(source.point.get(key) == value for source in sources)
+    }
+    words = ", ".join(figure_runs.named(*item) for item in shared.items())
+    return f"{summary} ({words})" if words else summary
+
+
+def _key(figure, one, sources, folder):
+    """Returns all that a picture comes of."""
+    tables = _TABLES if one.reads == "study_dir" else ()
+    code = Path(inspect.getfile(type(one))).read_bytes()
+    return {
+        "analysis": figure.analysis,
+        "options": figure.options,
+        "code": hashlib.sha256(code).hexdigest(),
+        "tables": [_digest(folder / name) for name in tables],
+        "runs": [
+            [
+                str(source.folder),
+                _digest(source.folder / "result.json"),
+                source.point,
+            ]
+            for source in sources
+        ],
+    }
+
+
+def _digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _is_made(made, record, key):
+    if not (made.csv.exists() and made.png.exists() and record.exists()):
+        return False
+    try:
+        return read_json(record) == key
+    except UserError:
+        return False  # It is made again.
+
+
+@contextlib.contextmanager
+def _folders(figure, one, sources, folder):
+    """Gives what the analysis reads: folders of runs, or that of a study."""
+    if one.reads != "study_dir":
+        yield [source.folder for source in sources]
+    elif figure.runs is None:
+        yield [folder]
+    else:
+        with tempfile.TemporaryDirectory() as some:
+            _write_part(folder, sources, Path(some))
+            yield [some]
+
+
+def _write_part(folder, sources, some):
+    """Writes a study's tables, `runs.csv` with some of its runs only."""
+    import pandas as pd
+
+    runs = pd.read_csv(folder / "runs.csv", dtype=str, keep_default_na=False)
+    paths = [(folder / path).resolve() for path in runs.folder]
+    wanted = {(s.run.resolve(), s.point["task"]) for s in sources}
+    is_wanted = [pair in wanted for pair in zip(paths, runs.task, strict=True)]
+    runs = runs.assign(folder=list(map(str, paths)))[is_wanted]
+    runs.to_csv(some / "runs.csv", index=False)
+    shutil.copy(folder / "table.csv", some)

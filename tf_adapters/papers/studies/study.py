@@ -1,0 +1,235 @@
+"""A study: a grid of runs, from a YAML file to a table.
+
+`declaration` reads the file, `plan` makes runs of it, `local_runner` trains
+those that are missing, and `report` makes the tables.
+"""
+
+import functools
+import json
+import os
+from pathlib import Path
+import shlex
+
+from tf_adapters.common.dataclass_config import load_setting
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import resolve
+from tf_adapters.launch import finished_runs
+from tf_adapters.launch import local_runner
+from tf_adapters.launch import process_runner
+from tf_adapters.papers.studies import whole_paper
+from tf_adapters.papers.studies.grid import declaration
+from tf_adapters.papers.studies.grid import plan as study_plan
+from tf_adapters.papers.studies.grid import settings as study_settings
+from tf_adapters.papers.studies.report import figures as figures_lib
+from tf_adapters.papers.studies.report import findings_files
+from tf_adapters.papers.studies.report import report as study_report
+from tf_adapters.runs import earlier_runs
+
+
+def run(options, flag_layer, runner=None):
+    """Trains the missing runs of a study, or of a paper's, and reports them.
+
+    The study's folder is `<model_dir>/<name>`, with a folder for each run,
+    `table.md`, `table.csv`, `table.tex`, `runs.csv`, `claims.csv`,
+    `report.html`, and the pictures in `figures`.
+
+    Args:
+        options: Object with `study`, `report`, `small`, `two_cores`,
+            `model_dir`, `config_file`, `params_override`, `study_processes`,
+            `executor`, `ray_address`, `ray_cpus` and `ray_gpus`.
+        flag_layer: Nested dict of the settings that flags give.
+        runner: What trains a run, see `local_runner.run_missing`. Defaults to
+            the command in a process of its own, where `executor` says.
+
+    Returns:
+        Exit status: 0, or 1 if a run failed.
+    """
+    if options.study.startswith(whole_paper.PREFIX):
+        return whole_paper.run(
+            options.study,
+            _block(options),
+            lambda name: _run(name, options, flag_layer, runner),
+        )
+    return _run(options.study, options, flag_layer, runner)
+
+
+def _run(study_name, options, flag_layer, runner):
+    path = declaration.find_study(study_name)
+    flags = _flags(options, flag_layer)
+    block = _block(options)
+    study, planned = study_plan.load_study(path, block, flags)
+    name = path.stem + (f"_{block}" if block else "")
+    _check(options)
+    folder = Path(options.model_dir or "runs").expanduser() / name
+    if not options.report:
+        figures_lib.check_figures(study)
+        processes = options.study_processes or 1
+        if runner is None:
+            runner, processes = _executor(options)
+        local_runner.run_missing(planned, folder, runner, processes)
+    found = {run.id: finished_runs.find_run(run, folder) for run in planned}
+    command = _command(study_name, options, flags, found)
+    report = _report(name, study, planned, found, folder, command)
+    study_report.write_report(report, folder)
+    write = functools.partial(
+        findings_files.write, name, command, study, planned, report, folder
+    )
+    pictures = _pictures(study, planned, folder, write)
+    report = write(pictures)
+    print(f"\n{report.markdown}\nIn {folder}: {', '.join(_files(folder))}")
+    for picture in pictures:
+        print(f"{picture.png}: {picture.caption}")
+    failed = [row for row in report.runs if row["state"] == "failed"]
+    for row in failed:
+        log = folder / row["run"] / "log.txt"
+        print(f"Failed: {row['run']}: {row['error']} See {log}")
+    return 1 if failed or not (options.report or report.complete) else 0
+
+
+def _pictures(study, planned, folder, write):
+    """Makes the pictures; where that is stopped, the report has none."""
+    try:
+        return figures_lib.make_figures(study, planned, folder)
+    except KeyboardInterrupt:
+        # What is there may be of earlier runs.
+        write([])
+        print(
+            "\nStopped before all pictures were made. The same command with "
+            "--report makes those that are missing.",
+            flush=True,
+        )
+        raise
+
+
+def _files(folder):
+    names = ("table.md", "table.csv", "table.tex", "runs.csv", "claims.csv")
+    return [n for n in (*names, "report.html") if (folder / n).exists()]
+
+
+def _block(options):
+    """Returns the name of the block that a flag asks for, or `None`."""
+    asked = [name for name in declaration.BLOCKS if getattr(options, name)]
+    if len(asked) > 1:
+        raise ConfigError(
+            f"--{asked[0]} and --{asked[1]} are two forms of a study. Give one."
+        )
+    return asked[0] if asked else None
+
+
+def _check(options):
+    if "://" in (options.model_dir or ""):
+        raise ConfigError(
+            "A study's processes share a folder of a file system, and "
+            f"--model_dir={options.model_dir} is an address. Give a folder; "
+            "single runs take addresses."
+        )
+    if options.overwrite:
+        raise ConfigError(
+            "A study keeps what is finished. To train again, remove the runs' "
+            "folders, or give another --model_dir."
+        )
+
+
+def _executor(options):
+    """Returns what trains a run, and how many of them at a time."""
+    if options.executor == "local":
+        processes = options.study_processes or 1
+        return process_runner.ProcessRunner(processes), processes
+    # Here, not above: Ray need not be installed.
+    from tf_adapters.launch import ray_runner
+
+    runner = ray_runner.RayRunner(
+        options.ray_address, options.ray_cpus, options.ray_gpus
+    )
+    return runner, options.study_processes or runner.capacity()
+
+
+def _flags(options, flag_layer):
+    """Returns what the command line sets, later flags winning as in a run."""
+    layers = map(resolve.parse_override, options.params_override)
+    if options.config_file:
+        layers = [resolve.load_yaml(options.config_file), *layers]
+    flags = {}
+    for layer in [*layers, flag_layer]:
+        settings = study_settings.settings_of(layer)
+        flags.update(settings)
+    return flags
+
+
+def _report(name, study, planned, found, folder, command):
+    results = {
+        name: path and earlier_runs.read_result(path)
+        for name, path in found.items()
+    }
+    errors = {
+        run.id: "" if found[run.id] else finished_runs.read_error(run, folder)
+        for run in planned
+    }
+    if not any(results.values()):
+        failed = [text for text in errors.values() if text]
+        raise ConfigError(
+            f"None of the {len(planned)} runs in {folder} is finished. "
+            + (
+                f"{len(failed)} failed, the first so: {failed[0]}"
+                if failed
+                else _elsewhere(folder)
+            )
+        )
+    return study_report.make_report(
+        name, study, planned, results, errors, command, _relative(found, folder)
+    )
+
+
+def _elsewhere(folder):
+    """Returns what to do about a study's folder in which nothing is done."""
+    stem = folder.name
+    for block in declaration.BLOCKS:
+        stem = stem.removesuffix(f"_{block}")
+    for block in (None, *declaration.BLOCKS):
+        other = folder.parent / (f"{stem}_{block}" if block else stem)
+        if other != folder and (other / "runs.csv").exists():
+            what = f"add --{block}" if block else "leave out what names a block"
+            return f"{other} has a report: {what} for that one."
+    if (folder.parent / "runs.csv").exists():
+        return (
+            f"{folder.parent} is a study's own folder: --model_dir is the one "
+            "that it lies in."
+        )
+    return "Leave --report out to start them."
+
+
+def _relative(found, folder):
+    """Returns where each run lies, or will, as seen from the study's folder."""
+    return {
+        name: os.path.relpath(path or folder / name, folder)
+        for name, path in found.items()
+    }
+
+
+def _command(study_name, options, flags, found):
+    """Returns the command line that makes the same tables."""
+    command = ["tf-adapters", f"--study={study_name}"]
+    if _block(options):
+        command.append(f"--{_block(options)}")
+    if options.model_dir:
+        command.append(f"--model_dir={options.model_dir}")
+    flags = {"data.data_dir": _data_dir(found)} | flags
+    if flags["data.data_dir"] is None:
+        del flags["data.data_dir"]
+    for key, value in flags.items():
+        value = value if isinstance(value, str) else json.dumps(value)
+        command.append(f"--params_override={key}={value}")
+    return shlex.join(command)
+
+
+def _data_dir(found):
+    """Returns the folder of data that all finished runs have read, or `None`.
+
+    With --report it need not be given.
+    """
+    folders = {
+        load_setting(path / "config.yaml", "data.data_dir")
+        for path in found.values()
+        if path is not None
+    }
+    return folders.pop() if len(folders) == 1 else None

@@ -1,0 +1,53 @@
+"""All studies of a paper, one after the other: `--study=paper:he2021`."""
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.suggestions import check_known
+from tf_adapters.papers.studies.grid import declaration
+from tf_adapters.papers.studies.grid.paper import PAPERS
+
+PREFIX = "paper:"
+
+
+def run(asked, block, run_study):
+    """Runs a paper's studies; goes on past those that fail.
+
+    Args:
+        asked: `"paper:<name>"`, a key of `paper.PAPERS`.
+        block: Name of the block that is asked for, or `None`. Studies that have
+            none are passed over.
+        run_study: Function of a study's name that runs it and returns an exit
+            status.
+
+    Returns:
+        Exit status: 0, or 1 if a study failed.
+    """
+    outcomes = {}
+    for name in _studies_of(asked.removeprefix(PREFIX)):
+        path = declaration.find_study(name)
+        if block and block not in declaration.read_study(path)[1]:
+            outcomes[name] = f"passed over: it has no block `{block}`"
+            continue
+        print(f"\n== Study {name} ==", flush=True)
+        try:
+            status = run_study(name)
+            outcomes[name] = "FAILED, see above" if status else "done"
+        except UserError as error:
+            outcomes[name] = f"FAILED: {error}"
+            print(f"Error: {error}", flush=True)
+    print("\n" + "\n".join(f"{k}: {v}" for k, v in outcomes.items()))
+    return int(any(words.startswith("FAILED") for words in outcomes.values()))
+
+
+def _studies_of(paper):
+    """Returns the names of a paper's official studies, sorted."""
+    check_known("paper", paper, PAPERS, ConfigError)
+    found = [
+        path.stem
+        for path in sorted(declaration.STUDIES.glob("*.yaml"))
+        if declaration.read_study(path)[0].paper == paper
+    ]
+    if not found:
+        raise ConfigError(f"No study says `paper: {cut(paper)}`.")
+    return found

@@ -1,0 +1,172 @@
+"""What is printed of a run: its data, its plan, its result."""
+
+import collections
+import functools
+import math
+
+from tf_adapters.data.rows import splits
+from tf_adapters.data.rows import zero_shot_transfer
+from tf_adapters.runs import remote_folder
+
+# STS-B's labels, up to 5, train well.
+_FAR = 10
+# Of more classes, the most frequent ones are named.
+_MOST_NAMED = 10
+_say = functools.partial(print, flush=True)
+
+
+def print_labels(task, rows, say=_say):
+    """Prints what a run finds: its classes with their rows, and the largest's.
+
+    Rows of the test split do not count, nor those of a validation file.
+
+    Args:
+        task: `Task`, its labels resolved.
+        rows: Dict from split to rows.
+        say: Function that prints a line, which may name flags.
+    """
+    if task.kind.label not in ("class", "number"):
+        return
+    known = [row["label"] for row in rows["train"]]
+    if task.files and "validation" not in task.files:
+        held_out = rows["validation"]
+        known += [row["label"] for row in held_out]
+        classes = " from each class" * (task.kind.label == "class")
+        say(
+            f"validation: {len(held_out):,} of {len(known):,} rows, drawn"
+            f"{classes} with the seed (--validation=<file> gives others)"
+        )
+    if task.kind.label == "number":
+        say(_numbers(known))
+        return
+    counts = collections.Counter(task.labels[label] for label in known)
+    named = ", ".join(f"{n} {c}" for n, c in counts.most_common(_MOST_NAMED))
+    more = ", ..." * (len(counts) > _MOST_NAMED)
+    largest = max(counts.values()) / len(known)
+    say(
+        f"{len(task.labels)} classes: {named}{more}; always the largest: "
+        f"{largest:.3f}"
+    )
+
+
+def _numbers(labels):
+    mean = sum(labels) / len(labels)
+    text = f"labels from {min(labels):g} to {max(labels):g}, mean {mean:.4g}"
+    if max(map(abs, labels)) > _FAR:
+        text += (
+            "; the head begins at 0, and numbers so far from it are learned "
+            "slowly: divide them, so that most are below 5"
+        )
+    return text
+
+
+def print_plan(config, rows, say=_say):
+    """Prints learning rate and steps of a run on a table.
+
+    Args:
+        config: `Config`.
+        rows: Dict from split to rows.
+        say: See `print_labels`.
+    """
+    train = config.train
+    an_epoch = math.ceil(len(rows["train"]) / train.batch_size)
+    least = math.ceil((train.min_steps or 0) / an_epoch)
+    epochs = max(train.epochs, least)
+    steps = min(epochs * an_epoch, train.max_steps or math.inf)
+    say(
+        f"learning rate {train.learning_rate:g}, {steps:,} steps: {epochs:,} "
+        f"epochs of {an_epoch:,} (--learning_rate and --epochs set others)"
+    )
+
+
+def print_tasks(result, config, model_dir):
+    """Prints the result of a run of several tasks."""
+    for name, metrics in result["tasks"].items():
+        for split, values in metrics.items():
+            print(f"{name} {split}: {_metrics(values)}")
+        adapter = remote_folder.address(model_dir / name / "adapter")
+        print(f"{name} adapter: {adapter}")
+    if config.method.train_encoder:
+        print(f"encoder: {remote_folder.address(model_dir / 'encoder')}")
+    _speed(result)
+
+
+def print_run(result, config, model_dir):
+    """Prints the result of a run of one task."""
+    print_evaluation(
+        {k: result[k] for k in splits.EVALUATED if k in result}, config
+    )
+    for key, value in result.get("method_report", {}).items():
+        print(f"{key}: {value:.4g}")
+    weights = model_dir / "adapter" / "adapter.safetensors"
+    # Of workers without a common folder the chief alone has it.
+    if weights.exists():
+        print(
+            f"adapter: {remote_folder.address(weights.parent)} "
+            f"({weights.stat().st_size / 1e6:.1f} MB next to an encoder of "
+            f"{4 * result['encoder_weights'] / 1e6:.0f} MB)"
+        )
+    _speed(result)
+    if "transfer" in result:
+        print_evaluation({"transfer": result["transfer"]}, config)
+
+
+def print_merge(result, model_dir):
+    """Prints the result of a merge of adapters."""
+    print(f"validation: {_metrics(result['validation'])}")
+    merged = result["merged"]
+    if merged["weights"]:
+        weights = (f"{weight:.4g}" for weight in merged["weights"])
+        print(f"weights: {', '.join(weights)}")
+    print(
+        f"adapter: {remote_folder.address(model_dir / 'adapter')} "
+        f"({merged['adapter_weights']:,} weights, merged in "
+        f"{result['merging_seconds']:.1f} s)"
+    )
+
+
+def print_search(result, config, model_dir):
+    """Prints the result of the baseline without an encoder."""
+    shown = {k: result[k] for k in splits.EVALUATED if k in result}
+    print_evaluation(shown, config)
+    settings = ", ".join(f"{k} {v}" for k, v in result["settings"].items())
+    print(
+        f"best of {result['trials']} networks, with "
+        f"{result['trained_weights']:,} weights: {settings}"
+    )
+    print(f"network: {remote_folder.address(model_dir / 'model.keras')}")
+
+
+def _speed(result):
+    print(
+        f"{result['examples_per_second']:.0f} examples a second, "
+        f"{result['padding_share']:.0%} of positions were padding, "
+        f"{result['seconds']:.0f} s in all"
+    )
+    if result.get("skipped_steps"):
+        print(
+            f"{result['skipped_steps']} of {result['steps']} steps were "
+            "skipped: their float16 gradients overflowed"
+        )
+
+
+def _metrics(values):
+    return ", ".join(f"{name} {value:.4f}" for name, value in values.items())
+
+
+def print_evaluation(values, config):
+    """Prints metrics by split, and under `transfer` those by language."""
+    for split, metrics in values.items():
+        if split == "transfer":
+            print(
+                zero_shot_transfer.transfer_table(
+                    splits.declared_task(config), metrics
+                )
+            )
+            if config.encoder == "minilm":
+                print(
+                    "MiniLM was trained on English alone: in other languages "
+                    "its numbers check the program, and are no transfer."
+                )
+        else:
+            print(f"{split}: {_metrics(metrics)}")

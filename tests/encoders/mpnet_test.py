@@ -15,6 +15,7 @@ import transformers
 from tests.encoders import comparison
 from tests.fixtures import huggingface_folders
 from tests.fixtures.sentences import SENTENCES
+from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.encoders.load import load_encoder
@@ -22,6 +23,7 @@ from tf_adapters.methods import PrefixTuning
 from tf_adapters.methods import PromptTuning
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import adapt
+from tf_adapters.models.saving import save_adapter
 
 pytestmark = pytest.mark.integration
 
@@ -103,6 +105,19 @@ def test_another_number_of_buckets_is_refused(tmp_path):
     comparison.change_config(copy, relative_attention_num_buckets=64)
     with pytest.raises(UserError, match="buckets=32.*Received: 64"):
         load_encoder(copy)
+
+
+@pytest.mark.parametrize(
+    ("form", "method", "message"),
+    [
+        ("adapterhub", PrefixTuning(3), "class MPNet. Use PEFT"),
+        ("peft", PrefixTuning(3, form="peft"), "does not run on MPNet"),
+    ],
+)
+def test_what_other_libraries_lack(loaded, tmp_path, form, method, message):
+    model = adapt(loaded[0], method)
+    with pytest.raises(AdapterError, match=message):
+        save_adapter(model, tmp_path / "there", format=form)
 
 
 @pytest.mark.parametrize("method", [PrefixTuning(3), PromptTuning(3)])

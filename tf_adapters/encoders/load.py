@@ -197,11 +197,13 @@ def _is_huggingface(folder):
 def _tokenizer_of_preset(source):
     if isinstance(source, pathlib.Path):
         preset_checks.check_tokenizer(source)
-    if has_tensorflow_text():
-        # Keras must know our own classes to load them.
-        for family in ("albert", "deberta", "mpnet"):
-            importlib.import_module(f"tf_adapters.encoders.{family}_tokenizer")
-    return _from_preset(keras_hub.models.Tokenizer.from_preset, source)
+    load = keras_hub.models.Tokenizer.from_preset
+    if not has_tensorflow_text():
+        return _from_preset(load, source)
+    # Keras must know our own classes to load them.
+    importlib.import_module("tf_adapters.encoders.mpnet_tokenizer")
+    module = importlib.import_module("tf_adapters.encoders.sentence_piece")
+    return module.of_preset(_from_preset(load, source))
 
 
 def _check_tokenizer(encoder, tokenizer):

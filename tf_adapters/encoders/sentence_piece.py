@@ -1,4 +1,6 @@
-"""The SentencePiece models of Hugging Face folders as tokenizers."""
+"""The SentencePiece models of ALBERT and DeBERTa-v3 as tokenizers."""
+
+import keras_hub
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.encoders.albert_tokenizer import AlbertTokenizer
@@ -36,3 +38,16 @@ def _check_deberta(options, path):
                 "supported with `spm.model`. Remove `spm.model`, so that texts "
                 "are tokenized from `tokenizer.json`."
             )
+
+
+def of_preset(tokenizer):
+    """Returns our tokenizer for one of KerasHub's, or what it was given.
+
+    KerasHub's ALBERT does not lowercase, though its vocabularies do.
+    """
+    ours = {
+        keras_hub.models.AlbertTokenizer: AlbertTokenizer,
+        keras_hub.models.DebertaV3Tokenizer: DebertaTokenizer,
+    }
+    cls = ours.get(type(tokenizer))
+    return tokenizer if cls is None else cls(tokenizer.proto)

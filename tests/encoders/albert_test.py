@@ -76,6 +76,10 @@ def test_pieces_are_as_likely_as_those_of_sentencepiece(loaded):
         assert abs(scores[0] - scores[1]) < 1e-3, text
 
 
+def test_a_keras_file_takes_texts(loaded, tmp_path):
+    comparison.check_keras_file(*loaded, tmp_path / "model.keras")
+
+
 def test_the_savedmodel_takes_texts(loaded, tmp_path):
     comparison.check_export(*loaded, tmp_path)
 

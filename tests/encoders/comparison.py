@@ -2,6 +2,7 @@
 
 import json
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -37,6 +38,20 @@ def check_export(encoder, tokenizer, folder):
     expected = tf.nn.softmax(model(packer(*texts)))
     np.testing.assert_allclose(served["probabilities"], expected, atol=1e-5)
     assert np.ptp(expected[:, 0]) > 1e-3
+
+
+def check_keras_file(encoder, tokenizer, path):
+    """Compares a text model from a `.keras` file with the model it was."""
+    model = tf_adapters.TextModel(
+        encoder, tokenizer, labels=("no", "yes"), max_length=16
+    )
+    tiny.randomize(model.adapter_model.trained_variables().values())
+    model.save(path)
+    again = keras.saving.load_model(path)
+    texts = ["the film", "", "wet CAFE, 中"]
+    np.testing.assert_array_equal(
+        again.predict(texts, verbose=0), model.predict(texts, verbose=0)
+    )
 
 
 def change_config(folder, **changes):

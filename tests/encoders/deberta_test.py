@@ -55,6 +55,10 @@ def test_pieces_are_those_of_sentencepiece(loaded):
     assert (packer.mask, packer.mask_id) == ("[MASK]", 320)
 
 
+def test_a_keras_file_takes_texts(loaded, tmp_path):
+    comparison.check_keras_file(*loaded, tmp_path / "model.keras")
+
+
 def test_the_savedmodel_takes_texts(loaded, tmp_path):
     comparison.check_export(*loaded, tmp_path)
 

@@ -86,6 +86,10 @@ def test_a_folder_with_tokenizer_json_only(loaded, tmp_path):
             np.testing.assert_array_equal(row, wanted)
 
 
+def test_a_keras_file_takes_texts(loaded, tmp_path):
+    comparison.check_keras_file(*loaded, tmp_path / "model.keras")
+
+
 def test_the_savedmodel_takes_texts(loaded, tmp_path):
     comparison.check_export(*loaded, tmp_path)
 

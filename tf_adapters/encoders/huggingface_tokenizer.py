@@ -106,7 +106,7 @@ def _word_piece(folder, model_type):
         lowercase = (content.get("normalizer") or {}).get("lowercase")
     # Only "\n" ends a line: some tokens are spaces to `str.split`.
     text = (folder / "vocab.txt").read_text(encoding="utf-8")
-    return _word_piece_class(model_type)(
+    return _word_piece_class(model_type == "mpnet")(
         text.removesuffix("\n").split("\n"),
         # transformers' BertTokenizer lowercases unless told otherwise.
         lowercase=True if lowercase is None else lowercase,
@@ -127,12 +127,12 @@ def _byte_pair(vocabulary, merges, add_prefix_space):
     )
 
 
-def _word_piece_class(model_type):
+def _word_piece_class(is_mpnet):
     # Here, not above: folders are read without TensorFlow, too.
     from tf_adapters.encoders.mpnet_tokenizer import MPNetTokenizer
     from tf_adapters.encoders.word_piece import WordPieceTokenizer
 
-    return MPNetTokenizer if model_type == "mpnet" else WordPieceTokenizer
+    return MPNetTokenizer if is_mpnet else WordPieceTokenizer
 
 
 class HuggingFaceTokenizer:
@@ -211,8 +211,7 @@ class HuggingFaceTokenizer:
         cleaning = content.get("normalizer") or {}
         kind = (model.get("type"), cleaning.get("type"), before.get("type"))
         if kind == ("WordPiece", "BertNormalizer", "BertPreTokenizer"):
-            config = config_checks.read_json(self._folder / "config.json")
-            return _word_piece_class(config.get("model_type"))(
+            return _word_piece_class(self._tokenizer.cls_token == "<s>")(
                 _tokens_by_id(content),
                 lowercase=cleaning["lowercase"],
                 strip_accents=cleaning["strip_accents"],

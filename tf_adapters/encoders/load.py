@@ -1,7 +1,6 @@
 """A name or a folder becomes a pretrained encoder and its tokenizer."""
 
 import dataclasses
-import importlib
 import os
 import pathlib
 
@@ -200,10 +199,11 @@ def _tokenizer_of_preset(source):
     load = keras_hub.models.Tokenizer.from_preset
     if not has_tensorflow_text():
         return _from_preset(load, source)
-    # Keras must know our own classes to load them.
-    importlib.import_module("tf_adapters.encoders.mpnet_tokenizer")
-    module = importlib.import_module("tf_adapters.encoders.sentence_piece")
-    return module.of_preset(_from_preset(load, source))
+    # Keras knows only classes that were imported.
+    from tf_adapters.encoders import own_tokenizers  # noqa: F401
+    from tf_adapters.encoders import sentence_piece
+
+    return sentence_piece.of_preset(_from_preset(load, source))
 
 
 def _check_tokenizer(encoder, tokenizer):

@@ -22,6 +22,7 @@ from tf_adapters.heads.choice import ChoiceHead
 from tf_adapters.heads.linear import LinearHead
 from tf_adapters.heads.masked_lm_layer import MaskedLMHead
 from tf_adapters.heads.tokens import TokenHead
+from tf_adapters.heads.windows import WindowsHead
 from tf_adapters.layers.adapter_bias import TokenWeight
 from tf_adapters.layers.adapter_bias import Vector
 from tf_adapters.layers.adapter_fusion import AdapterFusion
@@ -129,6 +130,13 @@ def _choice(layer, tensors, seeds):
     ids = np.array([[[1], [1], [1]], [[1], [1], [0]]])
     outputs = {"first_token_output": x, "padding_mask": ids, "token_ids": ids}
     return layer(outputs, seeds=seeds)
+
+
+def _windows(layer, tensors, seeds):
+    # Two texts, of two windows and of one.
+    x = ops.concatenate([tensors["x"][:, 0]] * 2)
+    mask = np.array([[[1, 1], [1, 0]], [[1, 1], [0, 0]]])
+    return layer({"first_token_output": x, "padding_mask": mask}, seeds=seeds)
 
 
 def _on_x(layer, tensors, seeds):
@@ -276,6 +284,12 @@ CASES = [
     (BankSlot("residual", 2, 3, "relu"), SLOT, _slot, None),
     (LinearHead(3, "first_token", 0.1), SLOT, _head, FLOAT32),
     (LinearHead(3, "first_token", 0.1, "tanh", 0.1), SLOT, _head, FLOAT32),
+    (
+        WindowsHead(3, "first_token", 0.1, pooling="max"),
+        SLOT,
+        _windows,
+        FLOAT32,
+    ),
     (TokenHead(3, 0.1), SLOT, _head, FLOAT32),
     (TokenHead(3, 0.1, "gelu", 0.1), SLOT, _head, FLOAT32),
     (ChoiceHead("first_token", 0.1), SLOT, _choice, FLOAT32),

@@ -15,10 +15,13 @@ class WindowsHead(LinearHead):
     """A `LinearHead` whose outputs for a text's windows are pooled.
 
     Args:
-        *args: See `LinearHead`.
+        num_outputs: See `LinearHead`.
+        reads: See `LinearHead`.
+        dropout_rate: See `LinearHead`.
+        hidden_activation: See `LinearHead`.
+        hidden_dropout_rate: See `LinearHead`.
         pooling: `"mean"` (default) or `"max"` over the windows, for each
             output.
-        **kwargs: See `LinearHead`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns for the sequences of all
@@ -31,8 +34,24 @@ class WindowsHead(LinearHead):
         Float32 tensor of shape `(batch, num_outputs)`.
     """
 
-    def __init__(self, *args, pooling="mean", **kwargs):
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        num_outputs,
+        reads,
+        dropout_rate,
+        hidden_activation=None,
+        hidden_dropout_rate=0.0,
+        pooling="mean",
+        **kwargs,
+    ):
+        super().__init__(
+            num_outputs,
+            reads,
+            dropout_rate,
+            hidden_activation,
+            hidden_dropout_rate,
+            **kwargs,
+        )
         self.pooling = pooling
 
     def call(self, outputs, seeds=None):

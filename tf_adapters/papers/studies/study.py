@@ -20,10 +20,13 @@ from tf_adapters.papers.studies import whole_paper
 from tf_adapters.papers.studies.grid import declaration
 from tf_adapters.papers.studies.grid import plan as study_plan
 from tf_adapters.papers.studies.grid import settings as study_settings
+from tf_adapters.papers.studies.report import cells as study_cells
 from tf_adapters.papers.studies.report import figures as figures_lib
-from tf_adapters.papers.studies.report import findings_files
-from tf_adapters.papers.studies.report import report as study_report
+from tf_adapters.papers.studies.report import files
 from tf_adapters.runs import earlier_runs
+
+_FILES = ("table.md", "table.csv", "table.tex", "runs.csv", "claims.csv")
+_FILES += ("report.html",)
 
 
 def run(options, flag_layer, runner=None):
@@ -69,41 +72,36 @@ def _run(study_name, options, flag_layer, runner):
         local_runner.run_missing(planned, folder, runner, processes)
     found = {run.id: finished_runs.find_run(run, folder) for run in planned}
     command = _command(study_name, options, flags, found)
-    report = _report(name, study, planned, found, folder, command)
-    study_report.write_report(report, folder)
+    tables = _tables(study, planned, found, folder)
+    files.write_tables(tables, folder)
     write = functools.partial(
-        findings_files.write, name, command, study, planned, report, folder
+        files.write_report, name, command, study, planned, tables, folder
     )
     pictures = _pictures(study, planned, folder, write)
-    report = write(pictures)
-    print(f"\n{report.markdown}\nIn {folder}: {', '.join(_files(folder))}")
+    print(f"\n{write(pictures)}\nIn {folder}: {', '.join(_FILES)}")
     for picture in pictures:
         print(f"{picture.png}: {picture.caption}")
-    failed = [row for row in report.runs if row["state"] == "failed"]
+    failed = [row for row in tables.runs if row["state"] == "failed"]
     for row in failed:
         log = folder / row["run"] / "log.txt"
         print(f"Failed: {row['run']}: {row['error']} See {log}")
-    return 1 if failed or not (options.report or report.complete) else 0
+    return 1 if failed or not (options.report or tables.complete) else 0
 
 
 def _pictures(study, planned, folder, write):
-    """Makes the pictures; where that is stopped, the report has none."""
+    """Makes the pictures; if that is stopped or fails, the report has none."""
     try:
         return figures_lib.make_figures(study, planned, folder)
-    except KeyboardInterrupt:
-        # What is there may be of earlier runs.
-        write([])
-        print(
-            "\nStopped before all pictures were made. The same command with "
-            "--report makes those that are missing.",
-            flush=True,
-        )
+    except BaseException as error:
+        # Pictures that are there may be of earlier runs.
+        write()
+        if isinstance(error, KeyboardInterrupt):
+            print(
+                "\nStopped before all pictures were made. The same command "
+                "with --report makes those that are missing.",
+                flush=True,
+            )
         raise
-
-
-def _files(folder):
-    names = ("table.md", "table.csv", "table.tex", "runs.csv", "claims.csv")
-    return [n for n in (*names, "report.html") if (folder / n).exists()]
 
 
 def _block(options):
@@ -156,7 +154,7 @@ def _flags(options, flag_layer):
     return flags
 
 
-def _report(name, study, planned, found, folder, command):
+def _tables(study, planned, found, folder):
     results = {
         name: path and earlier_runs.read_result(path)
         for name, path in found.items()
@@ -175,8 +173,8 @@ def _report(name, study, planned, found, folder, command):
                 else _elsewhere(folder)
             )
         )
-    return study_report.make_report(
-        name, study, planned, results, errors, command, _relative(found, folder)
+    return study_cells.make_tables(
+        study, planned, results, errors, _relative(found, folder)
     )
 
 

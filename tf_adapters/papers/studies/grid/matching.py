@@ -5,8 +5,8 @@ import dataclasses
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
 from tf_adapters.data.rows import splits
-from tf_adapters.papers.studies.grid import further_cells
 from tf_adapters.papers.studies.grid import paper
+from tf_adapters.papers.studies.grid import report_keys
 from tf_adapters.papers.studies.grid import settings as study_settings
 from tf_adapters.tasks import languages
 
@@ -109,7 +109,7 @@ def _without_best(study, wanted):
     """Returns settings without one that stands for the best of its values."""
     key = study.report.best_of
     return {
-        k: v for k, v in wanted.items() if (k, v) != (key, further_cells.BEST)
+        k: v for k, v in wanted.items() if (k, v) != (key, report_keys.BEST)
     }
 
 
@@ -125,7 +125,7 @@ def _sides(claim):
 def _columns(study, runs):
     """Returns the values of the key that makes the columns, as texts."""
     key = study.report.columns
-    if key == further_cells.LANGUAGES:
+    if key == report_keys.LANGUAGES:
         return list(languages.AVERAGES) + [
             language for run in runs for language in _languages(run.config)
         ]
@@ -136,7 +136,7 @@ def _columns(study, runs):
     )
     names = list(dict.fromkeys(map(str, values)))
     if key == "task" and "mnli" in names:
-        names.append(further_cells.MISMATCHED)
+        names.append(report_keys.MISMATCHED)
     return names
 
 

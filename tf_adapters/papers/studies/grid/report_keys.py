@@ -7,6 +7,13 @@ from tf_adapters.common.errors import cut
 from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.papers.studies.grid.settings import check_names
 
+# The value of `report.best_of` in its further row.
+BEST = "best"
+# MNLI's mismatched half: a column next to `mnli` in the papers' tables.
+MISMATCHED = "mnli_mismatched"
+# As `report.columns`: a column for each language, and for averages over them.
+LANGUAGES = "data.eval_languages"
+
 
 @dataclasses.dataclass(frozen=True)
 class Report:

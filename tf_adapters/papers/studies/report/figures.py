@@ -7,7 +7,6 @@ comes of the same runs, flags and analysis as before is kept.
 import contextlib
 import dataclasses
 import hashlib
-import importlib.util
 import inspect
 import json
 from pathlib import Path
@@ -15,12 +14,16 @@ import re
 import shutil
 import tempfile
 
+import pandas as pd
+
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import read_json
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.launch.progress import counted
+from tf_adapters.papers.analysis.support import make
+from tf_adapters.papers.analysis.support.analysis import ANALYSES
 from tf_adapters.papers.studies.grid import settings as study_settings
 from tf_adapters.papers.studies.report import figure_runs
 
@@ -57,13 +60,9 @@ def check_figures(study):
     Args:
         study: `Study`.
     """
-    # Its runs can be trained without. What lacks is said when it is needed.
-    if not study.figures or importlib.util.find_spec("matplotlib") is None:
-        return
-    # Here, not above: a study without pictures needs no matplotlib.
-    from tf_adapters.papers.analysis.support import make
-
-    make.load_all()
+    # Some analyses take seconds to import.
+    if study.figures:
+        make.load_all()
     for figure in study.figures:
         try:
             make.parse(figure.analysis, figure.options, [])
@@ -84,12 +83,7 @@ def make_figures(study, runs, folder):
     Returns:
         List of `Made`.
     """
-    if not study.figures:
-        return []
-    from tf_adapters.papers.analysis.support import make
-
     try:
-        make.load_all()
         check_figures(study)
     except ConfigError as error:
         print(f"No figures: {error}", flush=True)
@@ -111,8 +105,6 @@ def _pictures(figure, sources):
 
     The names are the same whichever of the runs are finished.
     """
-    from tf_adapters.papers.analysis.support.analysis import ANALYSES
-
     wanted = figure.runs or {}
     some = [s for s in sources if study_settings.matches(wanted, s.settings)]
     if ANALYSES[figure.analysis].reads != "model_dir" or len(some) < 2:
@@ -130,9 +122,6 @@ def _file_name(label):
 
 def _make(figure, name, sources, folder):
     """Makes one picture, or finds it made; returns its `Made`."""
-    from tf_adapters.papers.analysis.support import make
-    from tf_adapters.papers.analysis.support.analysis import ANALYSES
-
     if not sources:
         raise UserError("none of its runs is finished.")
     one = ANALYSES[figure.analysis]
@@ -222,8 +211,6 @@ def _folders(figure, one, sources, folder):
 
 def _write_part(folder, sources, some):
     """Writes a study's tables, `runs.csv` with some of its runs only."""
-    import pandas as pd
-
     runs = pd.read_csv(folder / "runs.csv", dtype=str, keep_default_na=False)
     paths = [(folder / path).resolve() for path in runs.folder]
     wanted = {(s.run.resolve(), s.point["task"]) for s in sources}

@@ -34,7 +34,7 @@ def _table():
     }
     return {
         (gain.task, gain.method): gain
-        for gain in gains.table(hits, SIZES, "pfeiffer")
+        for gain in gains.compare_methods(hits, SIZES, "pfeiffer")
     }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.papers.analysis.support import speeds
+from tf_adapters.papers.analysis.support import passes
 from tf_adapters.papers.analysis.support import trained_run
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
@@ -28,7 +28,7 @@ def variants(blocks):
     return [("none", ()), *first, *last[:-1]]
 
 
-def table(make, rows, turns=5):
+def drop_one_by_one(make, rows, turns=5):
     """Returns rows of `COLUMNS`, the whole model's first.
 
     Args:
@@ -48,7 +48,9 @@ def table(make, rows, turns=5):
         value = experiment.trainer.evaluate(experiment.examples(rows))[metric]
         speed = (1.0, 1.0, 1.0)
         if experiment is not whole:
-            speed = speeds.beside(timed, _timed(experiment, rows), turns)
+            speed = passes.compare_speeds(
+                timed, _timed(experiment, rows), turns
+            )
         found.append((which, len(blocks), metric, value, *speed))
     return found
 
@@ -94,7 +96,7 @@ class AdapterDrop(Analysis):
                 )
             )
 
-        rows = table(make, run.rows["validation"], options.turns)
+        rows = drop_one_by_one(make, run.rows["validation"], options.turns)
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def draw(self, table):

@@ -52,7 +52,7 @@ def mean_weights(model, batches):
     return {place: value / tokens for place, value in sums.items()}
 
 
-def table(weights, members):
+def weight_rows(weights, members):
     """Returns rows of `COLUMNS`.
 
     Args:
@@ -107,7 +107,7 @@ def _of_runs(folders):
         name = task if names.count((task, seed)) == 1 else str(folder)
         weights = of_experiment(experiment, run.rows["validation"])
         members = _labels(experiment.model.members)
-        rows = table({name: weights}, {name: members})
+        rows = weight_rows({name: weights}, {name: members})
         found = pd.DataFrame(rows, columns=COLUMNS)
         tables.append(found.assign(run=str(folder), seed=seed))
     return pd.concat(tables, ignore_index=True)

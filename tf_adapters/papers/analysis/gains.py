@@ -43,7 +43,7 @@ class Gain:
     seeds: int
 
 
-def table(hits, sizes, baseline):
+def compare_methods(hits, sizes, baseline):
     """Returns a `Gain` for each task and method, in the order of `hits`.
 
     Args:
@@ -200,7 +200,7 @@ class Gains(Analysis):
                 f"No finished run of `{cut(options.baseline)}`. Methods of the "
                 f"study: {', '.join(sorted(methods))}"
             )
-        gains = table(hits, sizes, options.baseline)
+        gains = compare_methods(hits, sizes, options.baseline)
         text = markdown(gains, options.baseline)
         replace_text(Path(study_dir) / "gains.md", text + "\n")
         print(text)

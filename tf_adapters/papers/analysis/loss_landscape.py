@@ -4,7 +4,7 @@ import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.papers.analysis.support.analysis import register
-from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
 
 COLUMNS = ("run", "task", "method", "seed", "split", "alpha", "distance")

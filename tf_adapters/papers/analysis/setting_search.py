@@ -17,7 +17,7 @@ from tf_adapters.report import drawing
 COLUMNS = ("task", "panel", "setting", "x", "score", "error", "runs")
 
 
-def search(runs, panels, x, split):
+def score_settings(runs, panels, x, split):
     """Returns a row of `COLUMNS` for each line and point of each panel.
 
     A panel has the runs that differ from the usual form in its own setting
@@ -75,7 +75,7 @@ class SettingSearch(Analysis):
         searched = _with_settings(
             runs[~reference], folder, [*panels, options.x]
         )
-        found = search(searched, panels, options.x, options.split)
+        found = score_settings(searched, panels, options.x, options.split)
         found = found.assign(of=options.x, split=options.split)
         if options.reference is None:
             return found

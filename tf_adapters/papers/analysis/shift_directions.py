@@ -6,8 +6,8 @@ import sklearn.decomposition
 from tf_adapters.common.errors import UserError
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import register
-from tf_adapters.papers.analysis.support.encoder_passes import probe_passes
-from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.papers.analysis.support.passes import probe_passes
+from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
 
 COLUMNS = ("run", "method", "text", "position", "label", "state", "x", "y")

@@ -11,7 +11,7 @@ from tf_adapters.papers.analysis import token_shift
 from tf_adapters.papers.analysis.support import trained_run
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
-from tf_adapters.papers.analysis.support.encoder_passes import probe_passes
+from tf_adapters.papers.analysis.support.passes import probe_passes
 from tf_adapters.report import drawing
 
 COLUMNS = ("token", "shift", "count")

@@ -7,8 +7,8 @@ from tf_adapters.data.rows import load
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import names
 from tf_adapters.papers.analysis.support.analysis import register
-from tf_adapters.papers.analysis.support.encoder_passes import encoder_passes
-from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.papers.analysis.support.passes import encoder_passes
+from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
 from tf_adapters.tasks.languages import in_language
 

@@ -17,6 +17,7 @@ from tf_adapters.launch import finished_runs
 from tf_adapters.launch import local_runner
 from tf_adapters.launch import process_runner
 from tf_adapters.papers.studies import whole_paper
+from tf_adapters.papers.studies.grid import blocks
 from tf_adapters.papers.studies.grid import declaration
 from tf_adapters.papers.studies.grid import plan as study_plan
 from tf_adapters.papers.studies.grid import settings as study_settings
@@ -106,7 +107,7 @@ def _pictures(study, planned, folder, write):
 
 def _block(options):
     """Returns the name of the block that a flag asks for, or `None`."""
-    asked = [name for name in declaration.BLOCKS if getattr(options, name)]
+    asked = [name for name in blocks.BLOCKS if getattr(options, name)]
     if len(asked) > 1:
         raise ConfigError(
             f"--{asked[0]} and --{asked[1]} are two forms of a study. Give one."
@@ -181,9 +182,9 @@ def _tables(study, planned, found, folder):
 def _elsewhere(folder):
     """Returns what to do about a study's folder in which nothing is done."""
     stem = folder.name
-    for block in declaration.BLOCKS:
+    for block in blocks.BLOCKS:
         stem = stem.removesuffix(f"_{block}")
-    for block in (None, *declaration.BLOCKS):
+    for block in (None, *blocks.BLOCKS):
         other = folder.parent / (f"{stem}_{block}" if block else stem)
         if other != folder and (other / "runs.csv").exists():
             what = f"add --{block}" if block else "leave out what names a block"

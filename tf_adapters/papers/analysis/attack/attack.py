@@ -28,11 +28,11 @@ _LETTERS = {
 }
 
 
-def summarise(outcomes):
+def summarise(results):
     """Returns the numbers of `COLUMNS` that come from the searches.
 
     Args:
-        outcomes: List of `pwws.Outcome`.
+        results: List of `pwws.AttackResult`.
 
     Returns:
         Dict. Success is given of all texts that were attacked, as OpenAttack
@@ -40,14 +40,14 @@ def summarise(outcomes):
         does; `words_changed` is the mean share of a text's words over the
         successes, and `queries_per_text` the mean over attacked texts.
     """
-    attacked = [one for one in outcomes if one.was_attacked]
-    correct = [one for one in outcomes if one.was_correct]
+    attacked = [one for one in results if one.was_attacked]
+    correct = [one for one in results if one.was_correct]
     successes = [one for one in attacked if one.succeeded]
     withstood = [one for one in correct if not one.succeeded]
     return {
-        "texts": len(outcomes),
-        "accuracy": len(correct) / len(outcomes),
-        "accuracy_under_attack": len(withstood) / len(outcomes),
+        "texts": len(results),
+        "accuracy": len(correct) / len(results),
+        "accuracy_under_attack": len(withstood) / len(results),
         "success_of_all": _mean(one.succeeded for one in attacked),
         "success_of_correct": _mean(one.succeeded for one in correct),
         "queries_per_text": _mean(one.queries for one in attacked),
@@ -96,7 +96,7 @@ class Attack(Analysis):
         rows = []
         for folder in options.folders:
             run = trained_run.load_run(folder)
-            outcomes = _attack(run, options, synonyms)
+            results = _attack(run, options, synonyms)
             facts = {
                 "run": run.folder.name,
                 "method": run.label,
@@ -104,7 +104,7 @@ class Attack(Analysis):
                 "rules": options.rules,
                 "tags": options.tagger or "any",
             }
-            rows.append({**facts, **summarise(outcomes)})
+            rows.append({**facts, **summarise(results)})
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def draw(self, table):
@@ -199,7 +199,7 @@ class _Synonyms:
 
 
 def _attack(run, options, synonyms):
-    """Returns the `pwws.Outcome` of each of a run's first texts."""
+    """Returns the `pwws.AttackResult` of each of a run's first texts."""
     experiment = run.experiment()
     if not isinstance(experiment.model.head, heads.Classification):
         raise UserError(

@@ -44,6 +44,16 @@ class Comparison:
     seeds: int | None = None
     examples: int = 0
 
+    @property
+    def all_alike(self):
+        """Whether no draw of the examples makes any difference."""
+        return self.difference == 0 and self.error == 0
+
+    @property
+    def is_alone(self):
+        """Whether it is one difference without predictions."""
+        return self.seeds is None and self.pairs == 1
+
     def interval(self, confidence=CONFIDENCE):
         """Returns the lower and the upper end, NaN where none is known."""
         width = self.error * stats.t.ppf((1 + confidence) / 2, self.freedom)

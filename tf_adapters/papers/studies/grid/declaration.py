@@ -33,14 +33,14 @@ from tf_adapters.config import resolve
 from tf_adapters.config.presets import OFFICIAL_CONFIGS
 from tf_adapters.papers.studies.grid import paper as paper_lib
 from tf_adapters.papers.studies.grid import report_keys
+from tf_adapters.papers.studies.grid.blocks import BLOCKS
+from tf_adapters.papers.studies.grid.blocks import Block
 from tf_adapters.papers.studies.grid.report_keys import Report
 from tf_adapters.papers.studies.grid.settings import check_mapping
 from tf_adapters.papers.studies.grid.settings import refuse_both
 from tf_adapters.papers.studies.grid.settings import settings_of
 
 STUDIES = OFFICIAL_CONFIGS / "studies"
-# Reduced forms of a study, each a flag.
-BLOCKS = ("small", "two_cores")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,22 +76,6 @@ class Study:
     expected: paper_lib.Expected | None = None
     figures: list = dataclasses.field(default_factory=list)
     claims: list = dataclasses.field(default_factory=list)
-
-
-@dataclasses.dataclass(frozen=True)
-class Block:
-    """A reduced form of a study.
-
-    Attributes:
-        settings: Dict of settings: for a key of the grid the value or values
-            that it is cut to, for any other key its value.
-        where: Entries beside those of the study, which win over them.
-        report: Dict of fields of `Report` in place of the study's.
-    """
-
-    settings: dict = dataclasses.field(default_factory=dict)
-    where: list = dataclasses.field(default_factory=list)
-    report: dict = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +142,7 @@ def read_study(path):
     )
     blocks = {name: getattr(declared, name) for name in BLOCKS}
     return (
-        dataclasses.replace(study, report=_report(study)),
+        report_keys.complete(study),
         {k: _block(v) for k, v in blocks.items() if v is not None},
     )
 
@@ -231,46 +215,3 @@ def _where(entry):
         )
     entry = dataclass_config.from_dict(_Where, entry, "where.")
     return settings_of(entry.when), settings_of(entry.set)
-
-
-def _report(study):
-    return report_keys.complete(study.report, study.grids, study.select_over)
-
-
-def override(study, block=None, flags=None):
-    """Returns a study with the settings of a block and of flags applied.
-
-    Args:
-        study: `Study`.
-        block: `Block`, from `read_study`.
-        flags: Dict of settings, nested or flat. They win over `base`, `where`
-            and the block, and must not be keys of the grid.
-    """
-    block, flags = block or Block(), settings_of(flags or {})
-    grids = [_cut(grid, block.settings) for grid in study.grids]
-    for grid in grids:
-        refuse_both(
-            {key: grid[key] for key in study.select_over if key in grid},
-            "`select_over`",
-            flags,
-            "a flag",
-        )
-        refuse_both(grid, "`grid`", flags, "a flag")
-    axes = {key for grid in grids for key in grid}
-    rest = {k: v for k, v in block.settings.items() if k not in axes}
-    study = dataclasses.replace(
-        study,
-        grids=grids,
-        where=[*study.where, *block.where],
-        overrides={**rest, **flags},
-        report=dataclasses.replace(study.report, **block.report),
-    )
-    return dataclasses.replace(study, report=_report(study))
-
-
-def _cut(axes, block):
-    cut = {}
-    for key, values in axes.items():
-        value = block.get(key, values)
-        cut[key] = value if isinstance(value, list) else [value]
-    return cut

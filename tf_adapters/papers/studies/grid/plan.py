@@ -8,8 +8,9 @@ from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import splits
 from tf_adapters.launch import planned_run
+from tf_adapters.papers.studies.grid import blocks as study_blocks
 from tf_adapters.papers.studies.grid import declaration
-from tf_adapters.papers.studies.grid import matching
+from tf_adapters.papers.studies.grid import declared_runs
 from tf_adapters.papers.studies.grid import settings as study_settings
 
 
@@ -35,14 +36,14 @@ def load_study(path, block=None, flags=None):
                 f"--{block} needs a block `{block}`; it has none."
             )
         if study.expected or study.figures or study.claims:
-            matching.check(study, _expand(study))
+            declared_runs.check(study, _expand(study))
         if block or flags:
-            study = declaration.override(study, blocks.get(block), flags)
+            study = study_blocks.override(study, blocks.get(block), flags)
             if block:
                 _check_where_matches(study, blocks[block].where)
         runs = _expand(study, merge=bool(block))
         if block or flags:
-            study = matching.cut(study, runs)
+            study = declared_runs.cut(study, runs)
     except ConfigError as error:
         raise ConfigError(f"Study {path}: {error}") from error
     return study, runs
@@ -96,7 +97,7 @@ def load_forms(path):
         study, blocks = declaration.read_study(path)
         forms = {None: _expand(study)}
         for name, block in blocks.items():
-            changed = declaration.override(study, block)
+            changed = study_blocks.override(study, block)
             forms[name] = _expand(changed, merge=True)
     except ConfigError as error:
         raise ConfigError(f"Study {path}: {error}") from error

@@ -79,8 +79,8 @@ def _trained_share(cells):
     known = (trained > 0) & (encoder > 0)
     if not known.any():
         return "-"
-    share = ((trained - head)[known] / encoder[known]).mean()
-    return f"{100 * share:.3g} %"
+    shares = ((trained - head)[known] / encoder[known]).tolist()
+    return f"{100 * sum(shares) / len(shares):.3g} %"
 
 
 def _average(means, columns):

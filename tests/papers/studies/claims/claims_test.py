@@ -475,8 +475,12 @@ def test_the_blocks_of_two_runs_are_one_pair(tmp_path):
     [
         (None, "the figure `figure2` was not made"),
         (
-            [("method", "similarity")],
-            "the figure `figure2` has no column `similarity`",
+            [("method", "block"), ("houlsby", 2)],
+            "the figure `figure2` has no column `similarity`, but method, block",
+        ),
+        (
+            [("method", "block", "similarity")],
+            "the figure `figure2` has no pair of rows",
         ),
         (
             [("block", "similarity"), (1, 0.5)],

@@ -476,7 +476,7 @@ def test_the_blocks_of_two_runs_are_one_pair(tmp_path):
         (None, "the figure `figure2` was not made"),
         (
             [("method", "block"), ("houlsby", 2)],
-            "the figure `figure2` has no column `similarity`, but method, block",
+            "the figure `figure2` has no column `similarity`, but method",
         ),
         (
             [("method", "block", "similarity")],

@@ -34,7 +34,9 @@ _MEMBERS = {
     "save_adapter": "tf_adapters.models.saving",
     "search_weights": "tf_adapters.merging.merge",
     "swap_adapters": "tf_adapters.models.composed_model",
+    "train": "tf_adapters.launch.table_run",
     "trained_table": "tf_adapters.models.variable_groups",
+    "tune": "tf_adapters.launch.table_search",
 }
 
 __all__ = ["__version__", *_MODULES, *_MEMBERS]

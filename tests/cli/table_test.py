@@ -9,8 +9,8 @@ import pytest
 
 from tests import commands
 from tests.cli import subcommands
-from tf_adapters.cli import train as cli_train
 from tf_adapters.config import resolve
+from tf_adapters.text import defaults
 
 pytestmark = pytest.mark.integration
 
@@ -84,7 +84,7 @@ def test_a_short_run_has_200_steps_and_a_rate_of_its_own(folder):
     ids=["data", "epochs", "rate", "task"],
 )
 def test_a_named_setting_wins_over_a_short_runs(layer, expected):
-    config = resolve.combine(*cli_train.with_short_run([layer]))
+    config = resolve.combine(*defaults.with_short_run([layer]))
     train = config.train
     found = (train.learning_rate, train.min_steps)
     assert found[: len(expected)] == expected

@@ -37,9 +37,9 @@ def _page(run, **options):
 def test_the_screen_has_the_matrix_recalls_and_the_most_frequent_class(run):
     lines = [line.split() for line in run_report.describe(run).splitlines()]
     assert ["this", "run", "0.8000", "0.4444"] in lines
-    assert ["always", "`ham`", "0.8500", "0.4595"] in lines
+    assert ["always", '"ham"', "0.8500", "0.4595"] in lines
     assert ["ham", "16", "1"] in lines and ["spam", "3", "0"] in lines
-    assert lines[-1][:5] == ["No", "better", "than", "always", "`ham`:"]
+    assert lines[-1][:5] == ["No", "better", "than", "always", '"ham":']
     by_class = [line for line in lines if line[:2] == ["ham", "17"]]
     assert by_class[0][2:5] == ["0.8421", "0.9412", "0.8889"]
 
@@ -122,7 +122,7 @@ def test_a_run_without_predictions_has_its_result(tmp_path):
 def test_a_split_is_chosen(run):
     other = {**COMPARED, "predicted": COMPARED["target"]}
     predictions.save_predictions(run, "validation", stored_runs.HAM, other)
-    assert run_report.describe(run).startswith("mail, test, 20 rows")
+    assert run_report.describe(run).startswith("mail: 20 rows of test")
     text = run_report.describe(run, "validation")
     assert "this run        1.0000" in text
     with pytest.raises(UserError, match="validaton.*validation"):
@@ -174,3 +174,9 @@ def test_what_a_run_of_several_tasks_logged_is_parted(tmp_path):
     )
     (record,) = run_files.read_run(run).records
     assert record == {"step": 2, "validation": {"f1": 2}}
+
+
+def test_the_title_names_the_folder_where_it_has_another_name(run):
+    assert "<h1>mail: 20 rows of test (run)</h1>" in _page(run)
+    other = run.rename(run.parent / "mail")
+    assert "<h1>mail: 20 rows of test</h1>" in _page(other)

@@ -4,8 +4,15 @@ import keras
 import numpy as np
 import pandas as pd
 import pytest
+import tensorflow as tf
 
 from tests.fixtures import huggingface_folders
+from tests.text.models import CLASSES
+from tests.text.models import FOLDER
+from tests.text.models import LABELS
+from tests.text.models import TEXTS
+from tests.text.models import eager as _eager
+from tests.text.models import text_model as _model
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
@@ -13,24 +20,6 @@ from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.text import loading
 from tf_adapters.text.text_model import TextModel
-
-LABELS = ("negative", "positive")
-TEXTS = ["a fine film", "a dull one", "the film", "no", "a dull film", "fine"]
-CLASSES = ["positive", "negative", "positive", 0, "negative", 1]
-FOLDER = str(huggingface_folders.folder("bert"))
-
-
-def _model(method="pfeiffer", **options):
-    if "head" not in options:
-        options.setdefault("labels", LABELS)
-    model = TextModel.from_preset(FOLDER, method=method, **options)
-    _eager(model)
-    return model
-
-
-def _eager(model):
-    # A few steps: a trace would take longer.
-    model.compile(run_eagerly=True)
 
 
 def _fit(model, texts=TEXTS, labels=CLASSES, **options):
@@ -78,6 +67,16 @@ def test_answers_are_those_of_the_predicted_logits(model):
 def test_the_order_of_the_texts_does_not_matter(model):
     whole = model.predict(TEXTS, batch_size=2, verbose=0)
     alone = [model.predict([text], verbose=0)[0] for text in TEXTS]
+    np.testing.assert_allclose(whole, alone, atol=1e-5)
+
+
+def test_outputs_are_in_order_if_the_first_batches_are_equally_long():
+    """Keras is shown two lengths first, so the plan's order is another."""
+    model = _model(max_length=8)
+    texts = ["fine", "a b c d e f", "b c d e f g", "c d e f g h"]
+    whole = model.predict(texts, batch_size=1, verbose=0)
+    alone = [model.predict([text], verbose=0)[0] for text in texts]
+    assert np.abs(alone[0] - np.array(alone[1:])).max(axis=1).min() > 1e-3
     np.testing.assert_allclose(whole, alone, atol=1e-5)
 
 
@@ -268,7 +267,11 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (lambda m: _fit(m, "a film", ["positive"]), "a list of texts"),
+        (
+            lambda m: _fit(m, "a film", ["positive"]),
+            r"a list of texts.* Received: 'a film'\. Put one text into a list",
+        ),
+        (lambda m: _fit(m, 3, ["positive"]), r"Received: 3\.$"),
         (lambda m: _fit(m, TEXTS, CLASSES[:3]), "6 in `text`, 3 in `label`"),
         (
             lambda m: _fit(m, TEXTS, ["Positive"] * 6),
@@ -284,7 +287,8 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
         (lambda m: _fit(m, sample_weight=[1.0]), "for each of the 6 texts"),
         (lambda m: m.set_active("nobody"), "no adapter `nobody`"),
         (lambda m: m.add_adapter("default", "lora"), "already"),
-        (lambda m: m.save("model.keras"), "save_adapter"),
+        (lambda m: m.save("model.h5"), "save_adapter"),
+        (lambda m: m.export("films", format="onnx"), "tf_saved_model"),
         (lambda _: _model(head="regression", labels=LABELS), "not both"),
         (lambda _: _model(labels=None), "needs the names of its classes"),
         (lambda _: _model("hulsby"), "houlsby"),
@@ -304,3 +308,32 @@ def test_the_papers_rate_is_that_of_the_preset():
         FOLDER, labels=LABELS, method="houlsby", learning_rate="paper"
     )
     assert float(model.optimizer.learning_rate) == pytest.approx(3e-4)
+
+
+def test_a_sentence_piece_encoder_answers():
+    folder = str(huggingface_folders.folder("xlm_roberta"))
+    model = _model(folder=folder)
+    other = _model(folder=folder)  # Made while the first one is there.
+    for one in (model, other):
+        assert len(one.answer(TEXTS)) == 6
+
+
+def test_an_export_answers_texts_as_the_model_does(model, tmp_path):
+    path = tmp_path / "films"
+    for _ in range(2):  # The second one replaces the first.
+        model.export(path)
+    signatures = tf.saved_model.load(str(path)).signatures
+    assert set(signatures) == {"serving_default", "token_ids"}
+    found = signatures["serving_default"](tf.constant(TEXTS))
+    answers = model.answer(TEXTS)
+    labels = [label.decode() for label in found["label"].numpy()]
+    assert labels == [answer["label"] for answer in answers]
+    np.testing.assert_allclose(
+        found["probabilities"][:, 1],
+        [answer["probabilities"]["positive"] for answer in answers],
+        atol=1e-5,
+    )
+    assert [p.name for p in tmp_path.iterdir()] == ["films"]
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(UserError, match="holds no SavedModel"):
+        model.export(tmp_path / "mine")

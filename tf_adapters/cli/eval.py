@@ -2,11 +2,11 @@
 
 import sys
 
-from tf_adapters.cli import summary
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.runs import summary
 
 
 def run(options, layer, arguments):

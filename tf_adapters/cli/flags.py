@@ -92,7 +92,7 @@ for _name, (_key, _define) in _SHORT.items():
     _meaning = f"{describe.meaning(_key)} Short for --params_override={_key}="
     _define(_name, None, f"{_meaning}...")
 # From each flag that sets something to the setting's name.
-_SETTINGS = {name: key for name, (key, _) in _SHORT.items()} | {
+SETTINGS = {name: key for name, (key, _) in _SHORT.items()} | {
     "method": "method.name",
     "adapters": "method.adapters",
     "tasks": "method.tasks",
@@ -159,7 +159,7 @@ def _parse_or_exit(values, argv):
 def _flag_layer(values=flags.FLAGS):
     """Returns the settings that flags give, as nested dicts."""
     layer = {"data": {}, "train": {}}
-    for name, key in _SETTINGS.items():
+    for name, key in SETTINGS.items():
         value = values[name].value if name in values else None
         if value is not None:
             section, _, field = key.rpartition(".")

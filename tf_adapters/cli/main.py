@@ -19,6 +19,7 @@ from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import splits
 from tf_adapters.runs import remote_folder
+from tf_adapters.text import defaults
 
 
 def run_command(flag_layer, options, texts=()):
@@ -64,17 +65,22 @@ def _run(flag_layer, options, texts):
     return 0
 
 
-def _resolve(flag_layer, options):
-    """Returns the configuration and the run folder."""
+def layers_of(flag_layer, options):
+    """Returns layers of the settings that a command gives, the flags' last."""
     layers = []
-    given = options.model_dir and remote_folder.local(options.model_dir)
     if options.config_file:
         layers.append(resolve.load_yaml(options.config_file))
     layers += map(resolve.parse_override, options.params_override)
-    layers.append(flag_layer)
+    return [*layers, flag_layer]
+
+
+def _resolve(flag_layer, options):
+    """Returns the configuration and the run folder."""
+    given = options.model_dir and remote_folder.local(options.model_dir)
+    layers = layers_of(flag_layer, options)
     _check_stack(layers)
     if options.mode in ("train", "train_and_eval"):
-        layers = cli_train.with_short_run(layers)
+        layers = defaults.with_short_run(layers)
     if options.mode in ("eval", "predict", "export"):
         from tf_adapters.runs import hub_members
 

@@ -28,8 +28,8 @@ def _run(options, layer, arguments):
             raise ConfigError(f"`tf-adapters merge` needs --{name}.")
     weights = _weights(options)
     # Here, since they take seconds.
-    from tf_adapters.cli import summary
     from tf_adapters.runs import merged_run
+    from tf_adapters.runs import summary
 
     settings = merged_run.MergeSettings(
         how=options.how,

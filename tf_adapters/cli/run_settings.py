@@ -13,6 +13,7 @@ _FREE = (
     *("task", "encoder", "distribution_strategy", "tpu"),
     *("stack_on", "language_adapters", "method.adapters", "method.leave_out"),
     *("data.data_dir", "data.task_file", "data.max_length", "data.doc_stride"),
+    *("data.windows", "data.window_stride"),
     *config_fields.FILES,
     *("data.batching", "data.length_buckets", "data.eval_languages"),
     *("data.max_validation_examples", "data.max_test_examples"),

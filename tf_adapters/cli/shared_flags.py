@@ -38,9 +38,9 @@ FLAGS = (
     Flag(
         "overwrite",
         "Train again where --model_dir holds a run already. Without "
-        "it an unfinished run of the same settings is gone on with; "
-        "with it only one that began so and was told to stop (exit "
-        "status 75).",
+        "it, an unfinished run with the same settings is resumed. With "
+        "it, only a run that was started with it and then stopped (exit "
+        "status 75) is resumed.",
         False,
         kind="boolean",
     ),
@@ -186,5 +186,5 @@ GROUPS = {
 # The subcommands; each is a file here, with a `COMMAND`.
 COMMANDS = (
     *("train", "eval", "predict", "export", "report", "study", "analyse"),
-    *("merge", "adapters", "pull", "push"),
+    *("tune", "merge", "adapters", "pull", "push"),
 )

@@ -2,12 +2,9 @@
 
 from tf_adapters.cli import finished
 from tf_adapters.cli import members
-from tf_adapters.cli import summary
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
 from tf_adapters.cli.command import check_no_arguments
-from tf_adapters.common import dataclass_config
-from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import fields as config_fields
 from tf_adapters.config import presets
@@ -16,10 +13,7 @@ from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
 from tf_adapters.runs import remote_folder
-from tf_adapters.text import defaults
-
-# Of a table of a few hundred rows, a preset's epochs are a few dozen steps.
-_LEAST_STEPS = 200
+from tf_adapters.runs import summary
 
 
 def run(options, layer, arguments):
@@ -37,22 +31,6 @@ def run(options, layer, arguments):
     from tf_adapters.cli import main
 
     return main.run_command(layer, options)
-
-
-def with_short_run(layers):
-    """Returns layers of settings; below them, of `--data`, a short run's own.
-
-    The learning rates of the presets are for many steps. Settings that the
-    command or its files name win.
-    """
-    if not layers[-1].get("data", {}).get("file"):
-        return layers
-    rate = defaults.learning_rate_for(presets.preset_name(layers))
-    train = {"learning_rate": rate}
-    named = set().union(*map(dataclass_config.flatten, layers))
-    if not named & {"train.epochs", "train.max_steps"}:
-        train["min_steps"] = _LEAST_STEPS
-    return [{"train": train}, *layers]
 
 
 def train_command(config, model_dir, options):
@@ -91,33 +69,16 @@ def train_command(config, model_dir, options):
     if config.data.file:
         summary.print_plan(config, rows)
     # Imported when the data is known to be there: it takes seconds.
-    from tf_adapters.runs import earlier_runs
-    from tf_adapters.runs import pretraining
-    from tf_adapters.runs import training_run
+    from tf_adapters.runs import whole_run
 
     config = members.with_members(declared, model_dir, options)
-    if config.pretrain.steps:
-        _check_workers_read(config, model_dir)
-        goes_on = earlier_runs.of_stopped_command(
-            model_dir, declared, fingerprint
-        )
-        folder = model_dir.absolute() / "pretrain"
-        own_files.check_folder(folder)
-        config = pretraining.train_pretraining(
-            config,
-            task,
-            rows,
-            folder,
-            overwrite=options.overwrite and goes_on is None,
-        )
-    result = training_run.train_experiment(
+    result = whole_run.train_run(
         config,
         task,
         rows,
         model_dir,
         test=options.mode == "train_and_eval",
         overwrite=options.overwrite,
-        prepare=pretraining.preparation_of(task, config),
         declared=declared,
     )
     summary.print_run(result, config, model_dir)
@@ -150,16 +111,6 @@ def _is_finished(config, model_dir, options, fingerprint):
     else:
         summary.print_run(result, config, model_dir)
     return True
-
-
-def _check_workers_read(config, model_dir):
-    is_elsewhere = remote_folder.address(model_dir) != str(model_dir)
-    if is_elsewhere and config.distribution_strategy == "multi_worker_mirrored":
-        raise ConfigError(
-            "Workers that pretrain first must all read what that leaves, and "
-            f"--model_dir={remote_folder.address(model_dir)} is an address, "
-            "which only one of them writes. Give a folder that all of them see."
-        )
 
 
 def _train_together(config, model_dir, options):

@@ -32,6 +32,13 @@ class DataConfig:
         max_length: Longest text in tokens, special tokens counted.
         doc_stride: Tokens between the beginnings of two windows of a text that
             is too long to look for an answer in, at most.
+        windows: Most windows of a text that is longer than `max_length`, where
+            a text has one class, several labels or a number. The windows
+            overlap, and the text's output is the mean or the maximum of
+            theirs, in training, too. 1 cuts the text. Not for pairs.
+        window_stride: Tokens between the beginnings of two such windows, at
+            most `max_length` - 2. `None` for three quarters of that.
+        pooling: `"mean"` or `"max"` of the windows' logits or numbers.
         max_train_examples: Training examples to draw with the seed, or `None`
             for all.
         train_examples_of: Dict from a task to its own number in place of
@@ -68,6 +75,9 @@ class DataConfig:
     test_file: str | None = None
     max_length: int = 128
     doc_stride: int = 128
+    windows: int = 1
+    window_stride: int | None = None
+    pooling: typing.Literal["mean", "max"] = "mean"
     max_train_examples: int | None = None
     train_examples_of: typing.Any = None
     train_fraction: float | None = None

@@ -112,6 +112,7 @@ def _check_values(config):
             f"and at most 1. Received: {fraction}"
         )
     _check_one_size(config.data)
+    _check_stride(config.data)
     _check_examples_of(config.data.train_examples_of)
     _check_stack(config)
 
@@ -150,6 +151,17 @@ def _check_one_size(data):
         )
 
 
+def _check_stride(data):
+    room = data.max_length - 2
+    if data.window_stride is not None and data.window_stride > room:
+        raise ConfigError(
+            f"`data.window_stride` must be at most {room}, the tokens that fit "
+            f"between the special ones of `data.max_length` {data.max_length}: "
+            "a larger one would leave tokens between two windows unread. "
+            f"Received: {data.window_stride}"
+        )
+
+
 def _check_examples_of(numbers):
     if numbers is not None and not (
         isinstance(numbers, dict)
@@ -167,6 +179,8 @@ _MAX_SEED = 2**32 - 1
 _MINIMA = {
     "seed": 0,
     "data.doc_stride": 1,
+    "data.windows": 1,
+    "data.window_stride": 1,
     "data.max_train_examples": 1,
     "data.max_validation_examples": 1,
     "data.max_test_examples": 1,

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from tf_adapters.data.tokens.windows import tokenize_windows
+
 # What fills up targets that come one a token: such a place has no target.
 IGNORED = -1
 
@@ -43,7 +45,8 @@ class Encoded:
 
     Attributes:
         token_ids: List with an int32 array `(tokens,)` for each example, or a
-            list of such arrays, one for each choice. Special tokens are in.
+            list of such arrays, one for each choice or window. Special tokens
+            are in.
         segment_ids: The same shape, or `None` where the encoder takes none.
         targets: Array with one entry for each example; or a list of int32
             arrays with one entry for each token, `IGNORED` where there is no
@@ -56,6 +59,8 @@ class Encoded:
         masking: `Masking` where the targets are hidden tokens, drawn anew for
             each batch, or where they are to be predicted, `counts` of each
             example; else `None`.
+        is_pooled: Whether a list of arrays holds the windows of one text, whose
+            number the model's output does not show. Defaults to `False`.
     """
 
     token_ids: list
@@ -64,6 +69,7 @@ class Encoded:
     counts: np.ndarray | None = None
     source: Any = None
     masking: Masking | None = None
+    is_pooled: bool = False
 
     def __len__(self):
         return len(self.token_ids)
@@ -95,3 +101,18 @@ def encode_texts(rows, fields, packer, targets=None):
     """
     texts = [[row[field] for row in rows] for field in fields]
     return Encoded(*packer.tokenize_rows(*texts), targets)
+
+
+def encode_windows(rows, field, packer, windows, targets=None):
+    """Returns one example for each row, of the windows of its text.
+
+    Args:
+        rows: List of dicts.
+        field: Key of the rows' text.
+        packer: `TextPacker` or `PythonPacker`.
+        windows: `Windows`.
+        targets: Array with one entry for each row, or `None`.
+    """
+    texts = [row[field] for row in rows]
+    ids, segments = tokenize_windows(packer, texts, windows)
+    return Encoded(ids, segments, targets, is_pooled=True)

@@ -11,10 +11,12 @@ from tf_adapters.export import masked_lm_signatures
 from tf_adapters.export import span_signatures
 from tf_adapters.export import tagging_signatures
 from tf_adapters.export import text_signatures
+from tf_adapters.export import window_signatures
 
 # By what a head's `signature` says.
 _MODULES = {
     "text": text_signatures,
+    "windows": window_signatures,
     "choice": choice_signatures,
     "words": tagging_signatures,
     "span": span_signatures,

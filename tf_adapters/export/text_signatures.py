@@ -15,7 +15,7 @@ def text_function(model, packer, text_fields):
     """Returns the traced function from texts to an answer."""
 
     def from_texts(*texts):
-        return _answer(model.head, model(packer(*texts), training=False))
+        return answer(model.head, model(packer(*texts), training=False))
 
     names = signature_inputs.input_names(text_fields)
     return signature_inputs.text_function(from_texts, names)
@@ -24,19 +24,19 @@ def text_function(model, packer, text_fields):
 def token_function(model, packer):
     """Returns the traced function from token ids to an answer."""
     return signature_inputs.token_function(
-        model, lambda x: _answer(model.head, x)
+        model, lambda x: answer(model.head, x)
     )
 
 
-def _answer(head, outputs):
+def answer(head, outputs):
     """Returns what a client gets, from the head's outputs."""
-    answer = head.answer(tf.cast(outputs, tf.float32))
+    found = head.answer(tf.cast(outputs, tf.float32))
     names = {
         key.removesuffix("_id"): tf.gather(tf.constant(head.labels), ids)
-        for key, ids in answer.items()
+        for key, ids in found.items()
         if key.endswith("_id")
     }
-    return {**names, **answer}
+    return {**names, **found}
 
 
 def warmup_inputs(packer, text_fields):

@@ -41,6 +41,7 @@ class TextHead(VectorHead):
         hidden_layer: `"none"` (default), or the activation of a dense layer, as
             wide as the encoder, before the linear one.
         hidden_dropout_rate: Dropout before that layer. Defaults to 0.
+        windows: See `VectorHead`, which has `window_stride` and `pooling`, too.
 
     Examples:
         >>> roberta_like = heads.Classification(
@@ -98,7 +99,7 @@ class Classification(TextHead):
     temperature: float = 1.0
     label_smoothing: float = 0.0
 
-    at_inference = ("temperature",)
+    at_inference = (*TextHead.at_inference, "temperature")
 
     def __post_init__(self):
         super().__post_init__()

@@ -42,7 +42,7 @@ class MultiLabel(TextHead):
     labels: tuple[str, ...] = ()
     threshold: float = 0.5
 
-    at_inference = ("threshold",)
+    at_inference = (*TextHead.at_inference, "threshold")
 
     def __post_init__(self):
         super().__post_init__()

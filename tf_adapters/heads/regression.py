@@ -25,6 +25,7 @@ class Regression(VectorHead):
         dropout_rate: Dropout before the linear layer. Defaults to 0.1.
         hidden_layer: See `TextHead`.
         hidden_dropout_rate: See `TextHead`.
+        windows: See `VectorHead`, which has `window_stride` and `pooling`, too.
 
     Examples:
         >>> head = heads.Regression()

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.tokens.windows import window_spans
 
 NOT_FOUND = (IGNORED, IGNORED)
 
@@ -113,17 +114,6 @@ def _windows(head, row, question, text, packer):
             part.stop - part.start,
             _is_widest(number, parts),
         )
-
-
-def window_spans(count, room, stride):
-    """Yields slices of at most `room` that cover `count` tokens."""
-    start = 0
-    while start < count:
-        stop = min(start + room, count)
-        yield slice(start, stop)
-        if stop == count:
-            return
-        start += stride
 
 
 def _is_widest(number, parts):

@@ -92,6 +92,11 @@ def form_of(config):
             f"A head `{config['name']}` has no counterpart in this format. "
             "Save the adapter without it: --with_head=false."
         )
+    if config.get("windows", 1) > 1:
+        raise AdapterError(
+            "This head pools the windows of a long text, which this format has "
+            "no room for. Save the adapter without it: --with_head=false."
+        )
     reads = config.get("reads", "first_token")
     return HeadForm(kind, reads, config.get("hidden_layer", "none"), ())
 

@@ -1,1 +1,4 @@
-"""Runs started as processes or on Ray, and the members of a fusion."""
+"""Runs that are started for a user: from a table, in a search, as processes.
+
+On Ray, too; and those of the members of a fusion.
+"""

@@ -61,7 +61,7 @@ class AdapterModel(EncoderModel):
         inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,
             `padding_mask`, and `segment_ids` where the backbone takes them.
             For a head of choices `(batch, choices, tokens)`, and a choice
-            without a token is none.
+            without a token is none; likewise for a head that reads windows.
         training: Whether dropout acts.
         seed: Integer tensor of shape `(2,)` that all dropout of this call
             follows from; by default drawn from the model's own generator.
@@ -527,7 +527,7 @@ def adapt(encoder, method=None, head=None, **options):
 
 
 def as_sequences(inputs):
-    """Returns inputs `(batch, choices, tokens)` as one sequence a choice."""
+    """Returns inputs `(batch, choices or windows, tokens)` as sequences."""
     if len(inputs["token_ids"].shape) < 3:
         return inputs
     return {

@@ -123,6 +123,12 @@ def load_bank(adapters, encoder):
                 "with classes and numbers only. Leave it out, and export it "
                 "alone with --mode=export --model_dir=<its run>."
             )
+        if len(member.head.feature_shape) > 2:
+            raise AdapterError(
+                f"The head of {member.source} pools the windows of a long "
+                "text, and a bank reads one input for each text. Leave it out, "
+                "and export it alone with --mode=export --model_dir=<its run>."
+            )
     return BankModel(encoder, members)
 
 

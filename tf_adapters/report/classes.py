@@ -36,7 +36,7 @@ def find(run):
     table, note = scores.table_of_scores(
         run,
         [most] * len(right),
-        f"always `{names[most]}`",
+        f'always "{names[most]}"',
         ("accuracy", "macro_f1"),
     )
     tables, pictures = of_classes(right, predicted, names)

@@ -38,6 +38,8 @@ img { zoom: .67; }
 .number { text-align: right; }
 .text { white-space: pre-wrap; min-width: 9rem; overflow-wrap: anywhere; }
 """
+# Shorter texts, such as names of classes, stay in one line.
+_SHORT = 24
 # Longer texts are whole in errors.csv.
 _LONGEST = 600
 
@@ -98,7 +100,9 @@ def _add_table(main, table: Table):
 
 
 def _class_of(value):
-    return {"class": "number" if is_number(value) else "text"}
+    if is_number(value):
+        return {"class": "number"}
+    return {"class": "text"} if len(value) > _SHORT else {}
 
 
 def _cut(text):

@@ -75,6 +75,7 @@ def draw_calibration(found):
     )
     drawing.describe(upper, "", "share that is right")
     drawing.describe(lower, "probability", "predictions")
+    lower.locator_params(axis="y", integer=True)
     lower.set_xlim(-0.03, 1.03)
     return figure
 

@@ -21,6 +21,7 @@ from tf_adapters.report import tags
 from tf_adapters.report.findings import Findings
 from tf_adapters.report.findings import Table
 from tf_adapters.report.findings import as_text
+from tf_adapters.report.findings import shown
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs.left_files import REPORT
 from tf_adapters.tasks.output_kinds import KINDS
@@ -135,9 +136,16 @@ def _results(run):
 
 
 def _title(run):
-    where = "" if run.stored is None else f", {run.split}"
-    rows = "" if run.stored is None else f", {len(run.stored):,} rows"
-    return f"{run.result['task']}{where}{rows}"
+    if run.stored is None:
+        return run.result["task"]
+    return f"{run.result['task']}: {len(run.stored):,} rows of {run.split}"
+
+
+def _title_of_page(run):
+    """Returns the title, with the run's folder where it has another name."""
+    folder = run.folder.resolve().name
+    title = _title(run)
+    return title if folder == run.result["task"] else f"{title} ({folder})"
 
 
 def _write(run, found, folder):
@@ -153,7 +161,7 @@ def _write(run, found, folder):
     if run.lacks_rows:
         notes.append(f"The texts of mistakes were not found: {run.lacks_rows}")
     text = html_page.page(
-        f"{_title(run)}: {run.folder.resolve().name}",
+        _title_of_page(run),
         [*found.notes, *notes],
         tables,
         pictures,
@@ -195,7 +203,15 @@ _FACTS += ("examples", "seconds", "commit", "device")
 
 
 def _facts(run):
-    rows = [[key, str(run.result[key])] for key in _FACTS if key in run.result]
+    facts = {key: run.result[key] for key in _FACTS if key in run.result}
+    rows = [
+        [key.replace("_", " "), _fact(value)] for key, value in facts.items()
+    ]
     versions = run.result.get("versions", {})
     rows += [[name, version] for name, version in versions.items()]
     return Table("The run", ("", "value"), rows)
+
+
+def _fact(value):
+    # Seconds need no four decimals.
+    return f"{value:,.1f}" if isinstance(value, float) else shown(value)

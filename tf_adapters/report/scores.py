@@ -74,13 +74,13 @@ def calibration_of(right, probabilities, what, temperature=1.0):
             "bins",
         ),
         [[found.error, *found.means, len(found.counts)]],
-        f"Of {what}, in {found.bins} bins of equal width, those that are empty "
-        f"left out. Temperature: {temperature:.4g}.",
+        f"Probabilities of {what} in {found.bins} bins of equal width; empty "
+        f"bins are not counted. Temperature: {temperature:.4g}.",
     )
     picture = Picture(
         "calibration",
-        f"Calibration: how many {what} are right, by the probability that the "
-        "model gave them. On the diagonal it can be believed.",
+        f"Calibration: the share of {what} that are right, by the probability "
+        "that the model gave them. On the diagonal the two are equal.",
         lambda: draw_calibration(found),
     )
     return [table], [picture]

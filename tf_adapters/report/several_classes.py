@@ -24,7 +24,7 @@ def find(run):
     simplest = np.zeros_like(right)
     simplest[:, most] = 1
     table, note = scores.table_of_scores(
-        run, simplest, f"always `{names[most]}`", ("micro_f1", "macro_f1")
+        run, simplest, f'always "{names[most]}"', ("micro_f1", "macro_f1")
     )
     probabilities = compared.get("probabilities")
     calibration = scores.calibration_of(

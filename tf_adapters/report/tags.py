@@ -33,7 +33,7 @@ def find(run):
     table, note = scores.table_of_scores(
         run,
         [[most] * len(row) for row in compared["predicted"]],
-        f"always `{most}`",
+        f'always "{most}"',
         ("accuracy",),
     )
     tables, pictures = classes.of_classes(right, predicted, names, "words")

@@ -3,6 +3,7 @@
 from tf_adapters import heads
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
+from tf_adapters.heads.windows import check_pools_windows
 from tf_adapters.models import saving
 from tf_adapters.tasks.output_kinds import KINDS
 
@@ -26,6 +27,19 @@ def check_labels(head, task, adapter):
             f"is a {task.head} of "
             f"{cut(', '.join(task.labels) or 'its own labels')}. "
             "Give the task it was trained on."
+        )
+
+
+def check_windows(config, task):
+    """Raises a `UserError` if long texts of a task cannot become windows."""
+    if config.data.windows == 1:
+        return
+    check_pools_windows(heads.HEADS[task.head], task.head)
+    if len(task.text_fields) > 1:
+        raise ConfigError(
+            "`data.windows` cuts one long text into several inputs, and task "
+            f"`{task.name}` reads {' and '.join(task.text_fields)} together. "
+            f"Leave it out. Received: {config.data.windows}"
         )
 
 

@@ -43,6 +43,7 @@ class Experiment:
         self.config = config
         self.task = task
         _check_languages(config, task)
+        compatibility.check_windows(config, task)
         self.strategy = distribution.strategy_for_config(config)
         if sibling is None:
             keras.utils.set_random_seed(config.seed)
@@ -69,6 +70,7 @@ class Experiment:
             self.config.data.max_length,
             self.encoder.takes_segments,
         )
+        self.packer.progress_title = "tokenizing"
 
     @property
     def _model_options(self):
@@ -163,7 +165,9 @@ class Experiment:
         metrics = {}
         for language, (split, rows) in languages.items():
             self._stand_on(language)
-            values, compared = self.trainer.judge(self.examples(rows))
+            values, compared = self.trainer.judge(
+                self.examples(rows), f"evaluating on {language}"
+            )
             metrics[language] = (split, values)
             if run is not None:
                 name = f"transfer/{language}"
@@ -181,7 +185,7 @@ class Experiment:
     def predict(self, rows):
         """Returns one dict for each row, see `decode` of the task's head."""
         examples = self.examples(rows, labelled=False)
-        outputs = self.trainer.predict(examples)
+        outputs = self.trainer.predict(examples, "predicting")
         return self.model.head.decode(outputs, examples.source)
 
 
@@ -199,6 +203,9 @@ def head_settings(config, task):
     """Returns the fields of a task's head that a configuration says."""
     known = {
         "stride": config.data.doc_stride,
+        "windows": config.data.windows,
+        "window_stride": config.data.window_stride,
+        "pooling": config.data.pooling,
         "whole_words": config.pretrain.whole_words,
         "seed": config.seed,
     }

@@ -61,7 +61,9 @@ def evaluate_run(config, model_dir):
     metrics, is_own = {}, _is_own(config, model_dir, rows)
     for split in [name for name in splits.EVALUATED if name in rows]:
         examples = experiment.examples(rows[split])
-        metrics[split], compared = experiment.trainer.judge(examples)
+        metrics[split], compared = experiment.trainer.judge(
+            examples, f"evaluating on {split}"
+        )
         if is_own and compared:
             _complete(model_dir, split, experiment.model.head, compared)
     return metrics

@@ -1,5 +1,7 @@
 """What lies in a run folder before its run: from an earlier one, or not."""
 
+from pathlib import Path
+
 from tf_adapters.common import own_files
 from tf_adapters.common.adapter_folder import CONFIG_FILE
 from tf_adapters.common.errors import ConfigError
@@ -13,6 +15,8 @@ ADAPTERS = ("adapter", "encoder")
 SNAPSHOTS = "snapshots"
 # What `tf_adapters.report` makes of the folder.
 REPORT = "report"
+# Files of tables that were in memory.
+TABLES = "tables"
 # Folders that a run removes of an earlier one.
 _REMOVED = (
     *ADAPTERS,
@@ -35,7 +39,7 @@ def check_folders(folder, config):
     """
     tasks = list(config_task.by_task(config))
     own = tasks if len(tasks) > 1 else []
-    for name in (*_REMOVED, run_log.EVENTS, *own):
+    for name in (*_REMOVED, TABLES, run_log.EVENTS, *own):
         own_files.check_folder(folder / name)
 
 
@@ -58,6 +62,21 @@ def remove_run(folder):
     names = ("result.json", "error.txt", *_REMOVED, "metrics.jsonl")
     for name in names:
         own_files.remove(folder / name)
+
+
+def remove_tables(folder, config):
+    """Removes the tables of an earlier run that this one does not read.
+
+    Args:
+        folder: Path of the run folder.
+        config: `Config` of the new run.
+    """
+    data = config.data
+    read = (data.file, data.validation_file, data.test_file)
+    read = {Path(path).absolute() for path in read if path}
+    for path in (folder / TABLES).glob("*"):
+        if path.absolute() not in read:
+            own_files.remove(path)
 
 
 def remove_rests(folder):

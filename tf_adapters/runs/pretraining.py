@@ -89,7 +89,8 @@ def _config(config, num_texts):
         early_stopping_patience=None,
         calibrate=False,
     )
-    data = dataclasses.replace(config.data, eval_languages=())
+    # It predicts tokens of one input: the texts' beginnings.
+    data = dataclasses.replace(config.data, eval_languages=(), windows=1)
     return dataclasses.replace(config, train=settings, data=data)
 
 

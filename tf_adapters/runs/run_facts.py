@@ -43,10 +43,13 @@ def print_sizes(examples, batch_size):
         batch_size: Examples in a training step.
     """
     for name, tokenized in examples.items():
-        lengths = tokenized.lengths
+        lengths, counts = tokenized.lengths, tokenized.num_choices
+        each = ""
+        if counts.max() > 1:
+            each = f"; {counts.mean():.1f} inputs each, {counts.max()} at most"
         print(
             f"{name}: {len(tokenized):,} examples, {lengths.mean():.0f} "
-            f"tokens on average, {lengths.max()} at most",
+            f"tokens on average, {lengths.max()} at most{each}",
             flush=True,
         )
         if name.endswith("train") and len(tokenized) < batch_size:

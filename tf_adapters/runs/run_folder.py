@@ -68,11 +68,12 @@ class RunFolder:
         left_files.check_folders(self.folder, config)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = _lock(self.folder)
+            self._lock = lock_folder(self.folder)
             left_files.check_is_a_runs(self.folder)
             self.checkpoint = self._find_checkpoint(declared or config)
             if self.checkpoint is None:
                 left_files.remove_run(self.folder)
+                left_files.remove_tables(self.folder, config)
                 # There too before it holds anything of this run.
                 remote_folder.push(self.folder)
             left_files.remove_rests(self.folder)
@@ -189,6 +190,13 @@ class RunFolder:
         """Logs a dict with its `step`, see `RunLog`."""
         self._log.append(record)
 
+    def save_tables(self, paths):
+        """Moves the files of a table that was in memory into `tables/`."""
+        for path in map(Path, paths):
+            folder = own_files.make_folder(self.folder, left_files.TABLES)
+            own_files.remove_link(folder / path.name)
+            shutil.move(path, folder / path.name)
+
     def save_text(self, name, text):
         """Writes a small text file."""
         replace_text(self.folder / name, text + "\n")
@@ -265,7 +273,7 @@ def frozen_weights(model):
     ]
 
 
-def _lock(folder):
+def lock_folder(folder):
     """Returns a lock that is this process's while it lives."""
     own_files.remove_link(folder / LOCK)
     # Whichever thread trains and whichever ends.

@@ -115,6 +115,9 @@ class Follower:
     def log(self, record):
         """Leaves it to the chief."""
 
+    def save_tables(self, paths):
+        """Leaves it to the chief."""
+
     def save_text(self, name, text):
         """Leaves it to the chief."""
 

@@ -26,6 +26,7 @@ def train_experiment(
     overwrite=False,
     prepare=None,
     declared=None,
+    tables=(),
 ):
     """Trains, writes the run folder, and returns the result.
 
@@ -34,7 +35,8 @@ def train_experiment(
     Args:
         config: `Config`.
         task: `Task`, see `splits.get_task`.
-        rows: Dict from split to rows, see `splits.load_rows`.
+        rows: Dict from split to rows, see `splits.load_rows`. It is emptied
+            once they are encoded: millions of rows need as much memory again.
         model_dir: Folder of the run.
         test: Whether to evaluate on the test split too, where it is labelled,
             and on the task's further validation splits.
@@ -43,6 +45,8 @@ def train_experiment(
             (default). With it, the result has `before`: the metrics on
             validation at that time.
         declared: See `RunFolder`.
+        tables: Paths of files with the rows of a table that was in memory;
+            they move into the run folder, see `RunFolder.save_tables`.
 
     Raises:
         Stopped: If the process was told to stop, or another worker is gone.
@@ -72,8 +76,10 @@ def train_experiment(
             declared,
             frozen_weights(experiment.model),
         )
+        run.save_tables(tables)
         run_facts.print_weights(experiment.model, run)
         examples = experiment.examples_by_split(rows)
+        rows.clear()
         run_facts.print_sizes(examples, config.train.batch_size)
         before = _prepare(experiment, prepare, examples["validation"])
         result = _train(experiment, run, examples, fingerprint, watchers)
@@ -157,7 +163,9 @@ def evaluate_held_out(trainer, examples, run):
     metrics = {}
     for split in examples:
         if split not in ("train", "validation"):
-            metrics[split], compared = trainer.judge(examples[split])
+            metrics[split], compared = trainer.judge(
+                examples[split], f"evaluating on {split}"
+            )
             run.save_predictions(split, trainer.model.head, compared)
     return metrics
 

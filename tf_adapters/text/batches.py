@@ -43,7 +43,7 @@ class TextBatches(keras.utils.PyDataset):
         self._seed = seed
         self._weights = weights
         self._lengths = np.array([_length(ids) for ids in encoded.token_ids])
-        self._choices = max(map(_num_choices, encoded.token_ids), default=1)
+        self._counts = np.array([_num_choices(i) for i in encoded.token_ids])
         self._epoch = 0
         self._length = length
         self.plan = self._make_plan()
@@ -55,27 +55,38 @@ class TextBatches(keras.utils.PyDataset):
         It takes a dimension in which these two agree for a constant one.
         """
         lengths = [batch.length for batch in self.plan]
+        counts = [self._num_sequences(batch) for batch in self.plan]
         if len(set(lengths)) == 1 and self._length is None:
-            self._length = lengths[0]
+            self._length = _padded_length(lengths[0])
         if len(set(lengths)) > 1 and lengths[0] == lengths[1]:
             other = next(i for i, n in enumerate(lengths) if n != lengths[0])
             plan = self.plan
             plan[1], plan[other] = plan[other], plan[1]
+        self._has_further_window = len(set(counts)) > 1 and self._num_sequences(
+            self.plan[0]
+        ) == self._num_sequences(self.plan[1])
 
     def _make_plan(self):
+        costs = self._lengths * self._counts
         if self._seed is None:
-            return batch_plan.plan_evaluation(self._lengths, self._batch_size)
+            return batch_plan.plan_evaluation(
+                self._lengths, self._batch_size, costs=costs
+            )
         return batch_plan.plan_training(
             self._lengths,
             self._batch_size,
             self._seed,
             self._epoch,
             "grouped",
+            costs=costs,
         )
 
     def on_epoch_end(self):
         self._epoch += 1
-        self.plan = self._make_plan()
+        # Keras calls this at the end of `predict`, too: whoever puts outputs
+        # back in order needs the plan that they were computed in.
+        if self._seed is not None:
+            self.plan = self._make_plan()
 
     def __len__(self):
         return len(self.plan)
@@ -107,11 +118,22 @@ class TextBatches(keras.utils.PyDataset):
             for place, row in enumerate(rows):
                 array[place, : len(row)] = row
             return array
-        array = np.full((len(rows), self._choices, length), value, "int32")
+        count = self._num_sequences(batch)
+        if self._has_further_window and batch is self.plan[1]:
+            count += 1
+        array = np.full((len(rows), count, length), value, "int32")
         for place, choices in enumerate(rows):
             for number, row in enumerate(choices):
                 array[place, number, : len(row)] = row
         return array
+
+    def _num_sequences(self, batch):
+        """Returns how many choices or windows each row is filled up to."""
+        if not self.encoded.is_pooled:
+            # Outputs have one for each: Keras puts those of all batches
+            # together.
+            return max(self._counts, default=1)
+        return _padded_count(self._counts[batch.indices].max())
 
     def _targets(self, batch):
         targets = self.encoded.targets
@@ -153,3 +175,10 @@ def _padded_length(length):
     if keras.backend.backend() == "tensorflow":
         return length
     return next((n for n in _COMPILED_LENGTHS if n >= length), length)
+
+
+def _padded_count(count):
+    if keras.backend.backend() == "tensorflow":
+        return int(count)
+    # Few numbers, so that few programs are compiled.
+    return 1 << (int(count) - 1).bit_length()

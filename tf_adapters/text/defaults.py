@@ -1,5 +1,6 @@
-"""What a text model trains with unless it is told otherwise."""
+"""What texts are trained with unless the user says otherwise."""
 
+from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import UserError
 from tf_adapters.config import presets
 
@@ -18,6 +19,8 @@ _RATES = {
     "prefix_tuning": 3e-3,
 }
 _USUAL_RATE = 1e-3
+# The epochs of a preset are a few dozen steps on a few hundred rows.
+_LEAST_STEPS = 200
 
 
 def learning_rate_for(method: str, learning_rate=None) -> float:
@@ -52,3 +55,24 @@ def _rate_of_preset(method):
             "number as `learning_rate`."
         )
     return rate
+
+
+def with_short_run(layers: list) -> list:
+    """Returns layers of settings with the defaults of a run on a table first.
+
+    The learning rates of the presets are for many steps, so a table has a rate
+    for short runs, and at least 200 steps unless epochs or steps are named.
+    Settings in `layers` win.
+
+    Args:
+        layers: Nested dicts of settings, later ones winning. The last one says
+            whether there is a table.
+    """
+    if not layers[-1].get("data", {}).get("file"):
+        return layers
+    rate = learning_rate_for(presets.preset_name(layers))
+    train = {"learning_rate": rate}
+    named = set().union(*map(dataclass_config.flatten, layers))
+    if not named & {"train.epochs", "train.max_steps"}:
+        train["min_steps"] = _LEAST_STEPS
+    return [{"train": train}, *layers]

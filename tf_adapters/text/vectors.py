@@ -4,6 +4,8 @@ import keras
 from keras import ops
 
 from tf_adapters.common.suggestions import check_known
+from tf_adapters.heads.windows import pool_windows
+from tf_adapters.models.adapter_model import as_sequences
 
 POOLINGS = ("mean", "first_token")
 
@@ -16,7 +18,8 @@ class TextVectors(keras.Model):
         pooling: One of `POOLINGS`.
 
     Call arguments:
-        inputs: Dict as for `AdapterModel`, `(batch, tokens)`.
+        inputs: Dict as for `AdapterModel`, `(batch, tokens)`, or `(batch,
+            windows, tokens)`: a text's vector is the mean of its windows'.
 
     Returns:
         Float32 tensor `(batch, width)`.
@@ -30,9 +33,19 @@ class TextVectors(keras.Model):
         self.built = True
 
     def call(self, inputs, training=None):
+        vectors = self._of_sequences(inputs)
+        mask = inputs["padding_mask"]
+        if len(mask.shape) < 3:
+            return vectors
+        return pool_windows(vectors, mask, "mean")
+
+    def _of_sequences(self, inputs):
         outputs = self.model.encode(inputs)
         if self.pooling == "first_token":
             return ops.cast(outputs["first_token_output"], "float32")
-        mask = ops.cast(inputs["padding_mask"], "float32")[..., None]
+        mask = as_sequences(inputs)["padding_mask"]
+        mask = ops.cast(mask, "float32")[..., None]
         vectors = ops.cast(outputs["sequence_output"], "float32")
-        return ops.sum(vectors * mask, axis=1) / ops.sum(mask, axis=1)
+        # A window that only fills up has no token.
+        counts = ops.maximum(ops.sum(mask, axis=1), 1.0)
+        return ops.sum(vectors * mask, axis=1) / counts

@@ -4,9 +4,9 @@ import itertools
 import time
 
 import numpy as np
-import tqdm
 
 from tf_adapters.common.errors import NonFiniteError
+from tf_adapters.common.progress_bar import progress_bar
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.training import finite
 from tf_adapters.training.callbacks import LoopCallbacks
@@ -94,13 +94,10 @@ class Loop:
         self.callbacks = LoopCallbacks(
             self._given_callbacks, self.trainer, self.settings.epochs
         )
-        with tqdm.tqdm(
-            total=self.examples_after[-1],
-            unit="ex",
-            desc="building the graph",
-            dynamic_ncols=True,
+        self._recover()
+        with progress_bar(
+            self.examples_after[-1], "building the graph", self._examples
         ) as self.bar:
-            self._recover()
             self.callbacks.train_begins(self.progress.step)
             first_step = 0
             for epoch, plan in enumerate(self.plans):
@@ -123,7 +120,6 @@ class Loop:
         if self.recovery is None or self.recovery.checkpoint is None:
             return
         self.progress = Progress.read(self.recovery.checkpoint, self.trainer)
-        self.bar.update(self._examples)
         if self.progress.best is not None:
             # A later one may lie there, of steps that are now done again.
             now = read_values(self.trainer.variables)
@@ -163,6 +159,8 @@ class Loop:
             self.progress.seconds += time.perf_counter() - started
             if validates:
                 self._validate(epoch, norms[-1])
+            # Now that it knows the loss and the metric of these steps.
+            self.bar.update(self._examples - self.bar.n)
             if snapshots:
                 self.save_snapshot(self.progress.step)
             if self.recovery is not None:
@@ -201,10 +199,9 @@ class Loop:
 
     def _count(self, loop, losses, norms):
         """Counts a loop's steps; returns whether it is time to look at them."""
-        before, examples = self.progress.step, self._examples
+        before = self.progress.step
         self.progress.step += len(loop)
         self.progress.pending.append((losses, norms))
-        self.bar.update(self._examples - examples)
         passed = self.progress.step // _STEPS_BETWEEN_CHECKS
         return before == 0 or passed > before // _STEPS_BETWEEN_CHECKS
 

@@ -6,6 +6,7 @@ import itertools
 
 import tensorflow as tf
 
+from tf_adapters.common import progress_bar
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
@@ -49,16 +50,17 @@ class Trainer:
         """Returns the metrics of all of `examples`."""
         return self.judge(examples)[0]
 
-    def judge(self, examples):
+    def judge(self, examples, title=None):
         """Returns the metrics, and the predictions that a run stores.
 
         Args:
             examples: `Examples`.
+            title: See `predict`.
 
         Returns:
             Dict of metrics, and what `compare` of the head returned.
         """
-        head, outputs = self.model.head, self.predict(examples)
+        head, outputs = self.model.head, self.predict(examples, title)
         values, compared = head.judge(
             self.metric_names, outputs, examples.targets, examples.source
         )
@@ -67,32 +69,48 @@ class Trainer:
             values["loss"] = mean_loss(head, outputs, examples)
         return values, compared
 
-    def predict(self, examples):
+    def predict(self, examples, title=None):
         """Returns a list with the model's outputs for each example, in order.
 
         Where outputs are as long as texts, they are as long as in the batch.
+
+        Args:
+            examples: `Examples`.
+            title: What a progress bar says if this takes long. `None`
+                (default) shows none.
         """
         rows = [None] * len(examples)
-        for plan in self._evaluation_plans(examples.lengths):
-            step, batches = self.evaluation(examples, plan)
-            batches = itertools.islice(batches, len(plan))
-            for outputs, indices in self.eval_steps(step, batches):
-                found = zip(
-                    self._gathered(indices),
-                    self._gathered(outputs),
-                    strict=True,
-                )
-                for place, row in found:
-                    # Rows that only fill a batch up are in the place -1.
-                    if place >= 0:
-                        rows[place] = row
+        plans = self._evaluation_plans(examples.lengths, examples.costs)
+        total = sum(map(len, plans))
+        with progress_bar.progress_bar(
+            total, title, unit="batch", delay=progress_bar.DELAY
+        ) as bar:
+            for plan in plans:
+                self._predict_plan(examples, plan, rows, bar)
         return workers.gather_rows(self.strategy, rows)
 
-    def _evaluation_plans(self, lengths):
+    def _predict_plan(self, examples, plan, rows, bar):
+        """Puts the outputs of some batches at their places in `rows`."""
+        step, batches = self.evaluation(examples, plan)
+        batches = itertools.islice(batches, len(plan))
+        for outputs, indices in self.eval_steps(step, batches):
+            found = zip(
+                self._gathered(indices), self._gathered(outputs), strict=True
+            )
+            for place, row in found:
+                # Rows that only fill a batch up are in the place -1.
+                if place >= 0:
+                    rows[place] = row
+            bar.update()
+
+    def _evaluation_plans(self, lengths, costs=None):
         """Returns lists of batches; those of a list have shapes in common."""
         data = self.config.data
         plan = batch_plan.plan_evaluation(
-            lengths, self.config.train.eval_batch_size, data.fixed_lengths
+            lengths,
+            self.config.train.eval_batch_size,
+            data.fixed_lengths,
+            costs,
         )
         groups = itertools.groupby(plan, lambda batch: self.kind(None, batch))
         return [list(batches) for _, batches in groups]
@@ -168,7 +186,9 @@ class Trainer:
 
     def plan(self, examples, epoch):
         """Returns the batches of one epoch, see `batch_plan.plan_training`."""
-        return batch_plan.plan_epoch(examples.lengths, self.config, epoch)
+        return batch_plan.plan_epoch(
+            examples.lengths, self.config, epoch, examples.costs
+        )
 
     def kind(self, examples, batch):
         """Returns what the batches of one loop on the device have in common."""

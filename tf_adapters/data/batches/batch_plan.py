@@ -36,6 +36,7 @@ def plan_training(
     batching,
     fixed_lengths=(),
     steps_per_loop=1,
+    costs=None,
 ):
     """Returns one epoch's batches, a pure function of its arguments.
 
@@ -49,6 +50,8 @@ def plan_training(
         fixed_lengths: Lengths that batches may have where `batching` is
             `"fixed"`, ascending.
         steps_per_loop: How many batches of one such length come together.
+        costs: What groups are sorted by, where that is not `lengths` (default):
+            examples of many choices or windows belong together.
     """
     generator = np.random.default_rng([seed, epoch])
     order = generator.permutation(len(lengths))
@@ -57,14 +60,15 @@ def plan_training(
         batches = _in_random_runs(batches, steps_per_loop, generator)
         return _numbered(batches, epoch + 1)
     if batching == "grouped":
-        order = _sort_within_groups(order, lengths, batch_size)
+        costs = lengths if costs is None else costs
+        order = _sort_within_groups(order, costs, batch_size)
     batches = _cut(order, lengths, batch_size)
     if batching == "grouped":
         batches = [batches[i] for i in generator.permutation(len(batches))]
     return _numbered(batches, epoch + 1)
 
 
-def plan_epoch(lengths, config, epoch):
+def plan_epoch(lengths, config, epoch, costs=None):
     """Returns one epoch's batches as a `Config` has them."""
     return plan_training(
         lengths,
@@ -74,16 +78,19 @@ def plan_epoch(lengths, config, epoch):
         config.data.batching,
         config.data.fixed_lengths,
         config.train.steps_per_loop,
+        costs,
     )
 
 
-def plan_evaluation(lengths, batch_size, fixed_lengths=()):
-    """Returns batches of all examples, the longest first.
+def plan_evaluation(lengths, batch_size, fixed_lengths=(), costs=None):
+    """Returns batches of all examples, the longest or costliest first.
 
     So a batch that does not fit into memory fails at once. With `fixed_lengths`
     each has one of these lengths and `batch_size` rows.
     """
-    order = np.argsort(-np.asarray(lengths), kind="stable")
+    # Fixed batches of one length follow each other.
+    first = lengths if costs is None or fixed_lengths else costs
+    order = np.argsort(-np.asarray(first), kind="stable")
     batches = _cut(order, lengths, batch_size)
     if fixed_lengths:
         batches = [
@@ -130,11 +137,11 @@ def _in_random_runs(lists, size, generator):
     return [batch for run in runs for batch in run]
 
 
-def _sort_within_groups(order, lengths, batch_size):
+def _sort_within_groups(order, costs, batch_size):
     size = batch_size * _BATCHES_PER_GROUP
     groups = [order[i : i + size] for i in range(0, len(order), size)]
     return np.concatenate(
-        [group[np.argsort(-lengths[group], kind="stable")] for group in groups]
+        [group[np.argsort(-costs[group], kind="stable")] for group in groups]
     )
 
 

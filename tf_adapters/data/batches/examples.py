@@ -15,7 +15,7 @@ class Examples:
 
     Attributes:
         token_ids: Ragged int32 tensor `(examples, tokens)`, special tokens in,
-            or `(examples, choices, tokens)`.
+            or `(examples, choices, tokens)`; windows are as choices here.
         segment_ids: The same shape, or `None` where the encoder takes none.
         targets: Array with one entry for each example, ragged int32 tensor
             `(examples, tokens)`, or `None`.
@@ -44,6 +44,11 @@ class Examples:
         return lengths if lengths.ndim == 1 else lengths.max(axis=1)
 
     @property
+    def costs(self):
+        """Number of tokens that each example has when it is filled up."""
+        return self.lengths * self.num_choices
+
+    @property
     def sequence_lengths(self):
         """Number of tokens, `(examples,)`, or `(examples, choices)`.
 
@@ -55,7 +60,7 @@ class Examples:
 
     @property
     def num_choices(self):
-        """Number of choices of each example, 1 where there are none."""
+        """Number of choices or windows of each example, else 1."""
         if self.token_ids.ragged_rank == 1:
             return np.ones(len(self), "int64")
         return self.token_ids.row_lengths().numpy()

@@ -110,7 +110,7 @@ def plan_mixture(mixture, config, epoch):
     draws = [_draw(mixture.sizes, config, e) for e in range(epoch + 1)]
     earlier = np.concatenate([[], *draws[:-1]])
     streams = [
-        _batches(examples.lengths, start, config, int((earlier == i).sum()))
+        _batches(examples, start, config, int((earlier == i).sum()))
         for i, (examples, start) in enumerate(
             zip(mixture.tasks.values(), mixture.starts, strict=True)
         )
@@ -129,17 +129,22 @@ def _draw(sizes, config, epoch):
     return generator.choice(len(sizes), batches, p=shares)
 
 
-def _batches(lengths, start, config, skip):
+def _batches(examples, start, config, skip):
     """Yields a task's batches without end, from the `skip`-th on.
 
     Args:
-        lengths: Tokens of each of its examples.
+        examples: Its `Examples`.
         start: Place of the first of them in the mixture.
         config: `Config`.
         skip: Integer, how many were used up in earlier epochs.
     """
-    turn, skip = divmod(skip, len(batch_plan.plan_epoch(lengths, config, 0)))
+    lengths, costs = examples.lengths, examples.costs
+
+    def plan(epoch):
+        return batch_plan.plan_epoch(lengths, config, epoch, costs)
+
+    turn, skip = divmod(skip, len(plan(0)))
     while True:
-        for batch in batch_plan.plan_epoch(lengths, config, turn)[skip:]:
+        for batch in plan(turn)[skip:]:
             yield dataclasses.replace(batch, indices=batch.indices + start)
         turn, skip = turn + 1, 0

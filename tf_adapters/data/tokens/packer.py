@@ -16,9 +16,15 @@ class Packer:
         max_length: Longest number of tokens, special tokens included.
         takes_segments: See `TextPacker`.
 
+    Attributes:
+        progress_title: What a progress bar says while many texts are tokenized;
+            `None` (default) for no bar.
+
     Raises:
         UserError: If `max_length` is no integer, or leaves no room for text.
     """
+
+    progress_title = None
 
     def __init__(self, tokenizer, max_length, takes_segments=None):
         self.tokenizer = tokenizer

@@ -12,10 +12,12 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from tf_adapters.common import progress_bar
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens import assertions
 from tf_adapters.data.tokens import mask_tokens
 from tf_adapters.data.tokens import offsets
+from tf_adapters.data.tokens import window_packing
 from tf_adapters.data.tokens.packer import Packer
 from tf_adapters.data.tokens.tokenization import Tokenization
 
@@ -101,6 +103,11 @@ class TextPacker(Packer):
         lengths = tf.cast(rows.row_lengths(), tf.int32)
         return self._features(rows, lengths, None)
 
+    def pack_windows(self, texts, windows):
+        """Returns features of long texts, see `window_packing`."""
+        texts = _strings("texts", texts)
+        return window_packing.pack_windows(self, texts, windows)
+
     def _framed(self, tokens, limit):
         """Returns the parts of one text, for `_join`."""
         special = self.special_tokens
@@ -139,21 +146,32 @@ class TextPacker(Packer):
             `None` where the encoder has no segments.
         """
         ids, segments = [], []
-        for start in range(0, len(texts_a), _ROWS_AT_ONCE):
-            part = slice(start, start + _ROWS_AT_ONCE)
-            rows, first_lengths = self._pack(
-                texts_a[part],
-                None if texts_b is None else texts_b[part],
-                self.max_length,
-            )
-            batch = np.split(rows.values.numpy(), rows.row_splits.numpy()[1:-1])
-            ids += batch
-            segments += [
-                (np.arange(len(row)) >= first).astype(np.int32)
-                * np.int32(self.special_tokens.second_segment or 0)
-                for row, first in zip(batch, first_lengths.numpy(), strict=True)
-            ]
+        with progress_bar.progress_bar(
+            len(texts_a),
+            self.progress_title,
+            unit="text",
+            delay=progress_bar.DELAY,
+        ) as bar:
+            for start in range(0, len(texts_a), _ROWS_AT_ONCE):
+                part = slice(start, start + _ROWS_AT_ONCE)
+                batch, second = self._tokenize_part(
+                    texts_a[part], None if texts_b is None else texts_b[part]
+                )
+                ids += batch
+                segments += second
+                bar.update(len(batch))
         return ids, segments if self.special_tokens.has_segments else None
+
+    def _tokenize_part(self, texts_a, texts_b):
+        """Returns token ids and segment ids of some rows."""
+        rows, first_lengths = self._pack(texts_a, texts_b, self.max_length)
+        batch = np.split(rows.values.numpy(), rows.row_splits.numpy()[1:-1])
+        segments = [
+            (np.arange(len(row)) >= first).astype(np.int32)
+            * np.int32(self.special_tokens.second_segment or 0)
+            for row, first in zip(batch, first_lengths.numpy(), strict=True)
+        ]
+        return batch, segments
 
     def _pack(self, texts_a, texts_b, limit, is_pair=None):
         """Returns ragged ids, and where the second segment begins in each."""

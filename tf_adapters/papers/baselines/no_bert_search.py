@@ -37,7 +37,7 @@ _WEIGHTS = "class_weights"
 # Settings of runs with an encoder alone.
 _UNUSED = (
     *("pretrain.steps", "init_adapter", "stack_on", "language_adapters"),
-    *("data.eval_languages", "distribution_strategy"),
+    *("data.eval_languages", "data.windows", "distribution_strategy"),
     *("train.learning_rate", "train.precision", "train.calibrate"),
     *("train.remat", "train.callbacks"),
 )

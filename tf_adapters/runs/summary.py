@@ -1,6 +1,7 @@
-"""What the command prints of a run: its data, its plan, its result."""
+"""What is printed of a run: its data, its plan, its result."""
 
 import collections
+import functools
 import math
 
 from tf_adapters.data.rows import splits
@@ -11,9 +12,10 @@ from tf_adapters.runs import remote_folder
 _FAR = 10
 # Of more classes, the most frequent ones are named.
 _MOST_NAMED = 10
+_say = functools.partial(print, flush=True)
 
 
-def print_labels(task, rows):
+def print_labels(task, rows, say=_say):
     """Prints what a run finds: its classes with their rows, and the largest's.
 
     Rows of the test split do not count, nor those of a validation file.
@@ -21,6 +23,7 @@ def print_labels(task, rows):
     Args:
         task: `Task`, its labels resolved.
         rows: Dict from split to rows.
+        say: Function that prints a line, which may name flags.
     """
     if task.kind.label not in ("class", "number"):
         return
@@ -29,21 +32,20 @@ def print_labels(task, rows):
         held_out = rows["validation"]
         known += [row["label"] for row in held_out]
         classes = " from each class" * (task.kind.label == "class")
-        print(
+        say(
             f"validation: {len(held_out):,} of {len(known):,} rows, drawn"
             f"{classes} with the seed (--validation=<file> gives others)"
         )
     if task.kind.label == "number":
-        print(_numbers(known))
+        say(_numbers(known))
         return
     counts = collections.Counter(task.labels[label] for label in known)
     named = ", ".join(f"{n} {c}" for n, c in counts.most_common(_MOST_NAMED))
     more = ", ..." * (len(counts) > _MOST_NAMED)
     largest = max(counts.values()) / len(known)
-    print(
+    say(
         f"{len(task.labels)} classes: {named}{more}; always the largest: "
-        f"{largest:.3f}",
-        flush=True,
+        f"{largest:.3f}"
     )
 
 
@@ -58,17 +60,22 @@ def _numbers(labels):
     return text
 
 
-def print_plan(config, rows):
-    """Prints learning rate and steps of a run on a table."""
+def print_plan(config, rows, say=_say):
+    """Prints learning rate and steps of a run on a table.
+
+    Args:
+        config: `Config`.
+        rows: Dict from split to rows.
+        say: See `print_labels`.
+    """
     train = config.train
     an_epoch = math.ceil(len(rows["train"]) / train.batch_size)
     least = math.ceil((train.min_steps or 0) / an_epoch)
     epochs = max(train.epochs, least)
     steps = min(epochs * an_epoch, train.max_steps or math.inf)
-    print(
+    say(
         f"learning rate {train.learning_rate:g}, {steps:,} steps: {epochs:,} "
-        f"epochs of {an_epoch:,} (--learning_rate and --epochs set others)",
-        flush=True,
+        f"epochs of {an_epoch:,} (--learning_rate and --epochs set others)"
     )
 
 
@@ -96,7 +103,7 @@ def print_run(result, config, model_dir):
     if weights.exists():
         print(
             f"adapter: {remote_folder.address(weights.parent)} "
-            f"({weights.stat().st_size / 1e6:.1f} MB beside an encoder of "
+            f"({weights.stat().st_size / 1e6:.1f} MB next to an encoder of "
             f"{4 * result['encoder_weights'] / 1e6:.0f} MB)"
         )
     _speed(result)

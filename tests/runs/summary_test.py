@@ -1,7 +1,7 @@
 """What the command prints of a result."""
 
-from tf_adapters.cli import summary
 from tf_adapters.config import resolve
+from tf_adapters.runs import summary
 
 RESULT = {
     "validation": {"accuracy": 0.5},
@@ -24,7 +24,7 @@ def test_the_size_of_an_adapter_where_it_is(tmp_path, capsys):
     weights.write_bytes(bytes(2_500_000))
     summary.print_run(RESULT, config, tmp_path)
     out = capsys.readouterr().out
-    assert "(2.5 MB beside an encoder of 4 MB)" in out and "10 examples" in out
+    assert "(2.5 MB next to an encoder of 4 MB)" in out and "10 examples" in out
 
 
 def test_steps_that_float16_skipped_are_said(tmp_path, capsys):

@@ -1,0 +1,143 @@
+"""`tf-adapters tune`: searches for the settings of a run, on validation."""
+
+import shlex
+
+from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import Flag
+from tf_adapters.cli.command import check_no_arguments
+from tf_adapters.common import dataclass_config
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import plugins
+
+_CHOSEN = ("method", "learning_rate")
+
+
+def run(options, layer, arguments):
+    """Searches, and prints what was found; returns the exit status."""
+    check_no_arguments("tune", arguments)
+    if not ({"task"} & set(layer) or layer["data"] or options.config_file):
+        raise ConfigError(
+            "Say what to train on: --data=<table> with --text=<column> and "
+            "--label=<column>, or --task=<name>."
+        )
+    if "://" in (options.model_dir or ""):
+        raise ConfigError(
+            "The folder of a search lies on this machine. Received: "
+            f"--model_dir={options.model_dir}"
+        )
+    plugins.load_plugins(options.plugin)
+    from tf_adapters.cli import main
+    from tf_adapters.launch import trial_settings
+    from tf_adapters.launch import tuning
+
+    best = tuning.tune(
+        main.layers_of(layer, options),
+        options.model_dir,
+        options.trials,
+        options.methods,
+        options.overwrite,
+    )
+    failed = f", of which {best.failed} failed" * bool(best.failed)
+    print(
+        f"best of {best.trials} trials{failed}: {best.metric} {best.value:.4f} "
+        f"on validation\nsettings: {trial_settings.words(best.layer)}\n"
+        f"run: {best.folder}\n"
+        f"command: {command_of(options, layer, best)}"
+    )
+
+
+def command_of(options, layer, best):
+    """Returns the command that trains the best trial, with a test if named.
+
+    Args:
+        options: Options of `tune`.
+        layer: Nested dict of the settings that its flags gave.
+        best: `tuning.Best`.
+    """
+    from tf_adapters.cli import flags
+
+    given = dataclass_config.flatten(layer)
+    parts = [
+        f"--{name}={_text(given[key])}"
+        for name, key in flags.SETTINGS.items()
+        if key in given and name not in _CHOSEN
+    ]
+    parts += [f"--config_file={options.config_file}"] * bool(
+        options.config_file
+    )
+    chosen = dict(best.layer["method"])
+    parts.append(f"--method={chosen.pop('name')}")
+    rate = best.layer.get("train", given_rate(given))
+    if rate:
+        parts.append(f"--learning_rate={rate['learning_rate']!r}")
+    overrides = [f"method.{name}={value}" for name, value in chosen.items()]
+    for override in (*options.params_override, *overrides):
+        parts.append(f"--params_override={override}")
+    parts += [f"--plugin={plugin}" for plugin in options.plugin]
+    parts.append(f"--model_dir={best.folder.parents[1] / 'best'}")
+    return " ".join(map(shlex.quote, ["tf-adapters", "train", *parts]))
+
+
+def given_rate(given):
+    """Returns the learning rate that a flag gave as a layer, or `None`."""
+    rate = given.get("train.learning_rate")
+    return None if rate is None else {"learning_rate": rate}
+
+
+def _text(value):
+    return ",".join(value) if isinstance(value, list | tuple) else str(value)
+
+
+COMMAND = Command(
+    name="tune",
+    summary="Searches for learning rate, adapter size and method with Optuna "
+    "(pip install 'tf_adapters[search]'). Each trial trains a run; the best on "
+    "the validation part counts, and the test part is never looked at. The "
+    "same command resumes a search that was stopped; more --trials go on "
+    "with it.",
+    usage="--data=FILE --text=COLUMN --label=COLUMN",
+    examples=(
+        "tf-adapters tune --data=reviews.csv --text=review --label=stars",
+        "tf-adapters tune --data=reviews.csv --text=review --label=stars \\",
+        "    --trials=40 --methods=pfeiffer,lora,bitfit --epochs=3",
+        "tf-adapters tune --task=rte --data_dir=data --method=lora",
+    ),
+    groups={
+        "What": (
+            *("trials", "methods", "method", "encoder", "task", "plugin"),
+        ),
+        "Data": (
+            *("data", "text", "label", "head", "validation", "test"),
+            *("max_length", "max_train_examples", "data_dir", "task_file"),
+        ),
+        "Training": (
+            *("epochs", "learning_rate", "batch_size", "seed", "precision"),
+            *("config_file", "params_override", "distribution_strategy"),
+        ),
+        "Output": ("model_dir", "overwrite", "verbose"),
+    },
+    run=run,
+    own_flags=(
+        Flag("trials", "How many settings to try.", 20, "integer", 1),
+        Flag(
+            "methods",
+            "Methods to search among, with commas between. Default: --method "
+            "if it is given, else pfeiffer,houlsby,lora.",
+            kind="list",
+        ),
+        Flag("method", "The only method, whose settings are searched."),
+        Flag(
+            "model_dir",
+            "Folder of the search. Default: runs/<task>_tune_<seed>.",
+        ),
+        Flag("overwrite", "Remove an earlier search first.", False, "boolean"),
+        Flag("test", "Not read here: the command that is printed has it."),
+    ),
+    defaults={
+        "learning_rate": "searched; if given, that one",
+        "epochs": "the method's; with --data as many as 200 steps need",
+        "text": "text",
+        "validation": "a tenth of --data, of each class, drawn with the seed",
+        "seed": "0",
+    },
+)

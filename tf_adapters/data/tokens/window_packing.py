@@ -1,0 +1,52 @@
+"""Windows of long texts as a model's inputs, eagerly or in a graph."""
+
+import tensorflow as tf
+
+
+def pack_windows(packer, texts, windows):
+    """Returns the features of a batch of texts.
+
+    The windows are those of `tokenize_windows`.
+
+    Args:
+        packer: `TextPacker`.
+        texts: List of strings, or string tensor of shape `(batch,)`.
+        windows: `Windows`.
+
+    Returns:
+        Dict of int32 tensors `(batch, windows, length)`: see `TextPacker`. A
+        window without a token only fills up.
+    """
+    room = packer.max_length - 2
+    tokens, counts = _cut(packer.tokenize(texts), windows, room)
+    features = packer.pack_tokens(tokens)
+    most = tf.reduce_max(tf.concat([counts, [1]], 0))
+    return {
+        name: tf.RaggedTensor.from_row_lengths(value, counts).to_tensor(
+            packer.special_tokens.pad if name == "token_ids" else 0,
+            shape=tf.stack([-1, most, tf.shape(value, tf.int64)[1]]),
+        )
+        for name, value in features.items()
+    }
+
+
+def _cut(tokens, windows, room):
+    """Returns the tokens of all windows, and how many each text has.
+
+    Args:
+        tokens: Ragged tensor `(batch, tokens)`.
+        windows: `Windows`.
+        room: Tokens that fit into a window.
+    """
+    step = windows.step(room)
+    lengths = tokens.row_lengths()
+    # The beginnings after the first at which something is left to read.
+    further = -(-tf.maximum(lengths - room, 0) // step)
+    counts = tf.minimum(1 + further, windows.count)
+    starts = tf.ragged.range(counts) * step
+    ends = tf.minimum(starts + room, tf.expand_dims(lengths, 1))
+    first = tf.expand_dims(tokens.row_starts(), 1)
+    indices = tf.ragged.range(
+        (starts + first).flat_values, (ends + first).flat_values
+    )
+    return tf.gather(tokens.values, indices), counts

@@ -1,0 +1,119 @@
+"""A text that is too long becomes windows that overlap."""
+
+import dataclasses
+import itertools
+import logging
+
+import numpy as np
+
+from tf_adapters.common.errors import UserError
+
+_LOGGER = logging.getLogger(__name__)
+_TEXTS_AT_ONCE = 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class Windows:
+    """How a text is cut into windows, each with its own special tokens.
+
+    Attributes:
+        count: Most windows of a text. Tokens after the last window are cut.
+        stride: Tokens between the beginnings of two windows, or `None`
+            (default) for three quarters of the tokens that fit into one.
+    """
+
+    count: int
+    stride: int | None = None
+
+    def step(self, room):
+        """Returns the tokens between the beginnings of two windows.
+
+        Args:
+            room: Tokens of a text that fit into a window.
+
+        Raises:
+            UserError: If tokens between two windows would be in neither.
+        """
+        if self.stride is None:
+            return max(1, 3 * room // 4)
+        if not 0 < self.stride <= room:
+            raise UserError(
+                f"A window has room for {room} tokens between its special "
+                f"tokens, so `window_stride` must be from 1 to {room}: a "
+                "larger one would leave tokens between two windows unread. "
+                f"Received: window_stride={self.stride}. Lower it, or raise "
+                "`max_length`."
+            )
+        return self.stride
+
+    def spans(self, length, room):
+        """Returns the slices of a text's tokens, at least one.
+
+        Args:
+            length: Number of the text's tokens.
+            room: See `step`.
+        """
+        found = window_spans(length, room, self.step(room))
+        return list(itertools.islice(found, self.count)) or [slice(0, 0)]
+
+    def reach(self, room):
+        """Returns how many tokens of a text its windows hold at most."""
+        return (self.count - 1) * self.step(room) + room
+
+
+def window_spans(count, room, stride):
+    """Yields slices of at most `room` that cover `count` tokens."""
+    start = 0
+    while start < count:
+        stop = min(start + room, count)
+        yield slice(start, stop)
+        if stop == count:
+            return
+        start += stride
+
+
+def tokenize_windows(packer, texts, windows):
+    """Returns the windows of texts, for a cache.
+
+    Logs a warning if texts have more tokens than their windows hold.
+
+    Args:
+        packer: `TextPacker` or `PythonPacker`.
+        texts: List of strings.
+        windows: `Windows`.
+
+    Returns:
+        Two lists with a list for each text, of an int32 array for each window:
+        token ids with special tokens, and segment ids. The second is `None` if
+        the encoder has no segments.
+    """
+    special, room = packer.special_tokens, packer.max_length - 2
+    ids, lengths = [], []
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        for tokens in packer.token_arrays(texts[start:][:_TEXTS_AT_ONCE]):
+            lengths.append(len(tokens))
+            ids.append(
+                [
+                    np.array(
+                        [special.start, *tokens[span], special.end]
+                    ).astype("int32")
+                    for span in windows.spans(len(tokens), room)
+                ]
+            )
+    _say_cut(lengths, windows, room)
+    if not special.has_segments:
+        return ids, None
+    return ids, [[np.zeros_like(one) for one in row] for row in ids]
+
+
+def _say_cut(lengths, windows, room):
+    reach = windows.reach(room)
+    cut = sum(length > reach for length in lengths)
+    if cut:
+        _LOGGER.warning(
+            "%s of %s texts are longer than %s windows hold, %s tokens: the "
+            "rest of them is cut. Raise `windows` to read more, the longest "
+            "text has %s tokens.",
+            *(f"{n:,}" for n in (cut, len(lengths), windows.count, reach)),
+            f"{max(lengths):,}",
+        )

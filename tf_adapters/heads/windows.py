@@ -1,0 +1,77 @@
+"""The windows of a long text become one output of the text."""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.heads.linear import ABSENT
+from tf_adapters.heads.linear import LinearHead
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class WindowsHead(LinearHead):
+    """A `LinearHead` whose outputs for a text's windows are pooled.
+
+    Args:
+        *args: See `LinearHead`.
+        pooling: `"mean"` (default) or `"max"` over the windows, for each
+            output.
+        **kwargs: See `LinearHead`.
+
+    Call arguments:
+        outputs: Dict that `AdaptedEncoder` returns for the sequences of all
+            windows, and `padding_mask`, `(batch, windows, tokens)`. A window
+            without a token does not count. With a `padding_mask` of shape
+            `(batch, tokens)`, or without one, each sequence is a text.
+        seeds: `StatelessSeeds` in training, else `None`.
+
+    Returns:
+        Float32 tensor of shape `(batch, num_outputs)`.
+    """
+
+    def __init__(self, *args, pooling="mean", **kwargs):
+        super().__init__(*args, **kwargs)
+        self.pooling = pooling
+
+    def call(self, outputs, seeds=None):
+        x = super().call(outputs, seeds=seeds)
+        mask = outputs.get("padding_mask")
+        if mask is None or len(mask.shape) < 3:
+            return x
+        return pool_windows(x, mask, self.pooling)
+
+
+def pool_windows(x, padding_mask, pooling):
+    """Returns `(batch, width)` from the outputs of all windows.
+
+    Args:
+        x: `(batch * windows, width)`.
+        padding_mask: `(batch, windows, tokens)`.
+        pooling: `"mean"` or `"max"`.
+    """
+    is_there = ops.any(ops.cast(padding_mask, "bool"), axis=-1)[..., None]
+    sizes = ops.shape(padding_mask)
+    x = ops.reshape(x, (sizes[0], sizes[1], x.shape[-1]))
+    if pooling == "max":
+        return ops.max(ops.where(is_there, x, ABSENT), axis=1)
+    counts = ops.sum(ops.cast(is_there, x.dtype), axis=1)
+    total = ops.sum(ops.where(is_there, x, 0.0), axis=1)
+    return total / ops.maximum(counts, 1.0)
+
+
+def check_pools_windows(head, name):
+    """Raises a `UserError` unless a head can pool windows.
+
+    Args:
+        head: `Head`, or a class of heads.
+        name: The name that it is registered by.
+    """
+    if "windows" not in {field.name for field in dataclasses.fields(head)}:
+        raise UserError(
+            f"`windows` is for heads with one output for each text: classes, "
+            f"several labels, a number. Received: a head `{name}`. Leave "
+            "`windows` out; what that head does with long texts is in the "
+            "guide."
+        )

@@ -1,0 +1,125 @@
+"""The folder of a search: its settings, its trials, the best one's."""
+
+import json
+from pathlib import Path
+import shutil
+
+from tf_adapters.common import dataclass_config
+from tf_adapters.common import own_files
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
+from tf_adapters.common.text_files import read_json
+from tf_adapters.common.text_files import replace_text
+from tf_adapters.config import fields as config_fields
+from tf_adapters.config import resolve
+from tf_adapters.runs import left_files
+from tf_adapters.runs import run_folder
+
+JOURNAL, SETTINGS, BEST = "trials.log", "search.json", "best.json"
+_TRIALS, _STATE = "trials", "trial.json"
+
+
+class SearchFolder:
+    """Holds a search's folder while it is searched.
+
+    Args:
+        folder: Path; created with its parents.
+        overwrite: Whether to remove an earlier search.
+
+    Raises:
+        ConfigError: If another process has the folder.
+    """
+
+    def __init__(self, folder, overwrite=False):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = run_folder.lock_folder(self.folder)
+        if overwrite:
+            for name in (JOURNAL, SETTINGS, BEST, _TRIALS):
+                own_files.remove(self.folder / name)
+
+    def close(self):
+        """Lets another process have the folder."""
+        self._lock.release()
+
+    @property
+    def journal(self):
+        """Path of Optuna's journal."""
+        return self.folder / JOURNAL
+
+    def check_same(self, config, methods, fingerprint):
+        """Refuses the folder if other settings or data were searched in it.
+
+        Args:
+            config: `Config` of the first method.
+            methods: Names of the methods that are searched among.
+            fingerprint: See `sampling.fingerprints`.
+
+        Raises:
+            ConfigError: With the settings that differ.
+        """
+        ours = _plain_settings(config, methods, fingerprint)
+        path = self.folder / SETTINGS
+        theirs = read_json(path) if path.exists() else ours
+        lines = [
+            f"  {key}: {shown(theirs.get(key))} there, {shown(ours[key])} now"
+            for key in ours
+            if theirs.get(key) != ours[key]
+        ]
+        if lines:
+            self.close()
+            raise ConfigError(
+                f"{self.folder} holds a search with other settings:\n"
+                + "\n".join(lines)
+                + "\nGive another --model_dir, or --overwrite to begin again."
+            )
+        replace_text(path, json.dumps(ours, indent=2) + "\n")
+
+    def keep_tables(self, source):
+        """Moves files of tables here; returns the settings that name them.
+
+        Args:
+            source: `Source` of tables that were in memory.
+        """
+        for path in source.paths:
+            tables = own_files.make_folder(self.folder, left_files.TABLES)
+            own_files.remove_link(tables / path.name)
+            shutil.move(path, tables / path.name)
+        return source.moved_layer(self.folder)
+
+    def of_trial(self, number):
+        """Returns the path of a trial's run folder."""
+        # People count from 1, and Optuna does not.
+        return self.folder / _TRIALS / f"{number + 1:03d}"
+
+    def read_trial(self, number):
+        """Returns the settings of a trial, and how often it was started.
+
+        A trial that never began has `None`, and 0.
+        """
+        path = self.of_trial(number) / _STATE
+        if not path.exists():
+            return None, 0
+        state = read_json(path)
+        return state["settings"], state["starts"]
+
+    def write_trial(self, number, layer, starts):
+        """Writes what `read_trial` returns; returns the trial's folder."""
+        name = self.of_trial(number).name
+        folder = own_files.make_folder(self.folder, _TRIALS, name)
+        state = {"settings": layer, "starts": starts}
+        replace_text(folder / _STATE, json.dumps(state) + "\n")
+        return folder
+
+    def write_best(self, values):
+        """Writes what came out, a dict."""
+        text = json.dumps(values, indent=2) + "\n"
+        replace_text(self.folder / BEST, text)
+
+
+def _plain_settings(config, methods, fingerprint):
+    """Returns what makes a search another one, as JSON gives it back."""
+    flat = dataclass_config.flatten(resolve.to_dict(config))
+    kept = {k: v for k, v in flat.items() if k not in config_fields.ELSEWHERE}
+    kept |= {"methods": methods, "data": fingerprint}
+    return json.loads(json.dumps(kept))

@@ -1,0 +1,94 @@
+"""One call from a table to the best text model of a search for settings."""
+
+from tf_adapters.launch import table_settings
+from tf_adapters.launch import tables
+from tf_adapters.launch import trial_settings
+from tf_adapters.launch import tuning
+from tf_adapters.launch.python_words import errors_in_python
+from tf_adapters.text import loading
+
+
+def tune(
+    data,
+    text="text",
+    label="label",
+    trials=20,
+    methods=trial_settings.METHODS,
+    encoder="minilm",
+    head=None,
+    validation=None,
+    output_dir=None,
+    epochs=None,
+    batch_size=None,
+    max_length=None,
+    seed=0,
+    settings=None,
+    overwrite=False,
+):
+    """Searches for settings on a table, and returns the best run's text model.
+
+    It does what `tf-adapters tune --data=...` does: Optuna chooses method,
+    learning rate and adapter size, each trial is a run in `trials/` of
+    `output_dir`, and the best on validation counts. The same call resumes a
+    search that was stopped. It needs `pip install 'tf_adapters[search]'`.
+
+    Args:
+        data: See `train`.
+        text: See `train`.
+        label: See `train`.
+        trials: Number of trials, those already in `output_dir` counted.
+            Defaults to 20.
+        methods: Names of the methods to search among. Defaults to
+            `("pfeiffer", "houlsby", "lora")`.
+        encoder: See `train`.
+        head: See `train`.
+        validation: See `train`.
+        output_dir: Folder of the search. Defaults to
+            `runs/<table>_tune_<seed>`.
+        epochs: See `train`.
+        batch_size: See `train`.
+        max_length: See `train`.
+        seed: See `train`.
+        settings: See `train`. Settings that are given here, a learning rate or
+            a size for example, are not searched.
+        overwrite: Whether to remove an earlier search. Defaults to `False`.
+
+    Returns:
+        `TextModel` of the best trial. `model.run_folder` is its run folder.
+
+    Raises:
+        UserError: As `train`; if Optuna is not installed, `output_dir` holds
+            another search, or all trials failed.
+
+    Examples:
+        >>> rows = [
+        ...     {"text": f"film {i}", "label": "odd" if i % 2 else "even"}
+        ...     for i in range(20)
+        ... ]
+        >>> model = tf_adapters.tune(
+        ...     rows, trials=1, methods=["lora"], epochs=1
+        ... )  # doctest: +ELLIPSIS
+        validation: 2 of 20 rows, drawn from each class with the seed ...
+        >>> model.run_folder.parts[-2:]
+        ('trials', '001')
+    """
+    layers = table_settings.layers_of(
+        settings,
+        method=None,
+        encoder=encoder,
+        seed=seed,
+        head=head,
+        epochs=epochs,
+        batch_size=batch_size,
+        max_length=max_length,
+    )
+    given = {"data": data, "validation": validation}
+    with (
+        tables.as_files(given, text, label) as source,
+        errors_in_python(source.names),
+    ):
+        best = tuning.tune(
+            *([*layers, source.layer], output_dir, trials, methods, overwrite),
+            source=source,
+        )
+        return loading.load(best.folder)

@@ -1,0 +1,107 @@
+"""The settings of a run on a table, from the arguments of a function."""
+
+from pathlib import Path
+
+from tf_adapters import methods
+from tf_adapters.common.dataclass_config import merge
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
+from tf_adapters.config import presets
+from tf_adapters.config import resolve as config_resolve
+from tf_adapters.data.rows import splits
+from tf_adapters.runs import remote_folder
+from tf_adapters.text import defaults
+
+# From arguments to settings.
+_SETTINGS = {
+    "encoder": "encoder",
+    "seed": "seed",
+    "head": "data.head",
+    "epochs": "train.epochs",
+    "learning_rate": "train.learning_rate",
+    "batch_size": "train.batch_size",
+    "max_length": "data.max_length",
+}
+
+
+def layers_of(settings, method, **arguments):
+    """Returns layers of settings, later ones winning.
+
+    Args:
+        settings: Dict of settings, nested or with dots, or `None`.
+        method: Name of a method or a preset, a method, or `None` for none.
+        **arguments: Values of `_SETTINGS`; those that are `None` are left out.
+
+    Raises:
+        ConfigError: If `settings` or `method` is something else.
+    """
+    if not isinstance(settings, dict | None):
+        raise ConfigError(
+            "`settings` must be a dict of settings, such as "
+            '{"train.precision": "mixed_bfloat16"}. Received: '
+            f"{shown(settings)}"
+        )
+    given = {_SETTINGS[k]: v for k, v in arguments.items() if v is not None}
+    layers = [_nested(settings or {}), _nested(given)]
+    return layers if method is None else [*layers, {"method": _named(method)}]
+
+
+def _nested(settings):
+    """Returns settings whose names have dots as nested dicts."""
+    nested = {}
+    for name, value in settings.items():
+        for part in reversed(str(name).split(".")):
+            value = {part: value}
+        nested = merge(nested, value)
+    return nested
+
+
+def _named(method):
+    if isinstance(method, str):
+        return {"name": method}
+    if isinstance(method, methods.Method):
+        return methods.to_config(method)
+    raise ConfigError(
+        "`method` must be the name of a method, or a method such as "
+        f"methods.LoRA(rank=4). Received: {shown(method)}"
+    )
+
+
+def resolve(layers, source, output_dir):
+    """Returns the `Config` of a run on a table, and the path of its folder.
+
+    Args:
+        layers: See `layers_of`.
+        source: `Source` of the table.
+        output_dir: Path or address of the run folder, or `None` for
+            `runs/<table>_<method>_<seed>`.
+
+    Raises:
+        ConfigError: If a setting is wrong, or the method trains no adapter of
+            one table.
+    """
+    layers = defaults.with_short_run([*layers, source.layer])
+    config = config_resolve.combine(*layers)
+    config = config_resolve.with_absolute_paths(config)
+    splits.check_data_exists(config)
+    config = config_resolve.build_method(config)
+    check_method(config)
+    name = f"{config.task}_{presets.preset_name(layers)}_{config.seed}"
+    if output_dir is None:
+        return config, Path("runs", name)
+    return config, remote_folder.local(str(output_dir))
+
+
+def check_method(config):
+    """Raises a `ConfigError` if a run trains no adapter of a single model."""
+    method = config.method
+    if method.own_training() is not None:
+        raise ConfigError(
+            f"`{methods.name_of(method)}` trains a network of its own, which "
+            "is no text model. `tf-adapters train` trains it."
+        )
+    if isinstance(method, methods.Fusion) and not method.adapters:
+        raise ConfigError(
+            "Name the trained adapters that are fused: "
+            'method=methods.Fusion(adapters=("runs/a", "runs/b")).'
+        )

@@ -1,0 +1,205 @@
+"""Tables in memory become files that a run can read."""
+
+import contextlib
+import dataclasses
+import json
+import os
+from pathlib import Path
+import sys
+import tempfile
+
+from tf_adapters.common.errors import DataError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
+from tf_adapters.common.suggestions import did_you_mean
+from tf_adapters.runs import left_files
+from tf_adapters.text import columns as text_columns
+from tf_adapters.text import rows as text_rows
+
+_MAX_REPORTED = 10
+# What JSON and CSV can hold as the label of a text.
+_LABELS = str | int | float
+
+
+# From arguments to settings, and to names of the files of tables in memory.
+_FILES = {
+    "data": ("file", "table"),
+    "validation": ("validation_file", "validation"),
+    "test": ("test_file", "test"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """The tables of a run as files.
+
+    Attributes:
+        layer: Settings that name the files and their columns.
+        written: Dict from an argument to the path of the file that its table
+            was written to, until the run folder takes it.
+    """
+
+    layer: dict
+    written: dict
+
+    @property
+    def paths(self):
+        """List of the written files."""
+        return list(self.written.values())
+
+    @property
+    def names(self):
+        """Pairs of a written file and the argument that it came from."""
+        return [(path, argument) for argument, path in self.written.items()]
+
+    def moved_layer(self, folder):
+        """Returns `layer` with the written files in `tables/` of a folder."""
+        tables = folder.absolute() / left_files.TABLES
+        moved = {
+            _FILES[argument][0]: str(tables / path.name)
+            for argument, path in self.written.items()
+        }
+        return {"data": self.layer["data"] | moved}
+
+    def moved_to(self, folder, config):
+        """Returns a configuration that reads the written files in a folder.
+
+        Args:
+            folder: Path of the run folder.
+            config: `Config` that reads them where they are now.
+        """
+        paths = self.moved_layer(folder)["data"]
+        moved = {_FILES[a][0]: paths[_FILES[a][0]] for a in self.written}
+        data = dataclasses.replace(config.data, **moved)
+        return dataclasses.replace(config, data=data)
+
+
+@contextlib.contextmanager
+def as_files(tables, text, label):
+    """Gives the `Source` of some tables; those in memory are written.
+
+    Args:
+        tables: Dict from `"data"`, `"validation"` and `"test"` to a path, a
+            table in memory, or `None`.
+        text: Name of the column of texts, or names of two.
+        label: Name of the column of labels.
+
+    Raises:
+        DataError: See `write_table`.
+    """
+    text = (text,) if isinstance(text, str) else tuple(text)
+    layer, written = {"text": text, "label": label}, {}
+    with tempfile.TemporaryDirectory(prefix="tf_adapters_") as folder:
+        for argument, table in tables.items():
+            setting, name = _FILES[argument]
+            if table is None:
+                continue
+            if not isinstance(table, str | os.PathLike):
+                path = Path(folder, f"{name}.jsonl")
+                write_table(path, argument, table, text, label)
+                written[argument] = table = path
+            layer[setting] = str(table)
+        yield Source({"data": layer}, written)
+
+
+def write_table(path, argument, data, text, label):
+    """Writes the texts and labels of a table as JSON lines.
+
+    Args:
+        path: Path of the file.
+        argument: Name of the argument that holds the table, for messages.
+        data: `pandas.DataFrame`, `datasets.Dataset`, list of dicts, or dict of
+            columns.
+        text: Names of one or two columns of texts.
+        label: Name of the column of labels. The classes of a
+            `datasets.ClassLabel` are written by name.
+
+    Raises:
+        DataError: If `data` is none of these, a column is missing, or a text or
+            a label is; names the first ten rows.
+    """
+    columns = text_columns.table_columns(data)
+    if columns is None:
+        raise DataError(
+            f"`{argument}` must be a pandas.DataFrame, a datasets.Dataset, a "
+            "list of dicts, a dict of columns, or the path of a .csv, .tsv or "
+            f".jsonl file. Received: {shown(data)}"
+        )
+    for role, name in (*(("text", name) for name in text), ("label", label)):
+        _check_column(argument, role, name, columns)
+    _check_lengths(argument, {name: columns[name] for name in (*text, label)})
+    names = _class_names(data, label)
+    problems = []
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        for place, values in enumerate(
+            zip(*(columns[name] for name in (*text, label)), strict=True)
+        ):
+            *texts, target = map(text_rows.plain, values)
+            if names and isinstance(target, int):
+                target = names[target]
+            problems += _problems(place, text, texts, label, target)
+            row = dict(zip((*text, label), (*texts, target), strict=True))
+            if not problems:
+                file.write(json.dumps(row) + "\n")
+    _raise(argument, problems)
+    if not Path(path).stat().st_size:
+        raise DataError(f"`{argument}` has no rows.")
+
+
+def _check_column(argument, role, name, columns):
+    if name not in columns:
+        raise DataError(
+            f"`{argument}` has no column `{cut(name)}`. Its columns are "
+            f"{cut(', '.join(f'`{c}`' for c in columns))}: name one as "
+            f"`{role}=`.{did_you_mean(name, columns)}"
+        )
+
+
+def _check_lengths(argument, columns):
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        received = ", ".join(f"{n} in `{name}`" for name, n in lengths.items())
+        raise DataError(
+            f"The columns of `{argument}` must have one length. Received: "
+            f"{received}"
+        )
+
+
+def _class_names(data, label):
+    """Returns the class names of a `datasets.Dataset`, or `None`."""
+    datasets = sys.modules.get("datasets")
+    if not datasets or not isinstance(data, datasets.Dataset):
+        return None
+    return getattr(data.features.get(label), "names", None)
+
+
+def _problems(place, text, texts, label, target):
+    """Yields what is wrong with a row, a sentence for each fault."""
+    row = f"row {place}"
+    for name, value in zip(text, texts, strict=True):
+        if value is None or value == "":
+            yield f"{row}: column `{name}` has no text"
+        elif not isinstance(value, str):
+            yield (
+                f"{row}: column `{name}` must hold texts, received "
+                f"{shown(value)} ({type(value).__name__})"
+            )
+    if target is None or target == "":
+        yield f"{row}: column `{label}` has no label"
+    elif not isinstance(target, _LABELS):
+        yield (
+            f"{row}: a label must be a text or a number, received "
+            f"{shown(target)} ({type(target).__name__})"
+        )
+
+
+def _raise(argument, problems):
+    if problems:
+        lines = [f"  {problem}" for problem in problems[:_MAX_REPORTED]]
+        if len(problems) > len(lines):
+            lines.append(f"  and {len(problems) - len(lines)} more")
+        raise DataError(
+            f"`{argument}` has {len(problems)} faults; the first row is row "
+            "0:\n" + "\n".join(lines) + "\nCorrect these rows or leave them "
+            "out: data = data.dropna(), for example."
+        )

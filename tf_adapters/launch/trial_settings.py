@@ -1,0 +1,151 @@
+"""What a search for settings may choose, and the settings of one trial."""
+
+import dataclasses
+
+from tf_adapters.common import dataclass_config
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import cut
+from tf_adapters.config import presets
+from tf_adapters.config import resolve
+from tf_adapters.text import defaults
+
+METHODS = ("pfeiffer", "houlsby", "lora")
+# What says how large an adapter is, and the sizes that are tried.
+SIZES = {
+    "units": (8, 16, 32, 64, 128, 256),
+    "rank": (2, 4, 8, 16, 32),
+    "prefix_length": (5, 10, 20, 30, 60),
+    "prompt_length": (5, 10, 20, 40),
+}
+_USUAL = "usual"
+# The learning rate is the method's usual one, times a factor between these.
+_FACTORS = (0.1, 10.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Space:
+    """The settings that a search chooses among.
+
+    Settings that the user gives are not searched: a learning rate, a size.
+
+    Args:
+        layers: Nested dicts of settings, later ones winning, without a method.
+        methods: Names of methods or presets.
+    """
+
+    layers: tuple
+    methods: tuple
+
+    @property
+    def _given(self):
+        return set().union(*map(dataclass_config.flatten, self.layers))
+
+    @property
+    def has_rate(self):
+        """Whether the learning rate is searched."""
+        return "train.learning_rate" not in self._given
+
+    def size_of(self, method):
+        """Returns the name of a method's size that is searched, or `None`."""
+        from tf_adapters import methods
+
+        given = {f"method.{name}" for name in (*SIZES, "reduction_factor")}
+        if given & self._given:
+            return None
+        name = presets.complete({"name": method})["name"]
+        fields = {f.name for f in dataclasses.fields(methods.METHODS[name])}
+        # Members of a fusion have the sizes that they were trained with.
+        if "adapters" in fields:
+            return None
+        return next((size for size in SIZES if size in fields), None)
+
+    def usual(self, method):
+        """Returns what `suggest` gives for a method's own settings."""
+        values = {"method": method} if len(self.methods) > 1 else {}
+        if self.has_rate:
+            values["learning_rate_factor"] = 1.0
+        size = self.size_of(method)
+        return values | ({size: _USUAL} if size else {})
+
+    def suggest(self, trial):
+        """Returns a layer of settings that an Optuna trial chooses."""
+        method = self.methods[0]
+        if len(self.methods) > 1:
+            method = trial.suggest_categorical("method", self.methods)
+        layer = {"method": {"name": method}}
+        size = self.size_of(method)
+        if size:
+            chosen = trial.suggest_categorical(size, (_USUAL, *SIZES[size]))
+            if chosen != _USUAL:
+                layer["method"][size] = chosen
+        if self.has_rate:
+            factor = trial.suggest_float(
+                "learning_rate_factor", *_FACTORS, log=True
+            )
+            usual = self.config(layer).train.learning_rate
+            layer["train"] = {"learning_rate": float(f"{factor * usual:.3g}")}
+        return layer
+
+    def config(self, layer):
+        """Returns the `Config` of a trial, its method as a dict."""
+        layers = defaults.with_short_run([layer, *self.layers])
+        return resolve.with_absolute_paths(resolve.combine(*layers))
+
+    def on_top(self, layer):
+        """Returns the space with another layer of settings, which wins."""
+        return dataclasses.replace(self, layers=(*self.layers, layer))
+
+    def describe(self):
+        """Returns what is searched, as a part of a sentence."""
+        parts = [f"method ({', '.join(self.methods)})"]
+        if self.has_rate:
+            low, high = _FACTORS
+            parts.append(f"learning rate ({low:g} to {high:g} times the usual)")
+        sizes = dict.fromkeys(filter(None, map(self.size_of, self.methods)))
+        parts += [f"{n} ({', '.join(map(str, SIZES[n]))})" for n in sizes]
+        return ", ".join(parts)
+
+
+def make_space(layers, methods=None):
+    """Returns the `Space` of a search.
+
+    Args:
+        layers: Nested dicts of settings. They may name one method, which then
+            is the only one.
+        methods: List of names, or `None` for that method, else `METHODS`.
+
+    Raises:
+        ConfigError: If a method is unknown, or both name methods.
+    """
+    layers = [presets.with_method_as_dict(layer) for layer in layers]
+    named = [layer["method"]["name"] for layer in layers if _names(layer)]
+    if named and methods:
+        raise ConfigError(
+            f"Give --method={cut(named[-1])} to search the settings of one "
+            "method, or --methods to search among several, not both."
+        )
+    methods = tuple(dict.fromkeys(methods or named[-1:] or METHODS))
+    for method in methods:
+        presets.complete({"name": method})
+    return Space(tuple(map(_unnamed, layers)), methods)
+
+
+def _names(layer):
+    return "name" in layer.get("method", {})
+
+
+def _unnamed(layer):
+    """Returns a layer without the name of its method."""
+    if "method" not in layer:
+        return layer
+    method = {k: v for k, v in layer["method"].items() if k != "name"}
+    return {**layer, "method": method}
+
+
+def words(layer):
+    """Returns a trial's settings as people read them."""
+    method = dict(layer["method"])
+    parts = [method.pop("name"), *(f"{k} {v}" for k, v in method.items())]
+    if "train" in layer:
+        parts.append(f"learning rate {layer['train']['learning_rate']:g}")
+    return ", ".join(parts)

@@ -1,0 +1,232 @@
+"""A search for the settings of a run, by Optuna, on the validation part.
+
+Each trial is a run in a folder of its own. Optuna's journal is kept with them,
+so that the same command resumes the search, and the trial that was stopped.
+"""
+
+import contextlib
+import dataclasses
+import gc
+import math
+from pathlib import Path
+import time
+import traceback
+
+import keras
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import Stopped
+from tf_adapters.common.errors import cut
+from tf_adapters.common.text_files import replace_text
+from tf_adapters.config import fields as config_fields
+from tf_adapters.config import resolve
+from tf_adapters.data.rows import sampling
+from tf_adapters.data.rows import splits
+from tf_adapters.launch import table_settings
+from tf_adapters.launch import trial_settings
+from tf_adapters.launch.search_folder import SearchFolder
+from tf_adapters.launch.search_journal import SearchJournal
+from tf_adapters.launch.search_journal import import_optuna
+from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import summary
+from tf_adapters.runs import whole_run
+
+_SPLITS = ("train", "validation")
+# A trial whose process ended so often without a word would end the next, too.
+_MOST_STARTS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Best:
+    """The best trial of a search.
+
+    Attributes:
+        number: Its number, from 1 on.
+        layer: Its settings, nested.
+        metric: Name of the metric that chose it.
+        value: Its metric on validation.
+        folder: Path of its run folder.
+        trials: Number of trials, those that failed counted.
+        failed: Number of trials that failed.
+    """
+
+    number: int
+    layer: dict
+    metric: str
+    value: float
+    folder: Path
+    trials: int
+    failed: int
+
+
+def tune(layers, folder, trials=20, methods=None, overwrite=False, source=None):
+    """Searches, and returns the `Best` trial.
+
+    Args:
+        layers: Nested dicts of settings, later ones winning.
+        folder: Path of the search's folder, or `None` for
+            `runs/<task>_tune_<seed>`.
+        trials: Number of trials, earlier ones in the folder counted.
+        methods: See `trial_settings.make_space`.
+        overwrite: Whether to remove an earlier search first.
+        source: `Source` of tables that were in memory, whose files move into
+            the folder; or `None`.
+
+    Raises:
+        ConfigError: If Optuna is not installed, a setting is wrong, the folder
+            holds another search, or all trials failed.
+    """
+    import_optuna()
+    space = trial_settings.make_space(layers, methods)
+    configs = [_checked_config(space, method) for method in space.methods]
+    config = _without_test(configs[0])
+    task = splits.get_task(config)
+    rows = splits.load_rows(config, task)
+    rows = {split: rows[split] for split in _SPLITS}
+    folder = folder or f"runs/{config.task}_tune_{config.seed}"
+    with contextlib.closing(SearchFolder(folder, overwrite)) as opened:
+        opened.check_same(config, space.methods, sampling.fingerprints(rows))
+        if source is not None:
+            space = space.on_top(opened.keep_tables(source))
+        first = [space.usual(method) for method in space.methods]
+        journal = SearchJournal(opened.journal, config.seed, first)
+        return _Search(space, task, rows, opened, journal).run(trials)
+
+
+def _checked_config(space, method):
+    """Returns the `Config` of a method's usual settings."""
+    config = space.config({"method": {"name": method}})
+    splits.check_data_exists(config)
+    config = resolve.build_method(config)
+    table_settings.check_method(config)
+    if config.distribution_strategy in config_fields.CLUSTERS:
+        raise ConfigError(
+            "A search trains on one machine, not with "
+            f"--distribution_strategy={config.distribution_strategy}."
+        )
+    return config
+
+
+def _without_test(config):
+    """Returns a configuration that knows no test set: none is looked at."""
+    data = dataclasses.replace(config.data, test_file=None)
+    return dataclasses.replace(config, data=data)
+
+
+class _Search:
+    """Tries settings, one run at a time.
+
+    Args:
+        space: `Space`.
+        task: `Task`.
+        rows: Dict from split to rows.
+        folder: `SearchFolder`.
+        journal: `SearchJournal`.
+    """
+
+    def __init__(self, space, task, rows, folder, journal):
+        self.space = space
+        self.task = task
+        self.rows = rows
+        self.folder = folder
+        self.journal = journal
+        self.metric = task.metrics[0]
+
+    def run(self, trials):
+        """Tries settings until there are enough; returns the `Best`."""
+        summary.print_labels(self.task, self.rows)
+        print(
+            f"search: {trials} trials over {self.space.describe()}; the best "
+            f"on validation by {self.metric}, in {self.folder.folder}",
+            flush=True,
+        )
+        for number in self.journal.running:
+            self._resume(number, trials)
+        while self.journal.done + self.journal.failed < trials:
+            trial = self.journal.ask()
+            self._try(trial.number, self.space.suggest(trial), trials)
+        return self._best()
+
+    def _resume(self, number, trials):
+        """Goes on with a trial whose process was stopped, or gives it up."""
+        layer, starts = self.folder.read_trial(number)
+        if layer is None:
+            self._fail(number, "it was stopped before it began")
+        elif starts >= _MOST_STARTS:
+            self._fail(number, f"its process ended {_MOST_STARTS} times")
+        else:
+            self._try(number, layer, trials, starts)
+
+    def _try(self, number, layer, trials, starts=0):
+        """Trains one trial, and notes and prints what came out."""
+        folder = self.folder.write_trial(number, layer, starts + 1)
+        words = trial_settings.words(layer)
+        print(f"trial {number + 1} of {trials}: {words}", flush=True)
+        began = time.perf_counter()
+        try:
+            value = self._train(layer, folder)
+        except (Stopped, KeyboardInterrupt):
+            # It was asked to stop, and did not end by itself.
+            self.folder.write_trial(number, layer, starts)
+            raise
+        # Whatever is wrong with one trial, the next may be right.
+        except Exception as error:
+            replace_text(folder / "error.txt", traceback.format_exc())
+            self._fail(number, cut(error) or type(error).__name__)
+        else:
+            self.journal.tell(number, value)
+            self._print_value(value, time.perf_counter() - began)
+        finally:
+            keras.backend.clear_session()
+            gc.collect()
+
+    def _print_value(self, value, seconds):
+        number, best = self.journal.best
+        print(
+            f"  {self.metric} {value:.4f} in {seconds:.0f} s; the best is "
+            f"{best:.4f}, of trial {number + 1}",
+            flush=True,
+        )
+
+    def _fail(self, number, reason):
+        self.journal.fail(number)
+        print(f"  trial {number + 1} failed: {reason}", flush=True)
+
+    def _train(self, layer, folder):
+        """Returns the metric of a trial's run, which may be there already."""
+        config = _without_test(resolve.build_method(self.space.config(layer)))
+        fingerprint = sampling.fingerprints(self.rows)
+        result = earlier_runs.finished(folder, config, fingerprint)
+        if result is None:
+            with (
+                open(folder / "log.txt", "a", encoding="utf-8") as log,
+                contextlib.redirect_stdout(log),
+            ):
+                result = whole_run.train_run(
+                    config, self.task, dict(self.rows), folder, test=False
+                )
+        value = result["validation"][self.metric]
+        if not math.isfinite(value):
+            raise ConfigError(f"Its {self.metric} is {value}.")
+        return value
+
+    def _best(self):
+        done, failed = self.journal.done, self.journal.failed
+        if not done:
+            raise ConfigError(
+                f"All {failed} trials failed; their reasons are above, and in "
+                f"error.txt of each folder in {self.folder.folder / 'trials'}."
+            )
+        number, value = self.journal.best
+        best = Best(
+            number=number + 1,
+            layer=self.folder.read_trial(number)[0],
+            metric=self.metric,
+            value=value,
+            folder=self.folder.of_trial(number),
+            trials=done + failed,
+            failed=failed,
+        )
+        values = dataclasses.asdict(best)
+        self.folder.write_best({**values, "folder": str(best.folder)})
+        return best

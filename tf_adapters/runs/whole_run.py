@@ -1,0 +1,74 @@
+"""One run of one task with all that comes before its training."""
+
+from tf_adapters.common import own_files
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.data.rows import sampling
+from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import pretraining
+from tf_adapters.runs import remote_folder
+from tf_adapters.runs import training_run
+
+
+def train_run(
+    config,
+    task,
+    rows,
+    model_dir,
+    test=True,
+    overwrite=False,
+    declared=None,
+    tables=(),
+):
+    """Pretrains if the configuration says so, trains, and returns the result.
+
+    Args:
+        config: `Config`.
+        task: `Task`, see `splits.get_task`.
+        rows: See `train_experiment`, which empties it.
+        model_dir: Folder of the run.
+        test: See `train_experiment`.
+        overwrite: See `train_experiment`.
+        declared: See `RunFolder`.
+        tables: See `train_experiment`.
+    """
+    declared = declared or config
+    if config.pretrain.steps:
+        config = _pretrained(config, task, rows, model_dir, overwrite, declared)
+    return training_run.train_experiment(
+        config,
+        task,
+        rows,
+        model_dir,
+        test=test,
+        overwrite=overwrite,
+        prepare=pretraining.preparation_of(task, config),
+        declared=declared,
+        tables=tables,
+    )
+
+
+def _pretrained(config, task, rows, model_dir, overwrite, declared):
+    """Returns the configuration that starts from the pretrained weights."""
+    _check_workers_read(config, model_dir)
+    goes_on = earlier_runs.of_stopped_command(
+        model_dir, declared, sampling.fingerprints(rows)
+    )
+    folder = model_dir.absolute() / "pretrain"
+    own_files.check_folder(folder)
+    return pretraining.train_pretraining(
+        config,
+        task,
+        rows,
+        folder,
+        overwrite=overwrite and goes_on is None,
+    )
+
+
+def _check_workers_read(config, model_dir):
+    is_elsewhere = remote_folder.address(model_dir) != str(model_dir)
+    if is_elsewhere and config.distribution_strategy == "multi_worker_mirrored":
+        raise ConfigError(
+            "Workers that pretrain first must all read what that leaves, and "
+            f"--model_dir={remote_folder.address(model_dir)} is an address, "
+            "which only one of them writes. Give a folder that all of them see."
+        )

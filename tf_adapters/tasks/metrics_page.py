@@ -1,0 +1,68 @@
+"""What each metric means, and the metrics of each kind of output.
+
+    python -m tf_adapters.tasks.metrics_page > docs/metrics.md
+
+writes the page of them all.
+"""
+
+from tf_adapters.tasks.output_kinds import KINDS
+
+_TITLE = """# Metrics
+
+Made by `python -m tf_adapters.tasks.metrics_page`. Every metric is computed
+over a whole split at once, never as a mean over batches. The first metric of a
+task selects the checkpoint that is kept;
+`--params_override=train.select_by=macro_f1` names another one. A task file
+names its metrics with `metrics: [macro_f1, accuracy]`; of a table (`--data`)
+with classes they are `accuracy` and `macro_f1`.
+"""
+_TASKS_OWN = """
+## Metrics of built-in tasks
+
+`python train.py --list=tasks` shows the metrics of each built-in task: those of
+its benchmark. Matthews correlation for CoLA, F1 and accuracy for MRPC and QQP,
+Spearman and Pearson correlation for STS-B, macro F1 for most tasks of TAE.
+"""
+MEANINGS = {
+    "accuracy": "share of rows that are right; for `tagging`, of words",
+    "f1": "F1 of the second class of two; only for tasks with two classes",
+    "micro_f1": "F1 from the counts of all classes together; with one class a "
+    "row it equals accuracy",
+    "macro_f1": "mean of the F1 of each class; a rare class counts as much as "
+    "a frequent one",
+    "matthews": "Matthews correlation, from -1 to 1; 0 if only one class is "
+    "predicted",
+    "pearson": "Pearson correlation of predicted and right numbers; 0 if all "
+    "predictions are equal",
+    "spearman": "Spearman rank correlation of predicted and right numbers; 0 "
+    "if all predictions are equal",
+    "entity_f1": "F1 of entities, which are right if all their words and their "
+    "kind are (seqeval)",
+    "entity_precision": "share of predicted entities that are right",
+    "entity_recall": "share of right entities that are predicted",
+    "answer_f1": "F1 over the words of predicted and right answer (SQuAD v1.1)",
+    "exact_match": "share of answers that equal a right one, apart from case, "
+    "punctuation and articles (SQuAD v1.1)",
+    "log_likelihood": "mean log probability of the masked tokens, in nats",
+    "masked_accuracy": "share of masked tokens whose likeliest token is right",
+    "loss": "negative of `log_likelihood`",
+}
+
+
+def page():
+    """Returns the text of docs/metrics.md."""
+    lines = [_TITLE, "| head | metrics | default |", "|---|---|---|"]
+    for name, kind in KINDS.items():
+        known, default = map(_listed, (kind.metrics, kind.default_metrics))
+        lines.append(f"| `{name}` | {known} | {default} |")
+    lines += ["", "| metric | what it is |", "|---|---|"]
+    lines += [f"| `{name}` | {text} |" for name, text in MEANINGS.items()]
+    return "\n".join([*lines, _TASKS_OWN.rstrip()])
+
+
+def _listed(names):
+    return ", ".join(f"`{name}`" for name in names)
+
+
+if __name__ == "__main__":
+    print(page())

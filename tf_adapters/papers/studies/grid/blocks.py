@@ -17,7 +17,7 @@ class Block:
     Attributes:
         settings: Dict of settings: for a key of the grid the value or values
             that it is cut to, for any other key its value.
-        where: Entries beside those of the study, which win over them.
+        where: Entries that are added to the study's and win over them.
         report: Dict of fields of `Report` in place of the study's.
     """
 

@@ -8,9 +8,9 @@ A study has these keys:
 - `where`: list of `{when: {key: value or values}, set: {key: value}}`: settings
   of the runs that match. A later entry wins over an earlier one and over
   `base`.
-- `select_over`: dotted key to list of values, of which each cell of the table
-  takes what is best on validation. A grid may have a `select_over` of its own
-  in place of this one.
+- `select_over`: dotted key to list of values. Each cell of the table takes the
+  value that is best on validation. A grid may have its own `select_over`, which
+  replaces this one.
 - `report`: see `report_keys`.
 - `small`: what `--small` changes: values of grid keys, or other settings, and
   perhaps `where`, entries more, and `report`, keys of it. It shows the
@@ -48,8 +48,8 @@ class Study:
     """A study as read, all keys dotted; see the module's docstring.
 
     Attributes:
-        base: Settings, those of `where` and `overrides` not yet applied.
-        grids: List of dicts from key to values, those of `select_over` too.
+        base: Settings, without `where` and `overrides`.
+        grids: List of dicts from key to values, with the keys of `select_over`.
         where: List of pairs of dicts: what must hold, and what is then set.
         select_over: List of the keys that are selected over in some grid.
         overrides: Settings of the block and of the command line.
@@ -158,7 +158,7 @@ def _grids(grid):
 
 
 def _grid(entry, common, base):
-    """Returns all axes of a grid, and those that are selected over."""
+    """Returns all axes of a grid, and the axes that are selected over."""
     check_mapping(entry)
     own = {k: v for k, v in entry.items() if k != "select_over"}
     axes = _axes(own)
@@ -198,7 +198,7 @@ def _axes(grid):
 
 
 def _entries_of_where(where):
-    """Returns the entries of a `where`; one that is empty has none."""
+    """Returns the entries of a `where`, none if it is not given."""
     if not isinstance(where, list | None):
         raise ConfigError(
             "`where` must be a list of entries `{when: {...}, set: {...}}`. "

@@ -15,8 +15,8 @@ def find_runs(wanted, runs):
     """Returns the runs that have settings; all where none is named.
 
     Args:
-        wanted: Dict from a setting to its value, or to a list of which any one
-            will do; or `None`. A run of several tasks has each of them.
+        wanted: Dict from a setting to its value or to a list of possible
+            values; or `None`. A run of several tasks has each of them.
         runs: List of `Run`.
     """
     return [
@@ -57,11 +57,11 @@ def check(study, runs):
 
 
 def cut(study, runs):
-    """Returns a study without what is declared of none of the runs.
+    """Returns a study without figures, claims and numbers of other runs.
 
     Args:
         study: `Study`.
-        runs: List of `Run`, those that a block or flags leave.
+        runs: List of `Run`, the runs that remain under a block or flags.
     """
     figures = [f for f in study.figures if find_runs(f.runs, runs)]
     names = [figure.name for figure in figures]
@@ -80,7 +80,7 @@ def cut(study, runs):
 
 
 def _cut_expected(study, runs):
-    """Returns the printed numbers of what runs, or `None` where none is."""
+    """Returns the printed numbers of the runs, or `None` if there are none."""
     expected, known = study.expected, _columns(study, runs)
     kept = [i for i, c in enumerate(expected.columns) if str(c) in known]
     lacking = [c for c in expected.columns if str(c) not in known]
@@ -106,7 +106,7 @@ def _cut_expected(study, runs):
 
 
 def _without_best(study, wanted):
-    """Returns settings without one that stands for the best of its values."""
+    """Drops the setting whose value is "best"."""
     key = study.report.best_of
     return {
         k: v for k, v in wanted.items() if (k, v) != (key, report_keys.BEST)
@@ -114,7 +114,7 @@ def _without_best(study, wanted):
 
 
 def _sides(claim):
-    """Returns the settings of a claim's two sides, none if it is no run's."""
+    """Returns the settings of a claim's sides, none if it is of a figure."""
     if claim.of is not None:
         return []
     return [

@@ -68,7 +68,7 @@ def _points(study):
 
 
 def _expand(study, merge=False):
-    """Returns the runs; a block (`merge`) may make points of two grids one."""
+    """Returns the runs. With `merge`, equal points of two grids are one run."""
     runs = {}
     for point in _points(study):
         run = _make_run(study, point)
@@ -126,12 +126,13 @@ def _make_run(study, point):
     return planned_run.Run(name, point, absolute, metrics, known)
 
 
-# What results have beside the task's own metrics: the mean over validations (He
-# et al. 2021, table 6), the loss with `train.evaluate_loss`, and with
-# `data.eval_languages` the averages over languages.
+# Results of every task may have these in addition to the task's own metrics:
+# the mean over validations (He et al. 2021, table 6), the loss with
+# `train.evaluate_loss`, and the averages over languages with
+# `data.eval_languages`.
 _OF_EVERY_TASK = ("mean_metric", "loss")
 _OF_EVERY_TASK += ("transfer/all", "transfer/target", "transfer/distant")
-# Of one language, and what a method says of itself: its gates, say.
+# The score in one language, and what a method reports, its gates for example.
 _FURTHER = ("transfer/", "method_report/")
 
 

@@ -30,8 +30,8 @@ class Report:
             `method_report/<name>`, what a method says of itself.
         split: `"validation"`, `"validation_mismatched"` (MNLI) or `"test"`.
             Selection is on validation always.
-        best_of: Key of `rows` of which there is a row more, `best`, which
-            takes in each cell the value best on validation; or `None`.
+        best_of: Key of `rows`, or `None`. The table has one more row for it,
+            `best`, whose cells take the value that is best on validation.
     """
 
     rows: str | list | None = None

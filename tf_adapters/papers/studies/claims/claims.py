@@ -77,7 +77,7 @@ def judge(study, runs, rows, folder, tables):
 
 
 def _narrow(claim, runs):
-    """Returns a claim that names, of several values, those that runs have."""
+    """Returns a claim without the values that no run has."""
     return dataclasses.replace(
         claim,
         higher=_narrow_side(claim.higher, runs),

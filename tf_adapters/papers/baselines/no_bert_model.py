@@ -30,11 +30,11 @@ def make_network(settings, table, pad_id, num_outputs):
 
     Args:
         settings: Dict with each of `SETTINGS`: `embeddings`, one of
-            `EMBEDDINGS`, those of `embedding_width` start at random;
+            `EMBEDDINGS`, of `embedding_width` if they start at random;
             `convolution_layers` of `filters` and `kernel_size`; `pooling`, one
             of `POOLINGS`; `dense_layers` of `units`; `dropout` before each
-            dense layer, the last too; `l2` on all kernels. The others are
-            those of `make_optimizer`.
+            dense layer, the last too; `l2` on all kernels. `make_optimizer`
+            reads the others.
         table: Array `(vocabulary, width)`, the encoder's token embeddings.
         pad_id: Id of the token that pads.
         num_outputs: Classes, or 1 for numbers.
@@ -54,7 +54,7 @@ def make_network(settings, table, pad_id, num_outputs):
             activation="relu",
             kernel_regularizer=penalty,
         )(x)
-        # What stands behind the text must not reach into it from there.
+        # Padding after the text must not influence it.
         x = x * is_token
     x = _pooled(x, is_token, settings["pooling"])
     for _ in range(settings["dense_layers"]):
@@ -86,7 +86,7 @@ def _pooled(x, is_token, pooling):
 
 
 def make_optimizer(settings):
-    """Returns the optimiser that `optimizer` and `learning_rate` say."""
+    """Returns the optimizer of the settings' name and learning rate."""
     check_known("optimizer", settings["optimizer"], OPTIMIZERS)
     return OPTIMIZERS[settings["optimizer"]](settings["learning_rate"])
 

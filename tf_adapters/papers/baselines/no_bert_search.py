@@ -4,8 +4,8 @@ The paper's own search (Neural AutoML, 10,000 networks a task on 30 machines for
 a week) is replaced by Optuna's TPE over as many trials as `search.trials` says;
 the space is in the preset `no_bert`, where it can be read and changed. The
 trial that is best on validation counts. Trials are kept in the run folder, so
-that the same command goes on where it was stopped; what it tries then is not
-what a search that never stopped would have tried.
+that the same command resumes where it was stopped. It then tries other networks
+than a search that never stopped would have.
 """
 
 import contextlib
@@ -86,7 +86,7 @@ def run_search(config, task, rows, model_dir, test=True, overwrite=False):
 
 @contextlib.contextmanager
 def _ending_at_sigterm():
-    """Ends with `Stopped` at once: what is not in the folder is done anew."""
+    """Ends with `Stopped` at once: an unfinished network is trained again."""
 
     def stop(number, frame):
         raise Stopped(
@@ -124,7 +124,7 @@ def _check(config, task):
 
 
 def _check_unused(config):
-    """Refuses settings that would change nothing."""
+    """Refuses settings that would have no effect."""
     usual = resolve.resolve_config({"task": config.task, "method": "no_bert"})
     values = {key: operator.attrgetter(key) for key in _UNUSED}
     given = [key for key, get in values.items() if get(config) != get(usual)]
@@ -138,7 +138,7 @@ def _check_unused(config):
 
 
 def _open_study(folder, config, fingerprint):
-    """Returns the Optuna study in a folder, new or to go on with."""
+    """Returns the Optuna study in a folder, new or resumed."""
     with needs_extra("search", "A search"):
         import optuna
 
@@ -157,7 +157,7 @@ def _open_study(folder, config, fingerprint):
     for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
         # Its process is gone.
         study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-    # Whoever goes on must not draw the same again.
+    # A resumed search must not draw the same networks again.
     seed = config.seed + len(study.get_trials())
     study.sampler = optuna.samplers.TPESampler(seed=seed)
     return study
@@ -202,7 +202,7 @@ def _file_of(run, trial):
 
 
 def _keep_file_of(run, trial):
-    """Makes a trial's network that of the run."""
+    """Makes a trial's network the network of the run."""
     if _file_of(run, trial).exists():
         _file_of(run, trial).replace(run.folder / MODEL)
     for other in run.folder.glob("trial_*.keras"):

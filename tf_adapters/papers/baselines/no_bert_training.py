@@ -33,7 +33,7 @@ class Data:
 
     @property
     def splits(self):
-        """All but training."""
+        """Names of all splits but training."""
         return [split for split in self._encoded if split != "train"]
 
     def arrays(self, split):
@@ -55,7 +55,7 @@ class Data:
 def train_network(network, settings, data, train):
     """Trains a network, leaves its best weights in it, returns their metric.
 
-    That is -1, less than any metric, where training diverged at once.
+    Returns -1, less than any metric, if training diverged at once.
     """
     metric = data.metrics[0]
     best = {"value": -1.0, "weights": network.get_weights(), "epoch": -1}

@@ -1,7 +1,7 @@
 """A study: a grid of runs, from a YAML file to a table.
 
-`declaration` reads the file, `plan` makes runs of it, `local_runner` trains
-those that are missing, and `report` makes the tables.
+`declaration` reads the file, `plan` makes its runs, `local_runner` trains the
+missing ones, and `report` makes tables and pictures.
 """
 
 import functools
@@ -180,7 +180,7 @@ def _tables(study, planned, found, folder):
 
 
 def _elsewhere(folder):
-    """Returns what to do about a study's folder in which nothing is done."""
+    """Returns what to do if a study's folder has no finished run."""
     stem = folder.name
     for block in blocks.BLOCKS:
         stem = stem.removesuffix(f"_{block}")
@@ -198,7 +198,7 @@ def _elsewhere(folder):
 
 
 def _relative(found, folder):
-    """Returns where each run lies, or will, as seen from the study's folder."""
+    """Returns each run's folder, relative to the study's folder."""
     return {
         name: os.path.relpath(path or folder / name, folder)
         for name, path in found.items()
@@ -224,7 +224,7 @@ def _command(study_name, options, flags, found):
 def _data_dir(found):
     """Returns the folder of data that all finished runs have read, or `None`.
 
-    With --report it need not be given.
+    So --report does not need --data_dir.
     """
     folders = {
         load_setting(path / "config.yaml", "data.data_dir")

@@ -1,4 +1,4 @@
-"""What is lost when the least activated adapters leave a trained fusion."""
+"""Metric and speed of a fusion without its least activated adapters."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ from tf_adapters.report import drawing
 
 COLUMNS = ("kept", "adapters", "metric", "value", "speed", "low", "high")
 _TIMED_ROWS = 256
-# The picture shows at least so much of the metric: less is noise drawn large.
+# The picture's least range of the metric: a smaller one would magnify noise.
 _LEAST_RANGE = 0.1
 
 

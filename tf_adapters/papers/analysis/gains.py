@@ -138,7 +138,7 @@ def _of_predictions(stored):
 
 
 def _of_model(run):
-    """Returns what is right of a run that stored no predictions."""
+    """Returns 1 for each right answer, of a run without predictions."""
     task, rows = run.task, run.rows["validation"]
     labels = [row["label"] for row in rows]
     if task.labels:
@@ -151,11 +151,11 @@ def _of_model(run):
 class Gains(Analysis):
     """Accuracies of a study's methods beside one of them, example by example.
 
-    Takes what every finished run of the study predicted of its validation set,
-    or evaluates it if it stored nothing, and compares the accuracy with that of
-    the baseline's run of the same task and seed (Pfeiffer et al. 2021, table 1,
-    tells two methods apart by their standard deviations over seeds; figure 3
-    has the bars). Bars are the standard error of the difference over validation
+    Takes the stored predictions of every finished run on its validation set, or
+    evaluates the run if it stored none. Compares the accuracy with the
+    baseline's run of the same task and seed (Pfeiffer et al. 2021, table 1,
+    compares two methods by their standard deviations over seeds; figure 3 has
+    the bars). Bars are the standard error of the difference over validation
     examples.
     """
 

@@ -20,8 +20,8 @@ COLUMNS = ("task", "panel", "setting", "x", "score", "error", "runs")
 def score_settings(runs, panels, x, split):
     """Returns a row of `COLUMNS` for each line and point of each panel.
 
-    A panel has the runs that differ from the usual form in its own setting
-    alone; the usual value of a setting is the one that most runs have.
+    A panel has the runs whose other settings all have their usual value, the
+    one that most runs have.
 
     Args:
         runs: `DataFrame` with `task`, the panels' settings, `x` and `split`.
@@ -48,8 +48,8 @@ class SettingSearch(Analysis):
     """A study's metric for each value of several settings, one after the other.
 
     A panel for each task and setting of `--panels`, a line for each value of
-    it, while the other settings have their usual values: those of most runs
-    (Pfeiffer et al. 2021, appendix A.2, figures 7 to 9). `--x` lies on the
+    it, while the other settings have the values that most runs have (Pfeiffer
+    et al. 2021, appendix A.2, figures 7 to 9). `--x` lies on the
     horizontal axis. `--reference` names a method whose mean is a line across.
     """
 

@@ -32,8 +32,8 @@ def agreement(sums, counts, labels):
         labels: Class of each text.
 
     Returns:
-        The mean over pairs of tokens of texts of one class, and over those of
-        texts of two.
+        The mean over pairs of tokens from texts of one class, and over pairs
+        from texts of two classes.
     """
     cosines = np.asarray(sums) @ np.asarray(sums).T
     pairs = np.outer(counts, counts)

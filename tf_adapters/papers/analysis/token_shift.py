@@ -99,7 +99,7 @@ def vector_lengths(run, model):
     """Returns the length of the vector of each block's shift.
 
     Raises:
-        UserError: If the model is no AdapterBias with weights of its tokens.
+        UserError: If the model is not an AdapterBias with weights of tokens.
     """
     from tf_adapters.methods.adapter_bias import Shift
 

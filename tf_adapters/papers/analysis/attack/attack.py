@@ -35,8 +35,8 @@ def summarise(results):
         results: List of `pwws.AttackResult`.
 
     Returns:
-        Dict. Success is given of all texts that were attacked, as OpenAttack
-        counts, and of those that had their true class before, as TextAttack
+        Dict. Success is a share of all attacked texts, as OpenAttack counts,
+        and of the texts that had their true class before, as TextAttack
         does; `words_changed` is the mean share of a text's words over the
         successes, and `queries_per_text` the mean over attacked texts.
     """
@@ -66,7 +66,7 @@ class Attack(Analysis):
 
     PWWS (Ren et al. 2019) on the first texts of a run's validation set, with
     WordNet's synonyms (Han et al. 2021, section 4, figure 5): success rates of
-    all texts and of those that were right before, queries, and how many words
+    all texts and of texts that were right before, queries, and how many words
     changed. With several runs, over their steps of pretraining. Two programs
     have rules of their own (`--rules`); neither program's tagger and list of
     words without meaning are used: parts of speech come from a tagger of ours

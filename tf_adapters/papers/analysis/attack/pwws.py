@@ -77,10 +77,10 @@ class _Text:
 def search_openattack(row_text, words, label, candidates):
     """Searches by the rules of OpenAttack 2.1.1.
 
-    Every text is attacked, away from the class that the model gives it,
-    whichever is true. Each word's best synonym is chosen in the original text;
-    saliencies are compared over all words; a word of those that carry no
-    meaning keeps its place in that comparison and is not replaced.
+    Every text is attacked, away from the class that the model gives it, true or
+    not. Each word's best synonym is chosen in the original text. Saliencies are
+    compared over all words; stop words take part in the comparison but are not
+    replaced.
 
     Args:
         row_text: The text as given.
@@ -148,7 +148,7 @@ def search_textattack(row_text, words, label, candidates):
     places = [i for i, w in enumerate(words) if w not in ENGLISH_STOP_WORDS]
     asked = [text.with_word(place, "[UNK]") for place in places]
     unknown = yield from text.ask(asked)
-    # Softmax does not mind what is the same for all: that of the whole text.
+    # The softmax is unchanged by a constant: the whole text's probability.
     saliency = [-row[label] for row in unknown]
     gains = []
     for place in places:

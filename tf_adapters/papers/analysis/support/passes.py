@@ -6,12 +6,15 @@ import numpy as np
 
 
 def probe_passes(experiment, rows, read):
-    """Returns what `encoder_passes` does, of an experiment's model over rows.
+    """Computes the outputs of an experiment's encoder, probes among them.
 
     Args:
         experiment: `Experiment`.
         rows: Its task's rows.
-        read: As of `encoder_passes`; there are probes among the outputs.
+        read: See `encoder_passes`.
+
+    Returns:
+        See `encoder_passes`.
     """
     examples = experiment.examples(rows, labelled=False)
     return encoder_passes(
@@ -27,7 +30,7 @@ def encoder_passes(model, config, examples, read, **options):
         config: `Config`; its `train.eval_batch_size` is used.
         examples: `Examples`. Each choice of a list is a text of its own.
         read: Function from the encoder's outputs to tensors, part of the graph.
-        **options: What is asked for, see the call of `AdaptedEncoder`.
+        **options: See the call of `AdaptedEncoder`.
 
     Yields:
         For each batch the places of its examples `(batch,)`, the encoder's
@@ -53,7 +56,7 @@ def encoder_passes(model, config, examples, read, **options):
 
 
 def compare_speeds(whole, smaller, turns):
-    """Returns the median over the turns, and its middle half's ends.
+    """Returns how many times as fast a smaller model is than the whole one.
 
     Args:
         whole: Pair of a `Trainer` and the examples that it predicts.
@@ -61,7 +64,8 @@ def compare_speeds(whole, smaller, turns):
         turns: How often each is timed, the two in turn.
 
     Returns:
-        `(median, low, high)`, seconds of the whole by those of the smaller.
+        `(median, low, high)`: the seconds of the whole divided by those of the
+        smaller, as median and middle half over the turns.
     """
     ratios = [_seconds(*whole) / _seconds(*smaller) for _ in range(turns + 1)]
     # The first one built the graphs.

@@ -27,7 +27,7 @@ class TrainedRun:
 
     @property
     def label(self):
-        """What a picture calls it: its method, as the run was asked for."""
+        """Its name in a picture: the name of its method."""
         from tf_adapters import methods
 
         return methods.name_of(self.config.method)
@@ -67,10 +67,10 @@ def load_run(folder):
 
 
 class RunsAnalysis(Analysis):
-    """An analysis whose table has some rows of each of several runs."""
+    """An analysis whose table has rows of each of several runs."""
 
     reads = "model_dirs"
-    # Of the table; the first one has the run's folder.
+    # Columns of the table; the first one has the run's folder.
     columns = ("run",)
 
     def table(self, options):
@@ -81,5 +81,5 @@ class RunsAnalysis(Analysis):
         return pd.DataFrame(rows, columns=self.columns)
 
     def rows(self, run, options):
-        """Returns the rows of a `TrainedRun`, but for their first column."""
+        """Returns the rows of a `TrainedRun`, without their first column."""
         raise NotImplementedError

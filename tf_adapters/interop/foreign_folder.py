@@ -10,17 +10,17 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import check_known
-from tf_adapters.interop import adapterhub
-from tf_adapters.interop import adapterhub_checks
-from tf_adapters.interop import adapterhub_fusion
 from tf_adapters.interop import architectures
 from tf_adapters.interop import masked_lm
-from tf_adapters.interop import peft
-from tf_adapters.interop import peft_writing
 from tf_adapters.interop import public_names
+from tf_adapters.interop.adapterhub import checks as adapterhub_checks
+from tf_adapters.interop.adapterhub import folder as adapterhub_folder
+from tf_adapters.interop.adapterhub import fusion as adapterhub_fusion
 from tf_adapters.interop.formats import FORMATS
 from tf_adapters.interop.formats import SETUP_FILE
 from tf_adapters.interop.formats import format_of
+from tf_adapters.interop.peft import reading as peft_reading
+from tf_adapters.interop.peft import writing as peft_writing
 from tf_adapters.interop.sizes import check_sizes
 
 # What readers run into in a file that is not as the libraries write it.
@@ -60,7 +60,8 @@ def read_folder(folder, encoder, with_head=True):
             method, head, tensors, folders, path = found
             members = [_member(f) for f in folders]
         else:
-            library = peft if format_of(folder) == "peft" else adapterhub
+            of_peft = format_of(folder) == "peft"
+            library = peft_reading if of_peft else adapterhub_folder
             method, head, tensors = library.read_adapter(folder, *arguments)
         head, tensors = masked_lm.tied(head, tensors, encoder)
         check_sizes(
@@ -103,7 +104,7 @@ def _weights_path(folder):
     if format_of(folder) == "peft":
         safe = folder / "adapter_model.safetensors"
         return safe if safe.exists() else folder / "adapter_model.bin"
-    return adapterhub.weights_file(folder, "adapter")
+    return adapterhub_folder.weights_file(folder, "adapter")
 
 
 def _member(folder):
@@ -156,7 +157,9 @@ def write_folder(folder, form, config, tensors, members, encoder):
         else:
             name = folder.name
             adapterhub_checks.check_name(name)
-            adapterhub.write_adapter(partial, name, config, tensors, *arguments)
+            adapterhub_folder.write_adapter(
+                partial, name, config, tensors, *arguments
+            )
         card = _card(form, config, folder.name)
         (partial / "README.md").write_text(card, encoding="utf-8")
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
-from tf_adapters.interop import adapterhub_defaults as keys
+from tf_adapters.interop.adapterhub import keys
 
 
 def write_method(method, width):

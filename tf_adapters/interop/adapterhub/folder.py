@@ -10,13 +10,13 @@ from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
-from tf_adapters.interop import adapterhub_checks
-from tf_adapters.interop import adapterhub_heads
-from tf_adapters.interop import adapterhub_reading
-from tf_adapters.interop import adapterhub_writing
 from tf_adapters.interop import public_names
 from tf_adapters.interop import tensor_names
-from tf_adapters.interop.adapterhub_names import tensor_names as adapter_names
+from tf_adapters.interop.adapterhub import checks as adapterhub_checks
+from tf_adapters.interop.adapterhub import heads as adapterhub_heads
+from tf_adapters.interop.adapterhub import reading as adapterhub_reading
+from tf_adapters.interop.adapterhub import writing as adapterhub_writing
+from tf_adapters.interop.adapterhub.names import tensor_names as adapter_names
 from tf_adapters.interop.formats import read_json
 from tf_adapters.interop.torch_file import read_torch_file
 from tf_adapters.methods import composition

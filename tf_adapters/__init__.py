@@ -15,10 +15,10 @@ onednn.switch_on()
 _MODULES = ("heads", "layers", "methods", "tasks")
 _MEMBERS = {
     "AdapterModel": "tf_adapters.models.adapter_model",
-    "Average": "tf_adapters.methods.composition",
-    "BatchSplit": "tf_adapters.methods.composition",
-    "Parallel": "tf_adapters.methods.composition",
-    "Stack": "tf_adapters.methods.composition",
+    "Average": "tf_adapters.models.composition",
+    "BatchSplit": "tf_adapters.models.composition",
+    "Parallel": "tf_adapters.models.composition",
+    "Stack": "tf_adapters.models.composition",
     "UserError": "tf_adapters.common.errors",
     "TextModel": "tf_adapters.text.text_model",
     "TextPacker": "tf_adapters.data.tokens.packing",

@@ -34,27 +34,27 @@ from tf_adapters.layers.composed_slots import AverageSlot
 from tf_adapters.layers.composed_slots import StackSlot
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
-from tf_adapters.layers.diff_pruning import SparseDiff
 from tf_adapters.layers.gate import TextGate
 from tf_adapters.layers.hard_concrete import HardConcreteGates
-from tf_adapters.layers.lora import LoRAUpdate
 from tf_adapters.layers.mixout import Mixout
 from tf_adapters.layers.normalization import layer_norm
-from tf_adapters.layers.projected_attention import Projections
-from tf_adapters.layers.projected_attention import SmallAttention
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods.adapter_bias import Shift
 from tf_adapters.methods.bottleneck_forms import FormSlot
-from tf_adapters.methods.bottleneck_slots import BottleneckSlot
 from tf_adapters.methods.compacter import CompacterSlot
 from tf_adapters.methods.compacter import KroneckerFactors
+from tf_adapters.methods.diff_pruning import SparseDiff
 from tf_adapters.methods.fusion import FusionSlot
 from tf_adapters.methods.ia3 import Rescale
 from tf_adapters.methods.invertible import Coupling
+from tf_adapters.methods.lora import LoRAUpdate
 from tf_adapters.methods.prefix_tuning import Prefix
 from tf_adapters.methods.prefix_tuning import PrefixVectors
 from tf_adapters.methods.projected_attention import ProjectedAttentionSlot
+from tf_adapters.methods.projected_attention import Projections
+from tf_adapters.methods.projected_attention import SmallAttention
 from tf_adapters.methods.prompt_tuning import Prompt
+from tf_adapters.methods.support.bottleneck_slots import BottleneckSlot
 from tf_adapters.models.bank_model import BankSlot
 
 BATCH, TOKENS, WIDTH, FFN, WORDS = 2, 5, 8, 12, 11

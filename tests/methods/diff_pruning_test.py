@@ -10,10 +10,10 @@ from tests import stored
 from tests import tiny
 from tests.references import reparameterizations_numpy as reference
 from tf_adapters import heads
-from tf_adapters.layers.diff_pruning import SparseDiff
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods import DiffPruning
 from tf_adapters.methods import Houlsby
+from tf_adapters.methods.diff_pruning import SparseDiff
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import adapt
 

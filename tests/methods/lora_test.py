@@ -16,9 +16,9 @@ from tests import tiny
 from tests.references import reparameterizations_numpy as reference
 from tf_adapters import heads
 from tf_adapters.encoders.load import load_encoder
-from tf_adapters.layers.lora import LoRAUpdate
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods import LoRA
+from tf_adapters.methods.lora import LoRAUpdate
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import adapt
 

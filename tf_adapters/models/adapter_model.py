@@ -13,7 +13,7 @@ from tf_adapters.layers.reparameterization import Reparameterization
 from tf_adapters.layers.slot import check_names
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.layers.stateless_seeds import pass_seed
-from tf_adapters.methods import composition
+from tf_adapters.models import composed_placement
 from tf_adapters.models import loss_checks
 from tf_adapters.models import loss_scaling
 from tf_adapters.models import model_config
@@ -149,8 +149,10 @@ class AdapterModel(EncoderModel):
         # Inside of a function: Keras would take them for layers of the model's.
         self._own_slots = lambda: own
         if self.below is not None:
-            slots, embedding_slots, self.slots_below = composition.put_below(
-                self.below, slots, embedding_slots, shape
+            slots, embedding_slots, self.slots_below = (
+                composed_placement.put_below(
+                    self.below, slots, embedding_slots, shape
+                )
             )
         return AdaptedEncoder(
             encoder,

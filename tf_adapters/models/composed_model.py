@@ -11,8 +11,8 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.layers.reparameterization import stored_name
-from tf_adapters.methods import composition as trees
 from tf_adapters.models import composed_members
+from tf_adapters.models import composition as trees
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.features_model import FeaturesModel
 

@@ -24,8 +24,8 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.interop import foreign_folder
 from tf_adapters.interop import formats
-from tf_adapters.methods import composition
 from tf_adapters.models import composed_model
+from tf_adapters.models import composition
 from tf_adapters.models import fusion_model
 from tf_adapters.models import recorded_members
 from tf_adapters.models import stored_adapter

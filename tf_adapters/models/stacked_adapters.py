@@ -14,7 +14,7 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.interop import hub_address
-from tf_adapters.methods import bottleneck_slots
+from tf_adapters.methods.support import bottleneck_slots
 from tf_adapters.models import stored_adapter
 from tf_adapters.models import stored_parts
 from tf_adapters.models.adapted_encoder import AdaptedEncoder

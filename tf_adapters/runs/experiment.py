@@ -13,12 +13,12 @@ from tf_adapters.data.batches import pipeline
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.encoders.load import load_encoder
-from tf_adapters.methods.composition import Stack
 from tf_adapters.models import composed_model
 from tf_adapters.models import fusion_model
 from tf_adapters.models import saving
 from tf_adapters.models import stored_adapter
 from tf_adapters.models.adapter_model import adapt
+from tf_adapters.models.composition import Stack
 from tf_adapters.runs import compatibility
 from tf_adapters.runs import hub_members
 from tf_adapters.runs import pretraining_task

@@ -19,7 +19,7 @@ from tf_adapters.interop.adapterhub import writing as adapterhub_writing
 from tf_adapters.interop.adapterhub.names import tensor_names as adapter_names
 from tf_adapters.interop.formats import read_json
 from tf_adapters.interop.torch_file import read_torch_file
-from tf_adapters.methods import composition
+from tf_adapters.methods.union import without_map
 
 HEAD_FILE = "head_config.json"
 # Version of the library whose folders ours are like.
@@ -131,7 +131,7 @@ def normalised(tensors, architecture):
 def _without_missing_coupling(method, tensors):
     """Version 1 named a language adapter's coupling in task adapters too."""
     has_coupling = any("invertible_adapters" in name for name in tensors)
-    return method if has_coupling else composition.without_map(method)
+    return method if has_coupling else without_map(method)
 
 
 def read_head(folder, shape, architecture):

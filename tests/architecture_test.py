@@ -22,8 +22,10 @@ FLOORS = [
     {"heads", "interop", "training"},
     {"models"},
     {"merging"},
-    {"runs", "text"},
-    {"export", "launch", "report"},
+    {"runs"},
+    {"export", "report"},
+    {"text"},
+    {"launch"},
     {"papers"},
     {"cli"},
 ]

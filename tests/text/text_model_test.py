@@ -4,8 +4,15 @@ import keras
 import numpy as np
 import pandas as pd
 import pytest
+import tensorflow as tf
 
 from tests.fixtures import huggingface_folders
+from tests.text.models import CLASSES
+from tests.text.models import FOLDER
+from tests.text.models import LABELS
+from tests.text.models import TEXTS
+from tests.text.models import eager as _eager
+from tests.text.models import text_model as _model
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
@@ -13,24 +20,6 @@ from tf_adapters.encoders.encoder import encoder_fingerprint
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.text import loading
 from tf_adapters.text.text_model import TextModel
-
-LABELS = ("negative", "positive")
-TEXTS = ["a fine film", "a dull one", "the film", "no", "a dull film", "fine"]
-CLASSES = ["positive", "negative", "positive", 0, "negative", 1]
-FOLDER = str(huggingface_folders.folder("bert"))
-
-
-def _model(method="pfeiffer", **options):
-    if "head" not in options:
-        options.setdefault("labels", LABELS)
-    model = TextModel.from_preset(FOLDER, method=method, **options)
-    _eager(model)
-    return model
-
-
-def _eager(model):
-    # A few steps: a trace would take longer.
-    model.compile(run_eagerly=True)
 
 
 def _fit(model, texts=TEXTS, labels=CLASSES, **options):
@@ -298,7 +287,8 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
         (lambda m: _fit(m, sample_weight=[1.0]), "for each of the 6 texts"),
         (lambda m: m.set_active("nobody"), "no adapter `nobody`"),
         (lambda m: m.add_adapter("default", "lora"), "already"),
-        (lambda m: m.save("model.keras"), "save_adapter"),
+        (lambda m: m.save("model.h5"), "save_adapter"),
+        (lambda m: m.export("films", format="onnx"), "tf_saved_model"),
         (lambda _: _model(head="regression", labels=LABELS), "not both"),
         (lambda _: _model(labels=None), "needs the names of its classes"),
         (lambda _: _model("hulsby"), "houlsby"),
@@ -318,3 +308,32 @@ def test_the_papers_rate_is_that_of_the_preset():
         FOLDER, labels=LABELS, method="houlsby", learning_rate="paper"
     )
     assert float(model.optimizer.learning_rate) == pytest.approx(3e-4)
+
+
+def test_a_sentence_piece_encoder_answers():
+    folder = str(huggingface_folders.folder("xlm_roberta"))
+    model = _model(folder=folder)
+    other = _model(folder=folder)  # Made while the first one is there.
+    for one in (model, other):
+        assert len(one.answer(TEXTS)) == 6
+
+
+def test_an_export_answers_texts_as_the_model_does(model, tmp_path):
+    path = tmp_path / "films"
+    for _ in range(2):  # The second one replaces the first.
+        model.export(path)
+    signatures = tf.saved_model.load(str(path)).signatures
+    assert set(signatures) == {"serving_default", "token_ids"}
+    found = signatures["serving_default"](tf.constant(TEXTS))
+    answers = model.answer(TEXTS)
+    labels = [label.decode() for label in found["label"].numpy()]
+    assert labels == [answer["label"] for answer in answers]
+    np.testing.assert_allclose(
+        found["probabilities"][:, 1],
+        [answer["probabilities"]["positive"] for answer in answers],
+        atol=1e-5,
+    )
+    assert [p.name for p in tmp_path.iterdir()] == ["films"]
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(UserError, match="holds no SavedModel"):
+        model.export(tmp_path / "mine")

@@ -5,6 +5,7 @@ KerasHub tokenizers, which run in a graph and so in a SavedModel. A folder that
 has only `tokenizer.json` is tokenised by transformers.
 """
 
+import json
 import pathlib
 
 import keras_hub
@@ -141,7 +142,6 @@ class HuggingFaceTokenizer:
         # Here, not above: it takes seconds, and most encoders do without.
         import transformers
 
-        self._folder = pathlib.Path(folder)
         self._tokenizer = transformers.AutoTokenizer.from_pretrained(
             str(folder), local_files_only=True
         )
@@ -184,6 +184,10 @@ class HuggingFaceTokenizer:
             **options,
         )
 
+    def save(self, folder):
+        """Writes the files that this class reads into a folder."""
+        self._tokenizer.save_pretrained(str(folder))
+
     def in_graph(self):
         """Returns a KerasHub tokenizer with the same ids, for export.
 
@@ -191,7 +195,7 @@ class HuggingFaceTokenizer:
             A tokenizer built from `tokenizer.json`, or `None` where that is
             neither BERT's WordPiece nor RoBERTa's byte-level BPE.
         """
-        content = config_checks.read_json(self._folder / "tokenizer.json")
+        content = json.loads(self._tokenizer.backend_tokenizer.to_str())
         model, before = content["model"], content.get("pre_tokenizer") or {}
         cleaning = content.get("normalizer") or {}
         kind = (model.get("type"), cleaning.get("type"), before.get("type"))

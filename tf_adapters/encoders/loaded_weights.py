@@ -57,6 +57,23 @@ class LoadedWeights:
         """Returns a dict from path to array of the values that were kept."""
         return {path: value for path, (_, value) in self._loaded.items()}
 
+    def replace(self, values: dict) -> None:
+        """Takes other values, by path, for those that models were loaded with.
+
+        Of a file: the encoder was random until then.
+        """
+        for path, value in values.items():
+            variable, _ = self._loaded[path]
+            self._loaded[path] = variable, value
+
+    def put_away(self, user: User) -> dict:
+        """Returns the values, by path, that are kept for an inactive user."""
+        return self._put_away.get(user, {})
+
+    def keep_for(self, user: User, values: dict) -> None:
+        """Keeps values, by path, for an inactive user."""
+        self._put_away[user] = values
+
     def changed(self) -> list[str]:
         """Returns the paths of the weights that differ from the loaded ones."""
         return [

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
+from tf_adapters.data.tokens.graph_packer import in_graph
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.export import request_checks
 from tf_adapters.export import serving
@@ -176,20 +177,6 @@ def _trace(model, packer, text_fields):
         }.values()
     )
     return module, functions
-
-
-def in_graph(packer):
-    """Returns a packer that works in a graph, or `None`."""
-    if not hasattr(packer.tokenizer, "in_graph"):
-        return packer
-    tokenizer = packer.tokenizer.in_graph()
-    if tokenizer is None:
-        return None
-    graph_packer = TextPacker(tokenizer, packer.max_length)
-    # Its class says which special tokens are usual, the original which are
-    # used.
-    graph_packer.special_tokens = packer.special_tokens
-    return graph_packer
 
 
 def resources(tokenizer):

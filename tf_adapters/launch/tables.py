@@ -13,6 +13,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.runs import left_files
+from tf_adapters.text import columns as text_columns
 from tf_adapters.text import rows as text_rows
 
 _MAX_REPORTED = 10
@@ -117,7 +118,7 @@ def write_table(path, argument, data, text, label):
         DataError: If `data` is none of these, a column is missing, or a text or
             a label is; names the first ten rows.
     """
-    columns = text_rows.table_columns(data)
+    columns = text_columns.table_columns(data)
     if columns is None:
         raise DataError(
             f"`{argument}` must be a pandas.DataFrame, a datasets.Dataset, a "

@@ -11,11 +11,26 @@ from tf_adapters.models import composition
 
 def config_of(model):
     """Returns what a model's constructor needs, and what it is after that."""
-    encoder = dict(vars(model.encoder_info))
-    fingerprint = encoder.pop("fingerprint")
-    backbone = keras.saving.serialize_keras_object(encoder["backbone"])
     return {
-        "encoder": {**encoder, "backbone": backbone},
+        **encoder_config(model.encoder_info),
+        **parts_config(model),
+    }
+
+
+def encoder_config(encoder):
+    """Returns an `Encoder` as plain values, and its fingerprint."""
+    fields = dict(vars(encoder))
+    fingerprint = fields.pop("fingerprint")
+    backbone = keras.saving.serialize_keras_object(fields["backbone"])
+    return {
+        "encoder": {**fields, "backbone": backbone},
+        "fingerprint": fingerprint,
+    }
+
+
+def parts_config(model):
+    """Returns what a model's constructor needs besides the encoder."""
+    return {
         "method": methods.to_config(model.method),
         "head": None if model.head is None else heads.to_config(model.head),
         "use_encoder_dropout": model.use_encoder_dropout,
@@ -23,23 +38,41 @@ def config_of(model):
         "remat": model.remat,
         "below": model.below and composition.tree_to_config(model.below),
         "left_out": model.left_out,
-        "fingerprint": fingerprint,
     }
 
 
 def model_from(cls, config):
     """Returns a model of a class, without its weights, of `config_of`."""
     config = dict(config)
-    fields = dict(config.pop("encoder"))
+    encoder = encoder_from(config)
+    del config["encoder"], config["fingerprint"]
+    return model_of_parts(cls, encoder, config)
+
+
+def encoder_from(config):
+    """Returns the `Encoder` of `encoder_config`, without its weights."""
+    fields = dict(config["encoder"])
     backbone = keras.saving.deserialize_keras_object(fields["backbone"])
+    # The weights come later; until then the encoder is a random one.
+    loaded_weights(backbone).given_fingerprint = config["fingerprint"]
+    return Encoder(**{**fields, "backbone": backbone})
+
+
+def model_of_parts(cls, encoder, config):
+    """Returns a model of a class on an encoder.
+
+    Args:
+        cls: `AdapterModel`.
+        encoder: `Encoder`.
+        config: What `parts_config` returned, and options of Keras's models.
+    """
+    config = dict(config)
     head = config.pop("head")
     below = config.pop("below", None)
-    # The weights come later; until then the encoder is a random one.
-    loaded_weights(backbone).given_fingerprint = config.pop("fingerprint")
     # Files of version 0.1.0 know no blocks that were left out.
     left_out = config.pop("left_out", ())
     model = cls(
-        encoder=Encoder(**{**fields, "backbone": backbone}),
+        encoder=encoder,
         method=methods.from_config(config.pop("method")),
         head=None if head is None else heads.from_config(head),
         below=below and composition.tree_from_config(below),

@@ -57,7 +57,7 @@ class TextBatches(keras.utils.PyDataset):
         lengths = [batch.length for batch in self.plan]
         counts = [self._num_sequences(batch) for batch in self.plan]
         if len(set(lengths)) == 1 and self._length is None:
-            self._length = lengths[0]
+            self._length = _padded_length(lengths[0])
         if len(set(lengths)) > 1 and lengths[0] == lengths[1]:
             other = next(i for i, n in enumerate(lengths) if n != lengths[0])
             plan = self.plan

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import keras
+
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.interop import formats
@@ -19,8 +22,10 @@ def load(folder, encoder=None, tokenizer=None, dtype=None, **options):
 
     Args:
         folder: Folder that `save_adapter` wrote, or of a finished run, or
-            `hf://owner/name@revision`. Folders of AdapterHub's `adapters` and
-            of PEFT need `encoder`, which they do not name.
+            `hf://owner/name@revision`; or a `.keras` file of
+            `TextModel.save`, with which no other argument is given. Folders of
+            AdapterHub's `adapters` and of PEFT need `encoder`, which they do
+            not name.
         encoder: Name of the encoder, or an `Encoder` with its `tokenizer`.
             Default: the one that the adapter was trained on, by its name.
         tokenizer: See `encoder`.
@@ -40,6 +45,8 @@ def load(folder, encoder=None, tokenizer=None, dtype=None, **options):
         >>> tf_adapters.load("films").answer(["a fine film"])[0].keys()
         dict_keys(['label', 'probabilities'])
     """
+    if Path(folder).suffix == ".keras" and Path(folder).is_file():
+        return _load_file(folder, (encoder, tokenizer, dtype), options)
     if hub_address.is_address(folder):
         folder = hub.pull(folder)
     path = stored_adapter.find_stored(folder)
@@ -57,6 +64,21 @@ def load(folder, encoder=None, tokenizer=None, dtype=None, **options):
     run = path.parent
     if (run / "config.yaml").is_file() and path.name == "adapter":
         model.run_folder = run
+    return model
+
+
+def _load_file(path, encoder_options, options):
+    if options or any(value is not None for value in encoder_options):
+        raise UserError(
+            f"{cut(path)} holds encoder, tokenizer and settings. Call "
+            "`tf_adapters.load(path)` without other arguments."
+        )
+    model = keras.saving.load_model(path)
+    if not isinstance(model, TextModel):
+        raise AdapterError(
+            f"{cut(path)} holds no text model, but a {type(model).__name__}. "
+            "Load it with `keras.saving.load_model(path)`."
+        )
     return model
 
 

@@ -26,7 +26,12 @@ def make_packer(tokenizer, model, preprocessor, max_length):
             "`tokenizer`, or `preprocessor=None` to train on token features."
         )
     length = min(max_length, model.encoder.max_tokens or max_length)
+    return packer_of(tokenizer, length, model.encoder_info.takes_segments)
+
+
+def packer_of(tokenizer, max_length, takes_segments):
+    """Returns a packer: TensorFlow Text's if that is installed."""
     make = PythonPacker
     if has_tensorflow_text():
         from tf_adapters.data.tokens.packing import TextPacker as make
-    return make(tokenizer, length, model.encoder_info.takes_segments)
+    return make(tokenizer, max_length, takes_segments)

@@ -1,4 +1,4 @@
-"""What `fit` and `predict` of a text model share."""
+"""What `fit` of a text model makes of its arguments."""
 
 import keras
 import numpy as np
@@ -6,26 +6,34 @@ import numpy as np
 from tf_adapters import heads
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
-from tf_adapters.data.encoded import Encoded
 from tf_adapters.data.rows.class_ids import class_id
 from tf_adapters.tasks.output_kinds import KINDS
+from tf_adapters.text import predicting
 from tf_adapters.text.batches import TextBatches
-
-# Texts of about equal length are computed together where outputs have a row
-# for each token.
-_LENGTHS = (16, 32, 64, 128, 256, 512)
+from tf_adapters.text.later_batches import LaterBatches
+from tf_adapters.text.rows import ROWS_AT_ONCE
 
 
-def is_of_tokens(head):
-    """Returns whether a head's outputs are as long as the texts."""
-    return head.reads == "sequence_output"
+def batches_of(head, rows, packer, batch_size, seed, weights):
+    """Returns the batches that train, a `PyDataset`.
 
+    Up to `ROWS_AT_ONCE` rows are tokenized now; of more, each batch is when it
+    is asked for, if the head makes one example of each row.
 
-def metrics_of(head):
-    """Returns the names of all metrics that suit a head."""
-    kind = KINDS[heads.name_of(head)]
-    binary_only = {"f1"} if len(head.labels) != 2 else set()
-    return [name for name in kind.metrics if name not in binary_only]
+    Args:
+        head: `Head`.
+        rows: `TextRows` with labels.
+        packer: `Packer`.
+        batch_size: Rows in a batch.
+        seed: Integer that the order follows from, or `None` for no shuffling.
+        weights: Array with the weight of each row's loss, or `None`.
+    """
+    options = {"seed": seed, "weights": weights}
+    if len(rows) > ROWS_AT_ONCE and predicting.is_of_texts(head):
+        return LaterBatches(head, rows, packer, batch_size, **options)
+    encoded = head.encode(rows.at(range(len(rows))), rows.fields, packer)
+    pad = packer.special_tokens.pad
+    return TextBatches(encoded, batch_size, pad, **options)
 
 
 def split_rows(rows, held_out, validation_split):
@@ -52,6 +60,21 @@ def split_rows(rows, held_out, validation_split):
     return rows.part(0, count), rows.part(count)
 
 
+def check_stream_arguments(y, validation_split, sample_weight):
+    """Raises a `UserError` if a `tf.data.Dataset` has to hold an argument."""
+    if y is not None or sample_weight is not None:
+        raise UserError(
+            "A `tf.data.Dataset` holds labels and weights itself: `(texts, "
+            "labels, weights)`. Pass neither `y` nor `sample_weight`."
+        )
+    if validation_split:
+        raise UserError(
+            "A `tf.data.Dataset` is not split, since its length may be "
+            "unknown. Pass `validation_data`: "
+            "`dataset.take(n)`, and `dataset.skip(n)` to train on."
+        )
+
+
 def row_weights(head, rows, class_weight, sample_weight):
     """Returns the weight of each row's loss as an array, or `None`.
 
@@ -71,11 +94,26 @@ def row_weights(head, rows, class_weight, sample_weight):
     if sample_weight is not None:
         weights = _checked_weights(sample_weight, len(rows))
     if class_weight is not None:
-        if kind != "class":
-            raise UserError("`class_weight` is for heads of one class a text.")
-        by_id = {class_id(k, head.labels): v for k, v in class_weight.items()}
-        weights = weights * [by_id.get(r["label"], 1.0) for r in rows.rows]
+        by_id = weights_by_id(head, class_weight)
+        of_rows = (by_id.get(row["label"], 1.0) for row in rows)
+        weights = weights * np.fromiter(of_rows, "float64", len(rows))
     return weights.astype("float32")
+
+
+def weights_by_id(head, class_weight):
+    """Returns a dict from class id to weight.
+
+    Args:
+        head: `Head`.
+        class_weight: Dict from a class's name or id to its weight.
+
+    Raises:
+        UserError: If a class is not known, or the head is another kind than
+            one class a text.
+    """
+    if KINDS[heads.name_of(head)].label != "class":
+        raise UserError("`class_weight` is for heads of one class a text.")
+    return {class_id(k, head.labels): v for k, v in class_weight.items()}
 
 
 def _checked_weights(sample_weight, count):
@@ -89,58 +127,25 @@ def _checked_weights(sample_weight, count):
 
 
 class _Validation(keras.callbacks.Callback):
-    """Logs the head's loss and metrics on held-out rows after each epoch."""
+    """Logs the values of held-out texts after each epoch."""
 
-    def __init__(self, text_model, rows):
+    def __init__(self, evaluate):
         super().__init__()
-        self.text_model = text_model
-        self.rows = rows
+        self.evaluate = evaluate
 
     def on_epoch_end(self, epoch, logs=None):
-        values = self.text_model.evaluate_rows(self.rows)
+        values = self.evaluate()
         logs.update({f"val_{name}": value for name, value in values.items()})
 
 
-def with_validation(callbacks, text_model, rows):
-    """Returns callbacks of which the first one evaluates, if there are rows."""
+def with_validation(callbacks, evaluate):
+    """Returns callbacks, and first one that evaluates after each epoch.
+
+    Args:
+        callbacks: What `fit` was given.
+        evaluate: Function that returns a dict of values, or `None` if nothing
+            is held out.
+    """
     given = callbacks or []
     given = list(given) if isinstance(given, list | tuple) else [given]
-    return given if rows is None else [_Validation(text_model, rows), *given]
-
-
-def outputs_of(model, encoded, batch_size, pad_id, verbose, head):
-    """Returns a list with a model's outputs for each example, in order."""
-    rows = [None] * len(encoded)
-    for length, places in _groups(encoded, is_of_tokens(head)):
-        part = _part(encoded, places)
-        batches = TextBatches(part, batch_size, pad_id, length=length)
-        outputs = model.predict(batches, verbose=verbose)
-        order = np.concatenate([batch.indices for batch in batches.plan])
-        for place, row in zip(order, outputs, strict=True):
-            rows[places[place]] = row
-    return rows
-
-
-def _groups(encoded, by_length):
-    """Yields a common length, or `None`, and the places of some examples."""
-    if not len(encoded):
-        return
-    everything = np.arange(len(encoded))
-    if not by_length:
-        yield None, everything
-        return
-    lengths = np.array([len(ids) for ids in encoded.token_ids])
-    buckets = np.searchsorted(_LENGTHS, lengths)
-    for bucket in np.unique(buckets):
-        places = everything[buckets == bucket]
-        yield int(lengths[places].max()), places
-
-
-def _part(encoded, places):
-    """Returns some of the examples, without targets."""
-    segments = encoded.segment_ids
-    return Encoded(
-        [encoded.token_ids[place] for place in places],
-        None if segments is None else [segments[place] for place in places],
-        is_pooled=encoded.is_pooled,
-    )
+    return given if evaluate is None else [_Validation(evaluate), *given]

@@ -1,0 +1,21 @@
+"""A packer that works in a graph."""
+
+from tf_adapters.data.tokens.packing import TextPacker
+
+
+def in_graph(packer):
+    """Returns a packer with the same ids that works in a graph, or `None`.
+
+    Args:
+        packer: `TextPacker`.
+    """
+    if not hasattr(packer.tokenizer, "in_graph"):
+        return packer
+    tokenizer = packer.tokenizer.in_graph()
+    if tokenizer is None:
+        return None
+    graph_packer = TextPacker(tokenizer, packer.max_length)
+    # Its class says which special tokens are usual, the original which are
+    # used.
+    graph_packer.special_tokens = packer.special_tokens
+    return graph_packer

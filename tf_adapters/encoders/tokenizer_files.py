@@ -1,0 +1,80 @@
+"""A tokenizer as plain values and files, as a `.keras` file holds them."""
+
+import json
+from pathlib import Path
+
+import keras
+import keras_hub
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.extras import has_tensorflow_text
+from tf_adapters.encoders.huggingface_tokenizer import HuggingFaceTokenizer
+
+_WORDS = "vocabulary.txt"  # As KerasHub calls it.
+
+
+def tokenizer_config(tokenizer):
+    """Returns what `load_tokenizer` needs besides the files, as plain values.
+
+    Args:
+        tokenizer: Tokenizer from `load_encoder`, or of KerasHub.
+
+    Raises:
+        UserError: If it is another one.
+    """
+    if isinstance(tokenizer, HuggingFaceTokenizer):
+        return {"library": "tokenizers"}
+    if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
+        raise UserError(
+            "Only a tokenizer from `load_encoder`, or of KerasHub, is saved "
+            f"with a model. Received: {type(tokenizer).__name__}"
+        )
+    layer = json.loads(
+        json.dumps(keras.saving.serialize_keras_object(tokenizer))
+    )
+    # KerasHub's two ways of tokenizing differ, and its file does not say which.
+    in_python = tokenizer._allow_python_workflow
+    layer["config"]["_allow_python_workflow"] = in_python
+    return {"library": "keras_hub", "layer": layer}
+
+
+def save_tokenizer_files(tokenizer, folder):
+    """Writes a tokenizer's vocabulary into an existing folder."""
+    if isinstance(tokenizer, HuggingFaceTokenizer):
+        tokenizer.save(folder)
+    elif _is_word_piece(tokenizer):
+        # Some tokens are spaces to `str.strip`, with which KerasHub reads.
+        text = "\n".join(tokenizer.get_vocabulary())
+        (Path(folder) / _WORDS).write_text(text, "utf-8", newline="\n")
+    else:
+        tokenizer.save_assets(str(folder))
+
+
+def load_tokenizer(config, folder):
+    """Returns the tokenizer of `tokenizer_config` and its files.
+
+    Raises:
+        UserError: If it needs TensorFlow Text, which is not installed.
+    """
+    if config["library"] == "tokenizers":
+        return HuggingFaceTokenizer(folder)
+    if not has_tensorflow_text():
+        raise UserError(
+            "This model was saved with a tokenizer of TensorFlow Text, which "
+            "is not installed. Install `tensorflow-text`, or save the adapter "
+            "with `model.save_adapter(folder)` and load that."
+        )
+    # Keras knows only classes that were imported.
+    from tf_adapters.encoders import word_piece  # noqa: F401
+
+    tokenizer = keras.saving.deserialize_keras_object(config["layer"])
+    if _is_word_piece(tokenizer):
+        text = (Path(folder) / _WORDS).read_text(encoding="utf-8")
+        tokenizer.set_vocabulary(text.split("\n"))
+    else:
+        tokenizer.load_assets(str(folder))
+    return tokenizer
+
+
+def _is_word_piece(tokenizer):
+    return isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer)

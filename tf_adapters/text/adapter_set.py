@@ -1,0 +1,107 @@
+"""Several adapters on one encoder, of which one is active."""
+
+import contextlib
+
+from tf_adapters import methods
+from tf_adapters.common.errors import UserError
+from tf_adapters.encoders.loaded_weights import User
+from tf_adapters.models.adapter_model import AdapterModel
+
+# Name of the model that takes the place of an adapter in `disabled`.
+DISABLED = "disabled"
+
+
+class AdapterSet:
+    """The adapters on one encoder by name, and which of them is active.
+
+    What an adapter trained of the encoder (norms, biases) is in the encoder
+    while it is active, and kept for it otherwise.
+
+    Args:
+        model: `AdapterModel` of the first adapter, which becomes active.
+
+    Attributes:
+        models: Dict from name to `AdapterModel`.
+        active: Name of the active adapter.
+    """
+
+    def __init__(self, model):
+        self.models = {model.name: model}
+        self.active = model.name
+        self._nobody = User("encoder", trains_encoder=False)
+
+    @property
+    def model(self):
+        """The `AdapterModel` of the active adapter."""
+        return self.models[self.active]
+
+    @property
+    def encoder(self):
+        """The `Encoder` that all adapters share."""
+        return self.model.encoder_info
+
+    def add(self, name, make):
+        """Adds an adapter and makes it active.
+
+        Args:
+            name: Its name.
+            make: Function that returns its `AdapterModel`; it is called while
+                the encoder has the weights that it was loaded with.
+
+        Raises:
+            UserError: If the name is taken.
+        """
+        if name in self.models:
+            raise UserError(
+                f"There is an adapter `{name}` already. The adapters are "
+                f"{', '.join(self.models)}."
+            )
+        before = self.model
+        self._lend(self._nobody)
+        try:
+            self.models[name] = make()
+        except Exception:
+            self._lend(before.encoder_user)
+            raise
+        self.activate(name)
+
+    def activate(self, name):
+        """Makes an adapter the active one.
+
+        Raises:
+            UserError: If there is no adapter of this name.
+        """
+        if name not in self.models:
+            raise UserError(
+                f"There is no adapter `{name}`. The adapters are "
+                f"{', '.join(self.models)}."
+            )
+        self._lend(self.models[name].encoder_user)
+        self.active = name
+
+    def _lend(self, user):
+        self.encoder.loaded.switch_to(user, self.encoder.name)
+
+    @contextlib.contextmanager
+    def disabled(self):
+        """Makes a model without an adapter the active one for a `with`.
+
+        The encoder is as it was loaded; the head is the active adapter's.
+        """
+        active = self.model
+        self._lend(self._nobody)
+        plain = AdapterModel(
+            self.encoder, methods.HeadOnly(), active.head, name=DISABLED
+        )
+        for variable, trained in zip(
+            plain.head_layer.weights, active.head_layer.weights, strict=True
+        ):
+            variable.assign(trained)
+        self.models[DISABLED] = plain
+        self.active = DISABLED
+        try:
+            yield
+        finally:
+            del self.models[DISABLED]
+            self.active = active.name
+            self._lend(active.encoder_user)

@@ -1,0 +1,161 @@
+"""A Keras model that computes on texts of every form."""
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
+from tf_adapters.text import columns
+from tf_adapters.text import rows as text_rows
+from tf_adapters.text.predicting import Predictor
+from tf_adapters.text.stand_in import StandInModel
+from tf_adapters.text.vectors import TextVectors
+
+
+class AnsweringModel(StandInModel):
+    """`evaluate`, `predict`, `answer` and `encode` on texts.
+
+    Attributes:
+        preprocessor: `PackerLayer`, or `None` for a model of token features.
+        seed: Integer that the order of training follows from.
+        text_fields: Names of the texts that are read together, or `None`
+            before the first ones came.
+    """
+
+    preprocessor = None
+    seed = 0
+    text_fields = None
+
+    def evaluate(
+        self,
+        x=None,
+        y=None,
+        batch_size=32,
+        verbose="auto",
+        text=None,
+        label=None,
+        **options,
+    ):
+        """Returns the loss and the head's metrics of a whole set, by name.
+
+        Args:
+            x: See `fit`.
+            y: See `fit`.
+            batch_size: Texts at a time.
+            verbose: See `keras.Model.evaluate`; a `tf.data.Dataset` shows no
+                progress.
+            text: See `fit`.
+            label: See `fit`.
+            **options: With token features see `keras.Model.evaluate`.
+        """
+        if self._takes_features(x):
+            return self.adapter_model.evaluate(
+                x, y, batch_size=batch_size, verbose=verbose, **options
+            )
+        if columns.is_dataset(x):
+            return self._stream(x, batch_size, text, label).evaluate()
+        rows = self._rows(x, y, text=text, label=label)
+        return self.evaluate_rows(rows, batch_size, verbose)
+
+    def evaluate_rows(self, rows, batch_size=32, verbose=0):
+        """Returns the loss and the head's metrics of `TextRows`."""
+        return self._predictor(batch_size, verbose).evaluate(rows)
+
+    def predict(self, x, batch_size=32, verbose="auto", text=None, **options):
+        """Returns the head's outputs, as Keras's `predict` does.
+
+        Args:
+            x: Texts, see `fit`, or token features. Labels of a
+                `tf.data.Dataset` are not looked at.
+            batch_size: Texts at a time.
+            verbose: See `keras.Model.predict`.
+            text: See `fit`.
+            **options: With token features see `keras.Model.predict`.
+
+        Returns:
+            Array with a row for each text, logits of classes for example; for
+            tags and spans, whose outputs are as long as texts, a list of
+            arrays.
+        """
+        if self._takes_features(x):
+            return self.adapter_model.predict(
+                x, batch_size=batch_size, verbose=verbose, **options
+            )
+        if columns.is_dataset(x):
+            return self._stream(x, batch_size, text).outputs(verbose)
+        rows = self._rows(x, None, text=text, labelled=False)
+        return self._predictor(batch_size, verbose).outputs(rows)
+
+    def answer(self, x, batch_size=32, verbose=0, text=None):
+        """Returns a dict for each text, as `tf-adapters predict` writes it.
+
+        Args:
+            x: Texts, see `predict`.
+            batch_size: Texts at a time.
+            verbose: See `keras.Model.predict`.
+            text: See `fit`.
+
+        Returns:
+            List of dicts of plain values: of classes `label` and
+            `probabilities`, of numbers `score`, of words `tags`, of spans
+            `answer`.
+        """
+        if columns.is_dataset(x):
+            return self._stream(x, batch_size, text).answers(verbose)
+        rows = self._rows(x, None, text=text, labelled=False)
+        return self._predictor(batch_size, verbose).answers(rows)
+
+    def encode(self, x, batch_size=32, verbose=0, text=None, pooling="mean"):
+        """Returns a vector for each text: what the encoder with adapter gives.
+
+        Args:
+            x: Texts, see `predict`.
+            batch_size: Texts at a time.
+            verbose: See `keras.Model.predict`.
+            text: See `fit`.
+            pooling: `"mean"` (default) over the tokens, or `"first_token"`.
+
+        Returns:
+            Float32 array `(texts, width)`.
+        """
+        vectors = TextVectors(self.adapter_model, pooling)
+        if columns.is_dataset(x):
+            return self._stream(x, batch_size, text).outputs(verbose, vectors)
+        rows = self._rows(x, None, text=text, labelled=False)
+        return self._predictor(batch_size, verbose, vectors).vectors(rows)
+
+    def _takes_features(self, x):
+        if self.preprocessor is None and isinstance(x, list | str):
+            raise UserError(
+                "This model has no preprocessor, so it takes token features: "
+                "`tf_adapters.TextPacker(tokenizer, max_length)(texts)`. "
+                f"Received: {shown(x)}"
+            )
+        if self.preprocessor is None:
+            return True
+        return columns.holds_features(x)
+
+    def _rows(self, x, y, text=None, label=None, labelled=True):
+        rows = text_rows.rows_of(x, y, self.head, text, label, labelled)
+        self._note_fields(rows.fields, labelled)
+        return rows
+
+    def _stream(self, x, batch_size, text=None, label=None):
+        # Here, not above: models train without TensorFlow.
+        from tf_adapters.text.stream_runner import StreamRunner
+
+        runner = StreamRunner(
+            self.adapter_model, self.preprocessor, x, batch_size, text, label
+        )
+        self._note_fields(runner.fields, labelled=False)
+        return runner
+
+    def _note_fields(self, fields, labelled):
+        if self.text_fields is None or labelled:
+            self.text_fields = fields
+
+    def _predictor(self, batch_size, verbose, model=None):
+        return Predictor(
+            self.adapter_model if model is None else model,
+            self.head,
+            self.preprocessor.packer,
+            batch_size,
+            verbose,
+        )

@@ -1,0 +1,198 @@
+"""Texts and labels as a Keras user has them become columns.
+
+Lists, arrays, pairs, tables of pandas and `datasets`, and lists of dicts are
+read here and nowhere else.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import sys
+
+import numpy as np
+
+from tf_adapters import heads
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
+from tf_adapters.tasks.output_kinds import KINDS
+
+# The name of the labels' column, and of the texts' where the user gave none.
+LABEL = "label"
+_ONE_TEXT = {"words": ("tokens",)}
+_TWO_TEXTS = {"answers": ("question", "context"), "choice": ("text", "choices")}
+_PAIR = ("text_a", "text_b")
+
+
+def columns_of(texts, labels, head, text=None, label=None):
+    """Returns the names of the text fields, and a dict of columns.
+
+    Args:
+        texts: See `rows.rows_of`.
+        labels: See `rows.rows_of`.
+        head: `Head`.
+        text: Name of the column with the texts of a table, or names of two.
+        label: Name of the column with the labels of a table.
+
+    Returns:
+        The names, and a dict with a list for each of them and, if there are
+        labels, for `LABEL`. All lists have one length.
+
+    Raises:
+        UserError: If the texts are nothing that `rows_of` takes, a column is
+            missing, or there is not a label for each text.
+    """
+    table = _table(texts)
+    if table is None:
+        fields, named = _from_sequence(texts, head)
+    else:
+        fields, named = _from_table(*table, labels, head, text, label)
+    if labels is not None:
+        named[LABEL] = _listed(labels)
+    _check_lengths(named)
+    return fields, named
+
+
+def table_columns(texts):
+    """Returns a table as a dict from a column's name to a list, or `None`."""
+    table = _table(texts)
+    if table is None:
+        return None
+    names, column = table
+    return {name: column(name) for name in names}
+
+
+def is_dataset(texts):
+    """Returns whether something is a `tf.data.Dataset`."""
+    # Whoever has one has imported TensorFlow; text models need none.
+    tf = sys.modules.get("tensorflow")
+    return tf is not None and isinstance(texts, tf.data.Dataset)
+
+
+def holds_features(data):
+    """Returns whether data has token features in place of texts."""
+    spec = data.element_spec if is_dataset(data) else data
+    first = spec[0] if is_dataset(data) and isinstance(spec, tuple) else spec
+    return isinstance(first, dict) and "token_ids" in first
+
+
+def _table(texts):
+    """Returns a table's names and a function from name to list, or `None`."""
+    pandas, datasets = map(sys.modules.get, ("pandas", "datasets"))
+    if pandas and isinstance(texts, pandas.DataFrame):
+        names = {str(name): name for name in texts.columns}
+        return list(names), lambda name: texts[names[name]].tolist()
+    if datasets and isinstance(texts, datasets.Dataset):
+        return texts.column_names, lambda name: list(texts[name])
+    if isinstance(texts, Mapping):
+        names = {str(name): name for name in texts}
+        return list(names), lambda name: _listed(texts[names[name]])
+    if isinstance(texts, list) and texts and isinstance(texts[0], Mapping):
+        names = list(dict.fromkeys(name for row in texts for name in row))
+        return names, lambda name: [row.get(name) for row in texts]
+    return None
+
+
+def _from_table(names, column, labels, head, text, label):
+    fields = table_fields(names, head, text)
+    named = {name: column(name) for name in fields}
+    label = label or LABEL
+    if labels is None and label in names:
+        named[LABEL] = column(label)
+    elif labels is None and label != LABEL:
+        raise no_column("label", label, names)
+    return fields, named
+
+
+def table_fields(names, head, text=None):
+    """Returns which columns of a table hold the texts.
+
+    Args:
+        names: Names of all columns.
+        head: `Head`.
+        text: See `columns_of`.
+
+    Raises:
+        UserError: If a column is missing, or it is not clear which is meant.
+    """
+    if text is not None:
+        fields = (text,) if isinstance(text, str) else tuple(text)
+    else:
+        kind = KINDS[heads.name_of(head)].label
+        usual = [_ONE_TEXT.get(kind), _TWO_TEXTS.get(kind), ("text",), _PAIR]
+        there = [given for given in usual if given and set(given) <= {*names}]
+        if not there:
+            raise UserError(
+                "Say which column holds the texts: `text=...`. The columns "
+                f"are {shown(list(names))}."
+            )
+        fields = there[0]
+    for name in fields:
+        if name not in names:
+            raise no_column("text", name, names)
+    return fields
+
+
+def no_column(argument, name, names):
+    """Returns the error that a table has no such column."""
+    return UserError(
+        f"There is no column `{name}`, which `{argument}` names. The columns "
+        f"are {shown(list(names))}."
+    )
+
+
+def _from_sequence(texts, head):
+    is_text = isinstance(texts, str | bytes)
+    if is_text or not (
+        isinstance(texts, Sequence | np.ndarray) or _is_series(texts)
+    ):
+        hint = " Put one text into a list: `[text]`." if is_text else ""
+        raise UserError(
+            "Expected a list of texts, a table with columns, or a "
+            f"`tf.data.Dataset` of strings. Received: {shown(texts)}.{hint}"
+        )
+    texts = _listed(texts)
+    first = next((text for text in texts if text is not None), "")
+    is_pair = isinstance(first, list | tuple | np.ndarray)
+    fields = usual_fields(head, is_pair)
+    return fields, _split(texts, fields)
+
+
+def _is_series(texts):
+    pandas = sys.modules.get("pandas")
+    return bool(pandas) and isinstance(texts, pandas.Series | pandas.Index)
+
+
+def usual_fields(head, is_pair=False):
+    """Returns the names of the text fields where the user gave none."""
+    kind = KINDS[heads.name_of(head)].label
+    if kind == "class_a_word":
+        return ("tokens",)
+    if kind in _TWO_TEXTS:
+        return _TWO_TEXTS[kind]
+    return _PAIR if is_pair else ("text",)
+
+
+def _split(texts, fields):
+    """Returns a list for each field."""
+    if len(fields) == 1:
+        return {fields[0]: list(texts)}
+    for place, pair in enumerate(texts):
+        if isinstance(pair, str) or len(pair or ()) != len(fields):
+            raise UserError(
+                f"Row {place} (the first is 0) must hold {len(fields)} texts, "
+                f"like the others. Received: {shown(pair)}"
+            )
+    return dict(zip(fields, map(list, zip(*texts, strict=True)), strict=True))
+
+
+def _listed(values):
+    """Returns plain Python values of a list, an array, or a series."""
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def _check_lengths(named):
+    lengths = {name: len(values) for name, values in named.items()}
+    if len(set(lengths.values())) > 1:
+        received = ", ".join(f"{n} in `{name}`" for name, n in lengths.items())
+        raise UserError(
+            f"There must be a label for each text. Received: {received}"
+        )

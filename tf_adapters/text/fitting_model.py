@@ -1,0 +1,138 @@
+"""A Keras model that trains on texts of every form."""
+
+from tf_adapters.text import columns
+from tf_adapters.text import rows as text_rows
+from tf_adapters.text import training
+from tf_adapters.text.answering_model import AnsweringModel
+
+
+class FittingModel(AnsweringModel):
+    """`fit` on texts, and what it needs besides."""
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size=32,
+        epochs=1,
+        verbose="auto",
+        callbacks=None,
+        validation_split=0.0,
+        validation_data=None,
+        shuffle=True,
+        class_weight=None,
+        sample_weight=None,
+        initial_epoch=0,
+        text=None,
+        label=None,
+        **options,
+    ):
+        """Trains the active adapter, as Keras's `fit` does.
+
+        With heads of classes and numbers that read no windows, memory is
+        bounded for any number of texts. A list or table of more than 50,000
+        rows is tokenized a batch at a time, in each epoch again: two million
+        short texts took 105 MB besides themselves. A `tf.data.Dataset` is never
+        in memory as a whole: two million took as much as 100,000.
+
+        Args:
+            x: Texts: a list, an array, a `pandas.Series`; pairs; a table
+                (`pandas.DataFrame`, `datasets.Dataset`, list of dicts, dict of
+                columns); or token features. Or, for heads of classes and
+                numbers, a `tf.data.Dataset`, batched or not, of `(texts,
+                labels)`, `(texts, labels, weights)` or dicts of columns, where
+                a pair is a tuple of two texts; several labels a text are a 0
+                or 1 for each class.
+            y: A label for each text: a class's name or id, a number, a list of
+                classes, a tag for each word, answers. `None` where a column of
+                `x` holds them.
+            batch_size: Texts in a step. Defaults to 32. A batched
+                `tf.data.Dataset` keeps its own.
+            epochs: How often all texts are seen. Defaults to 1.
+            verbose: See `keras.Model.fit`.
+            callbacks: Keras's callbacks; their `model` is `adapter_model`.
+            validation_split: Share of the texts, the last ones, that do not
+                train but are evaluated after each epoch.
+            validation_data: `(texts, labels)`, or a table with the same
+                columns, or a `tf.data.Dataset`. The head's metrics are logged
+                as `val_<name>`.
+            shuffle: Whether each epoch has an order of its own. A
+                `tf.data.Dataset` has its own order.
+            class_weight: Dict from a class's name or id to the factor of its
+                loss.
+            sample_weight: A number for each text.
+            initial_epoch: See `keras.Model.fit`.
+            text: Column of a table that holds the texts; two names for pairs.
+            label: Column of a table that holds the labels. Default: `label`.
+            **options: See `keras.Model.fit`.
+
+        Returns:
+            Keras's `History`.
+
+        Raises:
+            UserError: If texts or labels are malformed; names the first ten, or
+                of a `tf.data.Dataset` the first.
+        """
+        given = {
+            "epochs": epochs,
+            "verbose": verbose,
+            "initial_epoch": initial_epoch,
+            **options,
+        }
+        weighting = {
+            "class_weight": class_weight,
+            "sample_weight": sample_weight,
+        }
+        if self._takes_features(x):
+            return self.adapter_model.fit(
+                x,
+                y,
+                batch_size=batch_size,
+                shuffle=shuffle,
+                callbacks=callbacks,
+                validation_split=validation_split,
+                validation_data=validation_data,
+                **weighting,
+                **given,
+            )
+        named = {"text": text, "label": label}
+        if columns.is_dataset(x):
+            training.check_stream_arguments(y, validation_split, sample_weight)
+            stream = self._stream(x, batch_size, **named)
+            check = self._validation(validation_data, batch_size, named)
+            return stream.fit(
+                class_weight,
+                callbacks=training.with_validation(callbacks, check),
+                **given,
+            )
+        train, held_out = training.split_rows(
+            self._rows(x, y, **named), validation_data, validation_split
+        )
+        check = self._validation(held_out, 32, named)
+        weights = training.row_weights(self.head, train, **weighting)
+        batches = training.batches_of(
+            self.head,
+            train,
+            self.preprocessor.packer,
+            batch_size,
+            self.seed if shuffle else None,
+            weights,
+        )
+        return self.adapter_model.fit(
+            batches,
+            callbacks=training.with_validation(callbacks, check),
+            shuffle=False,
+            **given,
+        )
+
+    def _validation(self, data, batch_size, named):
+        """Returns a function that evaluates held-out texts, or `None`."""
+        if data is None:
+            return None
+        if columns.is_dataset(data):
+            return self._stream(data, batch_size, **named).evaluate
+        if not isinstance(data, text_rows.TextRows):
+            pair = isinstance(data, tuple) and len(data) in (2, 3)
+            x, y = data[:2] if pair else (data, None)
+            data = self._rows(x, y, **named)
+        return lambda: self.evaluate_rows(data)

@@ -1,0 +1,91 @@
+"""Batches of texts that are tokenized when they are asked for."""
+
+import keras
+import numpy as np
+
+from tf_adapters.data.batches import batch_plan
+from tf_adapters.text.batches import TextBatches
+
+
+class LaterBatches(keras.utils.PyDataset):
+    """Batches of rows, of which memory holds no tokens.
+
+    Texts of about equal length, in characters, come together. Tokens are made
+    again in each epoch.
+
+    Args:
+        head: Head that makes one example of each row.
+        rows: `TextRows` with labels.
+        packer: `Packer`.
+        batch_size: Rows in a batch; the last one may have fewer.
+        seed: Integer that the order follows from, with the epoch's number, or
+            `None` for the order of evaluation: the longest first.
+        weights: Array with the weight of each row's loss, or `None`.
+    """
+
+    def __init__(self, head, rows, packer, batch_size, seed=None, weights=None):
+        super().__init__()
+        self._head = head
+        self._rows = rows
+        self._packer = packer
+        self._batch_size = batch_size
+        self._seed = seed
+        self._weights = weights
+        self._characters = _characters(rows)
+        self._epoch = 0
+        self._length = None
+        self.plan = self._make_plan()
+        self._let_lengths_differ()
+
+    def _make_plan(self):
+        if self._seed is None:
+            return batch_plan.plan_evaluation(
+                self._characters, self._batch_size
+            )
+        return batch_plan.plan_training(
+            self._characters,
+            self._batch_size,
+            self._seed,
+            self._epoch,
+            "grouped",
+        )
+
+    def _let_lengths_differ(self):
+        """Shows Keras in the first two batches whether lengths differ.
+
+        It takes a dimension in which these two agree for a constant one, so the
+        first batch is as long as can be, and all are if the second one is.
+        """
+        longest = self._packer.max_length
+        if len(self) > 1 and self[1][0]["token_ids"].shape[1] == longest:
+            self._length = longest
+
+    def on_epoch_end(self):
+        self._epoch += 1
+        self.plan = self._make_plan()
+
+    def __len__(self):
+        return len(self.plan)
+
+    def __getitem__(self, number):
+        places = self.plan[number].indices
+        encoded = self._head.encode(
+            self._rows.at(places), self._rows.fields, self._packer
+        )
+        (batch,) = TextBatches(
+            encoded,
+            len(places),
+            self._packer.special_tokens.pad,
+            weights=None if self._weights is None else self._weights[places],
+            length=self._packer.max_length if number == 0 else self._length,
+        )
+        return batch
+
+
+def _characters(rows):
+    """Returns the characters of each row's texts, an integer array."""
+    counts = np.zeros(len(rows), "int64")
+    for field in rows.fields:
+        lengths = map(len, rows.columns[field])
+        counts += np.fromiter(lengths, "int64", len(rows))
+    return counts

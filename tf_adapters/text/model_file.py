@@ -1,0 +1,142 @@
+"""A text model in a `.keras` file: encoder, packer and all adapters.
+
+Keras writes the active adapter with the encoder as it is now. What belongs to
+the others, and the values that the encoder was loaded with, is written here.
+"""
+
+import json
+from pathlib import Path
+
+import keras
+from keras import ops
+import numpy as np
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.models import model_config
+from tf_adapters.models.adapter_model import AdapterModel
+from tf_adapters.text.adapter_set import DISABLED
+
+
+def check(text_model, path):
+    """Raises a `UserError` if a model cannot be saved at a path."""
+    if Path(path).suffix != ".keras":
+        raise UserError(
+            "A model is saved in a file whose name ends in `.keras`; the "
+            "adapter alone in a folder, with `model.save_adapter(folder)`. "
+            f"Received: {cut(path)}"
+        )
+    if text_model.active == DISABLED:
+        raise UserError(
+            "The adapter is disabled here. Save the model after the `with "
+            "model.disabled()` block."
+        )
+    for adapter in text_model.adapters.models.values():
+        adapter.check_not_merged()
+    text_model.adapter_model.check_encoder()
+    text_model.get_config()
+
+
+def config_of(text_model):
+    """Returns what `model_from` needs, as plain values."""
+    adapters = text_model.adapters
+    layer = text_model.preprocessor
+    return {
+        **model_config.encoder_config(adapters.encoder),
+        "adapters": [
+            {"name": name, **_plain(model_config.parts_config(adapter))}
+            for name, adapter in adapters.models.items()
+        ],
+        "active": adapters.active,
+        "seed": text_model.seed,
+        "learning_rate": text_model.learning_rate,
+        "text_fields": _plain(text_model.text_fields),
+        "preprocessor": layer and keras.saving.serialize_keras_object(layer),
+    }
+
+
+def _plain(value):
+    """Returns lists in place of tuples, which Keras writes in its own way."""
+    return json.loads(json.dumps(value))
+
+
+def model_from(cls, config):
+    """Returns a text model of a class, without its weights.
+
+    Args:
+        cls: `TextModel`.
+        config: What `config_of` returned.
+    """
+    encoder = model_config.encoder_from(config)
+    layer = config["preprocessor"]
+    first, *others = (
+        lambda parts=parts: model_config.model_of_parts(
+            AdapterModel, encoder, parts
+        )
+        for parts in config["adapters"]
+    )
+    model = cls.of_adapter(
+        first(),
+        preprocessor=layer and keras.saving.deserialize_keras_object(layer),
+        learning_rate=config["learning_rate"],
+        seed=config["seed"],
+    )
+    for parts, make in zip(config["adapters"][1:], others, strict=True):
+        model.adapters.add(parts["name"], make)
+        model.compile()
+    model.set_active(config["active"])
+    model.text_fields = config["text_fields"] and tuple(config["text_fields"])
+    return model
+
+
+def save_weights(text_model, store):
+    """Writes what Keras does not find at the active adapter.
+
+    Args:
+        text_model: `TextModel`.
+        store: Keras's, a mapping from name to array.
+    """
+    adapters = text_model.adapters
+    loaded = adapters.encoder.loaded
+    for path, value in loaded.values().items():
+        store[_key("loaded", path)] = value
+    for number, adapter in _inactive(adapters):
+        for place, variable in enumerate(_own(adapter)):
+            store[_key(number, place)] = ops.convert_to_numpy(variable)
+        for path, value in loaded.put_away(adapter.encoder_user).items():
+            store[_key(number, path)] = value
+
+
+def load_weights(text_model, store):
+    """Reads what `save_weights` wrote."""
+    adapters = text_model.adapters
+    loaded = adapters.encoder.loaded
+    paths = list(loaded.values())
+    loaded.replace({p: np.array(store[_key("loaded", p)]) for p in paths})
+    for number, adapter in _inactive(adapters):
+        for place, variable in enumerate(_own(adapter)):
+            variable.assign(np.array(store[_key(number, place)]))
+        names = {path: _key(number, path) for path in paths}
+        loaded.keep_for(
+            adapter.encoder_user,
+            {p: np.array(store[k]) for p, k in names.items() if k in store},
+        )
+
+
+def _inactive(adapters):
+    return [
+        (number, adapter)
+        for number, (name, adapter) in enumerate(adapters.models.items())
+        if name != adapters.active
+    ]
+
+
+def _own(adapter):
+    """Returns the weights of an adapter that are not the encoder's."""
+    shared = {id(v) for v in adapter.encoder.backbone.weights}
+    return [v for v in adapter.weights if id(v) not in shared]
+
+
+def _key(*parts):
+    # A slash would be a group of the file.
+    return "|".join(map(str, parts)).replace("/", "|")

@@ -1,0 +1,88 @@
+"""The packer as a Keras layer, which is saved with the model."""
+
+import keras
+
+from tf_adapters.data.tokens.packer import Packer
+from tf_adapters.encoders import tokenizer_files
+from tf_adapters.text import packers
+
+MAX_LENGTH = 128
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class PackerLayer(keras.layers.Layer):
+    """Packs texts into token features, in Python or in a graph.
+
+    In a `.keras` file the tokenizer's vocabulary is an asset.
+
+    Args:
+        packer: `Packer`, or `None` of a layer that is about to be loaded.
+        stored: What `get_config` returned of it, or `None`.
+
+    Call arguments:
+        texts_a: Strings, `(batch,)`.
+        texts_b: The second texts of pairs, or `None`.
+
+    Returns:
+        Dict of int32 arrays or tensors `(batch, tokens)`, see `TextPacker`.
+    """
+
+    def __init__(self, packer: Packer | None = None, stored=None, **kwargs):
+        super().__init__(trainable=False, **kwargs)
+        self.packer = packer
+        self._stored = stored
+        # As of KerasHub's tokenizers: texts are not made tensors of a backend.
+        self._convert_input_args = False
+        self._allow_non_tensor_positional_args = True
+        self.built = True
+
+    @property
+    def max_length(self):
+        """Longest input in tokens."""
+        return self.packer.max_length
+
+    @property
+    def special_tokens(self):
+        """The `SpecialTokens` around texts."""
+        return self.packer.special_tokens
+
+    def call(self, texts_a, texts_b=None):
+        return self.packer(texts_a, texts_b)
+
+    def get_config(self):
+        packer = self.packer
+        return {
+            "name": self.name,
+            "stored": {
+                "max_length": packer.max_length,
+                "takes_segments": packer.special_tokens.has_segments,
+                "tokenizer": tokenizer_files.tokenizer_config(packer.tokenizer),
+            },
+        }
+
+    def save_assets(self, folder):
+        tokenizer_files.save_tokenizer_files(self.packer.tokenizer, folder)
+
+    def load_assets(self, folder):
+        stored = dict(self._stored)
+        tokenizer = tokenizer_files.load_tokenizer(
+            stored.pop("tokenizer"), folder
+        )
+        self.packer = packers.packer_of(tokenizer, **stored)
+
+
+def make_layer(tokenizer, model, preprocessor, max_length=None):
+    """Returns the `PackerLayer` of a text model, or `None`.
+
+    Args:
+        tokenizer: See `packers.make_packer`.
+        model: See `packers.make_packer`.
+        preprocessor: See `packers.make_packer`; a `PackerLayer` stays itself.
+        max_length: Longest input, or `None` for 128.
+    """
+    packer = packers.make_packer(
+        tokenizer, model, preprocessor, max_length or MAX_LENGTH
+    )
+    if packer is None or isinstance(packer, PackerLayer):
+        return packer
+    return PackerLayer(packer)

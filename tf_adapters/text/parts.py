@@ -1,0 +1,71 @@
+"""What a text model is made of: its method, its head, its first weights."""
+
+import contextlib
+import dataclasses
+import random
+
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.common.errors import UserError
+from tf_adapters.config import presets
+from tf_adapters.heads.windows import check_pools_windows
+
+
+def as_method(method):
+    """Returns a method, with the settings of its preset if it is a name."""
+    if not isinstance(method, str):
+        return method
+    return methods.from_config(presets.complete({"name": method}))
+
+
+def as_head(head, labels, windows=None):
+    """Returns the head of a text model.
+
+    Args:
+        head: A head, the name of one without settings, or `None`.
+        labels: Class names, or `None`.
+        windows: Most windows of a text, or `None` for the head's own.
+
+    Raises:
+        UserError: If head and labels are given, or none, or the head has no
+            windows.
+    """
+    head = _head_of(head, labels)
+    if windows is None:
+        return head
+    check_pools_windows(head, heads.name_of(head))
+    return dataclasses.replace(head, windows=windows)
+
+
+def _head_of(head, labels):
+    if labels is not None and head is not None:
+        raise UserError(
+            "Pass `labels`, which is short for heads.Classification(labels), "
+            "or `head`, not both."
+        )
+    if labels is not None:
+        return heads.Classification(labels)
+    if isinstance(head, str):
+        return heads.from_config({"name": head})
+    if head is None:
+        raise UserError(
+            "A text model needs the names of its classes, "
+            '`labels=("negative", "positive")`, or a head, for example '
+            '`head="regression"` or `tf_adapters.heads.Tagging(tags)`.'
+        )
+    return head
+
+
+@contextlib.contextmanager
+def initial_weights(seed):
+    """Lets Keras's initializers draw from a seed for the time of a `with`.
+
+    `keras.utils.set_random_seed` would also set TensorFlow's seed, at which
+    TensorFlow forgets the vocabularies of SentencePiece.
+    """
+    before = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before)

@@ -1,0 +1,155 @@
+"""What a text model answers about rows, a part of them at a time."""
+
+import numpy as np
+
+from tf_adapters import heads
+from tf_adapters.data.encoded import Encoded
+from tf_adapters.heads.vector_head import VectorHead
+from tf_adapters.tasks.output_kinds import KINDS
+from tf_adapters.text.batches import TextBatches
+from tf_adapters.text.rows import ROWS_AT_ONCE
+from tf_adapters.training.mean_loss import mean_loss
+
+# Texts of about equal length are computed together where outputs have a row
+# for each token.
+_LENGTHS = (16, 32, 64, 128, 256, 512)
+
+
+def is_of_tokens(head):
+    """Returns whether a head's outputs are as long as the texts."""
+    return head.reads == "sequence_output"
+
+
+def is_of_texts(head):
+    """Returns whether each row is one input, with an output of one shape."""
+    kind = KINDS[heads.name_of(head)].label
+    if kind not in ("class", "classes", "number"):
+        return False
+    return isinstance(head, VectorHead) and head.windows == 1
+
+
+def metrics_of(head):
+    """Returns the names of all metrics that suit a head."""
+    kind = KINDS[heads.name_of(head)]
+    binary_only = {"f1"} if len(head.labels) != 2 else set()
+    return [name for name in kind.metrics if name not in binary_only]
+
+
+class Predictor:
+    """Computes outputs of rows with the packer and the model that it is given.
+
+    Args:
+        model: Keras model that takes token features.
+        head: The `Head` that makes examples of rows.
+        packer: `Packer`.
+        batch_size: Examples at a time.
+        verbose: See `keras.Model.predict`.
+    """
+
+    def __init__(self, model, head, packer, batch_size=32, verbose=0):
+        self.model = model
+        self.head = head
+        self.packer = packer
+        self.batch_size = batch_size
+        self.verbose = verbose
+
+    def _parts(self, rows, labelled=False):
+        """Yields examples and the list of their outputs, for parts of rows."""
+        size = ROWS_AT_ONCE if is_of_texts(self.head) else len(rows)
+        pad = self.packer.special_tokens.pad
+        for part in rows.parts(size):
+            encoded = self.head.encode(
+                part.at(range(len(part))), part.fields, self.packer, labelled
+            )
+            yield (
+                encoded,
+                outputs_of(
+                    self.model,
+                    encoded,
+                    self.batch_size,
+                    pad,
+                    self.verbose,
+                    self.head,
+                ),
+            )
+
+    def outputs(self, rows):
+        """Returns outputs as an array, or a list of arrays of tokens."""
+        parts = [outputs for _, outputs in self._parts(rows)]
+        return parts[0] if is_of_tokens(self.head) else _stacked(parts)
+
+    def vectors(self, rows):
+        """Returns outputs of a model of one vector a text, as an array."""
+        return _stacked([outputs for _, outputs in self._parts(rows)])
+
+    def answers(self, rows):
+        """Returns what the head decodes, a dict for each row."""
+        return [
+            answer
+            for encoded, outputs in self._parts(rows)
+            for answer in self.head.decode(outputs, encoded.source)
+        ]
+
+    def evaluate(self, rows):
+        """Returns the loss and the head's metrics of rows with labels."""
+        found = [
+            (
+                outputs,
+                encoded.targets,
+                mean_loss(self.head, outputs, encoded),
+                encoded.count(np.arange(len(encoded))),
+                encoded.source,
+            )
+            for encoded, outputs in self._parts(rows, labelled=True)
+        ]
+        outputs, targets, losses, counts, sources = zip(*found, strict=True)
+        loss = losses[0]
+        if len(found) > 1:
+            loss = float(np.average(losses, weights=counts))
+            outputs, targets = [_stacked(outputs)], [np.concatenate(targets)]
+        values = self.head.evaluate(
+            metrics_of(self.head), outputs[0], targets[0], sources[0]
+        )
+        return {"loss": loss, **values}
+
+
+def _stacked(parts):
+    return np.concatenate([np.stack(part) for part in parts])
+
+
+def outputs_of(model, encoded, batch_size, pad_id, verbose, head):
+    """Returns a list with a model's outputs for each example, in order."""
+    rows = [None] * len(encoded)
+    for length, places in _groups(encoded, is_of_tokens(head)):
+        part = _part(encoded, places)
+        batches = TextBatches(part, batch_size, pad_id, length=length)
+        outputs = model.predict(batches, verbose=verbose)
+        order = np.concatenate([batch.indices for batch in batches.plan])
+        for place, row in zip(order, outputs, strict=True):
+            rows[places[place]] = row
+    return rows
+
+
+def _groups(encoded, by_length):
+    """Yields a common length, or `None`, and the places of some examples."""
+    if not len(encoded):
+        return
+    everything = np.arange(len(encoded))
+    if not by_length:
+        yield None, everything
+        return
+    lengths = np.array([len(ids) for ids in encoded.token_ids])
+    buckets = np.searchsorted(_LENGTHS, lengths)
+    for bucket in np.unique(buckets):
+        places = everything[buckets == bucket]
+        yield int(lengths[places].max()), places
+
+
+def _part(encoded, places):
+    """Returns some of the examples, without targets."""
+    segments = encoded.segment_ids
+    return Encoded(
+        [encoded.token_ids[place] for place in places],
+        None if segments is None else [segments[place] for place in places],
+        is_pooled=encoded.is_pooled,
+    )

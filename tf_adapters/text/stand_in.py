@@ -1,0 +1,55 @@
+"""A Keras model that stands for an `AdapterModel` which can be exchanged."""
+
+import keras
+
+from tf_adapters.models.adapter_model import AdapterModel
+from tf_adapters.models.variable_groups import trained_table
+
+
+def _of_adapter_model(name):
+    """Returns a property with the value that the active model has."""
+    return property(lambda model: getattr(model.adapter_model, name))
+
+
+class StandInModel(keras.Model):
+    """What Keras asks of a model is answered by `adapter_model`."""
+
+    @property
+    def adapter_model(self) -> AdapterModel:
+        """The `AdapterModel` of the active adapter."""
+        raise NotImplementedError
+
+    head = _of_adapter_model("head")
+    method = _of_adapter_model("method")
+    variables = _of_adapter_model("variables")
+    trainable_variables = _of_adapter_model("trainable_variables")
+    non_trainable_variables = _of_adapter_model("non_trainable_variables")
+    weights = _of_adapter_model("weights")
+    trainable_weights = _of_adapter_model("trainable_weights")
+    non_trainable_weights = _of_adapter_model("non_trainable_weights")
+
+    @property
+    def optimizer(self):
+        """The optimizer of the active adapter."""
+        return self.adapter_model.optimizer
+
+    @optimizer.setter
+    def optimizer(self, value):
+        # Keras's constructor sets `None` before there is an adapter.
+        if value is not None:
+            self.adapter_model.optimizer = value
+
+    def call(self, inputs, training=None):
+        return self.adapter_model(inputs, training=training)
+
+    def summary(self, **options):
+        """Prints Keras's summary, and the table of what trains."""
+        self.adapter_model.summary(**options)
+        print_fn = options.get("print_fn") or print
+        print_fn(trained_table(self.adapter_model))
+
+    def get_compile_config(self):
+        return self.adapter_model.get_compile_config()
+
+    def compile_from_config(self, config):
+        self.adapter_model.compile_from_config(config)

@@ -1,0 +1,103 @@
+"""A Keras model of texts that is saved as an adapter, whole, or exported."""
+
+from tf_adapters.models import saving
+from tf_adapters.text import exporting
+from tf_adapters.text import model_file
+from tf_adapters.text.fitting_model import FittingModel
+
+
+class StoredModel(FittingModel):
+    """`save_adapter`, `save` and `export` of a text model."""
+
+    def save_adapter(self, folder, details=None, overwrite=False, **options):
+        """Saves the active adapter, with its labels and how texts are packed.
+
+        `tf_adapters.load(folder)` gives the text model back.
+
+        Args:
+            folder: Path.
+            details: Dict of plain values for the card.
+            overwrite: See `save_adapter`.
+            **options: See `save_adapter`.
+        """
+        packing = {}
+        if self.preprocessor is not None:
+            packing["max_length"] = self.preprocessor.max_length
+        if self.text_fields:
+            packing["text_fields"] = list(self.text_fields)
+        return saving.save_adapter(
+            self.adapter_model,
+            folder,
+            {**packing, **(details or {})},
+            overwrite=overwrite,
+            **options,
+        )
+
+    def save(self, filepath, overwrite=True, **options):
+        """Saves the whole model as a `.keras` file; see `keras.Model.save`.
+
+        `tf_adapters.load(path)` gives the text model back, and so does
+        `keras.saving.load_model(path)` after `from tf_adapters import
+        TextModel`: encoder, all adapters with their labels, the tokenizer with
+        its vocabulary, `max_length`, and the optimizer of the active adapter.
+        The encoder's weights make it large: 93 MB with `minilm`.
+        `save_adapter` writes the adapter alone.
+
+        Args:
+            filepath: Path that ends in `.keras`.
+            overwrite: See `keras.Model.save`.
+            **options: See `keras.Model.save`.
+
+        Raises:
+            UserError: If the path ends otherwise, the model is merged or
+                `disabled`, or its tokenizer cannot be saved.
+        """
+        model_file.check(self, filepath)
+        # One without variables is loaded with a warning.
+        if not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
+        super().save(filepath, overwrite=overwrite, **options)
+
+    def export(self, filepath, format="tf_saved_model", **options):
+        """Writes a SavedModel that takes texts, with its tokenizer inside.
+
+        Signatures are those of `tf_adapters.export_model` and of
+        `tf-adapters export`: `serving_default` takes texts, `token_ids` token
+        features. Without a preprocessor see `keras.Model.export`.
+
+        Args:
+            filepath: Path of the SavedModel, which replaces an earlier one.
+            format: `"tf_saved_model"` (default).
+            **options: Without a preprocessor see `keras.Model.export`.
+
+        Raises:
+            UserError: If the format is another one, or something else than a
+                SavedModel is there.
+
+        Examples:
+            >>> model = tf_adapters.TextModel(
+            ...     encoder, tokenizer, labels=("negative", "positive")
+            ... )
+            >>> model.export("films")
+            >>> serve = tf.saved_model.load("films").signatures[
+            ...     "serving_default"
+            ... ]
+            >>> sorted(serve(tf.constant(["a fine film"])))
+            ['label', 'label_id', 'probabilities']
+        """
+        if self.preprocessor is None:
+            return self.adapter_model.export(filepath, format, **options)
+        return exporting.export_texts(self, filepath, format)
+
+    def get_config(self):
+        return model_file.config_of(self)
+
+    @classmethod
+    def from_config(cls, config):
+        return model_file.model_from(cls, config)
+
+    def save_own_variables(self, store):
+        model_file.save_weights(self, store)
+
+    def load_own_variables(self, store):
+        model_file.load_weights(self, store)

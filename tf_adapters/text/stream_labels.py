@@ -1,0 +1,137 @@
+"""Labels of a `tf.data.Dataset` become a head's targets, in the graph."""
+
+import contextlib
+import re
+
+import tensorflow as tf
+
+from tf_adapters import heads
+from tf_adapters.common.errors import UserError
+from tf_adapters.data.rows.class_ids import class_id
+from tf_adapters.tasks.output_kinds import KINDS
+
+_UNKNOWN = "The dataset has a wrong label:"
+# What an assertion of a graph says.
+_SAID = re.compile(rf"\[{_UNKNOWN}\] \[(.*?)\](?:\n|$)", re.DOTALL)
+
+
+def targets_function(head):
+    """Returns the function from a batch of labels to targets.
+
+    Args:
+        head: `Head` with one output a text.
+
+    Returns:
+        Function of a tensor `(batch,)`, for several labels a text
+        `(batch, classes)`, or of `None`. It raises a `UserError` while it is
+        traced if labels are of a wrong type; later, see `in_sentences`.
+    """
+    make = {"class": _class_ids, "classes": _many_hot, "number": _numbers}[
+        KINDS[heads.name_of(head)].label
+    ]
+    table = _table(head.labels) if make is _class_ids else None
+
+    def targets(labels):
+        if labels is None:
+            raise UserError(
+                "The dataset has no labels. Expected: elements `(texts, "
+                "labels)`, or dicts with the column that `label` names."
+            )
+        return make(labels, head, table)
+
+    return targets
+
+
+@contextlib.contextmanager
+def in_sentences(head):
+    """Says in a sentence which label of a dataset was refused."""
+    try:
+        yield
+    except tf.errors.InvalidArgumentError as error:
+        found = _SAID.search(error.message)
+        if found is None:
+            raise
+        raise UserError(_sentence(found.group(1), head)) from None
+
+
+def _sentence(value, head):
+    kind = KINDS[heads.name_of(head)].label
+    if kind == "number":
+        return f"{_UNKNOWN} {value}. Expected: finite numbers."
+    if kind == "classes":
+        return f"{_UNKNOWN} {value}. Expected: 0 or 1 for each class."
+    try:
+        class_id(value, head.labels)
+    except UserError as error:
+        return f"The dataset has an {error}"
+    return (
+        f"The dataset has a text without a label, {value!r}. Leave it out: "
+        "`dataset.filter(...)`."
+    )
+
+
+def _table(labels):
+    """Returns the lookup table of `class_ids`: names first, then ids."""
+    ids = {name: i for i, name in enumerate(labels)}
+    if not any(name.removeprefix("-").isdecimal() for name in labels):
+        ids |= {str(i): i for i in range(len(labels))}
+    return tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(
+            list(ids), list(ids.values()), tf.string, tf.int32
+        ),
+        -1,
+    )
+
+
+def _class_ids(labels, head, table):
+    if labels.dtype != tf.string and not labels.dtype.is_integer:
+        raise _wrong(labels, "a class's name or id for each text")
+    _check_rank(labels, 1, "a class's name or id for each text")
+    if labels.dtype != tf.string:
+        labels = tf.as_string(labels)
+    ids = table.lookup(labels)
+    return _checked(ids >= 0, labels, ids)
+
+
+def _numbers(labels, head, table):
+    if labels.dtype == tf.string:
+        raise _wrong(labels, "a number for each text")
+    _check_rank(labels, 1, "a number for each text")
+    numbers = tf.cast(labels, tf.float32)
+    return _checked(tf.math.is_finite(numbers), numbers, numbers)
+
+
+def _many_hot(labels, head, table):
+    expected = f"0 or 1 for each of the {len(head.labels)} classes"
+    _check_rank(labels, 2, expected)
+    if labels.dtype == tf.string or labels.shape[1] != len(head.labels):
+        raise _wrong(labels, expected)
+    values = tf.cast(labels, tf.float32)
+    return _checked((values == 0) | (values == 1), values, values)
+
+
+def _check_rank(labels, rank, expected):
+    if labels.shape.rank != rank:
+        raise _wrong(labels, expected)
+
+
+def _wrong(labels, expected):
+    return UserError(
+        f"The labels of a dataset must be {expected}. Received: "
+        f"{labels.dtype.name} of shape {tuple(labels.shape)}"
+    )
+
+
+def _checked(is_right, labels, targets):
+    """Returns targets after a check of all labels; says the first wrong one."""
+    wrong = tf.boolean_mask(labels, ~is_right)[:1]
+    check = tf.debugging.Assert(
+        tf.reduce_all(is_right),
+        [_UNKNOWN, tf.strings.reduce_join(_texts(wrong))],
+    )
+    with tf.control_dependencies([check]):
+        return tf.identity(targets)
+
+
+def _texts(values):
+    return values if values.dtype == tf.string else tf.as_string(values)

@@ -1,0 +1,95 @@
+"""What a text model does with a `tf.data.Dataset` of texts."""
+
+from keras import ops
+import numpy as np
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.text import predicting
+from tf_adapters.text import streams
+from tf_adapters.text.stream_labels import in_sentences
+
+
+class StreamRunner:
+    """Trains and computes on the texts of a dataset, a batch at a time.
+
+    Args:
+        model: `AdapterModel`.
+        preprocessor: `PackerLayer`.
+        dataset: See `streams.open_stream`.
+        batch_size: See `streams.open_stream`.
+        text: See `streams.open_stream`.
+        label: See `streams.open_stream`.
+
+    Raises:
+        UserError: If the dataset has no texts, or they cannot be packed in a
+            graph.
+    """
+
+    def __init__(
+        self, model, preprocessor, dataset, batch_size, text=None, label=None
+    ):
+        self.model = model
+        self._packer = streams.packer_of(preprocessor)
+        self._stream = streams.open_stream(
+            dataset, model.head, batch_size, text, label
+        )
+
+    @property
+    def fields(self):
+        """Names of the text fields."""
+        return self._stream.fields
+
+    def _features(self, **options):
+        return self._stream.features(self.model.head, self._packer, **options)
+
+    def fit(self, class_weight=None, **options):
+        """Trains the model; see `TextModel.fit`."""
+        if options.get("steps_per_epoch") is None:
+            streams.check_finite(self._stream.dataset)
+        features = self._features(labelled=True, class_weight=class_weight)
+        with in_sentences(self.model.head):
+            history = self.model.fit(features, **{**options, "shuffle": False})
+        _check_some(history.history.get("loss"))
+        return history
+
+    def evaluate(self):
+        """Returns the loss and the head's metrics, in one pass."""
+        streams.check_finite(self._stream.dataset)
+        head, outputs, targets, total = self.model.head, [], [], 0.0
+        features = self._features(labelled=True)
+        with in_sentences(head):
+            for inputs, target, _ in features.as_numpy_iterator():
+                output = np.asarray(self.model.predict_on_batch(inputs))
+                losses = head.loss(
+                    *map(ops.convert_to_tensor, (target, output))
+                )
+                total += float(ops.sum(losses))
+                outputs.append(output)
+                targets.append(target)
+        _check_some(outputs)
+        outputs, targets = map(np.concatenate, (outputs, targets))
+        values = head.evaluate(predicting.metrics_of(head), outputs, targets)
+        return {"loss": total / len(outputs), **values}
+
+    def outputs(self, verbose=0, model=None):
+        """Returns the outputs of the model, or another one, as an array."""
+        streams.check_finite(self._stream.dataset)
+        model = self.model if model is None else model
+        features = self._features(labelled=False)
+        # Keras fails at a dataset without elements.
+        _check_some(list(features.take(1)))
+        return model.predict(features, verbose=verbose)
+
+    def answers(self, verbose=0):
+        """Returns what the head decodes, a dict for each text."""
+        return self.model.head.decode(self.outputs(verbose), None)
+
+
+def _sum_of_losses(head, targets, outputs):
+    losses = head.loss(*map(ops.convert_to_tensor, (targets, outputs)))
+    return float(ops.sum(losses))
+
+
+def _check_some(batches):
+    if not batches:
+        raise UserError("The dataset holds no texts. Give at least one.")

@@ -1,0 +1,169 @@
+"""A `tf.data.Dataset` of texts becomes one of token features.
+
+Elements are tokenized in the graph, one batch at a time: however many there
+are, memory holds a few batches.
+"""
+
+from collections.abc import Callable
+import dataclasses
+
+import keras
+import tensorflow as tf
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
+from tf_adapters.data.tokens.graph_packer import in_graph
+from tf_adapters.data.tokens.packing import TextPacker
+from tf_adapters.text import predicting
+from tf_adapters.text import stream_labels
+from tf_adapters.text import training
+from tf_adapters.text.columns import LABEL
+from tf_adapters.text.columns import no_column
+from tf_adapters.text.columns import table_fields
+from tf_adapters.text.columns import usual_fields
+
+
+@dataclasses.dataclass(frozen=True)
+class Stream:
+    """A dataset of texts, and how its elements are read.
+
+    Attributes:
+        dataset: `tf.data.Dataset` of batches.
+        fields: Names of the text fields.
+        read: Function of an element that returns a list with the string tensor
+            of each field, the labels or `None`, and the weights or `None`.
+    """
+
+    dataset: tf.data.Dataset
+    fields: tuple[str, ...]
+    read: Callable
+
+    def features(self, head, packer, labelled, class_weight=None):
+        """Returns a dataset of `(features, targets, weights)` or `(features,)`.
+
+        Args:
+            head: `Head`.
+            packer: Packer that works in a graph.
+            labelled: Whether targets are needed.
+            class_weight: See `fit`.
+        """
+        # Other backends compile a program for each length.
+        fixed = keras.backend.backend() != "tensorflow"
+        length = packer.max_length if fixed else None
+        make = stream_labels.targets_function(head) if labelled else None
+        by_id = class_weight and training.weights_by_id(head, class_weight)
+
+        def pack(*element):
+            texts, labels, weights = self.read(*element)
+            features = packer(*texts, sequence_length=length)
+            if not labelled:
+                return (features,)
+            targets = make(labels)
+            if weights is None:
+                weights = tf.ones(tf.shape(texts[0])[0])
+            weights = tf.cast(weights, tf.float32)
+            if by_id:
+                factors = [by_id.get(i, 1.0) for i in range(len(head.labels))]
+                weights *= tf.gather(tf.constant(factors, "float32"), targets)
+            return features, targets, weights
+
+        pack = tf.autograph.experimental.do_not_convert(pack)
+        return self.dataset.map(pack, tf.data.AUTOTUNE).prefetch(2)
+
+
+def open_stream(dataset, head, batch_size, text=None, label=None):
+    """Returns the `Stream` of a dataset.
+
+    Args:
+        dataset: `tf.data.Dataset`, batched or not, of texts; of `(texts,
+            labels)` or `(texts, labels, weights)`; or of dicts of columns.
+            Two texts that are read together are a tuple.
+        head: `Head`.
+        batch_size: Texts in a batch where the dataset is not batched.
+        text: See `TextModel.fit`.
+        label: See `TextModel.fit`.
+
+    Raises:
+        UserError: If it has other elements, or the head needs more than texts.
+    """
+    if not predicting.is_of_texts(head):
+        raise UserError(
+            "A `tf.data.Dataset` of texts suits heads with one loss a text: "
+            "classes, several labels, numbers, without windows. Received: "
+            f"{shown(head)}. Pass a list or a table."
+        )
+    spec = dataset.element_spec
+    element = spec if isinstance(spec, tuple) else (spec,)
+    if isinstance(element[0], dict):
+        fields, read = _reading_columns(element[0], head, text, label)
+    else:
+        fields = usual_fields(head, _is_pair(element[0]))
+        read = _read_tuple
+    texts, *_ = read(*element)
+    if _rank(texts, spec) == 0:
+        dataset = dataset.batch(batch_size)
+    return Stream(dataset, fields, read)
+
+
+def check_finite(dataset):
+    """Raises a `UserError` if a dataset repeats without end."""
+    if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
+        raise UserError(
+            "The dataset never ends, since it is repeated. Pass "
+            "`dataset.take(n)`; to `fit`, `steps_per_epoch=n` serves as well."
+        )
+
+
+def packer_of(preprocessor):
+    """Returns a packer that works in a graph.
+
+    Raises:
+        UserError: If the tokenizer runs in Python only.
+    """
+    packer = preprocessor.packer
+    packer = in_graph(packer) if isinstance(packer, TextPacker) else None
+    if packer is None:
+        raise UserError(
+            "The encoder's tokenizer runs in Python only, so texts of a "
+            "`tf.data.Dataset` cannot be packed. Pass a list or a table."
+        )
+    return packer
+
+
+def _reading_columns(spec, head, text, label):
+    fields = table_fields(list(spec), head, text)
+    if label is not None and label not in spec:
+        raise no_column("label", label, list(spec))
+
+    def read(columns, labels=None, weights=None):
+        texts = [columns[field] for field in fields]
+        if labels is None:
+            labels = columns.get(label or LABEL)
+        return texts, labels, weights
+
+    return fields, read
+
+
+def _is_pair(spec):
+    return isinstance(spec, tuple) and len(spec) == 2
+
+
+def _read_tuple(texts, labels=None, weights=None):
+    return list(texts) if _is_pair(texts) else [texts], labels, weights
+
+
+def _rank(texts, spec):
+    """Returns 0 if texts are single, 1 if they are batched."""
+    ranks = {
+        text.shape.rank
+        if isinstance(text, tf.TensorSpec) and text.dtype == tf.string
+        else None
+        for text in texts
+    }
+    if len(ranks) != 1 or not ranks <= {0, 1}:
+        raise UserError(
+            "Expected a dataset of strings, batched or not: `texts`, `(texts, "
+            "labels)`, `((first_texts, second_texts), labels)`, or dicts of "
+            f"columns. Received elements of {shown(spec)}"
+        )
+    return ranks.pop()

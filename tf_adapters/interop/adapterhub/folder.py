@@ -47,12 +47,13 @@ def read_weights(path):
     return adapter_folder.read_tensors(path)
 
 
-def read_adapter(folder, shape, architecture, with_head=True):
+def read_adapter(folder, config, shape, architecture, with_head=True):
     """Returns what an adapter's folder holds.
 
     Args:
         folder: Path with `adapter_config.json` and tensors, and those of a
             head perhaps.
+        config: What that file says.
         shape: `EncoderShape` of the encoder.
         architecture: Its `Architecture`.
         with_head: Whether to look at the head. Defaults to `True`.
@@ -66,7 +67,6 @@ def read_adapter(folder, shape, architecture, with_head=True):
             the encoder is another one, or ours has no such method or head.
     """
     folder = Path(folder)
-    config = read_json(folder / adapter_folder.CONFIG_FILE)
     adapterhub_checks.check_encoder(config, shape, architecture, folder)
     method = adapterhub_reading.read_method(
         config["config"], shape.width, _version(config)

@@ -5,6 +5,7 @@ from pathlib import Path
 import safetensors.numpy
 
 from tf_adapters import methods
+from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
@@ -17,11 +18,12 @@ from tf_adapters.interop.formats import read_json
 _FUSION_FILE = "adapter_fusion_config.json"
 
 
-def read_fusion(folder, shape, architecture, with_head=True):
+def read_fusion(folder, setup, shape, architecture, with_head=True):
     """Returns what the folder of a whole set-up, a fusion, holds.
 
     Args:
         folder: Path with `adapter_setup.json`.
+        setup: What that file says.
         shape: `EncoderShape` of the encoder.
         architecture: Its `Architecture`.
         with_head: Whether to look at the head. Defaults to `True`.
@@ -31,14 +33,19 @@ def read_fusion(folder, shape, architecture, with_head=True):
         the order of the softmax, and the file of the fusion's tensors.
     """
     folder = Path(folder)
-    setup = read_json(folder / SETUP_FILE)
     members = _members_of(setup, folder)
     folders = [
         adapterhub_checks.folder_within(folder, member, "adapter")
         for member in members
     ]
     found = [
-        adapterhub_folder.read_adapter(of_member, shape, architecture, False)
+        adapterhub_folder.read_adapter(
+            of_member,
+            read_json(of_member / adapter_folder.CONFIG_FILE),
+            shape,
+            architecture,
+            with_head=False,
+        )
         for of_member in folders
     ]
     of_fusion = adapterhub_checks.check_no_link(folder / ",".join(members))

@@ -12,7 +12,6 @@ from tf_adapters.interop import heads
 from tf_adapters.interop import tensor_names
 from tf_adapters.interop.adapterhub import folder as adapterhub_folder
 from tf_adapters.interop.architectures import check_model_type
-from tf_adapters.interop.formats import read_json
 from tf_adapters.interop.peft import lora as peft_lora
 from tf_adapters.interop.peft import names as peft_names
 from tf_adapters.interop.tensor_names import TensorName
@@ -77,11 +76,11 @@ class PeftConfig(dict):
         return tensor_names.to_ours(names, tensors, self.source.parent)
 
 
-def read_adapter(folder, shape, architecture, with_head=True):
-    """Returns method, head and tensors as `adapterhub.folder` does."""
+def read_adapter(folder, config, shape, architecture, with_head=True):
+    """Returns method, head and tensors; arguments as of AdapterHub's."""
     folder = Path(folder)
     path = folder / adapter_folder.CONFIG_FILE
-    config = PeftConfig(read_json(path), path)
+    config = PeftConfig(config, path)
     readers = {
         "LORA": peft_lora.read,
         "IA3": _read_ia3,

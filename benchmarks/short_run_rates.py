@@ -20,9 +20,9 @@ from tf_adapters.text import defaults
 
 # Folder, rows that train, rows that are evaluated, batch size.
 SETS = (
-    ("sms_spam", 100, 500, 8),
     ("cf_airline", 1000, 500, 16),
     ("sst2", 5000, 500, 32),
+    ("sms_spam", 100, 500, 8),
 )
 METHODS = (
     *("pfeiffer", "lora", "full", "adapter_bias", "bitfit", "head_only"),
@@ -85,8 +85,8 @@ def main():
             finished.add((row["data"], row["method"], row["rate"], row["seed"]))
     grid = [
         (method, factor, one)
-        for method in arguments.methods.split(",")
         for one in SETS
+        for method in arguments.methods.split(",")
         for factor in FACTORS
     ]
     for method, factor, (name, *sizes) in grid:

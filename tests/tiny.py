@@ -4,6 +4,7 @@ import keras
 import keras_hub
 import numpy as np
 
+from tf_adapters.encoders import mpnet
 from tf_adapters.encoders.encoder import Encoder
 
 BLOCKS, WIDTH, FFN_WIDTH, VOCABULARY = 2, 16, 32, 50
@@ -21,6 +22,9 @@ FAMILIES = {
     "xlm_roberta": ("XLMRobertaBackbone", "vocabulary_size", "gelu", 1e-5),
     "distilbert": ("DistilBertBackbone", "vocabulary_size", "gelu", 1e-12),
     "electra": ("ElectraBackbone", "vocab_size", "gelu_tanh", 1e-12),
+    "mpnet": ("MPNetBackbone", "vocabulary_size", "gelu", 1e-5),
+    "deberta": ("DebertaV3Backbone", "vocabulary_size", "gelu", 1e-7),
+    "albert": ("AlbertBackbone", "vocabulary_size", "gelu_tanh", 1e-12),
 }
 
 
@@ -30,9 +34,12 @@ def encoder(
     """Returns an `Encoder` with random weights, biases and norms too."""
     class_name, vocabulary, activation, epsilon = FAMILIES[family]
     sizes = {**_SIZES, "num_layers": num_blocks, vocabulary: VOCABULARY}
-    if family == "electra":
+    if family == "deberta":
+        sizes["bucket_size"] = 4
+    if family in ("electra", "albert"):
         sizes["embedding_dim"] = WIDTH // 2
-    backbone = getattr(keras_hub.models, class_name)(**sizes, dtype=dtype)
+    owner = keras_hub.models if hasattr(keras_hub.models, class_name) else mpnet
+    backbone = getattr(owner, class_name)(**sizes, dtype=dtype)
     generator = np.random.default_rng(seed)
     for weight in backbone.weights:
         noise = generator.normal(0, 0.3, weight.shape)
@@ -44,7 +51,7 @@ def encoder(
         layer_norm_epsilon=epsilon,
         hidden_dropout=dropout,
         attention_dropout=dropout,
-        has_pooler=family in ("bert", "electra"),
+        has_pooler=family in ("bert", "electra", "mpnet", "albert"),
     )
 
 

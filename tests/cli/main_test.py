@@ -252,6 +252,14 @@ def test_mistakes_end_in_one_sentence(
     assert message in error and "Traceback" not in error
 
 
+def test_a_misspelled_run_folder_names_one_that_is_there(tmp_path, capsys):
+    (tmp_path / "reviews").mkdir()
+    (tmp_path / "reviews/config.yaml").write_text("{}")
+    assert _run(tmp_path, model_dir="reviewz", mode="eval") == 1
+    error = capsys.readouterr().err
+    assert f"Did you mean `{tmp_path}/reviews`?" in error
+
+
 def test_an_adapter_of_other_labels_is_refused(run_folder, capsys):
     settings = {"task": "demo_acceptability"}
     assert _run(run_folder, settings, mode="eval") == 1

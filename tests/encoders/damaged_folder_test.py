@@ -173,7 +173,7 @@ def test_a_setting_of_a_preset_is_refused(copy, key, value):
     _refused(folder, "preset")
 
 
-@pytest.mark.parametrize("value", [["BertBackbone"], "AlbertBackbone", None])
+@pytest.mark.parametrize("value", [["BertBackbone"], "FNetBackbone", None])
 def test_a_preset_of_another_kind_is_not_built(copy, value):
     folder = copy("preset")
     _edit(folder / "config.json", lambda c: c.update(class_name=value))

@@ -162,7 +162,19 @@ def test_number_of_segments_is_that_of_the_config():
     assert backbone.num_segments == 3
 
 
-@pytest.mark.parametrize("backbone_class", keras_hub_families.FAMILIES)
+# Of those that the reference computes.
+@pytest.mark.parametrize(
+    "backbone_class",
+    [
+        cls
+        for cls in keras_hub_families.FAMILIES
+        if cls
+        not in (
+            keras_hub.models.AlbertBackbone,
+            keras_hub.models.DebertaV3Backbone,
+        )
+    ],
+)
 def test_presets_settings_are_what_kerashub_computes(backbone_class):
     """A canary: KerasHub may change what `FAMILIES` says about it."""
     backbone = tiny_backbone(backbone_class)
@@ -226,12 +238,11 @@ def test_kerashub_folder_without_a_tokenizer(tmp_path):
 
 
 def test_kerashub_folder_of_another_kind(tmp_path):
-    backbone = keras_hub.models.AlbertBackbone(
-        20, num_layers=1, num_heads=2, embedding_dim=4, hidden_dim=8,
-        intermediate_dim=16,
-    )  # fmt: skip
+    backbone = keras_hub.models.FNetBackbone(
+        20, num_layers=1, hidden_dim=8, intermediate_dim=16
+    )
     backbone.save_to_preset(str(tmp_path))
-    with pytest.raises(ValueError, match="Received: AlbertBackbone"):
+    with pytest.raises(ValueError, match="Received: FNetBackbone"):
         keras_hub_families.fields_of(backbone)
 
 

@@ -27,7 +27,16 @@ from tf_adapters.training.trainer import Trainer
 pytestmark = pytest.mark.integration
 
 _PATH = pathlib.Path(__file__).parents[1] / "fixtures" / "masked_lm"
-NAMES = ("bert", "distilbert", "electra", "roberta", "xlm_roberta")
+NAMES = (
+    "albert",
+    "bert",
+    "deberta",
+    "distilbert",
+    "electra",
+    "mpnet",
+    "roberta",
+    "xlm_roberta",
+)
 
 
 def _model(folder, method=None):

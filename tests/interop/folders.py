@@ -18,6 +18,8 @@ _ENCODERS = {
     "xlm_roberta": ROOT / "huggingface" / "xlm_roberta",
     "distilbert": ROOT / "huggingface" / "distilbert_bare",
     "electra": ROOT / "huggingface" / "electra",
+    "mpnet": ROOT / "huggingface" / "mpnet",
+    "deberta": ROOT / "huggingface" / "deberta",
 }
 
 

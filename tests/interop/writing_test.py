@@ -1,6 +1,7 @@
 """What is written is what the other libraries write, to the last bit."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -42,10 +43,10 @@ def _config(path):
 
 def _tensors(path):
     """Returns tensors by names without PEFT's choice of the model's class."""
+    start = "base_model.model."
+    inner = rf"^{start}(bert|roberta|distilbert|mpnet|deberta)\."
     return {
-        name.replace("base_model.model.bert.", "base_model.model.")
-        .replace("base_model.model.roberta.", "base_model.model.")
-        .replace("base_model.model.distilbert.", "base_model.model."): value
+        re.sub(inner, start, name): value
         for name, value in load_file(path).items()
     }
 

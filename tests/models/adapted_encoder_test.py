@@ -6,6 +6,7 @@ import pytest
 
 from tests import tiny
 from tests.fixtures import huggingface_folders
+from tf_adapters.encoders.keras_hub_families import fields_of
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.methods import Houlsby
 from tf_adapters.methods import PrefixTuning
@@ -21,6 +22,11 @@ SEED = np.array([3, 1024])
 def test_empty_slots_equal_the_backbone(family):
     """The canary: it fails where KerasHub changes what this file reads."""
     encoder = tiny.encoder(family)
+    fields = fields_of(encoder.backbone)
+    assert (encoder.activation, encoder.layer_norm_epsilon) == (
+        fields["activation"],
+        fields["layer_norm_epsilon"],
+    )
     features = tiny.batch(encoder)
     expected = encoder.backbone(features)
     if not isinstance(expected, dict):
@@ -33,7 +39,9 @@ def test_empty_slots_equal_the_backbone(family):
         np.testing.assert_allclose(outputs[name], value, rtol=0, atol=3e-6)
 
 
-@pytest.mark.parametrize("name", [*huggingface_folders.NAMES])
+@pytest.mark.parametrize(
+    "name", [*huggingface_folders.NAMES, *huggingface_folders.LATER]
+)
 def test_equals_the_checkpoints_own_model(name):
     features, expected = huggingface_folders.expected(name)
     encoder, _ = load_encoder(huggingface_folders.folder(name))

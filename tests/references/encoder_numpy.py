@@ -35,7 +35,9 @@ def encode(weights, features, num_heads, activation, epsilon):
     states = [_embed(weights, features, epsilon)]
     while block := _inside(weights, f"transformer_layer_{len(states) - 1}/"):
         settings = (num_heads, epsilon, ACTIVATIONS[activation])
-        x = _block(block, states[-1], features["padding_mask"], *settings)
+        bias = _relative_bias(weights, features["token_ids"].shape[1])
+        mask = features["padding_mask"]
+        x = _block(block, states[-1], mask, bias, *settings)
         states.append(x)
     return states
 
@@ -70,15 +72,29 @@ def _embed(weights, features, epsilon):
     return x
 
 
-def _block(weights, x, mask, num_heads, epsilon, activation):
-    attended = _attention(weights, x, mask, num_heads)
+def _relative_bias(weights, tokens):
+    """Returns MPNet's bias (heads, queries, keys); Song et al. 2020."""
+    table = weights.get("relative_position_bias/embeddings")
+    if table is None:
+        return 0
+    distances = np.arange(tokens)[None] - np.arange(tokens)[:, None]
+    half = len(table) // 2
+    exact, far = half // 2, np.abs(distances)
+    steps = np.log2(np.maximum(far, 1) / exact) / np.log2(128 / exact)
+    logarithmic = exact + np.floor(steps * (half - exact)).astype(int)
+    buckets = np.where(far < exact, far, np.minimum(logarithmic, half - 1))
+    return table[buckets + half * (distances > 0)].transpose(2, 0, 1)
+
+
+def _block(weights, x, mask, bias, num_heads, epsilon, activation):
+    attended = _attention(weights, x, mask, bias, num_heads)
     x = _norm(weights, "self_attention_layer_norm", x + attended, epsilon)
     inner = activation(_dense(weights, "feedforward_intermediate_dense", x))
     outer = _dense(weights, "feedforward_output_dense", inner)
     return _norm(weights, "feedforward_layer_norm", x + outer, epsilon)
 
 
-def _attention(weights, x, mask, num_heads):
+def _attention(weights, x, mask, bias, num_heads):
     batch, tokens, width = x.shape
 
     def heads(name):
@@ -89,6 +105,7 @@ def _attention(weights, x, mask, num_heads):
 
     query, key, value = heads("query"), heads("key"), heads("value")
     scores = query @ key.swapaxes(2, 3) / math.sqrt(query.shape[-1])
+    scores = scores + bias
     scores = np.where(mask[:, None, None, :] == 1, scores, -np.inf)
     mixed = special.softmax(scores, axis=-1) @ value
     mixed = mixed.transpose(0, 2, 1, 3).reshape(x.shape)

@@ -282,7 +282,7 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
         (lambda m: m.fit({"review": TEXTS}, CLASSES), "Say which column"),
         (lambda m: m.fit({"a": TEXTS}, text="b"), "no column `b`"),
         (lambda m: m.fit({"text": TEXTS}, label="c"), "no column `c`"),
-        (lambda m: _fit(m, [], []), "holds no rows"),
+        (lambda m: _fit(m, [], []), "There are no texts"),
         (lambda m: _fit(m, validation_split=0.999), "leaves none"),
         (lambda m: _fit(m, sample_weight=[1.0]), "for each of the 6 texts"),
         (lambda m: m.set_active("nobody"), "no adapter `nobody`"),

@@ -21,6 +21,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import copy
 import importlib
 import itertools
+import logging as python_logging
 import sys
 import types
 
@@ -186,6 +187,10 @@ def main(argv):
 
 def _start(options):
     logging.set_verbosity(logging.WARNING)
+    # absl's prefix (time, process, source line) says nothing to a user.
+    logging.get_absl_handler().setFormatter(
+        python_logging.Formatter("%(levelname)s: %(message)s")
+    )
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     if not options.verbose:

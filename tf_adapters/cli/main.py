@@ -13,6 +13,7 @@ from tf_adapters.cli import study as cli_study
 from tf_adapters.cli import train as cli_train
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.config import plugins
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
@@ -148,6 +149,12 @@ def _check_one_task(config, model_dir, mode):
         )
 
 
+def _near_run(model_dir):
+    """Returns a question that names a run folder of a similar name, or ""."""
+    runs = model_dir.parent.glob("*/config.yaml")
+    return did_you_mean(model_dir, [str(path.parent) for path in runs])
+
+
 def _saved_config(model_dir, options):
     if not model_dir:
         raise ConfigError(
@@ -157,8 +164,9 @@ def _saved_config(model_dir, options):
     path = model_dir / "config.yaml"
     if not path.exists():
         raise ConfigError(
-            f"--model_dir={cut(options.model_dir)} is no run folder: it has no "
-            "config.yaml. Train first, with the same --model_dir."
+            f"{cut(options.model_dir)} is no run folder: it has no config.yaml."
+            f"{_near_run(model_dir)} If it is not trained yet, train first, "
+            f"with --model_dir={cut(options.model_dir)}."
         )
     return resolve.load_for_one_machine(path)
 

@@ -87,11 +87,18 @@ def _count_weights(
     vocabulary_size=0,
     vocab_size=0,
     num_segments=0,
+    num_groups=None,
+    bucket_size=0,
 ):
     """Returns about how many weights such a backbone has, biases left out."""
-    rows = vocabulary_size + vocab_size + max_sequence_length + num_segments
+    rows = vocabulary_size + vocab_size + num_segments
+    # Relative positions are stored instead of absolute ones.
+    rows += 2 * bucket_size or max_sequence_length
     block = 4 * hidden_dim**2 + 2 * hidden_dim * intermediate_dim
-    return rows * (embedding_dim or hidden_dim) + num_layers * block
+    return (
+        rows * (embedding_dim or hidden_dim)
+        + (num_groups or num_layers) * block
+    )
 
 
 def check_number(key, value, least, most, path):

@@ -27,6 +27,8 @@ class Encoder:
         attention_output_dropout: Dropout rate after the attention's output
             projection. `None` (default) is `hidden_dropout`; DistilBERT's
             own has none there.
+        ffn_output_dropout: Dropout rate after the feed-forward network. `None`
+            (default) is `hidden_dropout`; ALBERT's own has none there.
     """
 
     name: str
@@ -37,12 +39,12 @@ class Encoder:
     attention_dropout: float
     has_pooler: bool
     attention_output_dropout: float | None = None
+    ffn_output_dropout: float | None = None
 
     def __post_init__(self):
-        if self.attention_output_dropout is None:
-            object.__setattr__(
-                self, "attention_output_dropout", self.hidden_dropout
-            )
+        for name in ("attention_output_dropout", "ffn_output_dropout"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, self.hidden_dropout)
 
     @property
     def takes_segments(self):

@@ -8,7 +8,6 @@ to tensor (`huggingface_weights.py`) is shorter than a correction of each, and
 it can be strict in both directions.
 """
 
-from collections.abc import Callable
 import dataclasses
 import pathlib
 
@@ -16,9 +15,14 @@ import keras_hub
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
+from tf_adapters.encoders import albert
 from tf_adapters.encoders import config_checks
+from tf_adapters.encoders import deberta
 from tf_adapters.encoders import huggingface_weights
+from tf_adapters.encoders import mpnet
 from tf_adapters.encoders.huggingface_checkpoint import HuggingFaceCheckpoint
+from tf_adapters.encoders.huggingface_family import BERT_ARGUMENTS
+from tf_adapters.encoders.huggingface_family import Family
 
 # By the names of transformers/activations.py. `gelu_fast` and
 # `gelu_pytorch_tanh` are the same function as `gelu_new`, written differently.
@@ -35,52 +39,8 @@ ACTIVATIONS = {
 }
 
 
-_BERT_ARGUMENTS = {
-    "vocabulary_size": "vocab_size",
-    "num_layers": "num_hidden_layers",
-    "num_heads": "num_attention_heads",
-    "hidden_dim": "hidden_size",
-    "intermediate_dim": "intermediate_size",
-    "max_sequence_length": "max_position_embeddings",
-}
-_BERT_OPTIONS = {
-    "activation": ("hidden_act", "gelu"),
-    "layer_norm_epsilon": ("layer_norm_eps", 1e-12),
-    "hidden_dropout": ("hidden_dropout_prob", 0.1),
-    "attention_dropout": ("attention_probs_dropout_prob", 0.1),
-    "num_segments": ("type_vocab_size", 2),
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class Family:
-    """What one `model_type` calls things; most call them as BERT does.
-
-    Attributes:
-        backbone: KerasHub class.
-        modules: From the backbone's layer path to the checkpoint's module.
-        prefix: What a model with a head puts before each module's name.
-        arguments: From the backbone's argument to the key in `config.json`.
-        options: From our name of an option to its key and the value that
-            transformers uses where the key is absent.
-        position_offset: Whether the position table begins with the rows
-            `0..pad_token_id`, which no token uses.
-    """
-
-    backbone: Callable
-    modules: dict[str, str]
-    prefix: str
-    arguments: dict[str, str] = dataclasses.field(
-        default_factory=_BERT_ARGUMENTS.copy
-    )
-    options: dict[str, tuple] = dataclasses.field(
-        default_factory=_BERT_OPTIONS.copy
-    )
-    position_offset: bool = False
-
-
 _ELECTRA_ARGUMENTS = {
-    **{k: v for k, v in _BERT_ARGUMENTS.items() if k != "vocabulary_size"},
+    **{k: v for k, v in BERT_ARGUMENTS.items() if k != "vocabulary_size"},
     "vocab_size": "vocab_size",
     "embedding_dim": "embedding_size",
 }
@@ -102,11 +62,22 @@ _DISTILBERT_OPTIONS = {
     "attention_output_dropout": (None, 0.0),
 }
 
+
+def _first_position(config, path):
+    """Returns the first row of RoBERTa's position table that a token uses."""
+    padding = config.get("pad_token_id", 1)
+    longest = config["max_position_embeddings"]
+    config_checks.check_number("max_position_embeddings", longest, 1, 1e9, path)
+    config_checks.check_number("pad_token_id", padding, 0, longest - 2, path)
+    return padding + 1
+
+
 _ROBERTA = Family(
     keras_hub.models.RobertaBackbone,
     huggingface_weights.ROBERTA,
     "roberta.",
-    position_offset=True,
+    first_position=_first_position,
+    has_token_type_row=True,
 )
 FAMILIES = {
     "bert": Family(
@@ -129,6 +100,9 @@ FAMILIES = {
         "electra.",
         _ELECTRA_ARGUMENTS,
     ),
+    "mpnet": mpnet.HUGGINGFACE,
+    "albert": albert.HUGGINGFACE,
+    "deberta-v2": deberta.HUGGINGFACE,
 }
 
 
@@ -153,23 +127,24 @@ def load_huggingface(folder, dtype=None):
     path = folder / "config.json"
     config = config_checks.read_json(path)
     family = _family(config, folder)
+    family.check(config, path)
     options = _options(config, family, path)
     arguments = _arguments(config, family, path)
     checkpoint = HuggingFaceCheckpoint(folder, family.prefix)
     keys = {**family.arguments, "num_segments": "type_vocab_size"}
     num_segments = options.pop("num_segments", None)
     first_position = 0
-    if family.position_offset:
-        first_position = _first_position(config, path)
+    if family.first_position is not None:
+        first_position = family.first_position(config, path)
         arguments["max_sequence_length"] -= first_position
-    elif num_segments is not None:
+    if num_segments is not None and not family.has_token_type_row:
         arguments["num_segments"] = num_segments
     config_checks.check_sizes(arguments, keys, checkpoint.num_bytes, path)
     backbone = family.backbone(
         **arguments, dropout=options["hidden_dropout"], dtype=dtype
     )
     options["has_pooler"] = huggingface_weights.port_weights(
-        backbone, checkpoint, family.modules, first_position
+        backbone, checkpoint, family, first_position
     )
     return backbone, options
 
@@ -205,15 +180,6 @@ def _arguments(config, family, path):
             f"`{config['model_type']}` model needs."
         )
     return {name: config[key] for name, key in family.arguments.items()}
-
-
-def _first_position(config, path):
-    """Returns the first row of RoBERTa's position table that a token uses."""
-    padding = config.get("pad_token_id", 1)
-    longest = config["max_position_embeddings"]
-    config_checks.check_number("max_position_embeddings", longest, 1, 1e9, path)
-    config_checks.check_number("pad_token_id", padding, 0, longest - 2, path)
-    return padding + 1
 
 
 def _options(config, family, path):

@@ -1,8 +1,9 @@
 """The vocabulary files of a Hugging Face folder become a tokenizer.
 
-`vocab.txt`, `vocab.json` with `merges.txt`, and `sentencepiece.bpe.model` give
-KerasHub tokenizers, which run in a graph and so in a SavedModel. A folder that
-has only `tokenizer.json` is tokenised by transformers.
+`vocab.txt`, `vocab.json` with `merges.txt`, and the SentencePiece models of
+XLM-R, ALBERT and DeBERTa-v3 give KerasHub tokenizers, which run in a graph and
+so in a SavedModel. A folder that has only `tokenizer.json` is tokenised by
+transformers.
 """
 
 import json
@@ -17,13 +18,15 @@ from tf_adapters.common.extras import has_tensorflow_text
 from tf_adapters.encoders import config_checks
 
 _FILES = (
-    "`vocab.txt`, `vocab.json` with `merges.txt`, `sentencepiece.bpe.model` "
-    "or `tokenizer.json`"
+    "`vocab.txt`, `vocab.json` with `merges.txt`, `sentencepiece.bpe.model`, "
+    "`spiece.model`, `spm.model` or `tokenizer.json`"
 )
 
 _FLAGS = (
     "add_prefix_space",
     "do_lower_case",
+    "keep_accents",
+    "split_by_punct",
     "strip_accents",
     "tokenize_chinese_chars",
 )
@@ -69,8 +72,15 @@ def _load(folder, model_type):
                 str(folder / "merges.txt"),
                 _options(folder).get("add_prefix_space") or False,
             )
+    elif model_type in ("albert", "deberta-v2"):
+        name = "spiece.model" if model_type == "albert" else "spm.model"
+        if (folder / name).is_file():
+            # Here, not above: folders are read without TensorFlow, too.
+            from tf_adapters.encoders import sentence_piece
+
+            return sentence_piece.load(folder / name, _options(folder))
     elif (folder / "vocab.txt").is_file():
-        return _word_piece(folder)
+        return _word_piece(folder, model_type)
     if (folder / "tokenizer.json").is_file():
         return HuggingFaceTokenizer(folder)
     raise UserError(
@@ -88,7 +98,7 @@ def _options(folder):
     return options
 
 
-def _word_piece(folder):
+def _word_piece(folder, model_type):
     options = _options(folder)
     lowercase = options.get("do_lower_case")
     if lowercase is None and (folder / "tokenizer.json").is_file():
@@ -96,7 +106,7 @@ def _word_piece(folder):
         lowercase = (content.get("normalizer") or {}).get("lowercase")
     # Only "\n" ends a line: some tokens are spaces to `str.split`.
     text = (folder / "vocab.txt").read_text(encoding="utf-8")
-    return _word_piece_class()(
+    return _word_piece_class(model_type == "mpnet")(
         text.removesuffix("\n").split("\n"),
         # transformers' BertTokenizer lowercases unless told otherwise.
         lowercase=True if lowercase is None else lowercase,
@@ -117,11 +127,12 @@ def _byte_pair(vocabulary, merges, add_prefix_space):
     )
 
 
-def _word_piece_class():
+def _word_piece_class(is_mpnet):
     # Here, not above: folders are read without TensorFlow, too.
+    from tf_adapters.encoders.mpnet_tokenizer import MPNetTokenizer
     from tf_adapters.encoders.word_piece import WordPieceTokenizer
 
-    return WordPieceTokenizer
+    return MPNetTokenizer if is_mpnet else WordPieceTokenizer
 
 
 class HuggingFaceTokenizer:
@@ -200,7 +211,7 @@ class HuggingFaceTokenizer:
         cleaning = content.get("normalizer") or {}
         kind = (model.get("type"), cleaning.get("type"), before.get("type"))
         if kind == ("WordPiece", "BertNormalizer", "BertPreTokenizer"):
-            return _word_piece_class()(
+            return _word_piece_class(self._tokenizer.cls_token == "<s>")(
                 _tokens_by_id(content),
                 lowercase=cleaning["lowercase"],
                 strip_accents=cleaning["strip_accents"],

@@ -35,13 +35,23 @@ _DISTILBERT_BLOCK = {
 }
 
 
-def _modules(block, blocks, **outside):
-    """One table of a family; `{i}` stands for the number of a block."""
-    inside = {
-        f"transformer_layer_{{i}}/{layer}": f"{blocks}.{{i}}.{module}"
+def blocks_of(block, blocks):
+    """Returns the table of all blocks; `{}` stands for the number of a block.
+
+    Args:
+        block: Dict from the path of a layer in a block to its module there.
+        blocks: The checkpoint's name of the list of blocks.
+    """
+    return {
+        f"transformer_layer_{{}}/{layer}": f"{blocks}.{{}}.{module}"
         for layer, module in block.items()
     }
-    return {**outside, "embeddings_layer_norm": "embeddings.LayerNorm"} | inside
+
+
+def _modules(block, blocks, **outside):
+    """Returns the table of a family."""
+    norm = {"embeddings_layer_norm": "embeddings.LayerNorm"}
+    return {**outside, **norm, **blocks_of(block, blocks)}
 
 
 BERT = _modules(
@@ -77,9 +87,9 @@ _SUFFIXES = {
     "gamma": "weight",
     "beta": "bias",
     "embeddings": "weight",
+    "rel_embedding": "weight",
 }
 _POSITIONS = "embeddings.position_embeddings.weight"
-_POOLER = "pooler.dense.weight"
 _TOKEN_TYPES = "embeddings.token_type_embeddings.weight"
 # What belongs to the encoder itself; everything else is a head or a pooler.
 _ENCODER = ("embeddings.", "embeddings_project.", "encoder.", "transformer.")
@@ -87,13 +97,13 @@ _ENCODER = ("embeddings.", "embeddings_project.", "encoder.", "transformer.")
 _CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")
 
 
-def port_weights(backbone, checkpoint, modules, first_position=0):
+def port_weights(backbone, checkpoint, family, first_position=0):
     """Fills a backbone's variables from a folder's safetensors files.
 
     Args:
         backbone: KerasHub backbone, built.
         checkpoint: `HuggingFaceCheckpoint`.
-        modules: One of the tables above.
+        family: The checkpoint's `Family`.
         first_position: First row of the position table that a token uses.
 
     Returns:
@@ -106,11 +116,15 @@ def port_weights(backbone, checkpoint, modules, first_position=0):
             the config says, or if the encoder has tensors that the backbone
             has no place for.
     """
-    names = {v.path: _tensor_name(v.path, modules) for v in backbone.weights}
-    has_pooler = _POOLER in names.values() and _POOLER in checkpoint.names
+    names = {
+        v.path: _tensor_name(v.path, family.modules) for v in backbone.weights
+    }
+    pooler = names.get("pooled_dense/kernel")
+    # KerasHub's ELECTRA has a pooler, which no checkpoint has.
+    has_pooler = pooler in checkpoint.names
     if not has_pooler:
-        names = {k: v for k, v in names.items() if "pooler." not in v}
-    folded = {_TOKEN_TYPES} if first_position else set()
+        names = {k: v for k, v in names.items() if "pooled_dense/" not in k}
+    folded = {_TOKEN_TYPES} if family.has_token_type_row else set()
     _check_names(set(names.values()) | folded, checkpoint)
     for variable in backbone.weights:
         if variable.path not in names:
@@ -118,21 +132,21 @@ def port_weights(backbone, checkpoint, modules, first_position=0):
             continue
         name = names[variable.path]
         tensor = checkpoint.read(name)
-        if name == _POSITIONS and first_position:
-            # RoBERTa adds row 0 of its token types to every token; KerasHub's
-            # has no token types, and every token has a position.
-            tensor = tensor[first_position:] + checkpoint.read(_TOKEN_TYPES)[0]
+        if name == _POSITIONS:
+            tensor = tensor[first_position:]
+            if family.has_token_type_row:
+                # RoBERTa adds row 0 of its token types to every token;
+                # KerasHub's has none, and every token has a position.
+                tensor = tensor + checkpoint.read(_TOKEN_TYPES)[0]
         variable.assign(_fit(tensor, variable, name, checkpoint))
     return has_pooler
 
 
 def _tensor_name(path, modules):
     layer, _, variable = path.rpartition("/")
-    number = re.match(r"transformer_layer_(\d+)/", layer)
-    if number:
-        layer = layer.replace(number[0], "transformer_layer_{i}/")
-    module = modules[layer].format(i=number[1] if number else "")
-    return f"{module}.{_SUFFIXES[variable]}"
+    number = r"_(\d+)(?=[_/])"
+    module = modules[re.sub(number, "_{}", layer)]
+    return f"{module.format(*re.findall(number, layer))}.{_SUFFIXES[variable]}"
 
 
 def _check_names(expected, checkpoint):
@@ -167,7 +181,8 @@ def _fit(tensor, variable, name, checkpoint):
     if is_kernel:
         # PyTorch stores (out, in). KerasHub splits heads off: the attention's
         # output has (heads, head width, out), its inputs (in, heads, width).
-        split = 2 if "/attention_output/" in variable.path else 1
+        is_output = "/attention_output/" in variable.path
+        split = len(shape) - 1 if is_output else 1
         expected = (math.prod(shape[split:]), math.prod(shape[:split]))
     elif variable.path.endswith("/bias"):
         expected = (math.prod(shape),)

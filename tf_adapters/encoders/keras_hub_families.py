@@ -3,17 +3,33 @@
 import keras_hub
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.encoders import albert
+from tf_adapters.encoders import deberta
+from tf_adapters.encoders import mpnet
+from tf_adapters.encoders.architecture import Architecture
 from tf_adapters.encoders.encoder import Encoder
 
 # What KerasHub hard-codes: activation, epsilon, and whether a pooler was
 # trained (ELECTRA's has one in KerasHub, but the original never had).
 # keras_hub/src/models/{bert,electra,distil_bert,roberta}/*_backbone.py, 0.32.
+# Hugging Face's heads for masked tokens of RoBERTa and ELECTRA have the exact
+# GELU, whatever their blocks have.
+_ROBERTA = Architecture(
+    "gelu", 1e-5, masked_lm_activation="gelu", counts_positions=True
+)
 FAMILIES = {
-    keras_hub.models.BertBackbone: ("gelu_tanh", 1e-12, True),
-    keras_hub.models.ElectraBackbone: ("gelu_tanh", 1e-12, False),
-    keras_hub.models.DistilBertBackbone: ("gelu", 1e-12, False),
-    keras_hub.models.RobertaBackbone: ("gelu", 1e-5, False),
-    keras_hub.models.XLMRobertaBackbone: ("gelu", 1e-5, False),
+    keras_hub.models.BertBackbone: Architecture(
+        "gelu_tanh", 1e-12, has_pooler=True
+    ),
+    keras_hub.models.ElectraBackbone: Architecture(
+        "gelu_tanh", 1e-12, masked_lm_activation="gelu"
+    ),
+    keras_hub.models.DistilBertBackbone: Architecture("gelu", 1e-12),
+    keras_hub.models.RobertaBackbone: _ROBERTA,
+    keras_hub.models.XLMRobertaBackbone: _ROBERTA,
+    mpnet.MPNetBackbone: mpnet.ARCHITECTURE,
+    albert.AlbertBackbone: albert.ARCHITECTURE,
+    deberta.DebertaV3Backbone: deberta.ARCHITECTURE,
 }
 
 
@@ -33,8 +49,8 @@ def as_encoder(backbone):
     return Encoder(name=backbone.name, backbone=backbone, **fields)
 
 
-def fields_of(backbone):
-    """Returns what `Encoder` needs besides a backbone.
+def architecture_of(backbone):
+    """Returns the `Architecture` of a backbone.
 
     Raises:
         UserError: If it is of another family.
@@ -45,11 +61,20 @@ def fields_of(backbone):
             f"Expected an encoder of one of the kinds {families}. Received: "
             f"{type(backbone).__name__}"
         )
-    activation, epsilon, has_pooler = FAMILIES[type(backbone)]
+    return FAMILIES[type(backbone)]
+
+
+def fields_of(backbone):
+    """Returns what `Encoder` needs besides a backbone.
+
+    Raises:
+        UserError: If it is of another family.
+    """
+    architecture = architecture_of(backbone)
     return {
-        "activation": activation,
-        "layer_norm_epsilon": epsilon,
+        "activation": architecture.activation,
+        "layer_norm_epsilon": architecture.layer_norm_epsilon,
         "hidden_dropout": backbone.dropout,
         "attention_dropout": backbone.dropout,
-        "has_pooler": has_pooler,
+        "has_pooler": architecture.has_pooler,
     }

@@ -10,6 +10,7 @@ import keras_hub
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.extras import has_tensorflow_text
 from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.encoders import config_checks
 from tf_adapters.encoders import downloads
@@ -24,7 +25,7 @@ from tf_adapters.encoders.keras_hub_families import fields_of
 
 
 def _presets():
-    """Returns KerasHub's presets of the five families, by name."""
+    """Returns KerasHub's presets of the known families, by name."""
     return {
         name: preset
         for backbone in FAMILIES
@@ -57,7 +58,8 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
             - a KerasHub preset, for example `"bert_base_en_uncased"`;
             - the path of a Hugging Face folder (`config.json`,
               `model.safetensors`, vocabulary), of model_type bert, roberta,
-              xlm-roberta, distilbert or electra;
+              xlm-roberta, distilbert, electra, mpnet,
+              albert or deberta-v2 (DeBERTa-v3);
             - the path of a folder that KerasHub's `save_to_preset` wrote;
             - the path of a run that trained an encoder, by method `full` or
               `multitask`, or of that encoder's folder in it;
@@ -194,7 +196,14 @@ def _is_huggingface(folder):
 def _tokenizer_of_preset(source):
     if isinstance(source, pathlib.Path):
         preset_checks.check_tokenizer(source)
-    return _from_preset(keras_hub.models.Tokenizer.from_preset, source)
+    load = keras_hub.models.Tokenizer.from_preset
+    if not has_tensorflow_text():
+        return _from_preset(load, source)
+    # Keras knows only classes that were imported.
+    from tf_adapters.encoders import own_tokenizers  # noqa: F401
+    from tf_adapters.encoders import sentence_piece
+
+    return sentence_piece.of_preset(_from_preset(load, source))
 
 
 def _check_tokenizer(encoder, tokenizer):

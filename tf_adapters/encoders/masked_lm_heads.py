@@ -25,6 +25,16 @@ _FORMS = (
         "generator_predictions.LayerNorm",
         "generator_lm_head.bias",
     ),
+    (  # ALBERT
+        "predictions.dense",
+        "predictions.LayerNorm",
+        "predictions.bias",
+    ),
+    (  # DeBERTa-v3; in transformers, without `legacy`
+        "lm_predictions.lm_head.dense",
+        "lm_predictions.lm_head.LayerNorm",
+        "lm_predictions.lm_head.bias",
+    ),
 )
 # The last matrix of each form, where a checkpoint stores it.
 _OUTPUTS = (
@@ -32,6 +42,7 @@ _OUTPUTS = (
     "lm_head.decoder.weight",
     "vocab_projector.weight",
     "generator_lm_head.weight",
+    "predictions.decoder.weight",
 )
 
 

@@ -19,6 +19,7 @@ _SIZES = (
 # What some of the families have, or call so.
 _OTHER_SIZES = (
     "embedding_dim",
+    "num_groups",
     "num_segments",
     "vocab_size",
     "vocabulary_size",

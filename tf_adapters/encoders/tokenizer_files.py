@@ -65,7 +65,7 @@ def load_tokenizer(config, folder):
             "with `model.save_adapter(folder)` and load that."
         )
     # Keras knows only classes that were imported.
-    from tf_adapters.encoders import word_piece  # noqa: F401
+    from tf_adapters.encoders import own_tokenizers  # noqa: F401
 
     tokenizer = keras.saving.deserialize_keras_object(config["layer"])
     if _is_word_piece(tokenizer):

@@ -22,6 +22,15 @@ _DROPPED = r"[^\P{C}\t\n\r]|\x{fffd}"
 _SPACES = r"[\t\n\r\p{Z}]"
 
 
+def lowercased(texts):
+    """Returns lowercase texts, whatever the machine's locale is."""
+    # ICU lowercases these two by context and by the machine's locale
+    # (Turkish); the original goes by the character alone.
+    texts = tf.strings.regex_replace(texts, "I", "i")
+    texts = tf.strings.regex_replace(texts, "Σ", "σ")
+    return tf.strings.lower(texts, encoding="utf-8")
+
+
 @keras.saving.register_keras_serializable("tf_adapters")
 class WordPieceTokenizer(keras_hub.models.BertTokenizer):
     """Turns texts into token ids, without special tokens.
@@ -72,13 +81,7 @@ class WordPieceTokenizer(keras_hub.models.BertTokenizer):
         if self.strips_accents:
             texts = tf_text.normalize_utf8(texts, "NFD")
             texts = tf.strings.regex_replace(texts, r"\p{Mn}", "")
-        if self.lowercases:
-            # ICU lowercases these two by context and by the machine's locale
-            # (Turkish); the original goes by the character alone.
-            texts = tf.strings.regex_replace(texts, "I", "i")
-            texts = tf.strings.regex_replace(texts, "Σ", "σ")
-            texts = tf.strings.lower(texts, encoding="utf-8")
-        return texts
+        return lowercased(texts) if self.lowercases else texts
 
     def get_config(self):
         return {

@@ -4,7 +4,6 @@ import dataclasses
 import typing
 
 from keras import ops
-import keras_hub
 import numpy as np
 
 from tf_adapters.common.errors import UserError
@@ -12,6 +11,7 @@ from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.encoded import Masking
 from tf_adapters.data.encoded import encode_texts
 from tf_adapters.data.tokens import vocabulary
+from tf_adapters.encoders.keras_hub_families import architecture_of
 from tf_adapters.heads import masked_lm_predictions
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.head import register
@@ -76,17 +76,10 @@ class MaskedLM(Head):
             **options: Other attributes.
         """
         table = encoder.backbone.token_embedding.embeddings
-        # Hugging Face's heads of these have the exact GELU, whatever is within.
-        exact = isinstance(
-            encoder.backbone,
-            (
-                keras_hub.models.RobertaBackbone,
-                keras_hub.models.ElectraBackbone,
-            ),
-        )
+        own = architecture_of(encoder.backbone).masked_lm_activation
         return cls(
             *map(int, table.shape),
-            activation="gelu" if exact else encoder.activation,
+            activation=own or encoder.activation,
             layer_norm_epsilon=encoder.layer_norm_epsilon,
             **options,
         )

@@ -6,6 +6,7 @@ import keras_hub
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
+from tf_adapters.encoders.mpnet import MPNetBackbone
 
 _PROJECTIONS = {
     "query": "attention.self.query",
@@ -40,6 +41,13 @@ class Architecture:
         prefix_tuning: AdapterHub's module of prefixes within a block, and the
             name of the one prefix.
         norms: Dict from KerasHub's name of a block's norm to its module.
+        pooler_in_head: Whether the pooler is a part of the classifier and not
+            of the encoder.
+        block_names: KerasHub's name of a block, before its number.
+        in_adapterhub: Whether folders of the `adapters` library are read and
+            written; PEFT takes any family.
+        takes_prefix: Whether the family's own model takes the keys and values
+            that PEFT's prefix tuning gives.
     """
 
     model_type: str
@@ -60,6 +68,10 @@ class Architecture:
             "feedforward_layer_norm": "output.LayerNorm",
         }
     )
+    pooler_in_head: bool = False
+    block_names: str = "transformer_layer"
+    in_adapterhub: bool = True
+    takes_prefix: bool = True
 
     def module(self, block, name):
         """Returns the full name of a module of a block, without prefix."""
@@ -99,6 +111,43 @@ _ARCHITECTURES = {
             "self_attention_layer_norm": "sa_layer_norm",
             "feedforward_layer_norm": "output_layer_norm",
         },
+        takes_prefix=False,
+    ),
+    MPNetBackbone: Architecture(
+        "mpnet",
+        "mpnet",
+        "MPNet",
+        projections={
+            "query": "attention.attn.q",
+            "key": "attention.attn.k",
+            "value": "attention.attn.v",
+            "output": "attention.attn.o",
+            "ffn_up": "intermediate.dense",
+            "ffn_down": "output.dense",
+        },
+        norms={
+            "self_attention_layer_norm": "attention.LayerNorm",
+            "feedforward_layer_norm": "output.LayerNorm",
+        },
+        in_adapterhub=False,
+        takes_prefix=False,
+    ),
+    keras_hub.models.DebertaV3Backbone: Architecture(
+        "deberta-v2",
+        "deberta",
+        "DebertaV2",
+        projections={
+            "query": "attention.self.query_proj",
+            "key": "attention.self.key_proj",
+            "value": "attention.self.value_proj",
+            "output": "attention.output.dense",
+            "ffn_up": "intermediate.dense",
+            "ffn_down": "output.dense",
+        },
+        pooler_in_head=True,
+        block_names="disentangled_attention_encoder_layer",
+        in_adapterhub=False,
+        takes_prefix=False,
     ),
 }
 
@@ -116,6 +165,16 @@ def of_encoder(encoder):
             "counterpart in AdapterHub and PEFT."
         )
     return found
+
+
+def check_in_adapterhub(architecture):
+    """Raises an `AdapterError` if a family is not exchanged with `adapters`."""
+    if not architecture.in_adapterhub:
+        raise AdapterError(
+            "Folders of the `adapters` library are not read or written for "
+            f"encoders of the class {architecture.class_name}. Use PEFT's "
+            "format, or this library's own."
+        )
 
 
 def check_model_type(found, architecture, source):

@@ -51,6 +51,8 @@ def read_folder(stored, encoder, with_head=True):
     """
     folder, config = stored.path.absolute(), stored.config
     arguments = *_facts(encoder), with_head
+    if stored.format != "peft":
+        architectures.check_in_adapterhub(arguments[1])
     members, path = [], _weights_path(stored)
     try:
         if (folder / SETUP_FILE).is_file():
@@ -142,6 +144,8 @@ def write_folder(folder, form, config, tensors, members, encoder):
     blocks = config["method"].get("leave_out")
     members = [(name, *_without(blocks, *member)) for name, *member in members]
     arguments = _facts(encoder)
+    if form == "adapterhub":
+        architectures.check_in_adapterhub(arguments[1])
     existing = next(path for path in folder.parents if path.exists())
     with tempfile.TemporaryDirectory(dir=existing) as scratch:
         partial = Path(scratch) / folder.name

@@ -113,14 +113,22 @@ def huggingface_form(kind, architecture):
     if kind == "span":
         return HeadForm(kind, modules=("qa_outputs",))
     is_linear = architecture.model_type == "bert" or (
-        kind == "choice" and architecture.prefix == "roberta"
+        kind == "choice" and architecture.prefix in ("roberta", "mpnet")
     )
     if is_linear:
         return HeadForm(kind, "pooled_output")
-    activations = {"roberta": "tanh", "electra": "gelu", "distilbert": "relu"}
+    activations = {
+        "roberta": "tanh",
+        "mpnet": "tanh",
+        "electra": "gelu",
+        "distilbert": "relu",
+        "deberta": "gelu",
+    }
     modules = ("classifier.out_proj", "classifier.dense")
     if architecture.prefix == "distilbert":
         modules = ("classifier", "pre_classifier")
+    elif architecture.prefix == "deberta":
+        modules = ("classifier", "pooler.dense")
     elif kind == "choice":
         modules = ("classifier", "sequence_summary.summary")
     hidden_layer = activations[architecture.prefix]

@@ -83,8 +83,16 @@ class TopLayers(Method):
         if self.k == len(encoder.blocks):
             return encoder.used_variables()
         variables = encoder.pooler_variables()
-        for block in encoder.blocks[-self.k :]:
-            variables = variables + block.block.weights
+        blocks = [block.block for block in encoder.blocks]
+        below = {id(block) for block in blocks[: -self.k]}
+        if any(id(block) in below for block in blocks[-self.k :]):
+            raise UserError(
+                "`top_layers` cannot train the weights of the top blocks only: "
+                "blocks below share them, as ALBERT's do. Use another method, "
+                f"or k={len(blocks)}. Received: k={self.k}"
+            )
+        for block in {id(block): block for block in blocks[-self.k :]}.values():
+            variables = variables + block.weights
         return variables
 
 

@@ -15,9 +15,9 @@ import math
 
 from keras import ops
 
-from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers import activations
+from tf_adapters.layers.attention import NoPositions
 from tf_adapters.layers.attention import attention
 from tf_adapters.layers.bank import norm_weights
 from tf_adapters.layers.dense import dense
@@ -32,27 +32,31 @@ class AdaptedBlock(Float32Layer):
 
     Args:
         block: A built KerasHub `TransformerEncoder` with norms after the
-            residual.
+            residual, or a layer with the same sublayers.
         slots: Dict from a place, one of `slot.BLOCK_PLACES`, to its `Slot`.
         encoder: The `Encoder` that tells activation, epsilon and dropout.
         use_dropout: Whether the block's own dropout acts in training.
         norms: The `BankNorm`s after attention and after the feed-forward
             network, in place of the block's own norms, or `None`.
+        positions: How positions enter attention: an object with the method of
+            `tf_adapters.layers.attention.NoPositions`, which is the default.
     """
 
     def __init__(
-        self, block, slots, encoder, use_dropout=True, norms=None, **kwargs
+        self,
+        block,
+        slots,
+        encoder,
+        use_dropout=True,
+        norms=None,
+        positions=None,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         for place in slots:
             check_known("place of a block", place, BLOCK_PLACES)
-        if block.normalize_first:
-            raise UserError(
-                f"Block `{block.name}` normalises before its sublayers; slots "
-                "are defined for blocks that normalise after the residual "
-                "(BERT, RoBERTa, XLM-R, DistilBERT, ELECTRA)."
-            )
         self.block = block
+        self.positions = positions or NoPositions()
         # An attribute each, whose names are those in `.keras` files.
         for place, slot in slots.items():
             setattr(self, _attribute(place), slot)
@@ -63,6 +67,9 @@ class AdaptedBlock(Float32Layer):
         )
         self.epsilon = encoder.layer_norm_epsilon
         self.hidden_dropout = encoder.hidden_dropout if use_dropout else 0
+        self.ffn_output_dropout = (
+            encoder.ffn_output_dropout if use_dropout else 0
+        )
         self.attention_dropout = encoder.attention_dropout if use_dropout else 0
         self.attention_output_dropout = (
             encoder.attention_output_dropout if use_dropout else 0
@@ -120,7 +127,7 @@ class AdaptedBlock(Float32Layer):
         )
         context = dataclasses.replace(context, intermediate=intermediate)
         output = self._project("ffn_down", intermediate, context, training)
-        output = dropout(output, self.hidden_dropout, context.seeds)
+        output = dropout(output, self.ffn_output_dropout, context.seeds)
         x = self._add_and_norm("ffn", output, context, training, probes)
         return x, probes
 
@@ -143,7 +150,11 @@ class AdaptedBlock(Float32Layer):
         kernel's first axes that are inputs.
         """
         return {
-            name: (layer.kernel, 2 if name == "output" else 1)
+            name: (
+                layer.kernel,
+                # DeBERTa's output has one, as dense layers; others two.
+                len(layer.kernel.shape) - 1 if name == "output" else 1,
+            )
             for name, layer in self.projections().items()
         }
 
@@ -203,11 +214,18 @@ class AdaptedBlock(Float32Layer):
         key = self._project("key", keys_from, context, training)
         value = self._project("value", keys_from, context, training)
         mask = context.padding_mask
+        query, key, bias = self.positions.relate(
+            query,
+            key,
+            lambda name, x: self._project(name, x, context, training),
+            lambda x: dropout(x, self.hidden_dropout, context.seeds),
+        )
         slot = self._slot("keys_and_values")
         if slot is not None:
             key, value, mask = slot(
                 key, values=value, context=context, training=training
             )
+            bias = _without_positions(bias, ops.shape(key)[1])
         mixed = attention(
             query,
             key,
@@ -216,8 +234,17 @@ class AdaptedBlock(Float32Layer):
             mask,
             self.attention_dropout,
             context.seeds,
+            bias,
         )
         return self._project("output", mixed, context, training)
+
+
+def _without_positions(bias, num_keys):
+    """Returns a bias that is 0 for keys in front of the text's."""
+    if bias is None:
+        return None
+    added = num_keys - ops.shape(bias)[-1]
+    return ops.pad(bias, ((0, 0), (0, 0), (0, 0), (added, 0)))
 
 
 def _attribute(place):

@@ -38,18 +38,26 @@ def _embed_with_slot(encoder, inputs, context, training):
     tokens = encoder.backbone.token_embedding(inputs["token_ids"])
     x, context = _in_slot(encoder, "word_embeddings", tokens, context, training)
     names = [layer.name for layer in encoder.backbone.layers]
-    if "position_embedding" in names:
-        positions = encoder.backbone.get_layer("position_embedding")
-    else:
-        joint = "embeddings" if encoder.counts_positions else _TOKENS
-        positions = encoder.backbone.get_layer(joint).position_embedding
-    y = x + positions(x, start_index=encoder.position_offset)
+    positions = _position_embedding(encoder, names)
+    y = x
+    if positions is not None:
+        y = x + positions(x, start_index=encoder.position_offset)
     if "segment_embedding" in names:
         slot = encoder.embedding_slots.get("word_embeddings")
         # What a slot adds is of segment 0.
         segments = _lengthened(inputs["segment_ids"], slot, 0)
         y = y + encoder.backbone.get_layer("segment_embedding")(segments)
     return y, context
+
+
+def _position_embedding(encoder, names):
+    """Returns the layer of positions, or `None` if attention has them."""
+    if "position_embedding" in names:
+        return encoder.backbone.get_layer("position_embedding")
+    joint = "embeddings" if encoder.counts_positions else _TOKENS
+    if joint not in names:
+        return None
+    return encoder.backbone.get_layer(joint).position_embedding
 
 
 def _in_slot(encoder, place, x, context, training):

@@ -6,10 +6,10 @@ run by an `AdaptedBlock`. With empty slots the outputs are the checkpoint's own.
 
 import keras
 from keras import ops
-import keras_hub
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.suggestions import check_known
+from tf_adapters.encoders.keras_hub_families import architecture_of
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
@@ -75,7 +75,8 @@ class AdaptedEncoder(Float32Layer):
     ):
         backbone = encoder.backbone
         super().__init__(**kwargs)
-        blocks = backbone.transformer_layers
+        architecture = architecture_of(backbone)
+        blocks = architecture.blocks(backbone)
         slots = [{} for _ in blocks] if slots is None else slots
         if len(slots) != len(blocks):
             raise UserError(
@@ -96,10 +97,7 @@ class AdaptedEncoder(Float32Layer):
         self.embeddings = keras.Model(
             backbone.input, own_norm.input, name="embeddings"
         )
-        # XLM-R's is one of RoBERTa's.
-        self.counts_positions = isinstance(
-            backbone, keras_hub.models.RobertaBackbone
-        )
+        self.counts_positions = architecture.counts_positions
         self.projection = getattr(backbone, "embeddings_projection", None)
         self.pooler = backbone.pooled_dense if encoder.has_pooler else None
         shape = EncoderShape.of(encoder.backbone)
@@ -107,6 +105,7 @@ class AdaptedEncoder(Float32Layer):
             for place, slot in block_slots.items():
                 if not slot.built:
                     slot.build((None, None, shape.read_in(place)))
+        positions = architecture.positions(encoder)
         self.blocks = [
             AdaptedBlock(
                 block,
@@ -114,6 +113,7 @@ class AdaptedEncoder(Float32Layer):
                 encoder,
                 use_dropout,
                 norms and norms[1 + 2 * i : 3 + 2 * i],
+                positions,
                 name=f"block_{i}",
             )
             for i, (block, slot) in enumerate(zip(blocks, slots, strict=True))
@@ -175,11 +175,19 @@ class AdaptedEncoder(Float32Layer):
         """The token embedding, a variable `(vocabulary, embedding width)`."""
         return self.backbone.token_embedding.embeddings
 
-    def norm_variables(self):
-        """Returns gamma and beta of every layer norm, the embedding's first."""
+    def norms(self):
+        """Returns every layer norm, the embedding's first, two a block.
+
+        Blocks that share weights, as ALBERT's do, have the same norms.
+        """
         norms = [self.embedding_norm]
         for block in self.blocks:
             norms += [block.attention_norm, block.ffn_norm]
+        return norms
+
+    def norm_variables(self):
+        """Returns gamma and beta of every layer norm, each of them once."""
+        norms = {id(norm): norm for norm in self.norms()}.values()
         return [variable for norm in norms for variable in norm.variables]
 
     def pooler_variables(self):
@@ -187,7 +195,7 @@ class AdaptedEncoder(Float32Layer):
         return [] if self.pooler is None else list(self.pooler.variables)
 
     def kernels_after_dropout(self):
-        """Returns kernels that read a dropout, as `AdaptedBlock`'s.
+        """Returns kernels that read a dropout, as `AdaptedBlock`'s, once each.
 
         The embeddings' dropout is read by the first block, or by a projection.
         """
@@ -198,7 +206,7 @@ class AdaptedEncoder(Float32Layer):
             found += block.kernels_after_dropout()
         if self.pooler is not None:
             found.append((self.pooler.kernel, 1))
-        return found
+        return list({id(kernel): (kernel, n) for kernel, n in found}.values())
 
     def used_variables(self):
         """Returns the backbone's weights that the outputs depend on."""

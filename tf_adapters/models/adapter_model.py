@@ -117,7 +117,7 @@ class AdapterModel(EncoderModel):
         self.head_layer = None if head is None else self._make_head_layer()
         self.reparameterization = Reparameterization(
             method.reparameterize(self),
-            lambda: method.merges(self),
+            lambda: part_checks.mergeable(method.merges(self)),
             name="reparameterization",
         )
         self.seed_generator = keras.random.SeedGenerator(seed)
@@ -261,8 +261,13 @@ class AdapterModel(EncoderModel):
         LoRA's products, or the differences of diff pruning; the encoder is then
         a plain one with their outputs. A merged model answers as before, but
         can neither train nor be saved before `unmerge`.
+
+        Raises:
+            UserError: If another model has changed the encoder, or if blocks
+                that share a kernel add something else to it each.
         """
         self.check_encoder()
+        part_checks.check_mergeable(self.method.merges(self))
         written = {id(v): v for v in self.reparameterization.written()}
         kernels = [v for v in self.encoder.backbone.weights if id(v) in written]
         self.encoder_info.loaded.keep(kernels, self.encoder_user)

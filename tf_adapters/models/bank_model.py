@@ -195,11 +195,12 @@ def _make_norms(encoder, members):
 
     A member that trained none has the encoder's own.
     """
-    own = AdaptedEncoder(encoder).norm_variables()
+    adapted = AdaptedEncoder(encoder)
+    own = adapted.norm_variables()
     if not any(v.path in m.tensors for v in own for m in members):
         return None
     norms = []
-    for gamma, beta in zip(own[::2], own[1::2], strict=True):
+    for gamma, beta in (norm.variables for norm in adapted.norms()):
         norm = BankNorm(len(members))
         norm.build(gamma.shape)
         for weight, variable in ((norm.gammas, gamma), (norm.betas, beta)):

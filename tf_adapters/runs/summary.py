@@ -40,7 +40,12 @@ def print_labels(task, rows, say=_say):
         say(_numbers(known))
         return
     counts = collections.Counter(task.labels[label] for label in known)
-    named = ", ".join(f"{n} {c}" for n, c in counts.most_common(_MOST_NAMED))
+    # Next to its count, a class that is called `5` would read like one.
+    mark = "`" if any(name.isnumeric() for name in counts) else ""
+    named = ", ".join(
+        f"{mark}{name}{mark} {count}"
+        for name, count in counts.most_common(_MOST_NAMED)
+    )
     more = ", ..." * (len(counts) > _MOST_NAMED)
     largest = max(counts.values()) / len(known)
     say(

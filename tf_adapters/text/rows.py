@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from tf_adapters import heads
+from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows.files import Table
 from tf_adapters.data.rows.typed_rows import typed_rows
 from tf_adapters.tasks.task import Task
@@ -60,7 +61,7 @@ class TextRows:
     def check(self):
         """Raises the `DataError` of the first malformed rows, if any."""
         if not len(self):
-            self.at(())
+            raise UserError("There are no texts. Expected at least one.")
         for _ in self:
             pass
 

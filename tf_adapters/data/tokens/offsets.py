@@ -45,7 +45,8 @@ def tokenize_with_offsets(tokenizer, texts):
         raise UserError(
             "To find answers in texts takes a tokenizer that says which "
             "characters a token stands for: one of BERT, ELECTRA, DistilBERT, "
-            f"RoBERTa or XLM-R. Received: {type(tokenizer).__name__}"
+            "MPNet, RoBERTa or XLM-R, or of a folder whose only vocabulary is "
+            f"`tokenizer.json`. Received: {type(tokenizer).__name__}"
         )
     return [
         (np.array(ids, "int32"), _trimmed(text, offsets))

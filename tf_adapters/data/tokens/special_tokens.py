@@ -35,8 +35,8 @@ class SpecialTokens:
 def special_tokens_of(tokenizer, takes_segments=None):
     """Returns the `SpecialTokens` of a tokenizer from `load_encoder`.
 
-    BERT, ELECTRA and DistilBERT: `[CLS] a [SEP] b [SEP]`. RoBERTa and XLM-R:
-    `<s> a </s></s> b </s>`.
+    BERT, ELECTRA, DistilBERT, ALBERT and DeBERTa-v3: `[CLS] a [SEP] b [SEP]`.
+    RoBERTa, XLM-R and MPNet: `<s> a </s></s> b </s>`.
 
     Raises:
         UserError: If the tokenizer belongs to none of these.

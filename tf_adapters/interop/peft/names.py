@@ -26,7 +26,9 @@ def ia3_names(method, shape, architecture):
 def norm_names(shape, architecture):
     """Returns the `TensorName` of each weight of a norm."""
     modules = {"embeddings_layer_norm": "embeddings.LayerNorm"} | {
-        f"transformer_layer_{block}/{ours}": architecture.module(block, theirs)
+        f"{architecture.block_names}_{block}/{ours}": architecture.module(
+            block, theirs
+        )
         for block in range(shape.num_blocks)
         for ours, theirs in architecture.norms.items()
     }

@@ -66,7 +66,9 @@ def write_adapter(folder, config, tensors, shape, architecture):
     ]
     is_prompt = "num_virtual_tokens" in own
     head_start = "base_model." if is_prompt else "base_model.model."
-    pooler_start = f"{head_start}{architecture.prefix}."
+    pooler_start = head_start
+    if not architecture.pooler_in_head:
+        pooler_start += f"{architecture.prefix}."
     names += [
         _renamed(
             n, pooler_start if peft_names.POOLER in n.theirs[0] else head_start
@@ -114,6 +116,8 @@ def _head(config, architecture):
         )
     saved = _SAVED[ours.kind]
     theirs = heads.huggingface_form(ours.kind, architecture)
+    if ours.kind == "text" and architecture.pooler_in_head:
+        saved = [*saved, "pooler"]
     if (ours.reads, ours.hidden_layer) == (theirs.reads, theirs.hidden_layer):
         return peft_names.TASKS[ours.kind], theirs.tensor_names(), saved
     trains_pooler = theirs.reads == "pooled_output" and (
@@ -201,8 +205,10 @@ def _write_prefix(method, shape, architecture, tensors):
 
 def _check_prefix(task, architecture):
     """Refuses heads that PEFT gives something else than the text's vectors."""
-    if architecture.model_type == "distilbert":
-        raise AdapterError("PEFT's prefix tuning does not run on DistilBERT.")
+    if not architecture.takes_prefix:
+        raise AdapterError(
+            f"PEFT's prefix tuning does not run on {architecture.class_name}."
+        )
     if task == peft_names.TASKS["text"] and architecture.model_type != "bert":
         raise AdapterError(
             "PEFT's prefix tuning does not run on "

@@ -1,0 +1,134 @@
+"""Each method on the families whose blocks are not quite BERT's."""
+
+import shutil
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import tiny
+from tests.methods.cases import CASES
+from tf_adapters import heads
+from tf_adapters import methods
+from tf_adapters.models import fusion_model
+from tf_adapters.models import saving
+from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models.adapter_model import adapt
+from tf_adapters.models.bank_model import load_bank
+
+pytestmark = pytest.mark.integration
+
+FAMILIES = ("mpnet", "albert", "deberta")
+HEAD = heads.Classification(("no", "yes", "maybe"), dropout_rate=0.0)
+# One case of each method.
+METHODS = {type(m): name for name, (m, _) in reversed(CASES.items())}.values()
+
+# Where a case has no meaning. All blocks of ALBERT are one.
+INSTEAD = {("albert", "top_layers"): methods.TopLayers(k=tiny.BLOCKS)}
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_method_trains_and_its_reload_is_exact(family, name, tmp_path):
+    method = INSTEAD.get((family, name)) or CASES[name][0]
+    model = adapt(tiny.encoder(family), method, HEAD)
+    features = tiny.batch(model.encoder_info)
+    trained = model.trained_variables()
+    tiny.randomize(v for k, v in trained.items() if "gamma" not in k)
+    with tf.GradientTape() as tape:
+        outputs = model(features, training=True, seed=[1, 2])
+        loss = tf.reduce_sum(model.head.loss(np.array([0, 2, 1]), outputs))
+    gradients = tape.gradient(loss, [v.value for v in trained.values()])
+    for path, gradient in zip(trained, gradients, strict=True):
+        # Closed gates have none. The softmax over keys does not depend on the
+        # keys' bias.
+        if name != "diff_pruning" and "key/bias" not in path.replace("--", "/"):
+            assert np.abs(tf.convert_to_tensor(gradient)).max() > 0, path
+    keras.optimizers.SGD(1e-3).apply(gradients, list(trained.values()))
+    whole = model.encode(features)["first_token_output"]
+    short = model.encode(features, first_token_only=True)
+    np.testing.assert_allclose(short["first_token_output"], whole, atol=2e-5)
+    saving.save_adapter(model, tmp_path / "adapter")
+    again = saving.load_adapter(tmp_path / "adapter", tiny.encoder(family))
+    np.testing.assert_array_equal(again(features), model(features))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_fusion_and_bank_answer_as_their_members(family, tmp_path):
+    folders = []
+    for number in range(2):
+        model = adapt(tiny.encoder(family), methods.Pfeiffer(units=4), HEAD)
+        tiny.randomize(model.trained_variables().values(), seed=number)
+        folders.append(str(tmp_path / str(number)))
+        saving.save_adapter(model, tmp_path / str(number) / "adapter")
+    bank = load_bank(folders, tiny.encoder(family))
+    features = tiny.batch(bank.encoder_info)
+    alone = [
+        saving.load_adapter(f, tiny.encoder(family))(features) for f in folders
+    ]
+    mixed = bank({**features, "adapter_ids": np.array([1, 0, 1])})
+    for row, number in enumerate((1, 0, 1)):
+        np.testing.assert_allclose(mixed[row], alone[number][row], atol=1e-5)
+    twin = str(tmp_path / "twin")
+    shutil.copytree(folders[0], twin)
+    method = methods.Fusion(adapters=(folders[0], twin))
+    fused = fusion_model.fuse(tiny.encoder(family), method)
+    # Of two equal members the mixture is the member, if V is the identity.
+    for name, variable in fused.trained_variables().items():
+        if "value" in name:
+            variable.assign(np.eye(tiny.WIDTH))
+    one = saving.load_adapter(folders[0], tiny.encoder(family), with_head=False)
+    np.testing.assert_allclose(
+        fused(features)["sequence_output"],
+        one(features)["sequence_output"],
+        atol=2e-5,
+    )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_keras_file_answers_as_the_model(family, tmp_path):
+    model = adapt(tiny.encoder(family), methods.Houlsby(units=4), HEAD)
+    tiny.randomize(model.trained_variables().values())
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    features = tiny.batch(model.encoder_info)
+    np.testing.assert_array_equal(again(features), model(features))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_half_precision_is_close(family, policy):
+    features = tiny.batch(tiny.encoder(family))
+    whole, half = (
+        np.asarray(
+            keras.ops.cast(
+                AdaptedEncoder(tiny.encoder(family, dtype=dtype))(features)[
+                    "sequence_output"
+                ],
+                "float32",
+            )
+        )
+        for dtype in ("float32", policy)
+    )
+    tokens = features["padding_mask"] == 1
+    limit = 0.2 if policy == "mixed_bfloat16" else 0.02
+    assert np.abs(whole - half)[tokens].max() < limit
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gradients_are_the_same_if_activations_are_computed_again(family):
+    encoder = tiny.encoder(family)
+    features = tiny.batch(encoder)
+    found = []
+    for remat in (False, True):
+        model = adapt(encoder, methods.Full(), remat=remat)
+        variables = [v.value for v in model.trained_variables().values()]
+        with tf.GradientTape() as tape:
+            output = model(features, training=True, seed=[1, 2])
+            loss = sum(tf.reduce_sum(value**3) for value in output.values())
+        gradients = tape.gradient(loss, variables)
+        found.append([tf.convert_to_tensor(g).numpy() for g in gradients])
+    for plain, again in zip(*found, strict=True):
+        scale = max(np.abs(plain).max(), 1)
+        np.testing.assert_allclose(again, plain, rtol=0, atol=1e-5 * scale)

@@ -1,0 +1,64 @@
+"""ALBERT's SentencePiece in the graph, with the clean-up of its own code.
+
+Before the pieces are looked up, ALBERT replaces two kinds of quotes, removes
+accents and lowercases: transformers/models/albert/tokenization_albert.py.
+KerasHub's class leaves that out.
+"""
+
+import keras
+import keras_hub
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from tf_adapters.encoders.word_piece import lowercased
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class AlbertTokenizer(keras_hub.models.AlbertTokenizer):
+    """Turns texts into token ids, without special tokens.
+
+    Args:
+        proto: Path or bytes of a SentencePiece model.
+        lowercase: Whether text is lowercased. Defaults to `True`.
+        keep_accents: Whether accents stay. Defaults to `False`.
+
+    Call arguments:
+        inputs: List of strings, or string tensor of shape `(batch,)`.
+
+    Returns:
+        List of lists of integers; in a graph, a `tf.RaggedTensor`.
+    """
+
+    second_segment = 1
+
+    def __init__(
+        self, proto=None, lowercase=True, keep_accents=False, **kwargs
+    ):
+        # Eager calls take the same path as graphs, so that ids are the same.
+        kwargs["_allow_python_workflow"] = False
+        super().__init__(proto=proto, **kwargs)
+        self.lowercases = lowercase
+        self.keeps_accents = keep_accents
+
+    @property
+    def separator_ids(self):
+        """Ids between two texts."""
+        return [self.end_token_id]
+
+    def tokenize(self, inputs):
+        """Returns the token ids of cleaned texts."""
+        return super().tokenize(self._clean(tf.convert_to_tensor(inputs)))
+
+    def _clean(self, texts):
+        texts = tf.strings.regex_replace(texts, "``|''", '"')
+        if not self.keeps_accents:
+            texts = tf_text.normalize_utf8(texts, "NFKD")
+            texts = tf.strings.regex_replace(texts, r"\p{M}", "")
+        return lowercased(texts) if self.lowercases else texts
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "lowercase": self.lowercases,
+            "keep_accents": self.keeps_accents,
+        }

@@ -1,0 +1,34 @@
+"""DeBERTa-v3's SentencePiece in the graph."""
+
+import keras
+import keras_hub
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class DebertaTokenizer(keras_hub.models.DebertaV3Tokenizer):
+    """Turns texts into token ids, without special tokens.
+
+    Two texts are packed as `[CLS] a [SEP] b [SEP]`.
+
+    Args:
+        proto: Path or bytes of a SentencePiece model.
+
+    Call arguments:
+        inputs: List of strings, or string tensor of shape `(batch,)`.
+
+    Returns:
+        List of lists of integers; in a graph, a `tf.RaggedTensor`.
+    """
+
+    # The encoder has no segments.
+    second_segment = None
+
+    def __init__(self, proto=None, **kwargs):
+        # Eager calls take the same path as graphs, so that ids are the same.
+        kwargs["_allow_python_workflow"] = False
+        super().__init__(proto=proto, **kwargs)
+
+    @property
+    def separator_ids(self):
+        """Ids between two texts."""
+        return [self.end_token_id]

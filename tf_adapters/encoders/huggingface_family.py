@@ -1,0 +1,61 @@
+"""What a Hugging Face checkpoint of one `model_type` calls things."""
+
+from collections.abc import Callable
+import dataclasses
+
+BERT_ARGUMENTS = {
+    "vocabulary_size": "vocab_size",
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "hidden_dim": "hidden_size",
+    "intermediate_dim": "intermediate_size",
+    "max_sequence_length": "max_position_embeddings",
+}
+OPTIONS_WITHOUT_SEGMENTS = {
+    "activation": ("hidden_act", "gelu"),
+    "layer_norm_epsilon": ("layer_norm_eps", 1e-12),
+    "hidden_dropout": ("hidden_dropout_prob", 0.1),
+    "attention_dropout": ("attention_probs_dropout_prob", 0.1),
+}
+BERT_OPTIONS = {
+    **OPTIONS_WITHOUT_SEGMENTS,
+    "num_segments": ("type_vocab_size", 2),
+}
+
+
+def _check_nothing(config, path):
+    pass
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """What one `model_type` calls things; most call them as BERT does.
+
+    Attributes:
+        backbone: Class of the backbone.
+        modules: From the backbone's layer path to the checkpoint's module.
+        prefix: What a model with a head puts before each module's name.
+        arguments: From the backbone's argument to the key in `config.json`.
+        options: From our name of an option to its key and the value that
+            transformers uses where the key is absent.
+        first_position: Function of the config and its path that returns the
+            first row of the position table that a token uses. `None`
+            (default): row 0.
+        has_token_type_row: Whether row 0 of a table of token types is added
+            to every token, as in RoBERTa, whose backbone has no such table.
+        check: Function of the config and its path that raises a `UserError`
+            if the config asks for what the backbone does not compute.
+    """
+
+    backbone: Callable
+    modules: dict[str, str]
+    prefix: str
+    arguments: dict[str, str] = dataclasses.field(
+        default_factory=BERT_ARGUMENTS.copy
+    )
+    options: dict[str, tuple] = dataclasses.field(
+        default_factory=BERT_OPTIONS.copy
+    )
+    first_position: Callable | None = None
+    has_token_type_row: bool = False
+    check: Callable = _check_nothing

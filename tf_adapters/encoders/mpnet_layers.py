@@ -1,0 +1,109 @@
+"""MPNet's block and its relative positions."""
+
+import keras
+from keras import ops
+import keras_hub
+
+from tf_adapters.layers.attention import attention_weights
+from tf_adapters.layers.attention import mix
+
+NUM_BUCKETS = 32
+# Distances up to 7 have a bucket each; the others have one from each of these
+# on, in steps of sqrt(2): transformers/models/mpnet/modeling_mpnet.py computes
+# the same by logarithms.
+_FIRST_DISTANCES = (8, 12, 16, 23, 32, 46, 64, 91)
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class RelativePositionBias(keras.layers.Layer):
+    """A learned number for each head and each distance of two tokens.
+
+    Args:
+        num_heads: Integer.
+
+    Call arguments:
+        inputs: `(batch, tokens, width)`; only the number of tokens is read.
+
+    Returns:
+        `(1, heads, tokens, tokens)`: the bias of each key for each query.
+    """
+
+    def __init__(self, num_heads, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+
+    def build(self, input_shape):
+        self.embeddings = self.add_weight(
+            (NUM_BUCKETS, self.num_heads),
+            keras.initializers.TruncatedNormal(stddev=0.02),
+            name="embeddings",
+        )
+
+    def call(self, inputs):
+        tokens = ops.arange(ops.shape(inputs)[1])
+        bias = self._of_distances(tokens[None, :] - tokens[:, None])
+        return ops.cast(bias, self.compute_dtype)
+
+    def compute_output_shape(self, input_shape):
+        return (1, self.num_heads, input_shape[1], input_shape[1])
+
+    def relate(self, query, key, project, drop):
+        """Adds the bias; see `tf_adapters.layers.attention.NoPositions`."""
+        # The queries are the first tokens.
+        queries, keys = (ops.arange(ops.shape(x)[1]) for x in (query, key))
+        return query, key, self._of_distances(keys[None, :] - queries[:, None])
+
+    def _of_distances(self, distances):
+        """Returns `(1, heads, queries, keys)` of integers from query to key."""
+        far = ops.abs(distances)
+        later = [ops.cast(far >= first, "int32") for first in _FIRST_DISTANCES]
+        buckets = ops.minimum(ops.cast(far, "int32"), 7) + sum(later)
+        is_behind = ops.cast(distances > 0, "int32")
+        buckets = buckets + is_behind * (NUM_BUCKETS // 2)
+        table = ops.convert_to_tensor(self.embeddings)
+        bias = ops.take(table, buckets, axis=0)
+        return ops.transpose(bias, (2, 0, 1))[None]
+
+    def get_config(self):
+        return {**super().get_config(), "num_heads": self.num_heads}
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class MPNetEncoder(keras_hub.layers.TransformerEncoder):
+    """KerasHub's block, with a bias on the scores of its attention.
+
+    Call arguments:
+        inputs: `(batch, tokens, width)`.
+        position_bias: `(1, heads, tokens, tokens)`.
+        padding_mask: `(batch, tokens)`, 0 at padding.
+    """
+
+    def call(self, inputs, position_bias, padding_mask, training=None):
+        layer = self._self_attention_layer
+        shape = ops.shape(inputs)
+        query, key, value = (
+            ops.reshape(project(inputs), shape)
+            for project in (
+                layer._query_dense,
+                layer._key_dense,
+                layer._value_dense,
+            )
+        )
+        weights = attention_weights(
+            query, key, self.num_heads, padding_mask, position_bias
+        )
+        weights = self._self_attention_dropout(weights, training=training)
+        width = shape[-1] // self.num_heads
+        mixed = ops.reshape(
+            mix(weights, value), (*shape[:2], self.num_heads, width)
+        )
+        x = layer._output_dense(mixed)
+        x = self._self_attention_dropout(x, training=training)
+        residual = self._self_attention_layer_norm(x + inputs)
+        x = self._feedforward_intermediate_dense(residual)
+        x = self._feedforward_output_dense(x)
+        x = self._feedforward_dropout(x, training=training)
+        return self._feedforward_layer_norm(x + residual)
+
+    def compute_output_shape(self, inputs_shape, **other_shapes):
+        return inputs_shape

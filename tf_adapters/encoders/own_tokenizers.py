@@ -1,0 +1,16 @@
+"""The tokenizers of ours, so that Keras knows their classes.
+
+To be imported where TensorFlow Text is installed.
+"""
+
+from tf_adapters.encoders.albert_tokenizer import AlbertTokenizer
+from tf_adapters.encoders.deberta_tokenizer import DebertaTokenizer
+from tf_adapters.encoders.mpnet_tokenizer import MPNetTokenizer
+from tf_adapters.encoders.word_piece import WordPieceTokenizer
+
+__all__ = [
+    "AlbertTokenizer",
+    "DebertaTokenizer",
+    "MPNetTokenizer",
+    "WordPieceTokenizer",
+]

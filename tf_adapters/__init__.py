@@ -2,8 +2,8 @@
 
 import importlib
 
+from tf_adapters.common import checks
 from tf_adapters.common import onednn
-from tf_adapters.common import suggestions
 
 __version__ = "0.1.0"
 
@@ -56,7 +56,7 @@ def _where_it_is(name):
         # Python itself looks for names that are no class's.
         if name[:1].isupper() and name in dir(__getattr__(module)):
             return f" Did you mean `tf_adapters.{module}.{name}`?"
-    return suggestions.did_you_mean(name, __all__)
+    return checks.did_you_mean(name, __all__)
 
 
 def __dir__():

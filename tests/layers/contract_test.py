@@ -18,10 +18,11 @@ import tensorflow as tf
 from tests import tiny
 import tf_adapters
 from tf_adapters.data.encoded import IGNORED
-from tf_adapters.heads.choice import ChoiceHead
-from tf_adapters.heads.linear import LinearHead
-from tf_adapters.heads.masked_lm_layer import MaskedLMHead
-from tf_adapters.heads.tokens import TokenHead
+from tf_adapters.heads.choice import ChoiceLayer
+from tf_adapters.heads.linear import LinearLayer
+from tf_adapters.heads.masked_lm_layer import MaskedLMLayer
+from tf_adapters.heads.tokens import TokenLayer
+from tf_adapters.heads.windows import WindowsLayer
 from tf_adapters.layers.adapter_bias import TokenWeight
 from tf_adapters.layers.adapter_bias import Vector
 from tf_adapters.layers.adapter_fusion import AdapterFusion
@@ -274,13 +275,19 @@ CASES = [
         None,
     ),
     (BankSlot("residual", 2, 3, "relu"), SLOT, _slot, None),
-    (LinearHead(3, "first_token", 0.1), SLOT, _head, FLOAT32),
-    (LinearHead(3, "first_token", 0.1, "tanh", 0.1), SLOT, _head, FLOAT32),
-    (TokenHead(3, 0.1), SLOT, _head, FLOAT32),
-    (TokenHead(3, 0.1, "gelu", 0.1), SLOT, _head, FLOAT32),
-    (ChoiceHead("first_token", 0.1), SLOT, _choice, FLOAT32),
-    (ChoiceHead("first_token", 0.1, "tanh", 0.1), SLOT, _choice, FLOAT32),
-    (MaskedLMHead(WORDS, WIDTH, "gelu", 1e-5), SLOT, _head, FLOAT32),
+    (LinearLayer(3, "first_token", 0.1), SLOT, _head, FLOAT32),
+    (LinearLayer(3, "first_token", 0.1, "tanh", 0.1), SLOT, _head, FLOAT32),
+    (
+        WindowsLayer(3, "first_token", 0.1, pooling="max"),
+        SLOT,
+        _head,
+        FLOAT32,
+    ),
+    (TokenLayer(3, 0.1), SLOT, _head, FLOAT32),
+    (TokenLayer(3, 0.1, "gelu", 0.1), SLOT, _head, FLOAT32),
+    (ChoiceLayer("first_token", 0.1), SLOT, _choice, FLOAT32),
+    (ChoiceLayer("first_token", 0.1, "tanh", 0.1), SLOT, _choice, FLOAT32),
+    (MaskedLMLayer(WORDS, WIDTH, "gelu", 1e-5), SLOT, _head, FLOAT32),
 ]
 each = pytest.mark.parametrize(
     ("layer", "shape", "call", "dtype"),

@@ -143,12 +143,12 @@ def _changes(model):
     """Returns all differences from the pretrained weights as one row."""
     start = tiny.encoder()
     before = {v.path: v.numpy() for v in start.backbone.weights}
-    model.merge()
+    model.fold()
     changes = [
         (variable.numpy() - before[variable.path]).ravel()
         for variable in model.encoder_variables_read()
     ]
-    model.unmerge()
+    model.unfold()
     return np.concatenate(changes)
 
 

@@ -11,9 +11,9 @@ from tf_adapters.cli import predict as cli_predict
 from tf_adapters.cli import run_settings
 from tf_adapters.cli import study as cli_study
 from tf_adapters.cli import train as cli_train
+from tf_adapters.common.checks import did_you_mean
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
-from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.config import plugins
 from tf_adapters.config import presets
 from tf_adapters.config import resolve

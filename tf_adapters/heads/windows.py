@@ -7,18 +7,21 @@ from keras import ops
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.heads.linear import ABSENT
-from tf_adapters.heads.linear import LinearHead
+from tf_adapters.heads.linear import LinearLayer
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class WindowsHead(LinearHead):
-    """A `LinearHead` whose outputs for a text's windows are pooled.
+class WindowsLayer(LinearLayer):
+    """A `LinearLayer` whose outputs for a text's windows are pooled.
 
     Args:
-        *args: See `LinearHead`.
+        num_outputs: See `LinearLayer`.
+        reads: See `LinearLayer`.
+        dropout_rate: See `LinearLayer`.
+        hidden_activation: See `LinearLayer`.
+        hidden_dropout_rate: See `LinearLayer`.
         pooling: `"mean"` (default) or `"max"` over the windows, for each
             output.
-        **kwargs: See `LinearHead`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns for the sequences of all
@@ -31,8 +34,25 @@ class WindowsHead(LinearHead):
         Float32 tensor of shape `(batch, num_outputs)`.
     """
 
-    def __init__(self, *args, pooling="mean", **kwargs):
-        super().__init__(*args, **kwargs)
+    # Keras makes no configuration of `*args`.
+    def __init__(
+        self,
+        num_outputs,
+        reads,
+        dropout_rate,
+        hidden_activation=None,
+        hidden_dropout_rate=0.0,
+        pooling="mean",
+        **kwargs,
+    ):
+        super().__init__(
+            num_outputs,
+            reads,
+            dropout_rate,
+            hidden_activation,
+            hidden_dropout_rate,
+            **kwargs,
+        )
         self.pooling = pooling
 
     def call(self, outputs, seeds=None):

@@ -5,10 +5,10 @@ import tempfile
 
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.interop import architectures
 from tf_adapters.interop import masked_lm
 from tf_adapters.interop import public_names

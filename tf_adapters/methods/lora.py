@@ -25,7 +25,7 @@ class LoRA(Method):
     A projection `x W`, with `W` of shape `n x p`, becomes
     `x W + (alpha / rank) (x A) B`, which trains `rank (n + p)` weights; norms,
     biases and the rest stay frozen. A trained product costs nothing once it is
-    merged (see `AdapterModel.merge`), as in an exported model.
+    folded (see `AdapterModel.fold`), as in an exported model.
 
     Attributes:
         rank: 8 in PEFT.
@@ -37,14 +37,14 @@ class LoRA(Method):
             and `"ffn_down"`. Query and value in the paper (section 5.1) and in
             PEFT.
         use_gating: Whether a gate for each text takes the place of
-            `alpha / rank` (UniPELT). Such a product cannot be merged.
+            `alpha / rank` (UniPELT). Such a product cannot be folded.
         leave_out: Indices of blocks without a product.
 
     Examples:
         >>> method = methods.LoRA(rank=8, alpha=16)
         >>> model = tf_adapters.adapt(encoder, method, head)
-        >>> model.merge()  # It costs nothing now.
-        >>> model.unmerge()
+        >>> model.fold()  # It costs nothing now.
+        >>> model.unfold()
     """
 
     rank: int = 8
@@ -77,7 +77,7 @@ class LoRA(Method):
 
         return self.fill_places(shape, self.projections, make)
 
-    def merges(self, model):
+    def folds(self, model):
         """Returns pairs of a kernel and its `LoRAUpdate`."""
         return [
             (block.kernels()[name][0], slot)
@@ -170,7 +170,7 @@ class LoRAUpdate(Slot):
         down = dense(dropout(x, self.dropout_rate, seeds), self.down_kernel)
         return dense(factor * down, self.up_kernel)
 
-    def merged(self, kernel):
+    def folded(self, kernel):
         """Returns `W + (alpha / rank) A B`, of the shape of the kernel `W`."""
         product = ops.matmul(
             ops.convert_to_tensor(self.down_kernel), self.up_kernel

@@ -78,9 +78,9 @@ class Union(Method):
         """Returns the parts' pairs."""
         return self._of_all("reparameterize", model)
 
-    def merges(self, model):
+    def folds(self, model):
         """Returns the parts' pairs."""
-        return self._of_all("merges", model)
+        return self._of_all("folds", model)
 
     def report(self, model):
         """Returns the parts' numbers."""

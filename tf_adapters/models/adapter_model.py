@@ -1,5 +1,7 @@
 """Encoder, method and head as one Keras model that knows what trains."""
 
+import warnings
+
 import keras
 from keras import ops
 
@@ -117,7 +119,7 @@ class AdapterModel(EncoderModel):
         self.head_layer = None if head is None else self._make_head_layer()
         self.reparameterization = Reparameterization(
             method.reparameterize(self),
-            lambda: part_checks.mergeable(method.merges(self)),
+            lambda: part_checks.foldable(method.folds(self)),
             name="reparameterization",
         )
         self.seed_generator = keras.random.SeedGenerator(seed)
@@ -179,7 +181,7 @@ class AdapterModel(EncoderModel):
 
         Raises:
             UserError: If a block does not exist, the method adds nothing to
-                blocks, or the model is merged.
+                blocks, or the model is folded.
         """
         model_slots.leave_out(self, blocks)
 
@@ -255,30 +257,40 @@ class AdapterModel(EncoderModel):
         with self.reparameterization.scope():
             return self.encoder(as_sequences(inputs), training=False, **options)
 
-    def merge(self):
+    def fold(self):
         """Writes what a method does to the encoder's weights into them.
 
         LoRA's products, or the differences of diff pruning; the encoder is then
-        a plain one with their outputs. A merged model answers as before, but
-        can neither train nor be saved before `unmerge`.
+        a plain one with their outputs. A folded model answers as before, but
+        can neither train nor be saved before `unfold`.
 
         Raises:
             UserError: If another model has changed the encoder, or if blocks
                 that share a kernel add something else to it each.
         """
         self.check_encoder()
-        part_checks.check_mergeable(self.method.merges(self))
+        part_checks.check_foldable(self.method.folds(self))
         written = {id(v): v for v in self.reparameterization.written()}
         kernels = [v for v in self.encoder.backbone.weights if id(v) in written]
         self.encoder_info.loaded.keep(kernels, self.encoder_user)
         self.encoder_info.loaded.hold(self.encoder_user)
-        self.reparameterization.merge()
+        self.reparameterization.fold()
         self._forget_graphs()
 
-    def unmerge(self):
-        """Takes out again what `merge` wrote, exactly."""
-        self.reparameterization.unmerge()
+    def unfold(self):
+        """Takes out again what `fold` wrote, exactly."""
+        self.reparameterization.unfold()
         self._forget_graphs()
+
+    def merge(self):
+        """Calls `fold`, as it is called now, with a warning."""
+        _warn_of_old_name("merge", "fold")
+        self.fold()
+
+    def unmerge(self):
+        """Calls `unfold`, as it is called now, with a warning."""
+        _warn_of_old_name("unmerge", "unfold")
+        self.unfold()
 
     def variable_groups(self):
         """Returns all weights as (group, whether it trains, variables).
@@ -340,10 +352,10 @@ class AdapterModel(EncoderModel):
         """Returns a dict from name to variable of everything that trains.
 
         Raises:
-            UserError: If the model is merged: the encoder then holds what
+            UserError: If the model is folded: the encoder then holds what
                 trained. If another model has changed the encoder.
         """
-        self.check_not_merged()
+        self.check_not_folded()
         self.check_encoder()
         return variable_groups.by_stored_name(
             variable
@@ -372,13 +384,13 @@ class AdapterModel(EncoderModel):
         """Begins the method's last phase of training."""
         self.method.start_last_phase(self)
 
-    def check_not_merged(self):
-        """Raises a `UserError` if the model is merged."""
-        if self.reparameterization.merged:
+    def check_not_folded(self):
+        """Raises a `UserError` if the model is folded."""
+        if self.reparameterization.folded:
             raise UserError(
-                "The trained weights are merged into the encoder's, so they "
+                "The trained weights are folded into the encoder's, so they "
                 "can be neither saved nor trained, nor other adapters swapped "
-                "in below them. Call `unmerge()` first."
+                "in below them. Call `unfold()` first."
             )
 
     def compile(self, optimizer="rmsprop", loss=None, *args, **kwargs):
@@ -413,13 +425,22 @@ class AdapterModel(EncoderModel):
         return super().compute_loss(*args, **kwargs) + penalty
 
     def get_config(self):
-        self.check_not_merged()
+        self.check_not_folded()
         self.check_encoder()
         return {**super().get_config(), **model_config.config_of(self)}
 
     @classmethod
     def from_config(cls, config):
         return model_config.model_from(cls, config)
+
+
+def _warn_of_old_name(old, new):
+    warnings.warn(
+        f"`AdapterModel.{old}` is now called `{new}`, and the old name will "
+        f"go. Call `model.{new}()`.",
+        DeprecationWarning,
+        stacklevel=3,
+    )
 
 
 def adapt(encoder, method=None, head=None, **options):

@@ -95,10 +95,10 @@ def check_left_out(model, blocks):
         model: `AdapterModel`.
         blocks: Iterable of the blocks' numbers.
     """
-    if blocks and model.reparameterization.merged:
+    if blocks and model.reparameterization.folded:
         raise UserError(
-            "The trained weights are merged into the encoder's, so they "
-            "cannot be left out. Call `unmerge()` first."
+            "The trained weights are folded into the encoder's, so they "
+            "cannot be left out. Call `unfold()` first."
         )
     if blocks and not any(model.slots):
         raise UserError(

@@ -103,17 +103,17 @@ def _check_vocabulary(encoder, head):
         )
 
 
-def mergeable(pairs):
+def foldable(pairs):
     """Returns pairs of a kernel and a slot without kernels that recur."""
     kernels = [id(kernel) for kernel, _ in pairs]
     return [pair for pair in pairs if kernels.count(id(pair[0])) == 1]
 
 
-def check_mergeable(pairs):
+def check_foldable(pairs):
     """Raises a `UserError` if two slots would change the same kernel."""
-    if len(mergeable(pairs)) < len(pairs):
+    if len(foldable(pairs)) < len(pairs):
         raise UserError(
             "The encoder's blocks share their kernels, as ALBERT's do, and "
             "each block has a product of its own: one kernel cannot hold them "
-            "all. Use the model without `merge()`."
+            "all. Use the model without `fold()`."
         )

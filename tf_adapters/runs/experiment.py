@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.data.tokens.packing import TextPacker

@@ -4,7 +4,7 @@ import keras
 from keras import layers
 from keras import ops
 
-from tf_adapters.common.suggestions import check_known
+from tf_adapters.common.checks import check_known
 
 EMBEDDINGS = ("trained", "encoder_frozen", "encoder_tuned")
 POOLINGS = ("mean", "max")

@@ -2,8 +2,8 @@
 
 import importlib
 
+from tf_adapters.common import checks
 from tf_adapters.common import onednn
-from tf_adapters.common import suggestions
 
 __version__ = "0.1.0"
 
@@ -15,10 +15,10 @@ onednn.switch_on()
 _MODULES = ("heads", "layers", "methods", "tasks")
 _MEMBERS = {
     "AdapterModel": "tf_adapters.models.adapter_model",
-    "Average": "tf_adapters.methods.composition",
-    "BatchSplit": "tf_adapters.methods.composition",
-    "Parallel": "tf_adapters.methods.composition",
-    "Stack": "tf_adapters.methods.composition",
+    "Average": "tf_adapters.models.composition",
+    "BatchSplit": "tf_adapters.models.composition",
+    "Parallel": "tf_adapters.models.composition",
+    "Stack": "tf_adapters.models.composition",
     "UserError": "tf_adapters.common.errors",
     "TextModel": "tf_adapters.text.text_model",
     "TextPacker": "tf_adapters.data.tokens.packing",
@@ -56,7 +56,7 @@ def _where_it_is(name):
         # Python itself looks for names that are no class's.
         if name[:1].isupper() and name in dir(__getattr__(module)):
             return f" Did you mean `tf_adapters.{module}.{name}`?"
-    return suggestions.did_you_mean(name, __all__)
+    return checks.did_you_mean(name, __all__)
 
 
 def __dir__():

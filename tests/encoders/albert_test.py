@@ -103,12 +103,12 @@ def test_products_of_each_depth_are_exported_unmerged(loaded, tmp_path):
     tiny.randomize(model.trained_variables().values())
     features = tiny.batch(model.encoder_info)
     before = model(features)["sequence_output"]
-    with model.reparameterization.merged_meanwhile():
+    with model.reparameterization.folded_meanwhile():
         np.testing.assert_array_equal(
             model(features)["sequence_output"], before
         )
     with pytest.raises(UserError, match="share their kernels"):
-        model.merge()
+        model.fold()
 
 
 def test_top_layers_are_refused_where_lower_ones_share_them(loaded):

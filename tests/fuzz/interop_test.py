@@ -11,6 +11,7 @@ from tests.interop.torch_files import write_torch_file
 from tf_adapters.common.errors import UserError
 from tf_adapters.interop import foreign_folder
 from tf_adapters.interop import formats
+from tf_adapters.interop import stored_adapter
 from tf_adapters.models import stored_parts
 
 pytestmark = pytest.mark.integration
@@ -91,11 +92,12 @@ def test_a_damaged_folder_is_read_or_refused(tmp_path):
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(folders.FIXTURES / chance.choice(SOURCES), folder)
         _damage(folder, chance)
-        if formats.format_of(folder) is None:
+        stored = stored_adapter.find_stored(folder)
+        if stored.format == formats.OURS:
             refused += 1
             continue
         try:
-            read = foreign_folder.read_folder(folder, encoder)
+            read = foreign_folder.read_folder(stored, encoder)
             stored_parts.read_parts(*read[:2], encoder, folder)
         except UserError as error:
             assert len(str(error)) < 3000

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tests import tiny
-from tf_adapters.heads.linear import LinearHead
+from tf_adapters.heads.linear import LinearLayer
 from tf_adapters.heads.linear import check_reads
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
@@ -16,7 +16,7 @@ POOLED = RANDOM.normal(size=(4, WIDTH)).astype("float32")
 
 
 def _head(reads="first_token", dropout_rate=0.0):
-    layer = LinearHead(OUTPUTS, reads, dropout_rate)
+    layer = LinearLayer(OUTPUTS, reads, dropout_rate)
     layer.build((None, None, WIDTH))
     tiny.randomize(layer.weights, scale=1.0)
     return layer, *(w.astype("float64") for w in tiny.values(layer.weights))
@@ -63,7 +63,7 @@ def test_dropout_acts_on_what_is_read_and_in_training_only():
 
 
 def test_it_starts_as_in_bert():
-    layer = LinearHead(200, "first_token", 0.0)
+    layer = LinearLayer(200, "first_token", 0.0)
     layer.build((None, None, 100))
     kernel, bias = tiny.values([layer.kernel, layer.bias])
     # A normal of deviation 0.02, cut at two of them.

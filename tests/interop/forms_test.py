@@ -7,8 +7,8 @@ library's own, for the same configurations.
 import pytest
 
 from tf_adapters import methods
-from tf_adapters.interop import adapterhub_reading
-from tf_adapters.interop import adapterhub_writing
+from tf_adapters.interop.adapterhub import reading as adapterhub_reading
+from tf_adapters.interop.adapterhub import writing as adapterhub_writing
 
 WIDTH = 32
 # By name in `tests/fixtures/make_methods_fixtures.py`: what the configuration

@@ -13,9 +13,9 @@ from tests.interop import folders
 from tests.interop.torch_files import write_torch_file
 import tf_adapters
 from tf_adapters.common.errors import AdapterError
-from tf_adapters.interop import peft_lora
 from tf_adapters.interop.heads import HeadForm
-from tf_adapters.interop.peft import PeftConfig
+from tf_adapters.interop.peft import lora as peft_lora
+from tf_adapters.interop.peft.reading import PeftConfig
 
 PFEIFFER = "adapterhub/bert_pfeiffer"
 LORA = "peft/bert_lora"

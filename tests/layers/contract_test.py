@@ -18,11 +18,11 @@ import tensorflow as tf
 from tests import tiny
 import tf_adapters
 from tf_adapters.data.encoded import IGNORED
-from tf_adapters.heads.choice import ChoiceHead
-from tf_adapters.heads.linear import LinearHead
-from tf_adapters.heads.masked_lm_layer import MaskedLMHead
-from tf_adapters.heads.tokens import TokenHead
-from tf_adapters.heads.windows import WindowsHead
+from tf_adapters.heads.choice import ChoiceLayer
+from tf_adapters.heads.linear import LinearLayer
+from tf_adapters.heads.masked_lm_layer import MaskedLMLayer
+from tf_adapters.heads.tokens import TokenLayer
+from tf_adapters.heads.windows import WindowsLayer
 from tf_adapters.layers.adapter_bias import TokenWeight
 from tf_adapters.layers.adapter_bias import Vector
 from tf_adapters.layers.adapter_fusion import AdapterFusion
@@ -35,27 +35,27 @@ from tf_adapters.layers.composed_slots import AverageSlot
 from tf_adapters.layers.composed_slots import StackSlot
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
-from tf_adapters.layers.diff_pruning import SparseDiff
 from tf_adapters.layers.gate import TextGate
 from tf_adapters.layers.hard_concrete import HardConcreteGates
-from tf_adapters.layers.lora import LoRAUpdate
 from tf_adapters.layers.mixout import Mixout
 from tf_adapters.layers.normalization import layer_norm
-from tf_adapters.layers.projected_attention import Projections
-from tf_adapters.layers.projected_attention import SmallAttention
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods.adapter_bias import Shift
 from tf_adapters.methods.bottleneck_forms import FormSlot
-from tf_adapters.methods.bottleneck_slots import BottleneckSlot
 from tf_adapters.methods.compacter import CompacterSlot
 from tf_adapters.methods.compacter import KroneckerFactors
+from tf_adapters.methods.diff_pruning import SparseDiff
 from tf_adapters.methods.fusion import FusionSlot
 from tf_adapters.methods.ia3 import Rescale
 from tf_adapters.methods.invertible import Coupling
+from tf_adapters.methods.lora import LoRAUpdate
 from tf_adapters.methods.prefix_tuning import Prefix
 from tf_adapters.methods.prefix_tuning import PrefixVectors
 from tf_adapters.methods.projected_attention import ProjectedAttentionSlot
+from tf_adapters.methods.projected_attention import Projections
+from tf_adapters.methods.projected_attention import SmallAttention
 from tf_adapters.methods.prompt_tuning import Prompt
+from tf_adapters.methods.support.bottleneck_slots import BottleneckSlot
 from tf_adapters.models.bank_model import BankSlot
 
 BATCH, TOKENS, WIDTH, FFN, WORDS = 2, 5, 8, 12, 11
@@ -282,19 +282,19 @@ CASES = [
         None,
     ),
     (BankSlot("residual", 2, 3, "relu"), SLOT, _slot, None),
-    (LinearHead(3, "first_token", 0.1), SLOT, _head, FLOAT32),
-    (LinearHead(3, "first_token", 0.1, "tanh", 0.1), SLOT, _head, FLOAT32),
+    (LinearLayer(3, "first_token", 0.1), SLOT, _head, FLOAT32),
+    (LinearLayer(3, "first_token", 0.1, "tanh", 0.1), SLOT, _head, FLOAT32),
     (
-        WindowsHead(3, "first_token", 0.1, pooling="max"),
+        WindowsLayer(3, "first_token", 0.1, pooling="max"),
         SLOT,
         _windows,
         FLOAT32,
     ),
-    (TokenHead(3, 0.1), SLOT, _head, FLOAT32),
-    (TokenHead(3, 0.1, "gelu", 0.1), SLOT, _head, FLOAT32),
-    (ChoiceHead("first_token", 0.1), SLOT, _choice, FLOAT32),
-    (ChoiceHead("first_token", 0.1, "tanh", 0.1), SLOT, _choice, FLOAT32),
-    (MaskedLMHead(WORDS, WIDTH, "gelu", 1e-5), SLOT, _head, FLOAT32),
+    (TokenLayer(3, 0.1), SLOT, _head, FLOAT32),
+    (TokenLayer(3, 0.1, "gelu", 0.1), SLOT, _head, FLOAT32),
+    (ChoiceLayer("first_token", 0.1), SLOT, _choice, FLOAT32),
+    (ChoiceLayer("first_token", 0.1, "tanh", 0.1), SLOT, _choice, FLOAT32),
+    (MaskedLMLayer(WORDS, WIDTH, "gelu", 1e-5), SLOT, _head, FLOAT32),
 ]
 each = pytest.mark.parametrize(
     ("layer", "shape", "call", "dtype"),

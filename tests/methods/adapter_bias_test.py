@@ -11,11 +11,11 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.layers import Context
 from tf_adapters.methods import AdapterBias
 from tf_adapters.methods import Pfeiffer
-from tf_adapters.methods.composition import Stack
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.models.composed_model import compose
+from tf_adapters.models.composition import Stack
 from tf_adapters.models.variable_groups import count_weights
 
 WIDTH, FFN_WIDTH = 6, 10

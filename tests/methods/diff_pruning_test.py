@@ -10,10 +10,10 @@ from tests import stored
 from tests import tiny
 from tests.references import reparameterizations_numpy as reference
 from tf_adapters import heads
-from tf_adapters.layers.diff_pruning import SparseDiff
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods import DiffPruning
 from tf_adapters.methods import Houlsby
+from tf_adapters.methods.diff_pruning import SparseDiff
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import adapt
 
@@ -143,12 +143,12 @@ def _changes(model):
     """Returns all differences from the pretrained weights as one row."""
     start = tiny.encoder()
     before = {v.path: v.numpy() for v in start.backbone.weights}
-    model.merge()
+    model.fold()
     changes = [
         (variable.numpy() - before[variable.path]).ravel()
         for variable in model.encoder_variables_read()
     ]
-    model.unmerge()
+    model.unfold()
     return np.concatenate(changes)
 
 

@@ -16,9 +16,9 @@ from tests import tiny
 from tests.references import reparameterizations_numpy as reference
 from tf_adapters import heads
 from tf_adapters.encoders.load import load_encoder
-from tf_adapters.layers.lora import LoRAUpdate
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods import LoRA
+from tf_adapters.methods.lora import LoRAUpdate
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import adapt
 
@@ -101,7 +101,7 @@ def test_outputs_and_gradients_are_pefts(case):
 def test_a_merged_model_is_pefts(case):
     model, example = _load(case)
     mask = example["padding_mask"][:, :, None]
-    model.merge()
+    model.fold()
     # The encoder alone has it all now.
     output = model.encoder(_features(example))["sequence_output"]
     np.testing.assert_allclose(
@@ -122,7 +122,7 @@ def test_each_projection_changes_by_its_own_product(name):
     before = tiny.values(kernels)
     slots = [block[name] for block in model.slots]
     products = [tiny.values(slot.weights) for slot in slots]
-    model.merge()
+    model.fold()
     assert not any(w.any() for s in slots for w in tiny.values(s.weights))
     for old, kernel, (down, up) in zip(before, kernels, products, strict=True):
         expected = reference.lora(old, down.T, up.T, alpha=5.0)
@@ -147,19 +147,19 @@ def test_gradients_by_hand():
         np.testing.assert_allclose(ours, theirs.T, rtol=1e-5, atol=1e-5)
 
 
-def test_merge_keeps_the_outputs_and_unmerge_every_weight():
+def test_fold_keeps_the_outputs_and_unfold_every_weight():
     model = _random_model()
     features = tiny.batch(model.encoder_info)
     model.compile()
     expected = model.predict(features, verbose=0)
     before = tiny.values(model.weights)
-    model.merge()
-    model.merge()  # Nothing is added a second time.
+    model.fold()
+    model.fold()  # Nothing is added a second time.
     np.testing.assert_allclose(model(features), expected, atol=1e-5)
     np.testing.assert_allclose(
         model.predict(features, verbose=0), expected, atol=1e-5
     )
-    model.unmerge()
+    model.unfold()
     for old, new in zip(before, tiny.values(model.weights), strict=True):
         np.testing.assert_array_equal(new, old)
     np.testing.assert_allclose(model(features), expected, atol=1e-5)
@@ -174,20 +174,20 @@ def test_what_was_left_out_is_not_merged():
     features = tiny.batch(model.encoder_info)
     model.leave_out((0,))
     expected = model(features)
-    model.merge()
+    model.fold()
     np.testing.assert_allclose(model(features), expected, atol=1e-5)
 
 
 def test_a_merged_model_neither_trains_nor_is_saved(tmp_path):
     model = _random_model()
-    model.merge()
-    with pytest.raises(ValueError, match="unmerge"):
+    model.fold()
+    with pytest.raises(ValueError, match="unfold"):
         model.leave_out((0,))
-    with pytest.raises(ValueError, match="unmerge"):
+    with pytest.raises(ValueError, match="unfold"):
         model(tiny.batch(model.encoder_info), training=True, seed=[0, 0])
-    with pytest.raises(ValueError, match="unmerge"):
+    with pytest.raises(ValueError, match="unfold"):
         saving.save_adapter(model, tmp_path / "adapter")
-    with pytest.raises(ValueError, match="unmerge"):
+    with pytest.raises(ValueError, match="unfold"):
         model.save(tmp_path / "model.keras")
 
 
@@ -264,3 +264,17 @@ def test_keras_fit_trains_the_products_alone():
 def test_options_that_mean_nothing_are_refused(options):
     with pytest.raises(ValueError, match="projections|rank"):
         adapt(tiny.encoder(), LoRA(**options))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("merge", "fold"), ("unmerge", "unfold")]
+)
+def test_the_old_names_of_folding_warn_and_work(old, new):
+    model = adapt(tiny.encoder(), LoRA(rank=2))
+    model.fold()
+    is_folded = new == "fold"
+    if is_folded:
+        model.unfold()
+    with pytest.warns(DeprecationWarning, match=rf"model\.{new}\(\)"):
+        getattr(model, old)()
+    assert model.reparameterization.folded == is_folded

@@ -11,10 +11,10 @@ from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.layers.mixout import Mixout
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
-from tf_adapters.methods.composition import Stack
 from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.models.composed_model import compose
+from tf_adapters.models.composition import Stack
 
 RATE = 0.9
 # With a dropout that would show if it were not replaced.

@@ -8,10 +8,10 @@ from tests import tiny
 from tests.references import methods_numpy
 from tests.references import projected_attention_numpy as reference
 from tf_adapters.layers import Context
-from tf_adapters.layers.projected_attention import SmallAttention
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods import ProjectedAttention
 from tf_adapters.methods.method import EncoderShape
+from tf_adapters.methods.projected_attention import SmallAttention
 
 WIDTH, UNITS, HEADS = 6, 4, 2
 RANDOM = np.random.default_rng(0)

@@ -135,12 +135,12 @@ class Walk:
 
     def merge(self):
         model = self.model
-        if not model.reparameterization.functions + model.method.merges(model):
+        if not model.reparameterization.functions + model.method.folds(model):
             return "nothing to merge"
         before = self.outputs()
-        self.model.merge()
+        self.model.fold()
         np.testing.assert_allclose(self.outputs(), before, atol=2e-6)
-        self.model.unmerge()
+        self.model.unfold()
         np.testing.assert_array_equal(self.outputs(), before)
         return "yes"
 

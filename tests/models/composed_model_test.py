@@ -486,10 +486,10 @@ def test_nothing_is_swapped_in_a_merged_model():
     )
     top = methods.LoRA()
     model = tf_adapters.compose(encoder, Stack(one, top), HEAD)
-    model.merge()
-    with pytest.raises(UserError, match="unmerge"):
+    model.fold()
+    with pytest.raises(UserError, match="unfold"):
         tf_adapters.swap_adapters(model, two)
-    model.unmerge()
+    model.unfold()
     tf_adapters.swap_adapters(model, two)
 
 

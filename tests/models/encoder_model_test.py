@@ -167,13 +167,13 @@ def test_merged_weights_are_those_of_one_model(encoder):
     lora, other = (_model(encoder, methods.LoRA(rank=2)) for _ in "ab")
     tiny.randomize(lora.trained_variables().values())
     before = _logits(other)
-    lora.merge()
+    lora.fold()
     with pytest.raises(UserError, match=CHANGED):
         _logits(other)
     with pytest.raises(UserError, match=CHANGED):
         _model(encoder, methods.HeadOnly())
     _logits(lora)
-    lora.unmerge()
+    lora.unfold()
     np.testing.assert_array_equal(_logits(other), before)
 
 

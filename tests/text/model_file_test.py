@@ -157,7 +157,7 @@ def test_a_disabled_or_merged_model_is_not_saved(tmp_path):
     model = text_model("lora")
     with model.disabled(), pytest.raises(ValueError, match="disabled"):
         model.save(tmp_path / "model.keras")
-    model.adapter_model.merge()
-    with pytest.raises(ValueError, match="unmerge"):
+    model.adapter_model.fold()
+    with pytest.raises(ValueError, match="unfold"):
         model.save(tmp_path / "model.keras")
     assert list(tmp_path.iterdir()) == []

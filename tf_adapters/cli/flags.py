@@ -34,7 +34,7 @@ from tf_adapters.cli import help_text
 from tf_adapters.cli import quiet
 from tf_adapters.cli import shared_flags
 from tf_adapters.cli.shared_flags import COMMANDS
-from tf_adapters.common.suggestions import did_you_mean
+from tf_adapters.common.checks import did_you_mean
 from tf_adapters.config import describe
 
 _DEFINE = {

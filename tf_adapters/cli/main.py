@@ -11,9 +11,9 @@ from tf_adapters.cli import predict as cli_predict
 from tf_adapters.cli import run_settings
 from tf_adapters.cli import study as cli_study
 from tf_adapters.cli import train as cli_train
+from tf_adapters.common.checks import did_you_mean
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
-from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.config import plugins
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
@@ -128,21 +128,15 @@ def _with_encoder_of_adapters(config, layers):
     # Of another type it is refused when the method is built.
     if is_named or not folders or not isinstance(folders, list | tuple):
         return config
-    from tf_adapters.common import adapter_folder
     from tf_adapters.interop import formats
-    from tf_adapters.interop import hub
-    from tf_adapters.interop import hub_address
+    from tf_adapters.interop import stored_adapter
 
-    folder = str(folders[0])
-    if hub_address.is_address(folder):
-        folder = hub.pull(folder)
-    if formats.format_of(folder):
+    stored = stored_adapter.find_stored(str(folders[0]))
+    if stored.format != formats.OURS:
         # Other libraries name no encoder that could be found here.
         return config
-    adapter = adapter_folder.read_adapter_config(
-        adapter_folder.find_adapter_folder(folder)
-    )
-    return dataclasses.replace(config, encoder=adapter["encoder"]["name"])
+    name = stored.config["encoder"]["name"]
+    return dataclasses.replace(config, encoder=name)
 
 
 def _check_one_task(config, model_dir, mode):

@@ -1,1 +1,1 @@
-"""What every part may use: errors, files, suggestions, the network."""
+"""What every part may use: errors, files, checks, the network."""

@@ -27,7 +27,7 @@ _PARTS = {
 _REQUIRED = ("encoder", "method", "head")
 
 
-def read_version(config):
+def _read_version(config):
     """Returns the number of the format that a parsed file is of.
 
     Raises:
@@ -43,15 +43,24 @@ def read_version(config):
     return version
 
 
-def check_config(config):
-    """Raises an error if a part is missing or has another type.
+def check_config(config, known_version):
+    """Returns the version of a configuration, after a check of its parts.
 
     Args:
-        config: Dict from `adapter_config.json`.
+        config: Value of `adapter_config.json`.
+        known_version: Integer. The parts of another version are not checked.
 
     Raises:
-        UserError: Names the part.
+        UserError: If there is no version, or a part is missing or has another
+            type. Names the part.
     """
+    version = _read_version(config)
+    if version == known_version:
+        _check_parts(config)
+    return version
+
+
+def _check_parts(config):
     for key, (kind, in_words) in _PARTS.items():
         if key not in config and key not in _REQUIRED:
             continue

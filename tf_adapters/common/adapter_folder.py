@@ -10,7 +10,6 @@ import safetensors.numpy
 
 from tf_adapters.common import own_files
 from tf_adapters.common.adapter_config_checks import check_config
-from tf_adapters.common.adapter_config_checks import read_version
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.text_files import parse_json
@@ -55,8 +54,12 @@ def _moved_aside(folder):
     return folder.with_name(f".{folder.name}.replaced")
 
 
-def read_adapter_config(folder):
-    """Returns the parsed `adapter_config.json` of a folder.
+def read_adapter_config(folder, parsed=None):
+    """Returns the checked `adapter_config.json` of a folder.
+
+    Args:
+        folder: Path.
+        parsed: What the file says, or `None` (default) to read it here.
 
     Raises:
         AdapterError: If it is missing or no such file.
@@ -69,10 +72,10 @@ def read_adapter_config(folder):
             "<model_dir>/adapter."
         )
     try:
-        config = parse_json(path.read_text(encoding="utf-8"))
-        version = read_version(config)
-        if version == FORMAT_VERSION:
-            check_config(config)
+        config = parsed
+        if parsed is None:
+            config = parse_json(path.read_text(encoding="utf-8"))
+        version = check_config(config, FORMAT_VERSION)
     except ValueError as error:
         raise AdapterError(
             f"{path} is damaged or not of this library: {error}. Copy it "

@@ -12,11 +12,11 @@ import re
 import types
 import typing
 
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.text_files import parse_yaml
 from tf_adapters.common.text_files import read_file
 

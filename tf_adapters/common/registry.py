@@ -1,7 +1,7 @@
 """Classes by the names that settings and folders know them by."""
 
+from tf_adapters.common.checks import did_you_mean
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import did_you_mean
 
 
 class Registry(dict):

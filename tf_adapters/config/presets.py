@@ -5,10 +5,10 @@ import importlib
 import os
 from pathlib import Path
 
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.dataclass_config import load_yaml
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.config import plugins
 
 _PACKAGE = Path(__file__).parents[1]

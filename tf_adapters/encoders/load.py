@@ -7,11 +7,11 @@ import pathlib
 import keras
 import keras_hub
 
+from tf_adapters.common.checks import did_you_mean
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.extras import has_tensorflow_text
-from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.encoders import config_checks
 from tf_adapters.encoders import downloads
 from tf_adapters.encoders import fine_tuned

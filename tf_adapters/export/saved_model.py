@@ -80,7 +80,7 @@ def export_model(model, packer, folder=None, text_fields=("text",)):
     request_checks.check_packer(packer, model.encoder)
     folder = Path(folder)
     # What is served computes with the final weights, not from their parts.
-    with model.reparameterization.merged_meanwhile():
+    with model.reparameterization.folded_meanwhile():
         module, functions = _trace(model, packer, text_fields)
         partial, version = next_version(folder)
         tf.saved_model.save(

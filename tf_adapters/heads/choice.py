@@ -15,7 +15,7 @@ from tf_adapters.data.encoded import Encoded
 from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import ABSENT
 from tf_adapters.heads.linear import HiddenLayer
-from tf_adapters.heads.linear import LinearHead
+from tf_adapters.heads.linear import LinearLayer
 from tf_adapters.heads.linear import check_reads
 from tf_adapters.heads.linear import hidden_options
 from tf_adapters.heads.vector_head import ValueHead
@@ -71,7 +71,7 @@ class Choice(ValueHead):
 
     def make_layer(self):
         """Returns the layer from encoder outputs to scores."""
-        return ChoiceHead(
+        return ChoiceLayer(
             self.reads,
             self.dropout_rate,
             **hidden_options(self),
@@ -188,14 +188,14 @@ def _place(row, label, count):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class ChoiceHead(Float32Layer):
+class ChoiceLayer(Float32Layer):
     """One linear unit, or two layers, for all choices.
 
     Args:
-        reads: See `LinearHead`.
-        dropout_rate: See `LinearHead`.
-        hidden_activation: See `LinearHead`.
-        hidden_dropout_rate: See `LinearHead`.
+        reads: See `LinearLayer`.
+        dropout_rate: See `LinearLayer`.
+        hidden_activation: See `LinearLayer`.
+        hidden_dropout_rate: See `LinearLayer`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns for sequences of all
@@ -216,7 +216,7 @@ class ChoiceHead(Float32Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.linear = LinearHead(
+        self.linear = LinearLayer(
             1,
             reads,
             dropout_rate,
@@ -235,7 +235,7 @@ class ChoiceHead(Float32Layer):
 
     @property
     def kernel_after_dropout(self):
-        """See `LinearHead`."""
+        """See `LinearLayer`."""
         return self.linear.kernel_after_dropout
 
     def call(self, outputs, seeds=None):

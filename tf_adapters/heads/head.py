@@ -4,10 +4,10 @@ import dataclasses
 import typing
 
 from tf_adapters.common import dataclass_config
+from tf_adapters.common.checks import check_choices
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.registry import Registry
-from tf_adapters.common.suggestions import check_choices
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.tasks import output_kinds
 
 # Name to class; `register` fills it.

@@ -5,7 +5,7 @@ import typing
 import keras
 from keras import ops
 
-from tf_adapters.common.suggestions import check_known
+from tf_adapters.common.checks import check_known
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
@@ -41,7 +41,7 @@ def hidden_options(head):
     }
 
 
-class DropoutAndLinear(Float32Layer):
+class DropoutAndLinearLayer(Float32Layer):
     """What the heads of texts and of tokens have in common.
 
     With `hidden_activation` there is a dense layer of the vectors' own width
@@ -104,16 +104,16 @@ class DropoutAndLinear(Float32Layer):
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class LinearHead(DropoutAndLinear):
+class LinearLayer(DropoutAndLinearLayer):
     """Reads one vector for each text and maps it to `num_outputs` numbers.
 
     Args:
         num_outputs: Integer. Width of the output.
         reads: `"first_token"` (Houlsby et al. 2019, section 3.1) or
             `"pooled_output"`, the checkpoint's own pooler.
-        dropout_rate: See `DropoutAndLinear`.
-        hidden_activation: See `DropoutAndLinear`.
-        hidden_dropout_rate: See `DropoutAndLinear`.
+        dropout_rate: See `DropoutAndLinearLayer`.
+        hidden_activation: See `DropoutAndLinearLayer`.
+        hidden_dropout_rate: See `DropoutAndLinearLayer`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns.
@@ -156,3 +156,7 @@ class LinearHead(DropoutAndLinear):
 def check_reads(reads):
     """Raises a `UserError` if no head can read what `reads` names."""
     check_known("reads", reads, READS)
+
+
+# The earlier name, which heads of a user's own may have.
+LinearHead = LinearLayer

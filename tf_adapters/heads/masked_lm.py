@@ -15,7 +15,7 @@ from tf_adapters.encoders.keras_hub_families import architecture_of
 from tf_adapters.heads import masked_lm_predictions
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.head import register
-from tf_adapters.heads.masked_lm_layer import MaskedLMHead
+from tf_adapters.heads.masked_lm_layer import MaskedLMLayer
 
 
 @register("masked_lm")
@@ -85,8 +85,8 @@ class MaskedLM(Head):
         )
 
     def make_layer(self):
-        """Returns the layer, see `MaskedLMHead`."""
-        return MaskedLMHead(
+        """Returns the layer, see `MaskedLMLayer`."""
+        return MaskedLMLayer(
             self.vocabulary_size,
             self.embedding_width,
             self.activation,

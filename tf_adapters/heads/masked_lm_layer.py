@@ -12,7 +12,7 @@ from tf_adapters.layers.normalization import layer_norm
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class MaskedLMHead(Float32Layer):
+class MaskedLMLayer(Float32Layer):
     """How likely the hidden tokens are, or which tokens are likeliest.
 
     Args:

@@ -11,8 +11,8 @@ from scipy import stats
 from seqeval import metrics as seqeval_metrics
 from sklearn import metrics as sklearn_metrics
 
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_known
 
 
 def _correlation(function, labels, predictions):

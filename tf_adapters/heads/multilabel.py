@@ -7,8 +7,8 @@ import numpy as np
 import scipy.special
 from sklearn import metrics as sklearn_metrics
 
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.heads import metrics
 from tf_adapters.heads.classification import TextHead
 from tf_adapters.heads.head import register

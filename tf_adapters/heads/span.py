@@ -15,7 +15,7 @@ from tf_adapters.heads.head import Head
 from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import hidden_options
-from tf_adapters.heads.tokens import TokenHead
+from tf_adapters.heads.tokens import TokenLayer
 
 
 @register("span")
@@ -63,7 +63,7 @@ class Span(Head):
 
     def make_layer(self):
         """Returns the layer from encoder outputs to two logits a token."""
-        return TokenHead(
+        return TokenLayer(
             2, self.dropout_rate, **hidden_options(self), name="head"
         )
 

@@ -10,8 +10,8 @@ import collections
 import re
 import string
 
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_known
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)

@@ -18,7 +18,7 @@ from tf_adapters.heads.labels import check_class_ids
 from tf_adapters.heads.labels import class_names
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import hidden_options
-from tf_adapters.heads.tokens import TokenHead
+from tf_adapters.heads.tokens import TokenLayer
 from tf_adapters.heads.vector_head import rounded
 
 
@@ -65,7 +65,7 @@ class Tagging(Head):
 
     def make_layer(self):
         """Returns the layer from encoder outputs to logits of each token."""
-        return TokenHead(
+        return TokenLayer(
             len(self.labels),
             self.dropout_rate,
             **hidden_options(self),

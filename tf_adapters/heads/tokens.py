@@ -4,18 +4,18 @@ import keras
 from keras import ops
 
 from tf_adapters.heads.linear import ABSENT
-from tf_adapters.heads.linear import DropoutAndLinear
+from tf_adapters.heads.linear import DropoutAndLinearLayer
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class TokenHead(DropoutAndLinear):
+class TokenLayer(DropoutAndLinearLayer):
     """Maps the vector of each token to `num_outputs` numbers.
 
     Args:
         num_outputs: Integer. Width of the output.
-        dropout_rate: See `DropoutAndLinear`.
-        hidden_activation: See `DropoutAndLinear`.
-        hidden_dropout_rate: See `DropoutAndLinear`.
+        dropout_rate: See `DropoutAndLinearLayer`.
+        hidden_activation: See `DropoutAndLinearLayer`.
+        hidden_dropout_rate: See `DropoutAndLinearLayer`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns, and `padding_mask`

@@ -15,7 +15,7 @@ from tf_adapters.heads import metrics
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.linear import check_reads
 from tf_adapters.heads.linear import hidden_options
-from tf_adapters.heads.windows import WindowsHead
+from tf_adapters.heads.windows import WindowsLayer
 
 
 def rounded(probabilities):
@@ -95,7 +95,7 @@ class VectorHead(ValueHead):
 
     def make_layer(self):
         """Returns the layer from encoder outputs to logits or a number."""
-        return WindowsHead(
+        return WindowsLayer(
             max(1, len(self.labels)),
             self.reads,
             self.dropout_rate,

@@ -7,19 +7,19 @@ from keras import ops
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.heads.linear import ABSENT
-from tf_adapters.heads.linear import LinearHead
+from tf_adapters.heads.linear import LinearLayer
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
-class WindowsHead(LinearHead):
-    """A `LinearHead` whose outputs for a text's windows are pooled.
+class WindowsLayer(LinearLayer):
+    """A `LinearLayer` whose outputs for a text's windows are pooled.
 
     Args:
-        num_outputs: See `LinearHead`.
-        reads: See `LinearHead`.
-        dropout_rate: See `LinearHead`.
-        hidden_activation: See `LinearHead`.
-        hidden_dropout_rate: See `LinearHead`.
+        num_outputs: See `LinearLayer`.
+        reads: See `LinearLayer`.
+        dropout_rate: See `LinearLayer`.
+        hidden_activation: See `LinearLayer`.
+        hidden_dropout_rate: See `LinearLayer`.
         pooling: `"mean"` (default) or `"max"` over the windows, for each
             output.
 

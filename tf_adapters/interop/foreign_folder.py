@@ -1,26 +1,24 @@
 """A folder of another library as ours: what it says, and what it holds."""
 
-import hashlib
 from pathlib import Path
 import tempfile
 
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
-from tf_adapters.common.suggestions import check_known
-from tf_adapters.interop import adapterhub
-from tf_adapters.interop import adapterhub_checks
-from tf_adapters.interop import adapterhub_fusion
 from tf_adapters.interop import architectures
 from tf_adapters.interop import masked_lm
-from tf_adapters.interop import peft
-from tf_adapters.interop import peft_writing
 from tf_adapters.interop import public_names
+from tf_adapters.interop.adapterhub import checks as adapterhub_checks
+from tf_adapters.interop.adapterhub import folder as adapterhub_folder
+from tf_adapters.interop.adapterhub import fusion as adapterhub_fusion
 from tf_adapters.interop.formats import FORMATS
 from tf_adapters.interop.formats import SETUP_FILE
-from tf_adapters.interop.formats import format_of
+from tf_adapters.interop.peft import reading as peft_reading
+from tf_adapters.interop.peft import writing as peft_writing
 from tf_adapters.interop.sizes import check_sizes
 
 # What readers run into in a file that is not as the libraries write it.
@@ -35,11 +33,11 @@ _DAMAGED = (
 )
 
 
-def read_folder(folder, encoder, with_head=True):
+def read_folder(stored, encoder, with_head=True):
     """Returns a folder of another library as one of ours.
 
     Args:
-        folder: Path of which `format_of` knows the format.
+        stored: `StoredAdapter` of another library's format.
         encoder: `Encoder`. The other libraries store no fingerprint of it.
         with_head: Whether to look at the head. Defaults to `True`.
 
@@ -51,19 +49,22 @@ def read_folder(folder, encoder, with_head=True):
         AdapterError: If the folder is damaged or of another encoder, or ours
             has no such method or head. Nothing that it holds was run.
     """
-    folder = Path(folder).absolute()
+    folder, config = stored.path.absolute(), stored.config
     arguments = *_facts(encoder), with_head
-    if format_of(folder) != "peft":
+    if stored.format != "peft":
         architectures.check_in_adapterhub(arguments[1])
-    members, path = [], _weights_path(folder)
+    members, path = [], _weights_path(stored)
     try:
         if (folder / SETUP_FILE).is_file():
-            found = adapterhub_fusion.read_fusion(folder, *arguments)
+            found = adapterhub_fusion.read_fusion(folder, config, *arguments)
             method, head, tensors, folders, path = found
             members = [_member(f) for f in folders]
         else:
-            library = peft if format_of(folder) == "peft" else adapterhub
-            method, head, tensors = library.read_adapter(folder, *arguments)
+            of_peft = stored.format == "peft"
+            library = peft_reading if of_peft else adapterhub_folder
+            method, head, tensors = library.read_adapter(
+                folder, config, *arguments
+            )
         head, tensors = masked_lm.tied(head, tensors, encoder)
         check_sizes(
             methods.from_config(methods.to_config(method)),
@@ -101,19 +102,20 @@ def _facts(encoder):
     return shape, architectures.of_encoder(encoder)
 
 
-def _weights_path(folder):
-    if format_of(folder) == "peft":
+def _weights_path(stored):
+    folder = stored.path.absolute()
+    if stored.format == "peft":
         safe = folder / "adapter_model.safetensors"
         return safe if safe.exists() else folder / "adapter_model.bin"
-    return adapterhub.weights_file(folder, "adapter")
+    return adapterhub_folder.weights_file(folder, "adapter")
 
 
 def _member(folder):
-    content = _weights_path(folder).read_bytes()
+    path = adapterhub_folder.weights_file(folder, "adapter")
     return {
         "name": folder.name,
         "folder": str(folder),
-        "fingerprint": hashlib.sha256(content).hexdigest(),
+        "fingerprint": adapter_folder.checksum(path),
     }
 
 
@@ -160,7 +162,9 @@ def write_folder(folder, form, config, tensors, members, encoder):
         else:
             name = folder.name
             adapterhub_checks.check_name(name)
-            adapterhub.write_adapter(partial, name, config, tensors, *arguments)
+            adapterhub_folder.write_adapter(
+                partial, name, config, tensors, *arguments
+            )
         card = _card(form, config, folder.name)
         (partial / "README.md").write_text(card, encoding="utf-8")
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """Which library a folder is of."""
 
+import os
 from pathlib import Path
 
 from tf_adapters.common import adapter_folder
@@ -9,6 +10,7 @@ from tf_adapters.common.text_files import parse_json
 
 SETUP_FILE = "adapter_setup.json"
 FORMATS = ("adapterhub", "peft")
+OURS = "tf_adapters"
 
 
 def read_json(path):
@@ -26,29 +28,34 @@ def read_json(path):
     return config
 
 
-def is_ours(folder):
-    """Returns whether a folder holds an adapter of this library's format."""
-    try:
-        config = read_json(Path(folder) / adapter_folder.CONFIG_FILE)
-    except AdapterError:
-        return False
-    return "format_version" in config
+def json_file(folder):
+    """Returns the path of the JSON file that describes an adapter folder."""
+    setup = Path(folder) / SETUP_FILE
+    if os.path.isfile(setup):
+        return setup
+    return Path(folder) / adapter_folder.CONFIG_FILE
 
 
-def format_of(folder):
-    """Returns `"adapterhub"`, `"peft"`, or `None` of any other folder."""
-    folder = Path(folder)
-    if (folder / SETUP_FILE).is_file():
-        return "adapterhub"
-    path = folder / adapter_folder.CONFIG_FILE
-    if not path.is_file():
-        return None
+def read_format(folder):
+    """Returns a folder's format, and the dict that its JSON file holds.
+
+    Args:
+        folder: Path.
+
+    Returns:
+        `"adapterhub"`, `"peft"`, or `"tf_adapters"` of any other folder; and
+        the dict, or `None` if the file is missing or damaged.
+    """
+    path = json_file(folder)
     try:
-        config = read_json(path)
+        parsed = read_json(path)
     except AdapterError:
-        return None
-    if "peft_type" in config:
-        return "peft"
-    if "config" in config and not is_ours(folder):
-        return "adapterhub"
-    return None
+        parsed = None
+    if path.name == SETUP_FILE:
+        return "adapterhub", parsed
+    if parsed is None:
+        return OURS, None
+    if "peft_type" in parsed:
+        return "peft", parsed
+    is_theirs = "config" in parsed and "format_version" not in parsed
+    return ("adapterhub" if is_theirs else OURS), parsed

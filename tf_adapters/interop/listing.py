@@ -8,7 +8,7 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.interop import formats
+from tf_adapters.interop import stored_adapter
 
 _SUFFIXES = (".safetensors", ".bin")
 
@@ -59,20 +59,15 @@ def list_adapters(folder):
 
 
 def _describe(folder):
-    form = formats.format_of(folder)
-    config = (
-        formats.read_json(folder / adapter_folder.CONFIG_FILE)
-        if form
-        else adapter_folder.read_adapter_config(folder)
-    )
+    stored = stored_adapter.find_stored(folder)
     size = sum(
         path.stat().st_size
         for path in folder.iterdir()
         if path.suffix in _SUFFIXES and os.path.isfile(path)
     )
-    describe = {None: _ours, "adapterhub": _adapterhub, "peft": _peft}[form]
+    describe = {"tf_adapters": _ours, "adapterhub": _adapterhub, "peft": _peft}
     try:
-        described = describe(config)
+        described = describe[stored.format](stored.config)
     except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
         raise AdapterError(
             f"{folder / adapter_folder.CONFIG_FILE} is damaged: "
@@ -81,7 +76,7 @@ def _describe(folder):
         ) from error
     return Listed(
         folder=folder,
-        format=form or "tf_adapters",
+        format=stored.format,
         size=size,
         **{key: cut(value) for key, value in described.items()},
     )

@@ -9,7 +9,7 @@ import numpy as np
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
-from tf_adapters.interop import adapterhub_defaults as keys
+from tf_adapters.interop.adapterhub import keys
 from tf_adapters.interop.tensor_names import TensorName
 from tf_adapters.interop.tensor_names import linear
 

@@ -5,7 +5,7 @@ import re
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
-from tf_adapters.methods import bottleneck_slots
+from tf_adapters.methods.support import bottleneck_slots
 
 # No tensor need be this long, whatever a method leaves out or does not use.
 _MAX_WITHOUT_TENSOR = 10_000

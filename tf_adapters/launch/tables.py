@@ -8,10 +8,10 @@ from pathlib import Path
 import sys
 import tempfile
 
+from tf_adapters.common.checks import did_you_mean
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.runs import left_files
 from tf_adapters.text import columns as text_columns
 from tf_adapters.text import rows as text_rows

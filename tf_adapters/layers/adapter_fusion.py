@@ -6,8 +6,8 @@ import typing
 import keras
 from keras import ops
 
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers import activations
 from tf_adapters.layers.attention import softmax
 from tf_adapters.layers.dense import dense

@@ -5,8 +5,8 @@ import typing
 
 import keras
 
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer

@@ -55,19 +55,19 @@ class Reparameterization(Float32Layer):
 
     Args:
         pairs: List of a variable and its function.
-        merges: Function that returns a list of a kernel and a slot whose
-            `merged(value)` is what the kernel holds once it is merged. A
+        folds: Function that returns a list of a kernel and a slot whose
+            `folded(value)` is what the kernel holds once it is folded. A
             forward pass does not need it.
     """
 
-    def __init__(self, pairs=(), merges=tuple, **kwargs):
+    def __init__(self, pairs=(), folds=tuple, **kwargs):
         super().__init__(**kwargs)
         self.functions = [function for _, function in pairs]
         # Inside of a function: Keras takes the variables that it finds in an
         # attribute for the layer's own.
         self._pairs = lambda: tuple(pairs)
-        self._merges = merges
-        self._before_merge = None
+        self._folds = folds
+        self._before_fold = None
         self.build(())
 
     def build(self, input_shape):
@@ -84,9 +84,9 @@ class Reparameterization(Float32Layer):
         return any(map(_replaces_dropout, self.functions))
 
     @property
-    def merged(self):
+    def folded(self):
         """Whether the weights themselves hold the values for evaluation."""
-        return self._before_merge is not None
+        return self._before_fold is not None
 
     def _active(self, in_training):
         return [
@@ -106,14 +106,14 @@ class Reparameterization(Float32Layer):
             seeds: `StatelessSeeds` in training, else `None`.
 
         Raises:
-            UserError: If the model is to train while it is merged.
+            UserError: If the model is to train while it is folded.
         """
-        if self.merged and seeds is not None:
+        if self.folded and seeds is not None:
             raise UserError(
-                "The trained weights are merged into the encoder's, so they "
-                "cannot train. Call `unmerge()` first."
+                "The trained weights are folded into the encoder's, so they "
+                "cannot train. Call `unfold()` first."
             )
-        active = [] if self.merged else self._active(seeds is not None)
+        active = [] if self.folded else self._active(seeds is not None)
         if not active:
             return contextlib.nullcontext()
         return InnerScope(
@@ -123,59 +123,59 @@ class Reparameterization(Float32Layer):
             ]
         )
 
-    def merge(self):
+    def fold(self):
         """Writes the values of evaluation into the variables themselves.
 
         The functions' and slots' own weights become zero: so a graph that was
         traced before adds nothing a second time. Graphs that are traced from
         now on are without those slots.
         """
-        if self.merged:
+        if self.folded:
             return
         values = [
             (variable, function.call(ops.convert_to_tensor(variable)))
             for variable, function in self._active(in_training=False)
         ] + [
-            (kernel, slot.merged(ops.convert_to_tensor(kernel)))
-            for kernel, slot in self._merges()
+            (kernel, slot.folded(ops.convert_to_tensor(kernel)))
+            for kernel, slot in self._folds()
         ]
         for variable in self.written()[len(values) :]:
             values.append((variable, np.zeros(variable.shape)))
         values = [(v, ops.convert_to_numpy(value)) for v, value in values]
-        self._before_merge = [ops.convert_to_numpy(v) for v, _ in values]
+        self._before_fold = [ops.convert_to_numpy(v) for v, _ in values]
         for variable, value in values:
             variable.assign(value)
-        for _, slot in self._merges():
+        for _, slot in self._folds():
             slot.is_merged = True
 
-    def unmerge(self):
-        """Gives all variables the values from before `merge`, exactly."""
-        if not self.merged:
+    def unfold(self):
+        """Gives all variables the values from before `fold`, exactly."""
+        if not self.folded:
             return
         for variable, value in zip(
-            self.written(), self._before_merge, strict=True
+            self.written(), self._before_fold, strict=True
         ):
             variable.assign(value)
-        for _, slot in self._merges():
+        for _, slot in self._folds():
             slot.is_merged = False
-        self._before_merge = None
+        self._before_fold = None
 
     def written(self):
-        """Returns what `merge` writes: kernels, then the functions' weights."""
-        pairs = [*self._active(in_training=False), *self._merges()]
+        """Returns what `fold` writes: kernels, then the functions' weights."""
+        pairs = [*self._active(in_training=False), *self._folds()]
         added = {id(v): v for _, layer in pairs for v in layer.weights}
         return [*(variable for variable, _ in pairs), *added.values()]
 
     @contextlib.contextmanager
-    def merged_meanwhile(self):
-        """Merges for the time of a `with` block, unless it is merged anyway."""
-        merged_before = self.merged
-        self.merge()
+    def folded_meanwhile(self):
+        """Folds for the time of a `with` block, unless it is folded anyway."""
+        folded_before = self.folded
+        self.fold()
         try:
             yield
         finally:
-            if not merged_before:
-                self.unmerge()
+            if not folded_before:
+                self.unfold()
 
     def restart(self):
         """Tells the functions that training goes on from the present values."""

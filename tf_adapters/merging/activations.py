@@ -4,7 +4,7 @@ import keras
 import numpy as np
 
 from tf_adapters.layers.slot import Slot
-from tf_adapters.methods import bottleneck_slots
+from tf_adapters.methods.support import bottleneck_slots
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import as_sequences
 

@@ -4,9 +4,9 @@ import dataclasses
 import math
 from pathlib import Path
 
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.merging import activations
 from tf_adapters.merging import arithmetic
 from tf_adapters.merging import matching

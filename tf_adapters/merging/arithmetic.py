@@ -10,7 +10,7 @@ which would change nothing in a LoRA and anything in a bottleneck.
 import numpy as np
 
 from tf_adapters.merging.parts import UP
-from tf_adapters.methods.bottleneck_slots import UNITS_AXIS
+from tf_adapters.methods.support.bottleneck_slots import UNITS_AXIS
 
 
 def joined(members, weights):

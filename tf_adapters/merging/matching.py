@@ -11,7 +11,7 @@ Hungarian method.
 import numpy as np
 import scipy.optimize
 
-from tf_adapters.methods.bottleneck_slots import UNITS_AXIS
+from tf_adapters.methods.support.bottleneck_slots import UNITS_AXIS
 
 
 def matched_bottlenecks(member, activations, reference_activations):

@@ -1,6 +1,6 @@
 """Trained adapters of one encoder become one ordinary adapter."""
 
-from tf_adapters.common.suggestions import check_known
+from tf_adapters.common.checks import check_known
 from tf_adapters.merging import search
 from tf_adapters.merging.adapter_merge import AdapterMerge
 

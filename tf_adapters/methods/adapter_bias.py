@@ -10,9 +10,9 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.layers.adapter_bias import TokenWeight
 from tf_adapters.layers.adapter_bias import Vector
 from tf_adapters.layers.slot_of_layers import SlotGivenLayers
-from tf_adapters.methods import sparse_packing
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register
+from tf_adapters.methods.support import sparse_packing
 
 
 @register("adapter_bias")

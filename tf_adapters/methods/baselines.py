@@ -7,7 +7,7 @@ file because each is one line of choice.
 import dataclasses
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.methods import mixout as mixout_lib
+from tf_adapters.layers import mixout as mixout_lib
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register
 

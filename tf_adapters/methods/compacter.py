@@ -12,9 +12,9 @@ from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.slot_of_layers import SlotGivenLayers
-from tf_adapters.methods import bottleneck_slots
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register
+from tf_adapters.methods.support import bottleneck_slots
 
 
 @register("compacter")

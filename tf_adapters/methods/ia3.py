@@ -6,7 +6,7 @@ import typing
 import keras
 from keras import ops
 
-from tf_adapters.common.suggestions import check_known
+from tf_adapters.common.checks import check_known
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register

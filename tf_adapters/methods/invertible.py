@@ -8,9 +8,9 @@ from keras import ops
 from tf_adapters.layers import activations
 from tf_adapters.layers.bottleneck import Bottleneck
 from tf_adapters.layers.slot import Slot
-from tf_adapters.methods.bottleneck_slots import check_reduction_factor
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register
+from tf_adapters.methods.support.bottleneck_slots import check_reduction_factor
 
 
 @register("invertible")

@@ -3,11 +3,11 @@
 import dataclasses
 
 from tf_adapters.common import dataclass_config
+from tf_adapters.common.checks import check_choices
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.registry import Registry
-from tf_adapters.common.suggestions import check_choices
-from tf_adapters.common.suggestions import check_known
 
 # Name to class; `register` fills it.
 METHODS = Registry("method", "@tf_adapters.methods.register")
@@ -129,10 +129,10 @@ class Method:
         """
         return []
 
-    def merges(self, model):
-        """Returns pairs of a kernel and a slot whose `merged` gives its value.
+    def folds(self, model):
+        """Returns pairs of a kernel and a slot whose `folded` gives its value.
 
-        `AdapterModel.merge` writes these values into the encoder and zeros
+        `AdapterModel.fold` writes these values into the encoder and zeros
         into the slots.
         """
         return []

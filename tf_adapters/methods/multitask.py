@@ -86,9 +86,9 @@ class MultiTask(Method):
         """Returns what the adapter does to stored weights, if anything."""
         return self.adapter.reparameterize(model)
 
-    def merges(self, model):
+    def folds(self, model):
         """Returns what of the adapter can be written into the encoder."""
-        return self.adapter.merges(model)
+        return self.adapter.folds(model)
 
     def penalty(self, model):
         """Returns the adapter's own term of the loss, or 0."""

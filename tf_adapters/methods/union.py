@@ -6,6 +6,8 @@ import typing
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
+from tf_adapters.methods.baselines import HeadOnly
+from tf_adapters.methods.invertible import Invertible
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register
 
@@ -76,9 +78,9 @@ class Union(Method):
         """Returns the parts' pairs."""
         return self._of_all("reparameterize", model)
 
-    def merges(self, model):
+    def folds(self, model):
         """Returns the parts' pairs."""
-        return self._of_all("merges", model)
+        return self._of_all("folds", model)
 
     def report(self, model):
         """Returns the parts' numbers."""
@@ -124,3 +126,14 @@ def _joined(*found):
                 )
             joined[place] = slot
     return joined
+
+
+def without_map(method):
+    """Returns a method without its map of the embeddings, if it has one."""
+    parts = method.parts if isinstance(method, Union) else (method,)
+    kept = tuple(part for part in parts if not isinstance(part, Invertible))
+    if len(kept) == len(parts):
+        return method
+    if not kept:
+        return HeadOnly()
+    return kept[0] if len(kept) == 1 else Union(kept)

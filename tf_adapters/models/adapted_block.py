@@ -15,7 +15,7 @@ import math
 
 from keras import ops
 
-from tf_adapters.common.suggestions import check_known
+from tf_adapters.common.checks import check_known
 from tf_adapters.layers import activations
 from tf_adapters.layers.attention import NoPositions
 from tf_adapters.layers.attention import attention

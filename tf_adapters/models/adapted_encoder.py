@@ -7,8 +7,8 @@ run by an `AdaptedBlock`. With empty slots the outputs are the checkpoint's own.
 import keras
 from keras import ops
 
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.encoders.keras_hub_families import architecture_of
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense

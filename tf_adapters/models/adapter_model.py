@@ -1,6 +1,6 @@
 """Encoder, method and head as one Keras model that knows what trains."""
 
-import contextlib
+import warnings
 
 import keras
 from keras import ops
@@ -13,13 +13,13 @@ from tf_adapters.layers.reparameterization import Reparameterization
 from tf_adapters.layers.slot import check_names
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.layers.stateless_seeds import pass_seed
-from tf_adapters.methods import composition
+from tf_adapters.models import freezing
 from tf_adapters.models import loss_checks
 from tf_adapters.models import loss_scaling
 from tf_adapters.models import model_config
+from tf_adapters.models import model_slots
 from tf_adapters.models import part_checks
 from tf_adapters.models import variable_groups
-from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_checks import check_inputs
 from tf_adapters.models.encoder_model import EncoderModel
 from tf_adapters.models.replicas import replica_number
@@ -109,21 +109,23 @@ class AdapterModel(EncoderModel):
         self.members = ()
         # Of the frozen adapters of a composition, in its order.
         self.below = below
-        self.slots_below = ()
-        self.encoder = self._adapt(encoder)
+        self.encoder, own, self.slots_below = model_slots.adapted_encoder(
+            self, encoder
+        )
+        # Inside of a function: Keras would take them for layers of the model's.
+        self._own_slots = lambda: own
         for slot in self.all_slots():
             check_names(slot)
         self.head_layer = None if head is None else self._make_head_layer()
         self.reparameterization = Reparameterization(
             method.reparameterize(self),
-            lambda: part_checks.mergeable(method.merges(self)),
+            lambda: part_checks.foldable(method.folds(self)),
             name="reparameterization",
         )
         self.seed_generator = keras.random.SeedGenerator(seed)
-        self._added = _ids(variable_groups.trained_additions(self))
+        self._freezing = freezing.Freezing(self)
         declared = self.declared_encoder_variables()
         self.may_change(declared)
-        self._trained_of_encoder = _ids(declared)
         part_checks.check_trained_dtypes(self)
         if remat:
             self.encoder.rematerialize(
@@ -133,33 +135,9 @@ class AdapterModel(EncoderModel):
                     *self.reparameterization.computed(),
                 ]
             )
-        # From now on a layer is frozen because somebody wants it. One by one:
-        # with TensorFlow, Keras skips a flag that stays as it is.
-        for layer in encoder.backbone._flatten_layers():
-            layer.trainable = True
-        self._freeze_all_but_declared()
+        freezing.unfreeze_layers(encoder.backbone)
+        freezing.freeze_all_but_declared(self)
         self.built = True
-
-    def _adapt(self, encoder):
-        """Returns the encoder with the slots of method and composition."""
-        shape = methods.EncoderShape.of(encoder.backbone)
-        slots = self.method.make_slots(shape)
-        embedding_slots = self.method.make_embedding_slots(shape)
-        own = _distinct([embedding_slots, *slots])
-        # Inside of a function: Keras would take them for layers of the model's.
-        self._own_slots = lambda: own
-        if self.below is not None:
-            slots, embedding_slots, self.slots_below = composition.put_below(
-                self.below, slots, embedding_slots, shape
-            )
-        return AdaptedEncoder(
-            encoder,
-            slots,
-            self.use_encoder_dropout,
-            embedding_slots=embedding_slots,
-            position_offset=self.method.position_offset,
-            name="encoder",
-        )
 
     def _make_head_layer(self):
         layer = self.head.make_layer()
@@ -180,7 +158,7 @@ class AdapterModel(EncoderModel):
 
     def all_slots(self):
         """Returns the slots of embeddings and blocks, each of them once."""
-        return _distinct([self.encoder.embedding_slots, *self.slots])
+        return model_slots.distinct([self.encoder.embedding_slots, *self.slots])
 
     def own_slots(self):
         """Returns the slots of the method itself, each of them once.
@@ -203,28 +181,13 @@ class AdapterModel(EncoderModel):
 
         Raises:
             UserError: If a block does not exist, the method adds nothing to
-                blocks, or the model is merged.
+                blocks, or the model is folded.
         """
-        part_checks.check_left_out(self, blocks)
-        for block in blocks:
-            # Their variables stay the model's; nothing reads them any more.
-            self.encoder.blocks[block].places_in_use = ()
-        self.left_out = tuple(sorted({*self.left_out, *blocks}))
-        self._forget_graphs()
+        model_slots.leave_out(self, blocks)
 
-    @contextlib.contextmanager
     def without(self, blocks):
         """Leaves blocks out, as `leave_out`, for the time of a `with` block."""
-        before = [block.places_in_use for block in self.encoder.blocks]
-        left_out = self.left_out
-        self.leave_out(blocks)
-        try:
-            yield
-        finally:
-            for block, places in zip(self.encoder.blocks, before, strict=True):
-                block.places_in_use = places
-            self.left_out = left_out
-            self._forget_graphs()
+        return model_slots.without(self, blocks)
 
     def slot_weights(self, block, place):
         """Returns a dict from name to variable of what is in one slot.
@@ -243,19 +206,7 @@ class AdapterModel(EncoderModel):
         Raises:
             UserError: If the method has nothing there.
         """
-        slots = self.slots[block] if 0 <= block < len(self.slots) else {}
-        if place not in slots:
-            filled = [
-                f"block {i} {name}"
-                for i, block_slots in enumerate(self.slots)
-                for name in block_slots
-            ]
-            raise UserError(
-                f"The method has nothing in block {block}, place `{place}`. It "
-                f"has something in: {', '.join(filled) or 'no block'}."
-            )
-        slot = slots[place]
-        return {v.path.removeprefix(f"{slot.name}/"): v for v in slot.weights}
+        return model_slots.weights_of_slot(self.slots, block, place)
 
     def check_features(self, inputs):
         """Raises a `UserError` unless the encoder takes these inputs."""
@@ -306,30 +257,40 @@ class AdapterModel(EncoderModel):
         with self.reparameterization.scope():
             return self.encoder(as_sequences(inputs), training=False, **options)
 
-    def merge(self):
+    def fold(self):
         """Writes what a method does to the encoder's weights into them.
 
         LoRA's products, or the differences of diff pruning; the encoder is then
-        a plain one with their outputs. A merged model answers as before, but
-        can neither train nor be saved before `unmerge`.
+        a plain one with their outputs. A folded model answers as before, but
+        can neither train nor be saved before `unfold`.
 
         Raises:
             UserError: If another model has changed the encoder, or if blocks
                 that share a kernel add something else to it each.
         """
         self.check_encoder()
-        part_checks.check_mergeable(self.method.merges(self))
+        part_checks.check_foldable(self.method.folds(self))
         written = {id(v): v for v in self.reparameterization.written()}
         kernels = [v for v in self.encoder.backbone.weights if id(v) in written]
         self.encoder_info.loaded.keep(kernels, self.encoder_user)
         self.encoder_info.loaded.hold(self.encoder_user)
-        self.reparameterization.merge()
+        self.reparameterization.fold()
         self._forget_graphs()
 
-    def unmerge(self):
-        """Takes out again what `merge` wrote, exactly."""
-        self.reparameterization.unmerge()
+    def unfold(self):
+        """Takes out again what `fold` wrote, exactly."""
+        self.reparameterization.unfold()
         self._forget_graphs()
+
+    def merge(self):
+        """Calls `fold`, as it is called now, with a warning."""
+        _warn_of_old_name("merge", "fold")
+        self.fold()
+
+    def unmerge(self):
+        """Calls `unfold`, as it is called now, with a warning."""
+        _warn_of_old_name("unmerge", "unfold")
+        self.unfold()
 
     def variable_groups(self):
         """Returns all weights as (group, whether it trains, variables).
@@ -355,7 +316,7 @@ class AdapterModel(EncoderModel):
 
     def is_added(self, variable):
         """Returns whether a variable trains that is not the encoder's."""
-        return id(variable) in self._added
+        return self._freezing.is_added(variable)
 
     @property
     def trainable(self):
@@ -369,54 +330,32 @@ class AdapterModel(EncoderModel):
     def trainable(self, value):
         keras.Model.trainable.fset(self, value)
         if value:
-            self._freeze_all_but_declared()
-
-    def _fitted(self):
-        """Returns the ids of the variables that Keras's `fit` trains.
-
-        The flags of the encoder's variables say what the last model of this
-        encoder trains, so that those of its layers count.
-        """
-        if not self.trainable:
-            return frozenset()
-        frozen = _ids(variable_groups.in_frozen_layers(self.encoder))
-        return (self._trained_of_encoder - frozen) | _ids(
-            v for v in self.weights if self.is_added(v) and v.trainable
-        )
+            freezing.freeze_all_but_declared(self)
 
     @property
     def trainable_variables(self):
-        fitted = self._fitted()
-        return [v for v in self.variables if id(v) in fitted]
+        return self._freezing.trained(self, self.variables)
 
     @property
     def non_trainable_variables(self):
-        fitted = self._fitted()
-        return [v for v in self.variables if id(v) not in fitted]
+        return self._freezing.frozen(self, self.variables)
 
     @property
     def trainable_weights(self):
-        fitted = self._fitted()
-        return [v for v in self.weights if id(v) in fitted]
+        return self._freezing.trained(self, self.weights)
 
     @property
     def non_trainable_weights(self):
-        fitted = self._fitted()
-        return [v for v in self.weights if id(v) not in fitted]
-
-    def _freeze_all_but_declared(self):
-        for _, trains, variables in self.variable_groups():
-            for variable in variables:
-                variable.trainable = trains
+        return self._freezing.frozen(self, self.weights)
 
     def trained_variables(self):
         """Returns a dict from name to variable of everything that trains.
 
         Raises:
-            UserError: If the model is merged: the encoder then holds what
+            UserError: If the model is folded: the encoder then holds what
                 trained. If another model has changed the encoder.
         """
-        self.check_not_merged()
+        self.check_not_folded()
         self.check_encoder()
         return variable_groups.by_stored_name(
             variable
@@ -445,13 +384,13 @@ class AdapterModel(EncoderModel):
         """Begins the method's last phase of training."""
         self.method.start_last_phase(self)
 
-    def check_not_merged(self):
-        """Raises a `UserError` if the model is merged."""
-        if self.reparameterization.merged:
+    def check_not_folded(self):
+        """Raises a `UserError` if the model is folded."""
+        if self.reparameterization.folded:
             raise UserError(
-                "The trained weights are merged into the encoder's, so they "
+                "The trained weights are folded into the encoder's, so they "
                 "can be neither saved nor trained, nor other adapters swapped "
-                "in below them. Call `unmerge()` first."
+                "in below them. Call `unfold()` first."
             )
 
     def compile(self, optimizer="rmsprop", loss=None, *args, **kwargs):
@@ -486,7 +425,7 @@ class AdapterModel(EncoderModel):
         return super().compute_loss(*args, **kwargs) + penalty
 
     def get_config(self):
-        self.check_not_merged()
+        self.check_not_folded()
         self.check_encoder()
         return {**super().get_config(), **model_config.config_of(self)}
 
@@ -495,13 +434,13 @@ class AdapterModel(EncoderModel):
         return model_config.model_from(cls, config)
 
 
-def _ids(variables):
-    return frozenset(id(variable) for variable in variables)
-
-
-def _distinct(places):
-    slots = (slot for found in places for slot in found.values())
-    return list({id(slot): slot for slot in slots}.values())
+def _warn_of_old_name(old, new):
+    warnings.warn(
+        f"`AdapterModel.{old}` is now called `{new}`, and the old name will "
+        f"go. Call `model.{new}()`.",
+        DeprecationWarning,
+        stacklevel=3,
+    )
 
 
 def adapt(encoder, method=None, head=None, **options):

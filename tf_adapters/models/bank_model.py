@@ -10,10 +10,10 @@ from tf_adapters.layers.bank import BankBottleneck
 from tf_adapters.layers.bank import BankHead
 from tf_adapters.layers.bank import BankNorm
 from tf_adapters.layers.slot_of_layers import SlotOfLayers
-from tf_adapters.methods import bottleneck_slots
-from tf_adapters.methods.bottleneck_slots import PARTS
-from tf_adapters.methods.bottleneck_slots import PLACEMENTS
-from tf_adapters.methods.bottleneck_slots import UNITS_AXIS
+from tf_adapters.methods.support import bottleneck_slots
+from tf_adapters.methods.support.bottleneck_slots import PARTS
+from tf_adapters.methods.support.bottleneck_slots import PLACEMENTS
+from tf_adapters.methods.support.bottleneck_slots import UNITS_AXIS
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_checks import check_inputs

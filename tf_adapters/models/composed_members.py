@@ -4,7 +4,8 @@ import dataclasses
 import re
 
 from tf_adapters.common.errors import AdapterError
-from tf_adapters.methods import composition as trees
+from tf_adapters.methods.union import without_map
+from tf_adapters.models import composition as trees
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
@@ -80,7 +81,7 @@ def _without_map(member):
     """Returns a member without its map of the embeddings, if it has one."""
     return dataclasses.replace(
         member,
-        method=trees.without_map(member.method),
+        method=without_map(member.method),
         tensors={
             name: tensor
             for name, tensor in member.tensors.items()

@@ -11,8 +11,8 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.layers.reparameterization import stored_name
-from tf_adapters.methods import composition as trees
 from tf_adapters.models import composed_members
+from tf_adapters.models import composition as trees
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.features_model import FeaturesModel
 
@@ -140,7 +140,7 @@ def swap_adapters(model, composition):
 
     Raises:
         UserError: If there is nothing below, the methods are others, or the
-            model is merged.
+            model is folded.
 
     Examples:
         >>> german = tf_adapters.adapt(encoder, methods.Pfeiffer())
@@ -152,7 +152,7 @@ def swap_adapters(model, composition):
     """
     if model.below is None:
         raise UserError("This model has no adapters below its own.")
-    model.check_not_merged()
+    model.check_not_folded()
     if not isinstance(composition, trees.Composition):
         composition = trees.Stack(composition)
     below = composed_members.read_members(composition, model.encoder_info)

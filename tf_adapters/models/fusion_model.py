@@ -9,7 +9,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.methods import Fusion
-from tf_adapters.methods.bottleneck_slots import width_of_bottleneck
+from tf_adapters.methods.support.bottleneck_slots import width_of_bottleneck
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import AdapterModel

@@ -6,7 +6,7 @@ from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.encoders.encoder import Encoder
 from tf_adapters.encoders.loaded_weights import loaded_weights
-from tf_adapters.methods import composition
+from tf_adapters.models import composition
 
 
 def config_of(model):

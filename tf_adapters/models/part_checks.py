@@ -81,31 +81,6 @@ def check_trained_dtypes(model):
             )
 
 
-def check_left_out(model, blocks):
-    """Raises a `UserError` unless a model can be without its slots in blocks.
-
-    Args:
-        model: `AdapterModel`.
-        blocks: Iterable of the blocks' numbers.
-    """
-    if blocks and model.reparameterization.merged:
-        raise UserError(
-            "The trained weights are merged into the encoder's, so they "
-            "cannot be left out. Call `unmerge()` first."
-        )
-    if blocks and not any(model.slots):
-        raise UserError(
-            f"{type(model.method).__name__} adds nothing to the blocks, so "
-            "there is nothing to leave out."
-        )
-    unknown = sorted(set(blocks) - set(range(len(model.slots))))
-    if unknown:
-        raise UserError(
-            f"There are no blocks {cut(unknown)}: the encoder has blocks 0 to "
-            f"{len(model.slots) - 1}."
-        )
-
-
 def _check_pooler(encoder, head):
     reads = None if head is None else head.reads
     if reads == "pooled_output" and not encoder.has_pooler:
@@ -128,17 +103,17 @@ def _check_vocabulary(encoder, head):
         )
 
 
-def mergeable(pairs):
+def foldable(pairs):
     """Returns pairs of a kernel and a slot without kernels that recur."""
     kernels = [id(kernel) for kernel, _ in pairs]
     return [pair for pair in pairs if kernels.count(id(pair[0])) == 1]
 
 
-def check_mergeable(pairs):
+def check_foldable(pairs):
     """Raises a `UserError` if two slots would change the same kernel."""
-    if len(mergeable(pairs)) < len(pairs):
+    if len(foldable(pairs)) < len(pairs):
         raise UserError(
             "The encoder's blocks share their kernels, as ALBERT's do, and "
             "each block has a product of its own: one kernel cannot hold them "
-            "all. Use the model without `merge()`."
+            "all. Use the model without `fold()`."
         )

@@ -6,8 +6,8 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.interop import hub
 from tf_adapters.interop import hub_address
+from tf_adapters.interop import stored_adapter
 from tf_adapters.models import stacked_adapters
-from tf_adapters.models import stored_adapter
 
 
 def members_to_config(members):
@@ -70,20 +70,23 @@ def members_from_config(config, folders, encoder):
 
 
 def _find_member(entry, folder):
-    """Returns a member's folder as text or path, or `None` if it is nowhere.
+    """Returns the `StoredAdapter` of a member, or `None` if it is nowhere.
 
     Args:
         entry: What the configuration says of the member.
         folder: Where its user says that it is, or `None`. A run's own
             configuration may say where it was.
     """
-    if folder is not None and stored_adapter.find_stored(folder).is_dir():
-        return folder
+    if folder is not None:
+        stored = stored_adapter.find_stored(folder)
+        if stored.path.is_dir():
+            return stored
     recorded = entry["folder"]
     if hub_address.is_address(recorded):
-        return hub.find_cached(recorded)
-    is_there = stored_adapter.find_stored(recorded).is_dir()
-    return recorded if is_there else None
+        recorded = hub.find_cached(recorded)
+        return recorded and stored_adapter.find_stored(recorded)
+    stored = stored_adapter.find_stored(recorded)
+    return stored if stored.path.is_dir() else None
 
 
 def _check_found(config, found):

@@ -24,11 +24,10 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.interop import foreign_folder
 from tf_adapters.interop import formats
-from tf_adapters.methods import composition
 from tf_adapters.models import composed_model
+from tf_adapters.models import composition
 from tf_adapters.models import fusion_model
 from tf_adapters.models import recorded_members
-from tf_adapters.models import stored_adapter
 from tf_adapters.models import stored_parts
 from tf_adapters.models.adapter_model import AdapterModel
 
@@ -83,7 +82,7 @@ def save_adapter(
     adapter_folder.check_finite(tensors)
     config = describe_adapter(model, details)
     if not with_head:
-        config, tensors = stored_adapter.without_head(config, tensors)
+        config, tensors = stored_parts.without_head(config, tensors)
     if format == "tf_adapters":
         return write_adapter(folder, config, tensors, overwrite)
     if model.below is not None:
@@ -147,14 +146,14 @@ def write_adapter(folder, config, tensors, overwrite=False):
 
 def _check_replaceable(folder, config, overwrite):
     """Raises an error unless an adapter may be written over what is there."""
-    if not formats.is_ours(folder):
+    form, there = formats.read_format(folder)
+    if form != formats.OURS or "format_version" not in (there or {}):
         raise AdapterError(
             f"{folder} exists and is no adapter folder of this library; saving "
             "there would delete it. Give a folder that does not exist yet."
         )
     if overwrite:
         return
-    there = formats.read_json(folder / CONFIG_FILE)
     # As a file has it: lists in place of tuples.
     new = json.loads(json.dumps(config))
     for part in ("encoder", "method", "head", "below"):
@@ -225,7 +224,8 @@ def load_adapter(
 
     Args:
         folder: Path of an adapter folder, or of the run that wrote one, or
-            `hf://owner/name@revision` on the Hugging Face Hub.
+            `hf://owner/name@revision` on the Hugging Face Hub; or the
+            `StoredAdapter` of one.
         encoder: The `Encoder` it was trained on.
         adapters: Folders of a fusion's members, in its order, where they have
             moved. Default: where they were when it was trained. Members that
@@ -247,24 +247,27 @@ def load_adapter(
         >>> tf_adapters.load_adapter("films", encoder).method.rank
         4
     """
-    config, tensors, path = stored_adapter.read_stored(
-        folder, encoder, with_head=with_head
-    )
-    method, head = stored_parts.read_parts(config, tensors, encoder, folder)
+    read = stored_parts.read_adapter(folder, encoder, with_head)
+    config, method = read.config, read.method
     members = recorded_members.members_from_config(
         config.get("members", []), adapters, encoder
     )
-    below = composed_model.restore(config, members, below, encoder, folder)
+    below = composed_model.restore(
+        config, members, below, encoder, read.stored.source
+    )
     if below is None:
         fusion_model.check_members(method, members, encoder)
     methods_below = composed_model.methods_of(below)
-    model = AdapterModel(encoder, method, head, below=methods_below, **options)
+    model = AdapterModel(
+        encoder, method, read.head, below=methods_below, **options
+    )
     if below is None:
         fusion_model.load_into(model, members)
     else:
         composed_model.load_below(model, below)
-    _assign(model, model.trained_variables(), tensors, path)
-    model.leave_out(config.get("left_out", ()))
+    _assign(model, model.trained_variables(), read.tensors, read.weights_file)
+    if config.get("left_out"):
+        model.leave_out(config["left_out"])
     return model
 
 
@@ -290,26 +293,23 @@ def start_from(model, folder):
         AdapterError: If it is of another encoder, of another method, or
             damaged. Then no weight was assigned.
     """
-    config, tensors, path = stored_adapter.read_stored(
+    read = stored_parts.read_adapter(
         folder, model.encoder_info, with_head=False
     )
-    method, _ = stored_parts.read_parts(
-        config, tensors, model.encoder_info, folder
-    )
     # Not the methods: a notebook's cell that runs twice has two classes.
-    if methods.to_config(method) != methods.to_config(model.method):
+    if methods.to_config(read.method) != methods.to_config(model.method):
         raise AdapterError(
-            f"The adapter in {folder} is of method {method}, and this one of "
-            f"{model.method}. To go on from an adapter takes the same method "
-            "with the same settings."
+            f"The adapter in {folder} is of method {read.method}, and this one "
+            f"of {model.method}. To go on from an adapter takes the same "
+            "method with the same settings."
         )
     own_head = {variable.path for variable in model.head_layer.weights}
     variables = model.trained_variables()
     _assign(
         model,
         {k: v for k, v in variables.items() if k not in own_head},
-        tensors,
-        path,
+        read.tensors,
+        read.weights_file,
     )
     model.method.reopen(model)
 

@@ -1,7 +1,6 @@
 """Trained adapters read from their folders, to be stacked on one encoder."""
 
 import dataclasses
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.interop import hub_address
-from tf_adapters.methods import bottleneck_slots
-from tf_adapters.models import stored_adapter
+from tf_adapters.methods.support import bottleneck_slots
 from tf_adapters.models import stored_parts
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import AdapterModel
@@ -126,22 +124,18 @@ def read_member(folder, encoder, with_head=True):
     Raises:
         AdapterError: If the folder holds no adapter, or one of another encoder.
     """
-    address = str(folder) if hub_address.is_address(folder) else None
-    folder = stored_adapter.find_stored(folder).absolute()
-    config, tensors, path = stored_adapter.read_stored(
-        folder, encoder, with_head
-    )
-    method, head = stored_parts.read_parts(config, tensors, encoder, folder)
+    read = stored_parts.read_adapter(folder, encoder, with_head)
+    folder = read.stored.path.absolute()
     return Member(
         name=_run_folder(folder).name,
         folder=folder,
-        method=method,
-        head=head,
-        tensors=tensors,
-        fingerprint=hashlib.sha256(path.read_bytes()).hexdigest(),
-        left_out=tuple(config.get("left_out", ())),
-        is_stacked=bool(config.get("below")),
-        address=address,
+        method=read.method,
+        head=read.head,
+        tensors=read.tensors,
+        fingerprint=adapter_folder.checksum(read.weights_file),
+        left_out=tuple(read.config.get("left_out", ())),
+        is_stacked=bool(read.config.get("below")),
+        address=read.stored.address,
     )
 
 

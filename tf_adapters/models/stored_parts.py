@@ -1,13 +1,21 @@
-"""The method and the head that an adapter folder names."""
+"""What an adapter folder holds: method, head and weights."""
 
+import dataclasses
 from pathlib import Path
 import sys
 
+import numpy as np
+
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
+from tf_adapters.interop import foreign_folder
+from tf_adapters.interop import formats
 from tf_adapters.interop.sizes import check_sizes
+from tf_adapters.interop.stored_adapter import StoredAdapter
+from tf_adapters.interop.stored_adapter import find_stored
 
 
 def plugins_of(*parts):
@@ -55,3 +63,72 @@ def read_parts(config, tensors, encoder, folder):
     method, head = methods.from_config(config["method"]), config["head"]
     check_sizes(method, tensors, encoder.backbone.hidden_dim, folder)
     return method, None if head is None else heads.from_config(head)
+
+
+@dataclasses.dataclass(frozen=True)
+class AdapterContent:
+    """What an adapter folder of any known format says and holds.
+
+    Attributes:
+        stored: `StoredAdapter`.
+        config: What `adapter_config.json` of this library says.
+        method: The method that trained it.
+        head: Its head, or `None`.
+        tensors: Dict from name to array, as stored.
+        weights_file: Path of the file that the tensors come from.
+    """
+
+    stored: StoredAdapter
+    config: dict
+    method: methods.Method
+    head: heads.Head | None
+    tensors: dict[str, np.ndarray]
+    weights_file: Path
+
+
+def read_adapter(folder, encoder, with_head=True):
+    """Returns the `AdapterContent` of a folder.
+
+    Args:
+        folder: See `find_stored`.
+        encoder: The `Encoder` that it was trained on.
+        with_head: Whether to read the head, too. If `False`, the head may be
+            of a kind that this library does not have.
+
+    Raises:
+        AdapterError: If the folder is damaged or of another encoder, or a
+            plug-in that it needs is not loaded.
+        UserError: If a name or setting is not known.
+    """
+    stored = find_stored(folder)
+    if stored.format == formats.OURS:
+        config, tensors, path = _read_ours(stored, encoder, with_head)
+    else:
+        config, tensors, path = foreign_folder.read_folder(
+            stored, encoder, with_head
+        )
+    method, head = read_parts(config, tensors, encoder, stored.source)
+    return AdapterContent(stored, config, method, head, tensors, path)
+
+
+def _read_ours(stored, encoder, with_head):
+    folder, config = stored.path.absolute(), stored.config
+    found = config["encoder"]
+    if found["fingerprint"] != encoder.fingerprint:
+        raise AdapterError(
+            f"The adapter in {folder} was trained on encoder "
+            f"`{cut(found['name'])}` with fingerprint "
+            f"{found['fingerprint'][:12]}, but `{encoder.name}` has "
+            f"{encoder.fingerprint[:12]}. Load that encoder."
+        )
+    path = folder / adapter_folder.WEIGHTS_FILE
+    tensors = adapter_folder.read_weights(folder, config)
+    if not with_head:
+        config, tensors = without_head(config, tensors)
+    return config, tensors, path
+
+
+def without_head(config, tensors):
+    """Returns what an adapter says and holds, without its head."""
+    tensors = {k: v for k, v in tensors.items() if not k.startswith("head/")}
+    return {**config, "head": None}, tensors

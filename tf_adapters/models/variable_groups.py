@@ -40,16 +40,6 @@ def trained_additions(model):
     return [v for v in [*added, *head] if v.trainable]
 
 
-def in_frozen_layers(layer):
-    """Returns the variables of all layers in a layer that are frozen."""
-    return [
-        variable
-        for part in layer._flatten_layers()
-        if not part.trainable
-        for variable in part.weights
-    ]
-
-
 def by_stored_name(variables):
     """Returns a dict from a variable's name in adapter folders to itself.
 

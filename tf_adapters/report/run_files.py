@@ -4,11 +4,11 @@ import dataclasses
 from pathlib import Path
 
 from tf_adapters.common import adapter_folder
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.config import resolve
 from tf_adapters.data.rows import sampling

@@ -7,18 +7,18 @@ import tensorflow as tf
 
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.encoders.load import load_encoder
-from tf_adapters.methods.composition import Stack
+from tf_adapters.interop import stored_adapter
 from tf_adapters.models import composed_model
 from tf_adapters.models import fusion_model
 from tf_adapters.models import saving
-from tf_adapters.models import stored_adapter
 from tf_adapters.models.adapter_model import adapt
+from tf_adapters.models.composition import Stack
 from tf_adapters.runs import compatibility
 from tf_adapters.runs import hub_members
 from tf_adapters.runs import pretraining_task
@@ -84,7 +84,7 @@ class Experiment:
         hub_members.check_are_here(self.config)
         # A run that moved knows by itself where what it stood on is now.
         below = self.config.stack_on
-        is_there = below and stored_adapter.find_stored(below).is_dir()
+        is_there = below and stored_adapter.find_stored(below).path.is_dir()
         model = saving.load_adapter(
             adapter,
             self.encoder,

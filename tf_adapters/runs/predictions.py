@@ -16,11 +16,11 @@ import zlib
 
 from tf_adapters import heads
 from tf_adapters.common import own_files
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.text_files import parse_json
 from tf_adapters.common.text_files import read_file
 from tf_adapters.data.rows.splits import EVALUATED

@@ -1,6 +1,6 @@
 """Every task the library knows, as data. A new task is a new entry."""
 
-from tf_adapters.common.suggestions import check_known
+from tf_adapters.common.checks import check_known
 from tf_adapters.tasks.argument import ARGUMENT
 from tf_adapters.tasks.builtin import BUILTIN
 from tf_adapters.tasks.commonsense import COMMONSENSE

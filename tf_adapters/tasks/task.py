@@ -2,11 +2,11 @@
 
 import dataclasses
 
+from tf_adapters.common.checks import check_known
+from tf_adapters.common.checks import did_you_mean
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.common.suggestions import check_known
-from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.tasks.languages import Languages
 from tf_adapters.tasks.output_kinds import KINDS
 

@@ -12,11 +12,11 @@ Files lie relative to the YAML file. `head` is `classification` unless stated.
 import os
 from pathlib import Path
 
+from tf_adapters.common.checks import check_known
+from tf_adapters.common.checks import did_you_mean
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.common.suggestions import check_known
-from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.common.text_files import parse_yaml
 from tf_adapters.tasks.output_kinds import HINT
 from tf_adapters.tasks.output_kinds import KINDS

@@ -4,16 +4,13 @@ from pathlib import Path
 
 import keras
 
-from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.interop import formats
-from tf_adapters.interop import hub
-from tf_adapters.interop import hub_address
+from tf_adapters.interop import stored_adapter
 from tf_adapters.models import saving
-from tf_adapters.models import stored_adapter
 from tf_adapters.text.text_model import TextModel
 
 
@@ -47,17 +44,15 @@ def load(folder, encoder=None, tokenizer=None, dtype=None, **options):
     """
     if Path(folder).suffix == ".keras" and Path(folder).is_file():
         return _load_file(folder, (encoder, tokenizer, dtype), options)
-    if hub_address.is_address(folder):
-        folder = hub.pull(folder)
-    path = stored_adapter.find_stored(folder)
-    config = _config_of(path)
+    stored = stored_adapter.find_stored(folder)
+    path = stored.path
+    details = stored.config["details"] if stored.format == formats.OURS else {}
     if encoder is None:
-        encoder = _encoder_of(config, path)
+        encoder = _encoder_of(stored)
     if isinstance(encoder, str | Path):
         encoder, tokenizer = load_encoder(str(encoder), dtype)
-    details = config.get("details", {})
     options.setdefault("max_length", details.get("max_length"))
-    adapter = saving.load_adapter(path, encoder, name="default")
+    adapter = saving.load_adapter(stored, encoder, name="default")
     model = TextModel.of_adapter(adapter, tokenizer, **options)
     if details.get("text_fields"):
         model.text_fields = tuple(details["text_fields"])
@@ -82,17 +77,10 @@ def _load_file(path, encoder_options, options):
     return model
 
 
-def _config_of(path):
-    """Returns what an adapter of this library says of itself, else `{}`."""
-    if formats.format_of(path):
-        return {}
-    return adapter_folder.read_adapter_config(path)
-
-
-def _encoder_of(config, path):
-    if not config:
+def _encoder_of(stored):
+    if stored.format != formats.OURS:
         raise AdapterError(
-            f"{cut(path)} is an adapter of another library, which does not say "
-            'which encoder it belongs to. Pass it: encoder="minilm".'
+            f"{cut(stored.path)} is an adapter of another library, which does "
+            'not say which encoder it belongs to. Pass it: encoder="minilm".'
         )
-    return config["encoder"]["name"]
+    return stored.config["encoder"]["name"]

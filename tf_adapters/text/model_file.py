@@ -32,7 +32,7 @@ def check(text_model, path):
             "model.disabled()` block."
         )
     for adapter in text_model.adapters.models.values():
-        adapter.check_not_merged()
+        adapter.check_not_folded()
     text_model.adapter_model.check_encoder()
     text_model.get_config()
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from tf_adapters.common.suggestions import check_known
+from tf_adapters.common.checks import check_known
 from tf_adapters.heads.windows import pool_windows
 from tf_adapters.models.adapter_model import as_sequences
 

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from tf_adapters.common.suggestions import check_known
+from tf_adapters.common.checks import check_known
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
 

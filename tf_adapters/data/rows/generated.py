@@ -22,7 +22,7 @@ How the splits differ, so that a score on them means something:
 
 import numpy as np
 
-from tf_adapters.common.suggestions import check_known
+from tf_adapters.common.checks import check_known
 from tf_adapters.data.grammars import acceptability
 from tf_adapters.data.grammars import entailment
 from tf_adapters.data.grammars import sentiment

@@ -8,9 +8,9 @@ Datasets prepared. Without `data_dir` it is TensorFlow Datasets.
 import dataclasses
 import functools
 
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.data.rows import folders
 from tf_adapters.data.rows import generated
 from tf_adapters.data.rows import sampling

@@ -9,10 +9,10 @@ import dataclasses
 import itertools
 import logging
 
+from tf_adapters.common.checks import did_you_mean
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.common.suggestions import did_you_mean
 from tf_adapters.data.rows.files import open_file
 
 _LOGGER = logging.getLogger(__name__)

@@ -6,9 +6,9 @@ import keras
 from keras import layers
 from keras import ops
 
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
-from tf_adapters.common.suggestions import check_known
 
 EMBEDDINGS = ("trained", "encoder_frozen", "encoder_tuned")
 POOLINGS = ("mean", "max")

@@ -1,9 +1,9 @@
 """All studies of a paper, one after the other: `--study=paper:he2021`."""
 
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.papers.studies.grid import declaration
 from tf_adapters.papers.studies.grid.paper import PAPERS
 

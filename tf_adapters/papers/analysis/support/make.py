@@ -8,9 +8,9 @@ from pathlib import Path
 import pkgutil
 
 from tf_adapters.common import own_files
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.extras import needs_extra
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.papers import analysis
 from tf_adapters.papers.analysis import attack

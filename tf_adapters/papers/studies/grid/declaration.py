@@ -25,10 +25,10 @@ import dataclasses
 from pathlib import Path
 
 from tf_adapters.common import dataclass_config
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.config import resolve
 from tf_adapters.config.presets import OFFICIAL_CONFIGS
 from tf_adapters.papers.studies.grid import paper as paper_lib

@@ -15,10 +15,10 @@ import dataclasses
 import re
 
 from tf_adapters.common import dataclass_config
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.papers.studies.grid import settings as study_settings
 
 PAPERS = {

@@ -5,10 +5,10 @@ import functools
 
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.common.suggestions import check_known
 from tf_adapters.config import resolve
 
 # Settings of other runs, by task, language or part of a network, or of a method

@@ -8,8 +8,8 @@ import pytest
 from tests.interop import folders
 import tf_adapters
 from tf_adapters.common.errors import AdapterError
-from tf_adapters.interop import peft_patterns
-from tf_adapters.interop.peft import PeftConfig
+from tf_adapters.interop.peft import patterns as peft_patterns
+from tf_adapters.interop.peft.reading import PeftConfig
 
 LORA = "peft/bert_lora"
 NAMES = [

@@ -10,10 +10,10 @@ from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import heads
-from tf_adapters.interop import peft_lora
-from tf_adapters.interop import peft_names
 from tf_adapters.interop import public_names
 from tf_adapters.interop import tensor_names
+from tf_adapters.interop.peft import lora as peft_lora
+from tf_adapters.interop.peft import names as peft_names
 from tf_adapters.interop.tensor_names import TensorName
 
 _VERSION = "0.21.2"

@@ -8,13 +8,12 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.interop import adapterhub
 from tf_adapters.interop import heads
-from tf_adapters.interop import peft_lora
-from tf_adapters.interop import peft_names
 from tf_adapters.interop import tensor_names
+from tf_adapters.interop.adapterhub import folder as adapterhub_folder
 from tf_adapters.interop.architectures import check_model_type
-from tf_adapters.interop.formats import read_json
+from tf_adapters.interop.peft import lora as peft_lora
+from tf_adapters.interop.peft import names as peft_names
 from tf_adapters.interop.tensor_names import TensorName
 
 _COMMON = {
@@ -77,11 +76,11 @@ class PeftConfig(dict):
         return tensor_names.to_ours(names, tensors, self.source.parent)
 
 
-def read_adapter(folder, shape, architecture, with_head=True):
-    """Returns method, head and tensors; see `adapterhub.read_adapter`."""
+def read_adapter(folder, config, shape, architecture, with_head=True):
+    """Returns method, head and tensors; arguments as of AdapterHub's."""
     folder = Path(folder)
     path = folder / adapter_folder.CONFIG_FILE
-    config = PeftConfig(read_json(path), path)
+    config = PeftConfig(config, path)
     readers = {
         "LORA": peft_lora.read,
         "IA3": _read_ia3,
@@ -130,7 +129,7 @@ def _read_weights(folder):
     safe = folder / "adapter_model.safetensors"
     if safe.exists():
         return adapter_folder.read_tensors(safe)
-    return adapterhub.read_weights(folder / "adapter_model.bin")
+    return adapterhub_folder.read_weights(folder / "adapter_model.bin")
 
 
 def _without_prefix(tensors, architecture):

@@ -8,7 +8,7 @@ import numpy as np
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
-from tf_adapters.interop import peft_patterns
+from tf_adapters.interop.peft import patterns as peft_patterns
 from tf_adapters.interop.tensor_names import TensorName
 from tf_adapters.layers.slot import PROJECTIONS
 

@@ -4,7 +4,7 @@ from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.interop import adapterhub_defaults as keys
+from tf_adapters.interop.adapterhub import keys
 
 
 class _Config:

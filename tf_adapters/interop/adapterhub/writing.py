@@ -2,7 +2,8 @@
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
-from tf_adapters.interop import adapterhub_defaults as keys
+from tf_adapters.interop.adapterhub import keys
+from tf_adapters.methods.support import bottleneck_slots
 
 
 def write_method(method, width):
@@ -62,7 +63,7 @@ def _number(value):
 
 
 def _reduction_factor(method, width):
-    units = methods.bottleneck_slots.width_of_bottleneck(method, width)
+    units = bottleneck_slots.width_of_bottleneck(method, width)
     if width % units == 0:
         return width // units
     # The library divides in floating point; this comes out right.

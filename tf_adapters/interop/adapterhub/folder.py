@@ -10,16 +10,16 @@ from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
-from tf_adapters.interop import adapterhub_checks
-from tf_adapters.interop import adapterhub_heads
-from tf_adapters.interop import adapterhub_reading
-from tf_adapters.interop import adapterhub_writing
 from tf_adapters.interop import public_names
 from tf_adapters.interop import tensor_names
-from tf_adapters.interop.adapterhub_names import tensor_names as adapter_names
+from tf_adapters.interop.adapterhub import checks as adapterhub_checks
+from tf_adapters.interop.adapterhub import heads as adapterhub_heads
+from tf_adapters.interop.adapterhub import reading as adapterhub_reading
+from tf_adapters.interop.adapterhub import writing as adapterhub_writing
+from tf_adapters.interop.adapterhub.names import tensor_names as adapter_names
 from tf_adapters.interop.formats import read_json
 from tf_adapters.interop.torch_file import read_torch_file
-from tf_adapters.methods import composition
+from tf_adapters.methods.union import without_map
 
 HEAD_FILE = "head_config.json"
 # Version of the library whose folders ours are like.
@@ -47,12 +47,13 @@ def read_weights(path):
     return adapter_folder.read_tensors(path)
 
 
-def read_adapter(folder, shape, architecture, with_head=True):
+def read_adapter(folder, config, shape, architecture, with_head=True):
     """Returns what an adapter's folder holds.
 
     Args:
         folder: Path with `adapter_config.json` and tensors, and those of a
             head perhaps.
+        config: What that file says.
         shape: `EncoderShape` of the encoder.
         architecture: Its `Architecture`.
         with_head: Whether to look at the head. Defaults to `True`.
@@ -66,7 +67,6 @@ def read_adapter(folder, shape, architecture, with_head=True):
             the encoder is another one, or ours has no such method or head.
     """
     folder = Path(folder)
-    config = read_json(folder / adapter_folder.CONFIG_FILE)
     adapterhub_checks.check_encoder(config, shape, architecture, folder)
     method = adapterhub_reading.read_method(
         config["config"], shape.width, _version(config)
@@ -131,7 +131,7 @@ def normalised(tensors, architecture):
 def _without_missing_coupling(method, tensors):
     """Version 1 named a language adapter's coupling in task adapters too."""
     has_coupling = any("invertible_adapters" in name for name in tensors)
-    return method if has_coupling else composition.without_map(method)
+    return method if has_coupling else without_map(method)
 
 
 def read_head(folder, shape, architecture):

@@ -5,9 +5,9 @@ import typing
 
 import pytest
 
-from tf_adapters.common import suggestions
+from tf_adapters.common import checks
+from tf_adapters.common.checks import did_you_mean
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import did_you_mean
 
 
 def test_the_nearest_known_name_is_suggested():
@@ -22,6 +22,6 @@ def test_a_mark_between_fields_is_no_field():
         _: dataclasses.KW_ONLY
         kind: typing.Literal["a", "b"] = "a"
 
-    suggestions.check_choices(Settings())
+    checks.check_choices(Settings())
     with pytest.raises(UserError, match="Unknown kind `c`"):
-        suggestions.check_choices(Settings(kind="c"))
+        checks.check_choices(Settings(kind="c"))

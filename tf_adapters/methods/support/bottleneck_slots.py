@@ -4,11 +4,11 @@ import typing
 
 import keras
 
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.suggestions import check_known
+from tf_adapters.layers import mixout
 from tf_adapters.layers.bottleneck import Bottleneck
 from tf_adapters.layers.slot_of_layers import SlotOfLayers
-from tf_adapters.methods import mixout
 from tf_adapters.methods.method import Method
 
 # The weights of a `Bottleneck`, as an adapter folder names them.

@@ -5,23 +5,25 @@ from pathlib import Path
 import safetensors.numpy
 
 from tf_adapters import methods
+from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.interop import adapterhub
-from tf_adapters.interop import adapterhub_checks
 from tf_adapters.interop import tensor_names
+from tf_adapters.interop.adapterhub import checks as adapterhub_checks
+from tf_adapters.interop.adapterhub import folder as adapterhub_folder
 from tf_adapters.interop.formats import SETUP_FILE
 from tf_adapters.interop.formats import read_json
 
 _FUSION_FILE = "adapter_fusion_config.json"
 
 
-def read_fusion(folder, shape, architecture, with_head=True):
+def read_fusion(folder, setup, shape, architecture, with_head=True):
     """Returns what the folder of a whole set-up, a fusion, holds.
 
     Args:
         folder: Path with `adapter_setup.json`.
+        setup: What that file says.
         shape: `EncoderShape` of the encoder.
         architecture: Its `Architecture`.
         with_head: Whether to look at the head. Defaults to `True`.
@@ -31,14 +33,19 @@ def read_fusion(folder, shape, architecture, with_head=True):
         the order of the softmax, and the file of the fusion's tensors.
     """
     folder = Path(folder)
-    setup = read_json(folder / SETUP_FILE)
     members = _members_of(setup, folder)
     folders = [
         adapterhub_checks.folder_within(folder, member, "adapter")
         for member in members
     ]
     found = [
-        adapterhub.read_adapter(of_member, shape, architecture, False)
+        adapterhub_folder.read_adapter(
+            of_member,
+            read_json(of_member / adapter_folder.CONFIG_FILE),
+            shape,
+            architecture,
+            with_head=False,
+        )
         for of_member in folders
     ]
     of_fusion = adapterhub_checks.check_no_link(folder / ",".join(members))
@@ -49,10 +56,10 @@ def read_fusion(folder, shape, architecture, with_head=True):
             f"{SETUP_FILE} names {cut(members)}."
         )
     method = _fusion_method(config["config"], [f[0] for f in found], members)
-    path = adapterhub.weights_file(of_fusion, "model_adapter_fusion")
+    path = adapterhub_folder.weights_file(of_fusion, "model_adapter_fusion")
     tensors = _fusion_tensors(
         method,
-        adapterhub.read_weights(path),
+        adapterhub_folder.read_weights(path),
         shape,
         architecture,
         config["name"],
@@ -143,7 +150,7 @@ def _fusion_names(method, shape, architecture, name):
 
 def _fusion_tensors(method, tensors, shape, architecture, name, path):
     names, biases = _fusion_names(method, shape, architecture, name)
-    tensors = adapterhub.normalised(tensors, architecture)
+    tensors = adapterhub_folder.normalised(tensors, architecture)
     # The library writes fusions whose names begin alike into one file.
     tensors = {
         key: value
@@ -158,13 +165,13 @@ def _head_of_setup(setup, folder, shape, architecture):
     if not isinstance(name, str):
         return None, {}
     of_head = adapterhub_checks.folder_within(folder, name, "head")
-    if not (of_head / adapterhub.HEAD_FILE).exists():
+    if not (of_head / adapterhub_folder.HEAD_FILE).exists():
         raise AdapterError(
             f"{folder / SETUP_FILE} names the head `{cut(name)}`, and "
             f"{of_head} has none. Copy it too, or load the fusion without: "
             "with_head=False."
         )
-    return adapterhub.read_head(of_head, shape, architecture)
+    return adapterhub_folder.read_head(of_head, shape, architecture)
 
 
 def write_fusion(folder, config, tensors, members, shape, architecture):
@@ -184,7 +191,7 @@ def write_fusion(folder, config, tensors, members, shape, architecture):
     for name, of_member, its_tensors in members:
         adapterhub_checks.check_name(name)
         (folder / name).mkdir()
-        adapterhub.write_adapter(
+        adapterhub_folder.write_adapter(
             folder / name,
             name,
             {**of_member, "head": None},
@@ -197,14 +204,14 @@ def write_fusion(folder, config, tensors, members, shape, architecture):
     found_names, biases = _fusion_names(method, shape, architecture, together)
     of_head = {k: v for k, v in tensors.items() if k.startswith("head/")}
     rest = {k: v for k, v in tensors.items() if k not in of_head}
-    found = tensor_names.to_theirs(found_names, rest, adapterhub.refusal)
+    found = tensor_names.to_theirs(found_names, rest, adapterhub_folder.refusal)
     for bias in biases:
         found[bias] = 0 * found[bias.replace(".key.bias", ".query.bias")]
     is_dynamic = method.value == "dynamic"
-    adapterhub.write_json(
+    adapterhub_folder.write_json(
         folder / together / _FUSION_FILE,
         {
-            **adapterhub.facts_of(config, shape, architecture),
+            **adapterhub_folder.facts_of(config, shape, architecture),
             "adapter_names": names,
             "config": {
                 "dropout_prob": None,
@@ -226,13 +233,13 @@ def write_fusion(folder, config, tensors, members, shape, architecture):
     head = None
     if config["head"] is not None:
         head = names[0]
-        adapterhub.write_head(
+        adapterhub_folder.write_head(
             folder / head, head, config, of_head, shape, architecture
         )
     leaves = [{"children": [name], "type": "single"} for name in names]
     setup = {
         "adapter_setup": {"children": leaves, "type": "Fuse"},
         "head_setup": head,
-        "version": adapterhub.VERSION,
+        "version": adapterhub_folder.VERSION,
     }
-    adapterhub.write_json(folder / SETUP_FILE, setup)
+    adapterhub_folder.write_json(folder / SETUP_FILE, setup)

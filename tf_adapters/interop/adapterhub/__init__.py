@@ -1,0 +1,1 @@
+"""Folders of the AdapterHub library `adapters`, read and written."""

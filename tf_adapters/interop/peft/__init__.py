@@ -1,0 +1,1 @@
+"""Folders of PEFT, read and written."""

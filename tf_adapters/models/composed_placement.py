@@ -1,0 +1,157 @@
+"""The slots of a composition: frozen adapters below the one that trains."""
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.layers import composed_slots
+from tf_adapters.layers.slot import PROJECTIONS
+from tf_adapters.models.composition import Average
+from tf_adapters.models.composition import Composition
+
+
+def put_below(tree, blocks, embeddings, shape):
+    """Returns slots with a composition's frozen ones below them.
+
+    Args:
+        tree: `Composition` of methods, or a method.
+        blocks: What `Method.make_slots` returned.
+        embeddings: What `Method.make_embedding_slots` returned.
+        shape: `EncoderShape`.
+
+    Returns:
+        Slots of the blocks, slots of the embeddings, and for each leaf a list
+        of its own slots.
+    """
+    below, below_embeddings, own = _slots_of(tree, shape)
+    _check_top(below_embeddings, embeddings)
+    for slots in (*blocks, embeddings):
+        _build(slots, shape)
+    blocks = [
+        _stacked([lower, upper])
+        for lower, upper in zip(below, blocks, strict=True)
+    ]
+    return blocks, {**below_embeddings, **embeddings}, own
+
+
+def _check_top(below, embeddings):
+    """Refuses slots of the embeddings on top that have no place there."""
+    if any(slot.inverse for slot in embeddings.values()):
+        raise UserError(
+            "Of the invertible adapters of a Stack only the first member's "
+            "maps the embeddings, so that of a method on top would not train. "
+            "Take the method without an Invertible."
+        )
+    if set(below) & set(embeddings):
+        raise _two_in(set(below) & set(embeddings))
+
+
+def _two_in(places):
+    return UserError(
+        f"Two members of a Stack change the embeddings ({', '.join(places)}), "
+        "and there is room for one: a prompt, say, has no place on an "
+        "invertible adapter. Leave one of the two out."
+    )
+
+
+def _slots_of(tree, shape):
+    if not isinstance(tree, Composition):
+        return _frozen_slots(tree, shape)
+    found = [_slots_of(member, shape) for member in tree.members]
+    blocks, embeddings, own = zip(*found, strict=True)
+    if isinstance(tree, Average):
+        if any(embeddings):
+            # The output layer could not undo a mean of maps.
+            raise UserError(
+                "An Average has no meaning for what changes the embeddings, "
+                "an Invertible for example. Average adapters without it."
+            )
+        joined = [
+            _averaged(dicts, tree.weights)
+            for dicts in zip(*blocks, strict=True)
+        ]
+    else:
+        # Of maps the lowest alone is left here, of what a plug-in adds, all.
+        if any(embeddings[1:]):
+            raise _two_in(set().union(*embeddings))
+        joined = [_stacked(dicts) for dicts in zip(*blocks, strict=True)]
+    return joined, embeddings[0], [slots for part in own for slots in part]
+
+
+def _frozen_slots(method, shape):
+    blocks = method.make_slots(shape)
+    embeddings = method.make_embedding_slots(shape)
+    slots = [s for places in (*blocks, embeddings) for s in places.values()]
+    is_longer = any(slot.num_added_tokens for slot in slots)
+    if "keys_and_values" in set().union(*blocks) or is_longer:
+        raise UserError(
+            f"A {type(method).__name__} changes the length of the text or of "
+            "its keys, and a composition has no place for that."
+        )
+    for places in (*blocks, embeddings):
+        _build(places, shape)
+    for slot in slots:
+        slot.trainable = False
+    return blocks, embeddings, [slots]
+
+
+def _build(slots, shape):
+    # Here, so that weights are called as in the adapter's own folder.
+    for place, slot in slots.items():
+        if not slot.built:
+            slot.build((None, None, shape.read_in(place)))
+
+
+def _stacked(dicts):
+    for number, lower in enumerate(dicts):
+        _check_below(lower, set().union(*dicts[number + 1 :]))
+    joined = {}
+    for place in _places(dicts):
+        slots = [slots[place] for slots in dicts if place in slots]
+        if len(slots) > 1 and place in PROJECTIONS:
+            raise UserError(
+                f"Two members of a Stack change the projection `{place}`. One "
+                "on the other they have no meaning there; take an Average."
+            )
+        joined[place] = slots[0] if len(slots) == 1 else _stack_of(slots)
+    return joined
+
+
+def _check_below(lower, upper_places):
+    """Refuses slots behind a norm that something of their sublayer is above."""
+    for sublayer in ("after_attention", "after_ffn"):
+        behind = f"{sublayer}_norm"
+        if behind in lower and {sublayer, behind} & upper_places:
+            raise UserError(
+                "Below another member of a Stack an adapter has no place "
+                f"behind the pretrained norm (`{behind}`): the other would not "
+                'read what it puts out. Take pretrained_norm="after" or '
+                '"both", or make it the last.'
+            )
+
+
+def _stack_of(slots):
+    return composed_slots.StackSlot(slots, name=f"{slots[-1].name}_stack")
+
+
+def _averaged(dicts, weights):
+    return {
+        place: _average_of([d.get(place) for d in dicts], weights, place)
+        for place in _places(dicts)
+    }
+
+
+def _average_of(slots, weights, place):
+    there = [(s, w) for s, w in zip(slots, weights, strict=True) if s]
+    members, their_weights = zip(*there, strict=True)
+    cls = composed_slots.AverageSlot
+    if place in PROJECTIONS:
+        cls = composed_slots.AverageOfProjections
+    return cls(
+        members,
+        their_weights,
+        # A member that has nothing here puts out what it reads.
+        sum(weights) - sum(their_weights),
+        name=f"{members[0].name}_average",
+    )
+
+
+def _places(dicts):
+    return list(dict.fromkeys(place for slots in dicts for place in slots))

@@ -1,0 +1,113 @@
+"""The slots of an `AdapterModel`: made, read, and left out."""
+
+import contextlib
+
+from tf_adapters import methods
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.models import composed_placement
+from tf_adapters.models.adapted_encoder import AdaptedEncoder
+
+
+def adapted_encoder(model, encoder):
+    """Returns the encoder with a model's slots, and the slots by their owner.
+
+    Args:
+        model: `AdapterModel` whose method and composition are known.
+        encoder: `Encoder`.
+
+    Returns:
+        `AdaptedEncoder`; list of the method's own slots; for each frozen
+        adapter of the composition a list of its slots.
+    """
+    method = model.method
+    shape = methods.EncoderShape.of(encoder.backbone)
+    slots = method.make_slots(shape)
+    embedding_slots = method.make_embedding_slots(shape)
+    own, below = distinct([embedding_slots, *slots]), ()
+    if model.below is not None:
+        slots, embedding_slots, below = composed_placement.put_below(
+            model.below, slots, embedding_slots, shape
+        )
+    adapted = AdaptedEncoder(
+        encoder,
+        slots,
+        model.use_encoder_dropout,
+        embedding_slots=embedding_slots,
+        position_offset=method.position_offset,
+        name="encoder",
+    )
+    return adapted, own, below
+
+
+def distinct(places):
+    """Returns the slots of dicts from place to slot, each of them once."""
+    slots = (slot for found in places for slot in found.values())
+    return list({id(slot): slot for slot in slots}.values())
+
+
+def weights_of_slot(slots, block, place):
+    """Returns a dict from name to variable; see `AdapterModel.slot_weights`."""
+    in_block = slots[block] if 0 <= block < len(slots) else {}
+    if place not in in_block:
+        filled = [
+            f"block {i} {name}"
+            for i, block_slots in enumerate(slots)
+            for name in block_slots
+        ]
+        raise UserError(
+            f"The method has nothing in block {block}, place `{place}`. It "
+            f"has something in: {', '.join(filled) or 'no block'}."
+        )
+    slot = in_block[place]
+    return {v.path.removeprefix(f"{slot.name}/"): v for v in slot.weights}
+
+
+def leave_out(model, blocks):
+    """Leaves a model's slots out of blocks; see `AdapterModel.leave_out`."""
+    check_left_out(model, blocks)
+    for block in blocks:
+        # Their variables stay the model's; nothing reads them any more.
+        model.encoder.blocks[block].places_in_use = ()
+    model.left_out = tuple(sorted({*model.left_out, *blocks}))
+    model._forget_graphs()
+
+
+@contextlib.contextmanager
+def without(model, blocks):
+    """Leaves blocks out for the time of a `with` block."""
+    before = [block.places_in_use for block in model.encoder.blocks]
+    left_out = model.left_out
+    model.leave_out(blocks)
+    try:
+        yield
+    finally:
+        for block, places in zip(model.encoder.blocks, before, strict=True):
+            block.places_in_use = places
+        model.left_out = left_out
+        model._forget_graphs()
+
+
+def check_left_out(model, blocks):
+    """Raises a `UserError` unless a model can be without its slots in blocks.
+
+    Args:
+        model: `AdapterModel`.
+        blocks: Iterable of the blocks' numbers.
+    """
+    if blocks and model.reparameterization.folded:
+        raise UserError(
+            "The trained weights are folded into the encoder's, so they "
+            "cannot be left out. Call `unfold()` first."
+        )
+    if blocks and not any(model.slots):
+        raise UserError(
+            f"{type(model.method).__name__} adds nothing to the blocks, so "
+            "there is nothing to leave out."
+        )
+    unknown = sorted(set(blocks) - set(range(len(model.slots))))
+    if unknown:
+        raise UserError(
+            f"There are no blocks {cut(unknown)}: the encoder has blocks 0 to "
+            f"{len(model.slots) - 1}."
+        )

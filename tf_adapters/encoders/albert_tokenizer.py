@@ -1,8 +1,8 @@
-"""ALBERT's SentencePiece in the graph, with the text cleanup of ALBERT's code.
+"""ALBERT's SentencePiece tokenizer, with the text cleanup of ALBERT's code.
 
-ALBERT replaces two kinds of quotes, removes accents and lowercases before it
-looks up pieces: transformers/models/albert/tokenization_albert.py. KerasHub's
-class does not do this.
+The tokenizer runs in a graph. Before it looks up pieces, it replaces two kinds
+of quotes, removes accents and lowercases, as in
+transformers/models/albert/tokenization_albert.py. KerasHub's class does not.
 """
 
 import keras

@@ -1,4 +1,4 @@
-"""DeBERTa-v3's SentencePiece in the graph."""
+"""DeBERTa-v3's SentencePiece tokenizer, which runs in a graph."""
 
 import keras
 import keras_hub

@@ -173,7 +173,7 @@ class HuggingFaceTokenizer:
         return self._encode(texts)["input_ids"]
 
     def get_vocabulary(self):
-        """Returns the list of tokens by id."""
+        """Returns the list of tokens in the order of their ids."""
         ids = range(len(self._tokenizer))
         return self._tokenizer.convert_ids_to_tokens(list(ids))
 

@@ -58,7 +58,7 @@ class WordPieceTokenizer(keras_hub.models.BertTokenizer):
         split_on_cjk=True,
         **kwargs,
     ):
-        # Eager calls take the same path as graphs, so that ids are the same.
+        # Use the graph code for eager calls, too, so that ids are the same.
         kwargs["_allow_python_workflow"] = False
         super().__init__(
             vocabulary=vocabulary,

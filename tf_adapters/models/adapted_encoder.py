@@ -30,12 +30,12 @@ class AdaptedEncoder(Float32Layer):
         encoder: `tf_adapters.encoders.encoder.Encoder`.
         slots: List with one dict per block, from place to `Slot`. The same
             slot may be used several times. `None` (default) adds no slots.
-        embedding_slots: Dict from `word_embeddings` and `embeddings` to `Slot`,
-            or `None` (default).
         use_dropout: Whether to apply the encoder's own dropout in training, as
             all five papers do. Defaults to `True`.
         norms: List of built `BankNorm`s that replace the embedding norm and
             both norms of each block, or `None` (default).
+        embedding_slots: Dict from `word_embeddings` and `embeddings` to `Slot`,
+            or `None` (default).
         position_offset: Integer. How many positions the texts are shifted by,
             to make room for what a method inserts before them. Defaults to 0.
 

@@ -148,7 +148,7 @@ class AdapterModel(EncoderModel):
 
     @property
     def computes_in_float16(self):
-        """Whether gradients are too small to train with an unscaled loss."""
+        """Whether the encoder uses float16, so that the loss must be scaled."""
         policy = self.encoder.backbone.dtype_policy
         return policy.compute_dtype == "float16"
 

@@ -111,7 +111,7 @@ def _loss(model):
 def targets_of(x, y):
     """Returns labels, or an object with their shape and dtype, or `None`.
 
-    Also `None` if each text has several labels, for a custom loss.
+    Labels in a dict, as for a custom loss, also give `None`.
     """
     spec = _element_spec(x)
     if spec is None:

@@ -39,8 +39,9 @@ class FeaturesModel(keras.Model):
         """Trains the model; see `keras.Model.fit`.
 
         Raises:
-            UserError: If `x` has no token features or no rows, a label does not
-                fit the head, or the learning rate is not a finite number.
+            UserError: If `x` has no token features or no rows, labels are
+                missing or do not fit the head, or the learning rate is not a
+                finite number.
         """
         y = data_checks.checked_labels(self, x, y)
         if isinstance(options.get("validation_data"), tuple | list):

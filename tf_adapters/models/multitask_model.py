@@ -1,4 +1,4 @@
-"""The models of several tasks on one encoder."""
+"""Combines the models of several tasks on one encoder."""
 
 import dataclasses
 import os

@@ -245,7 +245,7 @@ def check_stacks(member):
 
 
 def _check_weights(member, encoder):
-    """Refuses weights that a model of this member alone would refuse."""
+    """Raises an error if a member's weights do not fit its configuration."""
     adapted = AdaptedEncoder(encoder)
     slots = member.method.make_slots(methods.EncoderShape.of(encoder.backbone))
     layers = [slot for block in slots for slot in block.values()]

@@ -52,7 +52,7 @@ def columns_of(texts, labels, head, text=None, label=None):
 
 
 def table_columns(texts):
-    """Returns a table as a dict from a column's name to a list, or `None`."""
+    """Returns a dict from column name to list, or `None` if not a table."""
     table = _table(texts)
     if table is None:
         return None
@@ -75,7 +75,10 @@ def holds_features(data):
 
 
 def _table(texts):
-    """Returns a table's names and a function from name to list, or `None`."""
+    """Returns a table's column names and a function that reads a column.
+
+    Returns `None` if `texts` is not a table.
+    """
     pandas, datasets = map(sys.modules.get, ("pandas", "datasets"))
     if pandas and isinstance(texts, pandas.DataFrame):
         names = {str(name): name for name in texts.columns}
@@ -172,7 +175,7 @@ def usual_fields(head, is_pair=False):
 
 
 def _split(texts, fields):
-    """Returns a list for each field."""
+    """Returns a dict with the list of each field, split from texts or pairs."""
     if len(fields) == 1:
         return {fields[0]: list(texts)}
     for place, pair in enumerate(texts):

@@ -58,7 +58,7 @@ def _rate_of_preset(method):
 
 
 def with_short_run(layers: list) -> list:
-    """Puts the defaults of a short run before the settings, if it has a table.
+    """Puts the defaults of a short run before settings that name a table.
 
     The learning rates of the presets suit many steps. A run on a table
     therefore uses a rate for short runs, and at least 200 steps unless epochs

@@ -51,7 +51,7 @@ class LaterBatches(keras.utils.PyDataset):
         )
 
     def _let_lengths_differ(self):
-        """Makes the first two batches differ in length if any batches do.
+        """Makes the first two batches differ in length, or all be equal.
 
         Keras treats a dimension as constant if it is equal in these two. The
         first batch is therefore padded to the maximum length. If the second one

@@ -38,7 +38,7 @@ class PackerLayer(keras.layers.Layer):
 
     @property
     def max_length(self):
-        """Longest input in tokens."""
+        """Maximum length of an input in tokens."""
         return self.packer.max_length
 
     @property

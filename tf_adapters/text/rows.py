@@ -59,7 +59,7 @@ class TextRows:
         }
 
     def check(self):
-        """Raises the `DataError` of the first malformed rows, if any."""
+        """Raises an error if there are no rows, or if rows are malformed."""
         if not len(self):
             raise UserError("There are no texts. Expected at least one.")
         for _ in self:

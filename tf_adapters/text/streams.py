@@ -47,7 +47,7 @@ class Stream:
             labelled: Whether to return targets and weights.
             class_weight: See `fit`.
         """
-        # Other backends compile a program for each length.
+        # Other backends would compile a program for each length.
         fixed = keras.backend.backend() != "tensorflow"
         length = packer.max_length if fixed else None
         make = stream_labels.targets_function(head) if labelled else None

@@ -173,8 +173,8 @@ class Trainer:
             return data.repeat()
 
         if isinstance(self.strategy, tf.distribute.OneDeviceStrategy):
-            # There is nothing to distribute, and distributed iterators take
-            # seconds to end: their autotuning cannot be off (docs/log.md).
+            # There is nothing to distribute, and a distributed iterator ends
+            # seconds late: its autotuning cannot be turned off (docs/log.md).
             return build(tf.distribute.InputContext())
         return self.strategy.distribute_datasets_from_function(build)
 
@@ -186,7 +186,7 @@ class Trainer:
         return self.strategy.run(step, args=(features,))
 
     def plan(self, examples, epoch):
-        """Returns the batches of one epoch, see `batch_plan.plan_training`."""
+        """Returns the batches of one epoch, see `batch_plan.plan_epoch`."""
         return batch_plan.plan_epoch(
             examples.lengths, self.config, epoch, examples.costs
         )

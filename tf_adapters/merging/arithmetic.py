@@ -9,7 +9,7 @@ which would change nothing in a LoRA and anything in a bottleneck.
 
 import numpy as np
 
-from tf_adapters.merging.parts import UP
+from tf_adapters.merging.weights_by_slot import UP
 from tf_adapters.methods.support.bottleneck_slots import UNITS_AXIS
 
 
@@ -17,7 +17,7 @@ def joined(members, weights):
     """Returns one adapter that computes `sum_i w_i delta_i(x)`.
 
     Args:
-        members: List of dicts, see `parts.by_slot`, of the same slots. Their
+        members: List of dicts, see `weights_by_slot`, of the same slots. Their
             widths may differ.
         weights: A number for each.
     """
@@ -50,7 +50,7 @@ def cut_to_rank(member, rank):
     factors. The product itself is never made.
 
     Args:
-        member: Dict, see `parts.by_slot`, of a LoRA whose factor is 1.
+        member: Dict, see `weights_by_slot`, of a LoRA whose factor is 1.
         rank: Integer, at most that of the member.
     """
     return {slot: _cut_slot(parts, rank) for slot, parts in member.items()}

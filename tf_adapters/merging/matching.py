@@ -18,7 +18,7 @@ def matched_bottlenecks(member, activations, reference_activations):
     """Returns a bottleneck adapter with its units in another one's order.
 
     Args:
-        member: Dict, see `parts.by_slot`.
+        member: Dict, see `weights_by_slot.by_slot`.
         activations: Dict from slot to its units' activations, an array
             `(tokens, units)`, in this adapter's own model.
         reference_activations: Those of the other adapter, for the same tokens.
@@ -69,7 +69,7 @@ def matched_loras(member, reference):
     between `A` and `B` leaves their product as it is.
 
     Args:
-        member: Dict, see `parts.by_slot`.
+        member: Dict, see `weights_by_slot.by_slot`.
         reference: That of the other LoRA.
     """
     return {

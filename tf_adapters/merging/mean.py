@@ -9,7 +9,7 @@ def weighted_sum(members, weights):
     """Returns `sum_i w_i theta_i` of each weight.
 
     Args:
-        members: List of dicts, see `parts.by_slot`, of equal shapes.
+        members: List of dicts, see `weights_by_slot.by_slot`, of equal shapes.
         weights: A number for each.
     """
     return {

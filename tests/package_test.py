@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 import pytest
 
 from tests import commands
+from tests.fixtures import studies
 import tf_adapters
 from tf_adapters.runs import provenance
 
@@ -68,8 +69,9 @@ def test_the_wheel_holds_the_package_and_its_configurations(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     for path in (ROOT / "official_configs").rglob("*.yaml"):
         assert f"tf_adapters/{path.relative_to(ROOT).as_posix()}" in names
-    for path in (ROOT / "tf_adapters").rglob("*.py"):
-        assert path.relative_to(ROOT).as_posix() in names
+    for pattern in ("*.py", "*.j2"):
+        for path in (ROOT / "tf_adapters").rglob(pattern):
+            assert path.relative_to(ROOT).as_posix() in names
     assert not [name for name in names if "tests/" in name]
     metadata = f"tf_adapters-{tf_adapters.__version__}.dist-info/"
     entry_points = metadata + "entry_points.txt"
@@ -111,7 +113,7 @@ def test_it_trains_predicts_and_runs_a_study_in_another_folder(
     study = {"base": base, "grid": {"method": ["head_only"]}}
     (tmp_path / "tiny.yaml").write_text(json.dumps(study))
     table = _command(environment, tmp_path, "--study=tiny.yaml")
-    assert "| demo_sentiment | accuracy | 1 |" in table
+    assert "| demo_sentiment | accuracy | 1 |" in studies.squeezed(table)
 
 
 def test_provenance_names_the_commit_of_a_checkout():

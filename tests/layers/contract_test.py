@@ -132,6 +132,13 @@ def _choice(layer, tensors, seeds):
     return layer(outputs, seeds=seeds)
 
 
+def _windows(layer, tensors, seeds):
+    # Two texts, of two windows and of one.
+    x = ops.concatenate([tensors["x"][:, 0]] * 2)
+    mask = np.array([[[1, 1], [1, 0]], [[1, 1], [0, 0]]])
+    return layer({"first_token_output": x, "padding_mask": mask}, seeds=seeds)
+
+
 def _on_x(layer, tensors, seeds):
     return layer(tensors["x"])
 
@@ -280,7 +287,7 @@ CASES = [
     (
         WindowsLayer(3, "first_token", 0.1, pooling="max"),
         SLOT,
-        _head,
+        _windows,
         FLOAT32,
     ),
     (TokenLayer(3, 0.1), SLOT, _head, FLOAT32),

@@ -5,6 +5,7 @@ from tf_adapters.cli.command import Flag
 from tf_adapters.cli.command import said
 from tf_adapters.cli.command import with_options
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.extras import needs_extra
 
 
 def run(options, layer, arguments):
@@ -21,8 +22,10 @@ def run(options, layer, arguments):
 
 def run_study(options, layer):
     """Runs the study that `options.study` names; returns the exit status."""
-    # Here, not above: only the commands of papers need their wing.
-    from tf_adapters.papers.studies import study
+    # Here, not above: only the commands of papers need their wing. And before
+    # anything trains, since without the extra nothing could be reported.
+    with needs_extra("studies", "A study"):
+        from tf_adapters.papers.studies import study
 
     return study.run(options, layer)
 

@@ -34,7 +34,6 @@ class WindowsLayer(LinearLayer):
         Float32 tensor of shape `(batch, num_outputs)`.
     """
 
-    # Keras makes no configuration of `*args`.
     def __init__(
         self,
         num_outputs,

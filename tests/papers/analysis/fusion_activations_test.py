@@ -52,7 +52,7 @@ def test_table_and_picture():
         "cb": {(0, "after_ffn"): np.array([0.25, 0.75])},
     }
     members = {"rte": ["mnli", "rte"], "cb": ["mnli", "cb"]}
-    rows = fusion_activations.table(weights, members)
+    rows = fusion_activations.weight_rows(weights, members)
     assert rows[0] == ("rte", 0, "after_ffn", "mnli", 0.9)
     assert rows[3] == ("cb", 0, "after_ffn", "cb", 0.75)
     table = pd.DataFrame(rows, columns=fusion_activations.COLUMNS)

@@ -1,16 +1,15 @@
 """Differences between methods, their spread, and what is written of them."""
 
 import csv
-import dataclasses
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 import yaml
 
 from tests import commands
 from tests.fixtures import huggingface_folders
+from tests.fixtures import studies
 from tf_adapters import heads
 from tf_adapters.cli import analyse
 from tf_adapters.data.rows import splits
@@ -32,14 +31,15 @@ def _table():
         key: {seed: np.array(values, float) for seed, values in seeds.items()}
         for key, seeds in HITS.items()
     }
-    return {
-        (gain.task, gain.method): gain
-        for gain in gains.table(hits, SIZES, "pfeiffer")
-    }
+    return gains.compare_methods(hits, SIZES, "pfeiffer")
+
+
+def _gain(*key):
+    return _table().set_index(["task", "method"]).loc[key]
 
 
 def test_differences_are_paired_by_example_and_seed():
-    gain = _table()["cb", "fusion"]
+    gain = _gain("cb", "fusion")
     assert (gain.accuracy, gain.seeds) == (0.875, 2)
     assert gain.deviation == pytest.approx(np.std([0.75, 1.0], ddof=1))
     # Each example's mean over the seeds: 0, 1, 0.5, 0.5.
@@ -47,23 +47,23 @@ def test_differences_are_paired_by_example_and_seed():
     assert gain.standard_error == pytest.approx(
         np.sqrt(((0.5**2 + 0.5**2) / 3) / 4)
     )
-    baseline = _table()["cb", "pfeiffer"]
+    baseline = _gain("cb", "pfeiffer")
     assert (baseline.difference, baseline.standard_error) == (0, 0)
-    assert np.isnan(_table()["sick", "pfeiffer"].deviation)
+    assert np.isnan(_gain("sick", "pfeiffer").deviation)
 
 
 def test_markdown_has_the_smallest_task_first():
-    lines = gains.markdown(list(_table().values()), "pfeiffer").splitlines()
+    text = studies.squeezed(gains.markdown(_table(), "pfeiffer"))
+    lines = text.splitlines()
     assert lines[0] == "| method | cb (250) | rte (1,000) | sick (1,000) |"
     assert lines[2] == "| `pfeiffer` | 37.5 ± 17.7 | 100.0 | 66.7 |"
     assert lines[3] == (
-        "| `fusion` | 87.5 ± 17.7 (+50.0 ± 20.4) | 50.0 (-50.0 ± 50.0) |  |"
+        "| `fusion` | 87.5 ± 17.7 (+50.0 ± 20.4) | 50.0 (-50.0 ± 50.0) | |"
     )
 
 
 def test_picture():
-    rows = [dataclasses.asdict(gain) for gain in _table().values()]
-    table = pd.DataFrame(rows).assign(baseline="pfeiffer")
+    table = _table().assign(baseline="pfeiffer")
     (axes,) = gains.Gains().draw(table).axes
     heights = [bar.get_height() for bar in axes.patches]
     # The smallest training set first; no bar of the baseline.

@@ -21,6 +21,7 @@ from tf_adapters.heads.metrics import compute_metrics
 from tf_adapters.papers.baselines import no_bert
 from tf_adapters.papers.baselines import no_bert_model
 from tf_adapters.papers.baselines import no_bert_search
+from tf_adapters.papers.baselines import no_bert_training
 from tf_adapters.runs import remote_folder
 
 GENERATOR = np.random.default_rng(0)
@@ -84,7 +85,7 @@ def test_embeddings_of_the_encoder():
 def finished(tmp_path_factory):
     """The folder of a search that was stopped after two of three networks."""
     folder = tmp_path_factory.mktemp("no_bert") / "run"
-    train = no_bert_search._train
+    train = no_bert_training.train_network
     values = []
 
     def stop(*arguments):
@@ -94,7 +95,7 @@ def finished(tmp_path_factory):
         return values[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(no_bert_search, "_train", stop)
+        patch.setattr(no_bert_training, "train_network", stop)
         assert commands.run(folder, SETTINGS) == 75
     assert not (folder / "result.json").exists()
     assert commands.run(folder, SETTINGS) == 0
@@ -127,7 +128,7 @@ def _check_the_first_is_kept(folder):
 
 
 def test_of_equal_networks_the_first_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(no_bert_search, "_train", lambda *_: 0.5)
+    monkeypatch.setattr(no_bert_training, "train_network", lambda *_: 0.5)
     space = {**SPACE, "units": list(range(4, 100))}
     settings = resolve.merge(SETTINGS, {"search": {"space": space}})
     folder = tmp_path / "run"
@@ -139,7 +140,9 @@ def test_of_equal_networks_the_first_is_kept(tmp_path, monkeypatch):
 def test_a_network_whose_process_ended_is_no_others(tmp_path, monkeypatch):
     # The second one's is saved, and does not count: its process ends.
     values = iter((0.3, 0.9, 0.1, 0.2))
-    monkeypatch.setattr(no_bert_search, "_train", lambda *_: next(values))
+    monkeypatch.setattr(
+        no_bert_training, "train_network", lambda *_: next(values)
+    )
     told, tell = [], optuna.Study.tell
 
     def end(study, trial, value=None, **options):
@@ -174,7 +177,9 @@ def test_a_network_that_diverges_scores_less_than_any():
     )
     settings = {**NETWORK, "optimizer": "sgd", "learning_rate": 1e6}
     network = no_bert_model.make_network(settings, TABLE, 1, 1)
-    assert no_bert_search._train(network, settings, Data(), train) == -1.0
+    assert (
+        no_bert_training.train_network(network, settings, Data(), train) == -1.0
+    )
 
 
 def test_regression_learns_by_the_heads_own_loss():
@@ -198,7 +203,9 @@ def test_regression_learns_by_the_heads_own_loss():
     settings = {**NETWORK, "embeddings": "encoder_tuned", "l2": 0.0}
     settings |= {"dropout": 0.0, "convolution_layers": 0}
     network = no_bert_model.make_network(settings, TABLE, 1, 1)
-    assert no_bert_search._train(network, settings, Data(), train) > 0.9
+    assert (
+        no_bert_training.train_network(network, settings, Data(), train) > 0.9
+    )
     spread = network.predict(ids, verbose=0).std()
     assert spread > 0.5 * targets.std()
 
@@ -210,7 +217,7 @@ def test_class_weights_are_those_of_the_command(tmp_path, monkeypatch):
         seen.append(data.head.class_weights)
         return 0.5
 
-    monkeypatch.setattr(no_bert_search, "_train", train)
+    monkeypatch.setattr(no_bert_training, "train_network", train)
     layer = {"head": {"class_weights": [1.0, 3.0]}, "search": {"trials": 1}}
     settings = resolve.merge(SETTINGS, layer)
     assert commands.run(tmp_path / "run", settings) == 0
@@ -225,7 +232,7 @@ def test_a_signal_ends_it_and_what_is_done_is_at_the_address(monkeypatch):
         return 0.1 * len(done)
 
     done = []
-    monkeypatch.setattr(no_bert_search, "_train", train)
+    monkeypatch.setattr(no_bert_training, "train_network", train)
     address = "ram://bucket/search"
     folders = [remote_folder.local(address)]
     assert commands.run(folders[0], SETTINGS) == 75

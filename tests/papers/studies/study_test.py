@@ -40,8 +40,8 @@ def test_a_study_ends_in_tables(tmp_path, capsys):
     }
     # Seeds score 0.00, 0.01 and 0.04 above 0.8 (SST-2) and 0.7 (CoLA).
     row = "| houlsby | 1 % | 81.7 ± 2.1 | 71.7 ± 2.1 | 76.7 |"
-    assert row in (folder / "table.md").read_text()
-    assert row in capsys.readouterr().out
+    assert row in studies.squeezed((folder / "table.md").read_text())
+    assert row in studies.squeezed(capsys.readouterr().out)
 
 
 def test_one_more_seed_trains_only_that_seed(tmp_path):
@@ -219,7 +219,7 @@ def test_a_real_study_survives_a_kill(tmp_path):
     output = subprocess.run(command, check=True, capture_output=True, text=True)
     assert "2 runs, 1 of them finished" in output.stdout
     assert first.stat().st_mtime_ns == written
-    table = (folder / "table.md").read_text()
+    table = studies.squeezed((folder / "table.md").read_text())
     assert "| houlsby |" in table and "| head_only |" in table
     assert "missing" not in table
 

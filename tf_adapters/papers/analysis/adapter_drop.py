@@ -1,4 +1,4 @@
-"""What is lost, and what time is won, without the adapters of some blocks."""
+"""Metric and speed of a model without the adapters of some blocks."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.papers.analysis.support import speeds
+from tf_adapters.papers.analysis.support import passes
 from tf_adapters.papers.analysis.support import trained_run
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
@@ -17,7 +17,7 @@ _TIMED_ROWS = 256
 
 
 def variants(blocks):
-    """Returns `(which, blocks)` for the whole model and all that are smaller.
+    """Returns `(which, blocks)` for the whole model and all smaller ones.
 
     Args:
         blocks: Tuple of the numbers of the blocks with adapters, ascending.
@@ -28,12 +28,12 @@ def variants(blocks):
     return [("none", ()), *first, *last[:-1]]
 
 
-def table(make, rows, turns=5):
+def drop_one_by_one(make, rows, turns=5):
     """Returns rows of `COLUMNS`, the whole model's first.
 
     Args:
-        make: Function from the blocks that are left out to an `Experiment`,
-            of which two at a time are held.
+        make: Function from the blocks that are left out to an `Experiment`. Two
+            are held at a time.
         rows: Validation rows.
         turns: How often each is timed, each time after the whole model.
     """
@@ -48,7 +48,9 @@ def table(make, rows, turns=5):
         value = experiment.trainer.evaluate(experiment.examples(rows))[metric]
         speed = (1.0, 1.0, 1.0)
         if experiment is not whole:
-            speed = speeds.beside(timed, _timed(experiment, rows), turns)
+            speed = passes.compare_speeds(
+                timed, _timed(experiment, rows), turns
+            )
         found.append((which, len(blocks), metric, value, *speed))
     return found
 
@@ -65,7 +67,7 @@ class AdapterDrop(Analysis):
     run, and out of the last k, for every k, without training again, and
     evaluates each on the validation set (Rueckle et al. 2021, arXiv:2010.11918,
     sections 3 and 4; the outlook of Pfeiffer et al. 2021, section 8.2). Speeds
-    are those of inference beside the whole model's, the two in turn on 256
+    are of inference, relative to the whole model's. The two take turns on 256
     examples at most: the median over the turns, and its middle half.
     `--params_override=method.leave_out=[0,1]` does the same to a run in
     `--mode=eval|predict|export`, and in training.
@@ -94,7 +96,7 @@ class AdapterDrop(Analysis):
                 )
             )
 
-        rows = table(make, run.rows["validation"], options.turns)
+        rows = drop_one_by_one(make, run.rows["validation"], options.turns)
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def draw(self, table):
@@ -104,7 +106,7 @@ class AdapterDrop(Analysis):
         for which, style in zip(
             ("first", "last"), drawing.styles(), strict=False
         ):
-            # Without all of them there are neither first nor last ones.
+            # If all are left out, none is first or last.
             some = table[table.blocks == which]
             line = pd.concat([whole, some, everything]).drop_duplicates(
                 "left_out"

@@ -1,4 +1,4 @@
-"""How the loss and the metric on validation went on, step by step."""
+"""The loss and the metric on validation, step by step."""
 
 from pathlib import Path
 

@@ -20,8 +20,8 @@ def mean_weights(model, batches):
         batches: Iterable of feature dicts, see `pipeline.dataset`.
 
     Returns:
-        Dict from `(block, slot)` to an array of one weight a member. Tokens
-        that are padding do not count.
+        Dict from `(block, slot)` to an array of one weight a member. Padding
+        does not count.
     """
     import tensorflow as tf
 
@@ -30,7 +30,7 @@ def mean_weights(model, batches):
 
     @tf.function(reduce_retracing=True)
     def step(features):
-        # Of choices those that are none have no tokens and do not count.
+        # Choices that only fill up a row have no tokens and do not count.
         inputs = as_sequences(encoder_inputs(features))
         outputs = model.encoder(inputs, training=False, return_probes=True)
         mask = tf.cast(inputs["padding_mask"], "float32")[:, :, None]
@@ -52,7 +52,7 @@ def mean_weights(model, batches):
     return {place: value / tokens for place, value in sums.items()}
 
 
-def table(weights, members):
+def weight_rows(weights, members):
     """Returns rows of `COLUMNS`.
 
     Args:
@@ -97,7 +97,7 @@ def of_experiment(experiment, rows):
 
 
 def _of_runs(folders):
-    """Returns the table of several runs, those of a task's seeds under it."""
+    """Returns the table of several runs: a task's seeds share its rows."""
     runs = [(folder, *load_fusion(folder)) for folder in folders]
     names = [(run.task.name, run.config.seed) for _, run, _ in runs]
     tables = []
@@ -107,14 +107,14 @@ def _of_runs(folders):
         name = task if names.count((task, seed)) == 1 else str(folder)
         weights = of_experiment(experiment, run.rows["validation"])
         members = _labels(experiment.model.members)
-        rows = table({name: weights}, {name: members})
+        rows = weight_rows({name: weights}, {name: members})
         found = pd.DataFrame(rows, columns=COLUMNS)
         tables.append(found.assign(run=str(folder), seed=seed))
     return pd.concat(tables, ignore_index=True)
 
 
 def _labels(members):
-    """Returns the members' tasks, or their names where two have one task."""
+    """Returns the members' tasks, or their names if two have the same task."""
     tasks = [
         adapter_folder.read_adapter_config(member.folder)["details"].get("task")
         for member in members

@@ -1,4 +1,4 @@
-"""What is lost when the least activated adapters leave a trained fusion."""
+"""Metric and speed of a fusion without its least activated adapters."""
 
 import dataclasses
 
@@ -8,14 +8,14 @@ import pandas as pd
 from tf_adapters.common.errors import UserError
 from tf_adapters.models import fusion_model
 from tf_adapters.papers.analysis import fusion_activations
-from tf_adapters.papers.analysis.support import speeds
+from tf_adapters.papers.analysis.support import passes
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 
 COLUMNS = ("kept", "adapters", "metric", "value", "speed", "low", "high")
 _TIMED_ROWS = 256
-# The picture shows at least so much of the metric: less is noise drawn large.
+# The picture's least range of the metric: a smaller one would magnify noise.
 _LEAST_RANGE = 0.1
 
 
@@ -30,7 +30,7 @@ def ranking(weights, names):
     return [names[place] for place in np.argsort(-means, kind="stable")]
 
 
-def table(experiment, ranked, rows, turns=5):
+def prune_one_by_one(experiment, ranked, rows, turns=5):
     """Returns rows of `COLUMNS`, from all members to one.
 
     Args:
@@ -50,7 +50,7 @@ def table(experiment, ranked, rows, turns=5):
             smaller = fusion_model.pruned(experiment.model, names)
             trainer = experiment.trainer_of(smaller)
             whole = experiment.trainer, few
-            speed = speeds.beside(whole, (trainer, few), turns)
+            speed = passes.compare_speeds(whole, (trainer, few), turns)
         value = trainer.evaluate(examples)[metric]
         results.append((kept, " ".join(names), metric, value, *speed))
     return results
@@ -118,7 +118,9 @@ class FusionPruning(Analysis):
         )
         ranked = ranking(weights, experiment.model.method.adapters)
         _check(options.keep, len(ranked))
-        rows = table(experiment, ranked, run.rows["validation"], options.turns)
+        rows = prune_one_by_one(
+            experiment, ranked, run.rows["validation"], options.turns
+        )
         if options.keep is not None:
             value = rows[len(ranked) - options.keep][3]
             save(experiment, ranked[: options.keep], options.keep_in, value)

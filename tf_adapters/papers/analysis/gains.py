@@ -1,6 +1,5 @@
 """What the methods of a study gain over one of them, with its spread."""
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -17,34 +16,15 @@ from tf_adapters.report import drawing
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 
-
-@dataclasses.dataclass(frozen=True)
-class Gain:
-    """A method on a task, beside the baseline.
-
-    Attributes:
-        task: Name of the task.
-        train_examples: Number of training examples.
-        method: Name of the method.
-        accuracy: Mean over seeds, from 0 to 1.
-        deviation: Sample standard deviation over seeds, NaN for one seed.
-        difference: Mean difference to the baseline, NaN without a baseline.
-        standard_error: Of the difference, over validation examples.
-        seeds: Number of seeds.
-    """
-
-    task: str
-    train_examples: int
-    method: str
-    accuracy: float
-    deviation: float
-    difference: float
-    standard_error: float
-    seeds: int
+# Accuracies are means over seeds, from 0 to 1; deviations are of a sample, and
+# standard errors are those of the differences to the baseline over validation
+# examples. NaN where there is one seed, or no run of the baseline.
+COLUMNS = ("task", "train_examples", "method", "accuracy", "deviation")
+COLUMNS += ("difference", "standard_error", "seeds")
 
 
-def table(hits, sizes, baseline):
-    """Returns a `Gain` for each task and method, in the order of `hits`.
+def compare_methods(hits, sizes, baseline):
+    """Returns a `DataFrame` of `COLUMNS`, its rows in the order of `hits`.
 
     Args:
         hits: Dict from `(task, method)` to a dict from seed to an array, 1 for
@@ -52,23 +32,14 @@ def table(hits, sizes, baseline):
         sizes: Dict from task to its number of training examples.
         baseline: Name of the method that the others are compared with.
     """
-    return [
-        _gain(task, sizes[task], method, by_seed, hits.get((task, baseline)))
-        for (task, method), by_seed in hits.items()
-    ]
-
-
-def _gain(task, size, method, by_seed, base):
-    scores = [np.mean(hits) for hits in by_seed.values()]
-    deviation = np.std(scores, ddof=1) if len(scores) > 1 else np.nan
-    difference, error = _paired(by_seed, base or {})
-    return Gain(
-        task,
-        size,
-        method,
-        *map(float, (np.mean(scores), deviation, difference, error)),
-        len(scores),
-    )
+    rows = []
+    for (task, method), by_seed in hits.items():
+        scores = [np.mean(hits) for hits in by_seed.values()]
+        deviation = np.std(scores, ddof=1) if len(scores) > 1 else np.nan
+        difference, error = _paired(by_seed, hits.get((task, baseline), {}))
+        numbers = np.mean(scores), deviation, difference, error, len(scores)
+        rows.append((task, sizes[task], method, *numbers))
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def _paired(by_seed, base):
@@ -86,31 +57,33 @@ def _paired(by_seed, base):
     return np.mean(differences), error
 
 
-def markdown(gains, baseline):
-    """Returns a table of methods by tasks, the smallest training set first."""
-    tasks = _by_size(gains)
-    lines = [
-        "| method | "
-        + " | ".join(f"{task} ({size:,})" for task, size in tasks)
-        + " |",
-        "|---" * (len(tasks) + 1) + "|",
-    ]
-    cells = {(gain.task, gain.method): gain for gain in gains}
-    for method in dict.fromkeys(gain.method for gain in gains):
-        row = [cells.get((task, method)) for task, _ in tasks]
-        words = " | ".join(_cell(gain, baseline) for gain in row)
-        lines.append(f"| `{method}` | {words} |")
-    return "\n".join(lines)
-
-
 def _by_size(gains):
-    sizes = {gain.task: gain.train_examples for gain in gains}
-    return sorted(sizes.items(), key=lambda item: (item[1], item[0]))
+    """Returns a row for each task, the smallest training set first."""
+    tasks = gains.drop_duplicates("task")
+    return tasks.sort_values(["train_examples", "task"])
+
+
+def markdown(gains, baseline):
+    """Returns a table of methods by tasks, the smallest training set first.
+
+    Args:
+        gains: What `compare_methods` returns.
+        baseline: Name of the method whose differences are left out.
+    """
+    tasks = _by_size(gains)
+    texts = gains.assign(text=[_cell(g, baseline) for g in gains.itertuples()])
+    table = texts.pivot(index="method", columns="task", values="text")
+    table = table.reindex(gains.method.unique(), columns=tasks.task).fillna("")
+    table.columns = [
+        f"{task} ({size:,})"
+        for task, size in zip(tasks.task, tasks.train_examples, strict=True)
+    ]
+    return table.rename("`{}`".format).to_markdown(
+        tablefmt="github", disable_numparse=True
+    )
 
 
 def _cell(gain, baseline):
-    if gain is None:
-        return ""
     text = f"{100 * gain.accuracy:.1f}"
     if gain.seeds > 1:
         text += f" ± {100 * gain.deviation:.1f}"
@@ -121,7 +94,7 @@ def _cell(gain, baseline):
 
 
 def evaluate_runs(study_dir):
-    """Returns what `table` takes, of a study's finished runs.
+    """Returns the first two arguments of `compare_methods`, of a study.
 
     Raises:
         UserError: If the folder holds no study, or a task has no classes.
@@ -165,7 +138,7 @@ def _of_predictions(stored):
 
 
 def _of_model(run):
-    """Returns what is right of a run that stored no predictions."""
+    """Returns 1 for each right answer, of a run without predictions."""
     task, rows = run.task, run.rows["validation"]
     labels = [row["label"] for row in rows]
     if task.labels:
@@ -178,11 +151,11 @@ def _of_model(run):
 class Gains(Analysis):
     """Accuracies of a study's methods beside one of them, example by example.
 
-    Takes what every finished run of the study predicted of its validation set,
-    or evaluates it if it stored nothing, and compares the accuracy with that of
-    the baseline's run of the same task and seed (Pfeiffer et al. 2021, table 1,
-    tells two methods apart by their standard deviations over seeds; figure 3
-    has the bars). Bars are the standard error of the difference over validation
+    Takes the stored predictions of every finished run on its validation set, or
+    evaluates the run if it stored none. Compares the accuracy with the
+    baseline's run of the same task and seed (Pfeiffer et al. 2021, table 1,
+    compares two methods by their standard deviations over seeds; figure 3 has
+    the bars). Bars are the standard error of the difference over validation
     examples.
     """
 
@@ -200,20 +173,17 @@ class Gains(Analysis):
                 f"No finished run of `{cut(options.baseline)}`. Methods of the "
                 f"study: {', '.join(sorted(methods))}"
             )
-        gains = table(hits, sizes, options.baseline)
+        gains = compare_methods(hits, sizes, options.baseline)
         text = markdown(gains, options.baseline)
         replace_text(Path(study_dir) / "gains.md", text + "\n")
         print(text)
-        frame = pd.DataFrame([dataclasses.asdict(gain) for gain in gains])
-        return frame.assign(baseline=options.baseline)
+        return gains.assign(baseline=options.baseline)
 
     def draw(self, table):
         shown = table[
             table.difference.notna() & (table.method != table.baseline)
         ]
-        order = shown.drop_duplicates("task").sort_values(
-            ["train_examples", "task"]
-        )
+        order = _by_size(shown)
         names = list(order.task)
         figure, ((axes,),) = drawing.make_figure(
             width=3.2 + 1.1 * max(1, len(names))

@@ -1,4 +1,4 @@
-"""What share of AdapterBias's gates is left open."""
+"""The share of AdapterBias's gates that training leaves open."""
 
 import itertools
 from pathlib import Path
@@ -24,7 +24,7 @@ _ZERO = "gates_exactly_zero"
 
 
 def shares(result):
-    """Yields name, share of open gates, and that before training.
+    """Yields name, share of open gates, and the share before training.
 
     Args:
         result: A run's `result.json`.
@@ -55,12 +55,12 @@ def shares(result):
 class Gates(Analysis):
     """The share of gates that training left open, by task.
 
-    AdapterBias, table 7, which does not say which share it counts. Here are
-    the expected share, that of one draw, and that of gates that are not exactly
-    zero in evaluation, each beside its value before training: untrained gates
-    are open with probability 0.83. Runs of one task, encoder and lambda are
-    averaged. Bars by task; where runs have several lambdas, a panel for each
-    task and a line for each share.
+    AdapterBias, table 7, does not say which share it counts. Here are three:
+    the expected share, the share of one draw, and the share of gates that are
+    not exactly zero in evaluation; each with its value before training, since
+    untrained gates are open with probability 0.83. Runs of one task, encoder
+    and lambda are averaged. Bars by task; if runs have several lambdas, a panel
+    for each task and a line for each share.
     """
 
     reads = "model_dirs"
@@ -99,7 +99,7 @@ class Gates(Analysis):
 def averaged(table):
     """Returns the table with one row for runs that differ in the seed alone.
 
-    Its column `group` names task and, where there are several, encoder.
+    Its column `group` names the task, and the encoder if there are several.
     """
     group = table.task
     if table.encoder.nunique() > 1:

@@ -1,4 +1,4 @@
-"""Norms of the gradient by block, as training went on."""
+"""Norms of the gradient by block, in the course of training."""
 
 from pathlib import Path
 import re
@@ -52,7 +52,7 @@ def read_log(folder):
     """Returns the records of a run's `metrics.jsonl`.
 
     Raises:
-        UserError: If there is none, or it is damaged.
+        UserError: If the file is missing or damaged.
     """
     path = Path(folder) / "metrics.jsonl"
     if not path.exists():
@@ -61,10 +61,10 @@ def read_log(folder):
 
 
 def kept(table):
-    """Returns what is left of each part's norm when training ends.
+    """Returns the remaining share of each part's norm when training ends.
 
-    The mean over the last tenth of a run's records divided by that over the
-    first tenth, `kept`, in a row for each run and part.
+    `kept`, in a row for each run and part, is the mean over the last tenth of
+    the run's records divided by the mean over the first tenth.
 
     Args:
         table: `DataFrame` with `COLUMNS`.
@@ -85,8 +85,8 @@ class GradientNorms(Analysis):
     """Norms of the gradient of each block, of pooler and head, by step.
 
     L2 norms over all weights of a part that train, before clipping, at each
-    validation (Han et al. 2021, figure 3). What is frozen has no gradient: with
-    adapters a block's norm is that of its adapters. The runs need
+    validation (Han et al. 2021, figure 3). Frozen weights have no gradient, so
+    with adapters a block's norm is its adapters' norm. The runs need
     `--params_override=train.log_gradient_norms=true`, and
     `train.validate_every_steps` for more than one point an epoch. `--summary`
     has, for each part, the mean norm in the last tenth of training divided by

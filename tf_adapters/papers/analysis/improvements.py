@@ -21,7 +21,7 @@ def changes(means, methods, baselines, threshold):
         means: Dict from `(task, method)` to a mean, in points.
         methods: Names of methods.
         baselines: Names of methods that each of them is compared with.
-        threshold: Differences of so many points, up or down, are none.
+        threshold: Differences up to so many points count as none.
     """
     rows = []
     for task in dict.fromkeys(task for task, _ in means):
@@ -53,9 +53,9 @@ def improved(table):
 class Improvements(Analysis):
     """Whether methods are better, worse or the same as others, task by task.
 
-    The mean over seeds of the study's metric, each of `--methods` beside each
-    of `--baselines`: an arrow up where it is more than `--threshold` points
-    higher, down where it is so much lower, else a flat one; the last row counts
+    The mean over seeds of the study's metric, each of `--methods` compared with
+    each of `--baselines`: an arrow up if it is more than `--threshold` points
+    higher, down if it is so much lower, else a flat one. The last row counts
     the tasks that improved (Pfeiffer et al. 2021, table 2).
     """
 

@@ -4,14 +4,14 @@ import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.papers.analysis.support.analysis import register
-from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
 
 COLUMNS = ("run", "task", "method", "seed", "split", "alpha", "distance")
 COLUMNS += ("loss", "width", "width_in_distance")
 # Training examples that the loss is a mean over, at most.
 _TRAIN_EXAMPLES = 1000
-# A loss of so much more than at the end of training is the valley's edge.
+# At the valley's edge the loss is so much higher than at the end of training.
 _EDGE = 0.1
 
 
@@ -42,10 +42,10 @@ def norm(values):
 
 
 def width(steps, losses):
-    """Returns how long the part of the line is around 1 that is hardly worse.
+    """Returns the width of the valley around `alpha = 1`.
 
-    Where the loss is at most 0.1 above that at `alpha = 1`, its ends
-    interpolated between the steps.
+    There the loss is at most 0.1 above the loss at 1; its ends are interpolated
+    between the steps.
     """
     steps, losses = np.asarray(steps), np.asarray(losses)
     (one,) = np.flatnonzero(steps == 1)
@@ -70,13 +70,14 @@ def _crossing(steps, losses, edge):
 class LossLandscape(RunsAnalysis):
     """The loss between the weights before and after tuning, and beyond.
 
-    `L(t0 + a (t1 - t0))` for `a` from -2 to 2, with `t0` what the run began
-    with, head and adapters too, and `t1` what it ended with; only what trained
-    moves (He et al. 2021, section 5, figure 6). The paper does not say whose
-    loss: here that of 1,000 training examples at most, and of the validation
-    set. Since methods move weights by very different lengths, a second panel
-    has the distance from `t1` in place of `a`. The widths, in the rows of `a =
-    1`, are those of the part around it in which the loss is at most 0.1 higher.
+    `L(t0 + a (t1 - t0))` for `a` from -2 to 2, with `t0` the weights that the
+    run began with, head and adapters too, and `t1` the weights that it ended
+    with; only trained weights move (He et al. 2021, section 5, figure 6). The
+    paper does not say whose loss: here it is the loss of 1,000 training
+    examples at most, and of the validation set. Since methods move weights by
+    very different lengths, a second panel has the distance from `t1` in place
+    of `a`. The widths, in the rows of `a = 1`, are those of the valley around
+    it in which the loss is at most 0.1 higher.
     """
 
     columns = COLUMNS
@@ -140,7 +141,7 @@ def _of_run(run, steps):
     from tf_adapters.training.mean_loss import mean_loss
 
     after = _values(run.experiment().model.trained_variables())
-    # The same seed, encoder and settings: what the run began with.
+    # The same seed, encoder and settings give the weights before training.
     experiment = Experiment(run.config, run.task, train_rows=run.rows["train"])
     variables = experiment.model.trained_variables()
     before = _values(variables)

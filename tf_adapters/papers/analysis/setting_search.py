@@ -17,11 +17,11 @@ from tf_adapters.report import drawing
 COLUMNS = ("task", "panel", "setting", "x", "score", "error", "runs")
 
 
-def search(runs, panels, x, split):
+def score_settings(runs, panels, x, split):
     """Returns a row of `COLUMNS` for each line and point of each panel.
 
-    A panel has the runs that differ from the usual form in its own setting
-    alone; the usual value of a setting is the one that most runs have.
+    A panel has the runs whose other settings all have their usual value, the
+    one that most runs have.
 
     Args:
         runs: `DataFrame` with `task`, the panels' settings, `x` and `split`.
@@ -48,8 +48,8 @@ class SettingSearch(Analysis):
     """A study's metric for each value of several settings, one after the other.
 
     A panel for each task and setting of `--panels`, a line for each value of
-    it, while the other settings have their usual values: those of most runs
-    (Pfeiffer et al. 2021, appendix A.2, figures 7 to 9). `--x` lies on the
+    it, while the other settings have the values that most runs have (Pfeiffer
+    et al. 2021, appendix A.2, figures 7 to 9). `--x` lies on the
     horizontal axis. `--reference` names a method whose mean is a line across.
     """
 
@@ -75,7 +75,7 @@ class SettingSearch(Analysis):
         searched = _with_settings(
             runs[~reference], folder, [*panels, options.x]
         )
-        found = search(searched, panels, options.x, options.split)
+        found = score_settings(searched, panels, options.x, options.split)
         found = found.assign(of=options.x, split=options.split)
         if options.reference is None:
             return found

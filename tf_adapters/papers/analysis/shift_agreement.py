@@ -4,8 +4,8 @@ import numpy as np
 
 from tf_adapters.papers.analysis import shift_directions
 from tf_adapters.papers.analysis.support.analysis import register
-from tf_adapters.papers.analysis.support.encoder_passes import probe_passes
-from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.papers.analysis.support.passes import probe_passes
+from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
 
 COLUMNS = ("run", "task", "method", "same_label", "different_labels", "gap")
@@ -32,8 +32,8 @@ def agreement(sums, counts, labels):
         labels: Class of each text.
 
     Returns:
-        The mean over pairs of tokens of texts of one class, and over those of
-        texts of two.
+        The mean over pairs of tokens from texts of one class, and over pairs
+        from texts of two classes.
     """
     cosines = np.asarray(sums) @ np.asarray(sums).T
     pairs = np.outer(counts, counts)

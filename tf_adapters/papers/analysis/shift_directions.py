@@ -6,8 +6,8 @@ import sklearn.decomposition
 from tf_adapters.common.errors import UserError
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import register
-from tf_adapters.papers.analysis.support.encoder_passes import probe_passes
-from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.papers.analysis.support.passes import probe_passes
+from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
 
 COLUMNS = ("run", "method", "text", "position", "label", "state", "x", "y")
@@ -21,7 +21,7 @@ def plane(before, after):
         after: Array `(n, d)`.
 
     Returns:
-        Two arrays `(n, 2)`; the plane is that of all `2 n` vectors together.
+        Two arrays `(n, 2)`; all `2 n` vectors together define the plane.
     """
     found = sklearn.decomposition.PCA(2, random_state=0).fit_transform(
         np.concatenate([before, after])
@@ -33,10 +33,10 @@ def plane(before, after):
 class ShiftDirections(RunsAnalysis):
     """Tokens before and after the last block's feed-forward network.
 
-    Of a few texts of the validation set, each token's vector behind the last
-    block's first norm and behind its second one, in the plane of their two
-    principal components (AdapterBias, section 4.7.1, figure 5, with BitFit
-    beside it). Pale is before, full colour after; a colour for each class.
+    For a few texts of the validation set, each token's vector after the last
+    block's first norm and after its second one, in the plane of their two
+    principal components (AdapterBias, section 4.7.1, figure 5, next to
+    BitFit). Pale is before, full color after; a color for each class.
     """
 
     columns = COLUMNS
@@ -108,6 +108,6 @@ def _of_run(run, rows):
 
 
 def before_and_after(outputs):
-    """Returns the last block's states behind its first and second norm."""
+    """Returns the last block's states after its first and second norm."""
     before = outputs["probes"][-1]["attention_norm"]["output"]
     return before, outputs["sequence_output"]

@@ -11,14 +11,14 @@ from tf_adapters.papers.analysis import token_shift
 from tf_adapters.papers.analysis.support import trained_run
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
-from tf_adapters.papers.analysis.support.encoder_passes import probe_passes
+from tf_adapters.papers.analysis.support.passes import probe_passes
 from tf_adapters.report import drawing
 
 COLUMNS = ("token", "shift", "count")
 
 
 def mean_shifts(token_ids, alphas, lengths):
-    """Returns for each token how far it is shifted, and how often it stands.
+    """Returns each token's mean shift and its number of occurrences.
 
     Args:
         token_ids: Integers `(n,)`.
@@ -72,7 +72,7 @@ class ShiftWords(Analysis):
         return pd.DataFrame(rows[: options.tokens], columns=COLUMNS)
 
     def draw(self, table):
-        # Here, not above: other analyses do without.
+        # Here, not above: other analyses do not need it.
         import wordcloud
 
         cloud = wordcloud.WordCloud(

@@ -7,8 +7,8 @@ from tf_adapters.data.rows import load
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import names
 from tf_adapters.papers.analysis.support.analysis import register
-from tf_adapters.papers.analysis.support.encoder_passes import encoder_passes
-from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.papers.analysis.support.passes import encoder_passes
+from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
 from tf_adapters.tasks.languages import in_language
 
@@ -21,8 +21,8 @@ _ROWS = 1000
 def similarity(one, other, rows=_ROWS):
     """Returns Pearson's correlation of two spaces' cosine similarities.
 
-    Over the pairs of vectors above the diagonal. The matrices of all pairs are
-    never made: sums are taken over blocks of rows, in float64.
+    It is taken over the pairs of vectors above the diagonal. The matrices of
+    all pairs are never built: sums are over blocks of rows, in float64.
 
     Args:
         one: Array `(n, d)`, a vector for each token.
@@ -54,7 +54,7 @@ def drawn_tokens(lengths, is_special, number, seed=0):
         lengths: Tokens of each text.
         is_special: Function of text and position: whether the token is one of
             `[CLS]`, `[SEP]` and the like, which are not drawn.
-        number: How many are drawn; all if there are no more.
+        number: How many are drawn; all if there are fewer.
         seed: Integer.
     """
     places = [
@@ -78,10 +78,10 @@ class Similarity(RunsAnalysis):
     compares the cosine similarities of all pairs in the untuned encoder with
     those in the tuned one: their Pearson correlation, for each block (He et al.
     2021, section 2.2, figures 2, 7 and 8). Special tokens are left out, and so
-    is the diagonal, of which the paper says nothing. A panel for each task, a
-    line for each method: the mean over its runs, and as a band from the least
-    to the largest. `--languages` takes the validation sets of those instead, a
-    panel for each that is in `--data_dir`.
+    is the diagonal, which the paper does not mention. A panel for each task, a
+    line for each method: the mean over its runs, and a band from the least to
+    the largest. `--languages` takes the validation sets of those languages
+    instead, with a panel for each one that `--data_dir` has.
     """
 
     columns = COLUMNS

@@ -5,7 +5,7 @@ import numpy as np
 from tf_adapters.common.errors import UserError
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import register
-from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
 
 COLUMNS = ("run", "task", "first", "last", "blocks", "metric", "value")
@@ -52,11 +52,11 @@ def changes(values, whole):
 
 
 def name_of(first, last, num_blocks):
-    """Returns what a span is among all spans, or "" for no special one.
+    """Returns the name of a special span, or "" for any other.
 
     Args:
         first: Index of the first block that is left out, -1 for none.
-        last: That of the last one.
+        last: Index of the last block that is left out.
         num_blocks: Integer `L`.
     """
     half = num_blocks // 2
@@ -73,11 +73,11 @@ def name_of(first, last, num_blocks):
 class SpanAblation(RunsAnalysis):
     """What is lost without the adapters of each continuous span of blocks.
 
-    Takes what the method added out of blocks i to j of a trained run, for all
+    Removes the method's layers from blocks i to j of a trained run, for all
     i <= j, without training again, and evaluates each on the validation set:
     the relative change of the run's first metric (Houlsby et al. 2019, section
-    3.6, figure 6). Norms that were trained stay as they are. Of several runs a
-    panel for each task, with means over its runs.
+    3.6, figure 6). Trained norms stay as they are. Several runs have a panel
+    for each task, with means over its runs.
     """
 
     columns = COLUMNS

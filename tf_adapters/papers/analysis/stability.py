@@ -13,7 +13,7 @@ from tf_adapters.report import drawing
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 COLUMNS = ("task", "panel", "box", "method", "runs")
 COLUMNS += ("min", "q1", "median", "q3", "max", "quartile_range")
-# Characters that stand beside each other below a panel.
+# Characters that fit next to each other below a panel.
 _TICKS_LEVEL = 20
 
 

@@ -5,8 +5,8 @@ import numpy as np
 from tf_adapters.common.errors import UserError
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import register
-from tf_adapters.papers.analysis.support.encoder_passes import probe_passes
-from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.papers.analysis.support.passes import probe_passes
+from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
 
 COLUMNS = ("run", "task", "block", "place", "alpha", "shift")
@@ -99,7 +99,7 @@ def vector_lengths(run, model):
     """Returns the length of the vector of each block's shift.
 
     Raises:
-        UserError: If the model is no AdapterBias with weights of its tokens.
+        UserError: If the model is not an AdapterBias with weights of tokens.
     """
     from tf_adapters.methods.adapter_bias import Shift
 

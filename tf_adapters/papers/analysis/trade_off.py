@@ -32,9 +32,10 @@ def select(runs, keys, over=()):
 
     Args:
         runs: `DataFrame` of runs.
-        keys: Columns, beside `task` and `method`, that tell models apart.
-        over: Columns of which each task and model takes its best values: those
-            with the highest mean over seeds, of those with the most seeds.
+        keys: Columns that distinguish models, besides `task` and `method`.
+        over: Columns that are selected over: each task and model takes the
+            values with the highest mean over seeds, among those with the most
+            seeds.
     """
     kept = []
     for _, group in _groups(runs, keys):
@@ -58,7 +59,7 @@ def means(runs, keys, value, x=WEIGHTS):
 
     Args:
         runs: `DataFrame` of runs.
-        keys: Columns, beside `task` and `method`, that tell models apart.
+        keys: Columns that distinguish models, besides `task` and `method`.
         value: Column of the metric.
         x: Column that lies on the horizontal axis.
     """
@@ -80,8 +81,8 @@ def _groups(runs, keys):
 def percentiles(table, baseline):
     """Returns percentiles over tasks of the difference to a baseline.
 
-    For each method and place on the axis, of each task's mean less the task's
-    baseline, in points (Houlsby et al. 2019, figures 1 and 3).
+    They are over each task's mean minus the task's baseline, in points, for
+    each method and place on the axis (Houlsby et al. 2019, figures 1 and 3).
 
     Args:
         table: What `means` returns.
@@ -110,8 +111,7 @@ class TradeOff(Analysis):
     examples (AdapterBias, figure 4), or the deviation of the initial weights
     (Houlsby et al., figure 6 right). With `--baseline=full` one panel: the
     20th, 50th and 80th percentile over tasks of the difference to that method
-    (Houlsby et al., figures 1 and 3). Trained weights are those without the
-    head.
+    (Houlsby et al., figures 1 and 3). The head's weights do not count.
     """
 
     reads = "study_dir"
@@ -200,7 +200,7 @@ def _split(folder):
 
 
 def _bars(runs):
-    """Returns what a title says of the runs behind a line's points."""
+    """Returns the words of a title on the runs behind a line's points."""
     if runs.max() == 1:
         return ""
     least, most = runs.min(), runs.max()

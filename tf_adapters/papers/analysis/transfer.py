@@ -1,4 +1,4 @@
-"""What a task trained in one language scores in each of them."""
+"""Scores in each language of a task that was trained in one."""
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.papers.analysis.support import pictures

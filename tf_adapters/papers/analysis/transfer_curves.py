@@ -1,4 +1,4 @@
-"""How loss and metric in other languages went on, step by step."""
+"""Loss and metric in other languages, step by step."""
 
 import dataclasses
 from pathlib import Path
@@ -8,7 +8,7 @@ from tf_adapters.data.rows import load
 from tf_adapters.data.rows import sampling
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import register
-from tf_adapters.papers.analysis.support.runs_analysis import RunsAnalysis
+from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
 from tf_adapters.report import drawing
 from tf_adapters.tasks.languages import in_language
 
@@ -20,7 +20,7 @@ def rows_of(facts, by_step):
     """Returns rows of `COLUMNS`, a mean over languages for each step.
 
     Args:
-        facts: What stands before the step.
+        facts: Values of the columns before the step.
         by_step: Dict from step to a list of `(loss, score)`, of each language.
     """
     rows = []
@@ -38,8 +38,8 @@ class TransferCurves(RunsAnalysis):
     """Loss and metric on other languages' validation sets by step.
 
     Evaluates each snapshot of a run (`train.snapshot_steps`) on the validation
-    set of each of its `data.eval_languages` but that of training, and takes the
-    mean over them (He et al. 2021, appendix A.3, figure 10).
+    set of each of its `data.eval_languages` except the language of training,
+    and takes the mean over them (He et al. 2021, appendix A.3, figure 10).
     """
 
     columns = COLUMNS
@@ -89,7 +89,7 @@ def _by_step(run):
 
 
 def _rows_of_languages(run):
-    """Returns the validation rows of each language but that of training."""
+    """Returns the validation rows of each language but the training's."""
     data, languages = run.config.data, run.task.languages
     if languages is None or not data.eval_languages:
         raise UserError(

@@ -1,10 +1,14 @@
-"""A small network on word embeddings: a plain Keras model, no encoder."""
+"""A small network on word embeddings, and the space of its settings."""
+
+import numbers
 
 import keras
 from keras import layers
 from keras import ops
 
 from tf_adapters.common.checks import check_known
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
 
 EMBEDDINGS = ("trained", "encoder_frozen", "encoder_tuned")
 POOLINGS = ("mean", "max")
@@ -26,11 +30,11 @@ def make_network(settings, table, pad_id, num_outputs):
 
     Args:
         settings: Dict with each of `SETTINGS`: `embeddings`, one of
-            `EMBEDDINGS`, those of `embedding_width` start at random;
+            `EMBEDDINGS`, of `embedding_width` if they start at random;
             `convolution_layers` of `filters` and `kernel_size`; `pooling`, one
             of `POOLINGS`; `dense_layers` of `units`; `dropout` before each
-            dense layer, the last too; `l2` on all kernels. The others are
-            those of `make_optimizer`.
+            dense layer, the last too; `l2` on all kernels. `make_optimizer`
+            reads the others.
         table: Array `(vocabulary, width)`, the encoder's token embeddings.
         pad_id: Id of the token that pads.
         num_outputs: Classes, or 1 for numbers.
@@ -50,7 +54,7 @@ def make_network(settings, table, pad_id, num_outputs):
             activation="relu",
             kernel_regularizer=penalty,
         )(x)
-        # What stands behind the text must not reach into it from there.
+        # Padding after the text must not influence it.
         x = x * is_token
     x = _pooled(x, is_token, settings["pooling"])
     for _ in range(settings["dense_layers"]):
@@ -82,6 +86,52 @@ def _pooled(x, is_token, pooling):
 
 
 def make_optimizer(settings):
-    """Returns the optimiser that `optimizer` and `learning_rate` say."""
+    """Returns the optimizer of the settings' name and learning rate."""
     check_known("optimizer", settings["optimizer"], OPTIMIZERS)
     return OPTIMIZERS[settings["optimizer"]](settings["learning_rate"])
+
+
+def check_space(space):
+    """Raises `ConfigError` unless each setting has a list or a range.
+
+    Args:
+        space: Dict from each of `SETTINGS` to a list of values,
+            or to a range: a dict with `low`, `high` and perhaps `log`.
+    """
+    differ = set(space) ^ set(SETTINGS)
+    if differ:
+        raise ConfigError(
+            f"`search.space` must have {', '.join(SETTINGS)}, as "
+            "official_configs/methods/no_bert.yaml has them. It lacks, or has "
+            f"beside them: {', '.join(sorted(differ))}"
+        )
+    for name, values in space.items():
+        if not (_is_choice(values) or _is_range(values)):
+            raise ConfigError(
+                f"`search.space.{name}` must be a list of values ([64] for one "
+                "alone), or a range, {low: 0.1, high: 0.5}, log: true if it "
+                f"is even in the logarithm. Received: {shown(values)}"
+            )
+
+
+def _is_choice(values):
+    return isinstance(values, list | tuple) and len(values) > 0
+
+
+def _is_range(values):
+    if not isinstance(values, dict) or values.keys() - {"low", "high", "log"}:
+        return False
+    low, high = values.get("low"), values.get("high")
+    if not all(isinstance(end, numbers.Real) for end in (low, high)):
+        return False
+    return low <= high and (low > 0 or not values.get("log"))
+
+
+def suggest(trial, space):
+    """Returns a trial's settings: of a list one value, of a range a number."""
+    return {
+        name: trial.suggest_categorical(name, values)
+        if _is_choice(values)
+        else trial.suggest_float(name, **values)
+        for name, values in space.items()
+    }

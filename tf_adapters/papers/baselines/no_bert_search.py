@@ -4,8 +4,8 @@ The paper's own search (Neural AutoML, 10,000 networks a task on 30 machines for
 a week) is replaced by Optuna's TPE over as many trials as `search.trials` says;
 the space is in the preset `no_bert`, where it can be read and changed. The
 trial that is best on validation counts. Trials are kept in the run folder, so
-that the same command goes on where it was stopped; what it tries then is not
-what a search that never stopped would have tried.
+that the same command resumes where it was stopped. It then tries other networks
+than a search that never stopped would have.
 """
 
 import contextlib
@@ -17,7 +17,6 @@ import time
 import keras
 import numpy as np
 
-from tf_adapters import heads
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import Stopped
@@ -25,11 +24,9 @@ from tf_adapters.common.extras import needs_extra
 from tf_adapters.common.sigterm import on_sigterm
 from tf_adapters.config import resolve
 from tf_adapters.data.rows import sampling
-from tf_adapters.data.tokens.packing import TextPacker
-from tf_adapters.encoders.load import load_encoder
 from tf_adapters.models.variable_groups import count_weights
 from tf_adapters.papers.baselines import no_bert_model
-from tf_adapters.papers.baselines import search_space
+from tf_adapters.papers.baselines import no_bert_training
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs.provenance import provenance
 from tf_adapters.runs.run_folder import RunFolder
@@ -64,12 +61,12 @@ def run_search(config, task, rows, model_dir, test=True, overwrite=False):
     started = time.perf_counter()
     _check(config, task)
     fingerprint = sampling.fingerprints(rows)
-    data = _Data(config, task, rows)
+    data = no_bert_training.Data(config, task, rows)
     run = RunFolder(model_dir, config, fingerprint, overwrite)
     if overwrite:
         (run.folder / TRIALS).unlink(missing_ok=True)
     with contextlib.closing(run), _ending_at_sigterm():
-        best = _search(config, run, data, fingerprint)
+        best = _try_networks(config, run, data, fingerprint)
         network = keras.saving.load_model(run.folder / MODEL, compile=False)
         splits = data.splits if test else ("validation",)
         metrics = {}
@@ -89,7 +86,7 @@ def run_search(config, task, rows, model_dir, test=True, overwrite=False):
 
 @contextlib.contextmanager
 def _ending_at_sigterm():
-    """Ends with `Stopped` at once: what is not in the folder is done anew."""
+    """Ends with `Stopped` at once: an unfinished network is trained again."""
 
     def stop(number, frame):
         raise Stopped(
@@ -101,7 +98,7 @@ def _ending_at_sigterm():
         yield
 
 
-def _search(config, run, data, fingerprint):
+def _try_networks(config, run, data, fingerprint):
     """Tries networks until there are enough; returns the best trial."""
     study = _open_study(run.folder, config, fingerprint)
     for trial in _finished(study):
@@ -123,11 +120,11 @@ def _check(config, task):
     _check_unused(config)
     if config.search.trials < 1:
         raise ConfigError("`search.trials` must be at least 1 for `no_bert`.")
-    search_space.check_space(config.search.space or {})
+    no_bert_model.check_space(config.search.space or {})
 
 
 def _check_unused(config):
-    """Refuses settings that would change nothing."""
+    """Refuses settings that would have no effect."""
     usual = resolve.resolve_config({"task": config.task, "method": "no_bert"})
     values = {key: operator.attrgetter(key) for key in _UNUSED}
     given = [key for key, get in values.items() if get(config) != get(usual)]
@@ -140,52 +137,8 @@ def _check_unused(config):
         )
 
 
-class _Data:
-    """Token ids and targets of each split, and how outputs are measured.
-
-    Args:
-        config: `Config`.
-        task: `Task`.
-        rows: Dict from split to rows.
-    """
-
-    def __init__(self, config, task, rows):
-        encoder, tokenizer = load_encoder(config.encoder)
-        self.table = encoder.backbone.token_embedding.embeddings.numpy()
-        packer = TextPacker(tokenizer, config.data.max_length)
-        self.pad_id = packer.special_tokens.pad
-        self.metrics = task.metrics
-        head = heads.for_task(task, encoder, **(config.head or {}))
-        self.head = head.for_rows(rows["train"])
-        self.num_outputs = max(1, len(task.labels))
-        self._encoded = {
-            split: self.head.encode(some, task.text_fields, packer)
-            for split, some in rows.items()
-        }
-
-    @property
-    def splits(self):
-        """All but training."""
-        return [split for split in self._encoded if split != "train"]
-
-    def arrays(self, split):
-        """Returns token ids `(rows, tokens)`, padded, and targets."""
-        encoded = self._encoded[split]
-        longest = max(map(len, encoded.token_ids))
-        ids = np.full((len(encoded.token_ids), longest), self.pad_id, "int32")
-        for row, some in zip(ids, encoded.token_ids, strict=True):
-            row[: len(some)] = some
-        return ids, np.asarray(encoded.targets)
-
-    def judge(self, network, split):
-        """Returns a network's metrics on a split, and what it predicts."""
-        ids, targets = self.arrays(split)
-        outputs = network.predict(ids, batch_size=256, verbose=0)
-        return self.head.judge(self.metrics, list(outputs), targets)
-
-
 def _open_study(folder, config, fingerprint):
-    """Returns the Optuna study in a folder, new or to go on with."""
+    """Returns the Optuna study in a folder, new or resumed."""
     with needs_extra("search", "A search"):
         import optuna
 
@@ -204,7 +157,7 @@ def _open_study(folder, config, fingerprint):
     for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
         # Its process is gone.
         study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-    # Whoever goes on must not draw the same again.
+    # A resumed search must not draw the same networks again.
     seed = config.seed + len(study.get_trials())
     study.sampler = optuna.samplers.TPESampler(seed=seed)
     return study
@@ -223,12 +176,14 @@ def _log(run, trial):
 def _run_trial(study, run, data, config):
     """Trains one network; keeps it if it is the best so far."""
     trial = study.ask()
-    settings = search_space.suggest(trial, config.search.space)
+    settings = no_bert_model.suggest(trial, config.search.space)
     keras.utils.set_random_seed(config.seed)
     network = no_bert_model.make_network(
         settings, data.table, data.pad_id, data.num_outputs
     )
-    value = _train(network, settings, data, config.train)
+    value = no_bert_training.train_network(
+        network, settings, data, config.train
+    )
     # Of equal ones the first is the best, for Optuna too.
     is_best = value > max((t.value for t in _finished(study)), default=-np.inf)
     if is_best:
@@ -247,42 +202,11 @@ def _file_of(run, trial):
 
 
 def _keep_file_of(run, trial):
-    """Makes a trial's network that of the run."""
+    """Makes a trial's network the network of the run."""
     if _file_of(run, trial).exists():
         _file_of(run, trial).replace(run.folder / MODEL)
     for other in run.folder.glob("trial_*.keras"):
         other.unlink()
-
-
-def _train(network, settings, data, train):
-    """Trains a network, leaves its best weights in it, returns their metric.
-
-    That is -1, less than any metric, where training diverged at once.
-    """
-    metric = data.metrics[0]
-    best = {"value": -1.0, "weights": network.get_weights(), "epoch": -1}
-    network.compile(
-        no_bert_model.make_optimizer(settings),
-        loss=data.head.loss,
-        jit_compile=False,
-    )
-    ids, targets = data.arrays("train")
-    for epoch in range(train.epochs):
-        done = network.fit(ids, targets, batch_size=train.batch_size, verbose=0)
-        if not np.isfinite(done.history["loss"][-1]):
-            break
-        value = data.judge(network, "validation")[0][metric]
-        if value > best["value"]:
-            best = {
-                "value": value,
-                "weights": network.get_weights(),
-                "epoch": epoch,
-            }
-        patience = train.early_stopping_patience
-        if patience is not None and epoch - best["epoch"] >= patience:
-            break
-    network.set_weights(best["weights"])
-    return float(best["value"])
 
 
 def _facts(config, network, best):

@@ -1,7 +1,7 @@
 """A study: a grid of runs, from a YAML file to a table.
 
-`declaration` reads the file, `plan` makes runs of it, `local_runner` trains
-those that are missing, and `report` makes the tables.
+`declaration` reads the file, `plan` makes its runs, `local_runner` trains the
+missing ones, and `report` makes tables and pictures.
 """
 
 import functools
@@ -17,13 +17,17 @@ from tf_adapters.launch import finished_runs
 from tf_adapters.launch import local_runner
 from tf_adapters.launch import process_runner
 from tf_adapters.papers.studies import whole_paper
+from tf_adapters.papers.studies.grid import blocks
 from tf_adapters.papers.studies.grid import declaration
 from tf_adapters.papers.studies.grid import plan as study_plan
 from tf_adapters.papers.studies.grid import settings as study_settings
+from tf_adapters.papers.studies.report import cells as study_cells
 from tf_adapters.papers.studies.report import figures as figures_lib
-from tf_adapters.papers.studies.report import findings_files
-from tf_adapters.papers.studies.report import report as study_report
+from tf_adapters.papers.studies.report import files
 from tf_adapters.runs import earlier_runs
+
+_FILES = ("table.md", "table.csv", "table.tex", "runs.csv", "claims.csv")
+_FILES += ("report.html",)
 
 
 def run(options, flag_layer, runner=None):
@@ -69,46 +73,41 @@ def _run(study_name, options, flag_layer, runner):
         local_runner.run_missing(planned, folder, runner, processes)
     found = {run.id: finished_runs.find_run(run, folder) for run in planned}
     command = _command(study_name, options, flags, found)
-    report = _report(name, study, planned, found, folder, command)
-    study_report.write_report(report, folder)
+    tables = _tables(study, planned, found, folder)
+    files.write_tables(tables, folder)
     write = functools.partial(
-        findings_files.write, name, command, study, planned, report, folder
+        files.write_report, name, command, study, planned, tables, folder
     )
     pictures = _pictures(study, planned, folder, write)
-    report = write(pictures)
-    print(f"\n{report.markdown}\nIn {folder}: {', '.join(_files(folder))}")
+    print(f"\n{write(pictures)}\nIn {folder}: {', '.join(_FILES)}")
     for picture in pictures:
         print(f"{picture.png}: {picture.caption}")
-    failed = [row for row in report.runs if row["state"] == "failed"]
+    failed = [row for row in tables.runs if row["state"] == "failed"]
     for row in failed:
         log = folder / row["run"] / "log.txt"
         print(f"Failed: {row['run']}: {row['error']} See {log}")
-    return 1 if failed or not (options.report or report.complete) else 0
+    return 1 if failed or not (options.report or tables.complete) else 0
 
 
 def _pictures(study, planned, folder, write):
-    """Makes the pictures; where that is stopped, the report has none."""
+    """Makes the pictures; if that is stopped or fails, the report has none."""
     try:
         return figures_lib.make_figures(study, planned, folder)
-    except KeyboardInterrupt:
-        # What is there may be of earlier runs.
-        write([])
-        print(
-            "\nStopped before all pictures were made. The same command with "
-            "--report makes those that are missing.",
-            flush=True,
-        )
+    except BaseException as error:
+        # Pictures that are there may be of earlier runs.
+        write()
+        if isinstance(error, KeyboardInterrupt):
+            print(
+                "\nStopped before all pictures were made. The same command "
+                "with --report makes those that are missing.",
+                flush=True,
+            )
         raise
-
-
-def _files(folder):
-    names = ("table.md", "table.csv", "table.tex", "runs.csv", "claims.csv")
-    return [n for n in (*names, "report.html") if (folder / n).exists()]
 
 
 def _block(options):
     """Returns the name of the block that a flag asks for, or `None`."""
-    asked = [name for name in declaration.BLOCKS if getattr(options, name)]
+    asked = [name for name in blocks.BLOCKS if getattr(options, name)]
     if len(asked) > 1:
         raise ConfigError(
             f"--{asked[0]} and --{asked[1]} are two forms of a study. Give one."
@@ -156,7 +155,7 @@ def _flags(options, flag_layer):
     return flags
 
 
-def _report(name, study, planned, found, folder, command):
+def _tables(study, planned, found, folder):
     results = {
         name: path and earlier_runs.read_result(path)
         for name, path in found.items()
@@ -175,17 +174,17 @@ def _report(name, study, planned, found, folder, command):
                 else _elsewhere(folder)
             )
         )
-    return study_report.make_report(
-        name, study, planned, results, errors, command, _relative(found, folder)
+    return study_cells.make_tables(
+        study, planned, results, errors, _relative(found, folder)
     )
 
 
 def _elsewhere(folder):
-    """Returns what to do about a study's folder in which nothing is done."""
+    """Returns what to do if a study's folder has no finished run."""
     stem = folder.name
-    for block in declaration.BLOCKS:
+    for block in blocks.BLOCKS:
         stem = stem.removesuffix(f"_{block}")
-    for block in (None, *declaration.BLOCKS):
+    for block in (None, *blocks.BLOCKS):
         other = folder.parent / (f"{stem}_{block}" if block else stem)
         if other != folder and (other / "runs.csv").exists():
             what = f"add --{block}" if block else "leave out what names a block"
@@ -199,7 +198,7 @@ def _elsewhere(folder):
 
 
 def _relative(found, folder):
-    """Returns where each run lies, or will, as seen from the study's folder."""
+    """Returns each run's folder, relative to the study's folder."""
     return {
         name: os.path.relpath(path or folder / name, folder)
         for name, path in found.items()
@@ -225,7 +224,7 @@ def _command(study_name, options, flags, found):
 def _data_dir(found):
     """Returns the folder of data that all finished runs have read, or `None`.
 
-    With --report it need not be given.
+    So --report does not need --data_dir.
     """
     folders = {
         load_setting(path / "config.yaml", "data.data_dir")

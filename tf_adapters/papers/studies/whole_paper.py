@@ -11,12 +11,11 @@ PREFIX = "paper:"
 
 
 def run(asked, block, run_study):
-    """Runs a paper's studies; goes on past those that fail.
+    """Runs a paper's studies, and continues if one fails.
 
     Args:
         asked: `"paper:<name>"`, a key of `paper.PAPERS`.
-        block: Name of the block that is asked for, or `None`. Studies that have
-            none are passed over.
+        block: Name of the block, or `None`. Studies without it are skipped.
         run_study: Function of a study's name that runs it and returns an exit
             status.
 

@@ -144,7 +144,7 @@ def test_candidates_of_both_programs():
 
 def test_both_success_rates_by_hand():
     def outcome(succeeded, was_correct, was_attacked=True, queries=10):
-        return pwws.Outcome(
+        return pwws.AttackResult(
             "", succeeded, was_correct, was_attacked, queries, 4, 1
         )
 

@@ -10,7 +10,9 @@ from tf_adapters import heads
 from tf_adapters.papers.studies.claims import claim_pairs
 from tf_adapters.papers.studies.claims import claims
 from tf_adapters.papers.studies.claims import statistics
-from tf_adapters.papers.studies.report import report as study_report
+from tf_adapters.papers.studies.report import cells as study_cells
+from tf_adapters.papers.studies.report import files
+from tf_adapters.papers.studies.report.run_rows import run_rows
 from tf_adapters.runs import predictions
 
 HEAD = heads.HEADS["classification"](("no", "yes"))
@@ -51,8 +53,8 @@ def _judge(folder, score, own=(CLAIM,), predicts=True, figures=None, **changes):
             result = studies.finished(validation={run.metric: value})
             if predicts:
                 _predict(folder / run.id, run, value)
-        rows += study_report.run_rows(run, result)
-    chosen = study_report.chosen_rows(rows, study.report, study.select_over)
+        rows += run_rows(run, result)
+    chosen = study_cells.chosen_rows(rows, study.report, study.select_over)
     tables = {"figure2": sorted(folder.glob("figures/*.csv"))}
     return claims.judge(study, runs, chosen, folder, tables)
 
@@ -198,9 +200,7 @@ def test_pairs_agree_in_all_but_what_is_compared(tmp_path):
     rows = [
         row
         for run in runs
-        for row in study_report.run_rows(
-            run, studies.finished(validation={"accuracy": 0.5})
-        )
+        for row in run_rows(run, studies.finished(validation={"accuracy": 0.5}))
     ]
     matched = claim_pairs.match_runs(study.claims[0], runs, rows)
     found = {
@@ -265,7 +265,7 @@ def test_an_average_over_languages_draws_the_examples_of_each(tmp_path):
         result = studies.finished(
             validation={"accuracy": 0.5}, transfer=transfer
         )
-        rows += study_report.run_rows(run, result)
+        rows += run_rows(run, result)
     (verdict,) = claims.judge(study, runs, rows, tmp_path, {})
     found = verdict.comparison
     assert found.difference == pytest.approx(0.1)  # Without English.
@@ -308,7 +308,7 @@ def test_tasks_of_one_run_are_one_sample_of_seeds(tmp_path):
                 tasks[task] = {"validation": {"accuracy": 0.9}}
             result = studies.finished(validation={"mean": 0.9}, tasks=tasks)
             result["data_fingerprint"] = dict.fromkeys(tasks, {})
-        rows += study_report.run_rows(run, result)
+        rows += run_rows(run, result)
     pairs = claim_pairs.predicted_pairs(
         claim_pairs.match_runs(study.claims[0], runs, rows),
         runs,
@@ -348,7 +348,7 @@ def test_a_baseline_counts_once_for_each_seed(tmp_path, higher):
     for run in runs:
         _predict(tmp_path / run.id, run, 0.5)
         result = studies.finished(validation={"accuracy": 0.5})
-        rows += study_report.run_rows(run, result)
+        rows += run_rows(run, result)
     matched = claim_pairs.match_runs(study.claims[0], runs, rows)
     pairs = claim_pairs.predicted_pairs(matched, runs, tmp_path, "validation")
     assert len(pairs) > 3 and len({pair.group for pair in pairs}) == 1
@@ -475,8 +475,12 @@ def test_the_blocks_of_two_runs_are_one_pair(tmp_path):
     [
         (None, "the figure `figure2` was not made"),
         (
-            [("method", "similarity")],
-            "the figure `figure2` has no column `similarity`",
+            [("method", "block"), ("houlsby", 2)],
+            "the figure `figure2` has no column `similarity`, but method",
+        ),
+        (
+            [("method", "block", "similarity")],
+            "the figure `figure2` has no pair of rows",
         ),
         (
             [("block", "similarity"), (1, 0.5)],
@@ -508,7 +512,7 @@ def test_the_file_has_a_row_for_each_claim(tmp_path):
         [CLAIM, {**CLAIM, "than": {"method": "head_only", "seed": 0}}],
     )
     rows = claims.claim_rows(verdicts)
-    study_report.write_csv(tmp_path / "claims.csv", rows, claims.COLUMNS)
+    files.write_csv(tmp_path / "claims.csv", rows, claims.COLUMNS)
     with (tmp_path / "claims.csv").open(newline="") as file:
         first, second = csv.DictReader(file)
     assert first["verdict"] == "shown" and first["test"] == "bootstrap"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.fixtures import studies
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.papers.studies.grid import matching
+from tf_adapters.papers.studies.grid import declared_runs
 from tf_adapters.papers.studies.grid import paper
 
 EXPECTED = {
@@ -126,7 +126,7 @@ def test_runs_are_found_by_every_setting_they_have(tmp_path):
     _, runs = _plan(tmp_path)
 
     def count(**wanted):
-        return len(matching.find_runs(wanted, runs))
+        return len(declared_runs.find_runs(wanted, runs))
 
     assert count() == 12
     assert count(method="houlsby") == 6
@@ -142,8 +142,8 @@ def test_a_run_of_several_tasks_is_found_by_each(tmp_path):
     where["set"] = {"method.tasks": ["sst2", "cola"]}
     grid = {"method": ["multitask"]}
     _, runs = studies.plan(tmp_path, grid=grid, where=[where], small=None)
-    assert matching.find_runs({"task": "cola"}, runs) == runs
-    assert matching.find_runs({"task": "rte"}, runs) == []
+    assert declared_runs.find_runs({"task": "cola"}, runs) == runs
+    assert declared_runs.find_runs({"task": "rte"}, runs) == []
 
 
 def test_two_cores_needs_a_block(tmp_path):

@@ -1,5 +1,8 @@
 """The table of --list=studies."""
 
+import subprocess
+import sys
+
 from tests import commands
 from tests.fixtures import studies
 from tf_adapters.papers.studies.grid import declaration
@@ -50,3 +53,32 @@ def test_the_command_lists_every_official_study(capsys):
     printed = capsys.readouterr().out
     for path in declaration.STUDIES.glob("*.yaml"):
         assert f"\n{path.stem} " in printed
+
+
+# Packages of the extra `studies`, as if they were not installed.
+WITHOUT_EXTRA = """
+import sys
+sys.modules |= dict.fromkeys(("jinja2", "matplotlib", "pandas", "tabulate"))
+from tf_adapters.cli import study
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.papers.studies.grid import declaration
+from tf_adapters.papers.studies.grid import plan
+assert "he2021_figure8 " in study.list_studies()
+loaded, runs = plan.load_study(declaration.find_study("he2021_figure8"))
+assert loaded.figures and runs
+try:
+    study.run_study(None, {})
+except ConfigError as error:
+    print(error)
+"""
+
+
+def test_without_the_extra_studies_are_listed_and_planned():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRA],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.startswith("A study needs the package `")
+    assert "pip install 'tf_adapters[studies]'" in done.stdout

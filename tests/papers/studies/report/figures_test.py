@@ -15,8 +15,9 @@ from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support import study_runs
 from tf_adapters.papers.studies import study as study_lib
 from tf_adapters.papers.studies.grid import declaration
+from tf_adapters.papers.studies.report import cells as study_cells
 from tf_adapters.papers.studies.report import figures
-from tf_adapters.papers.studies.report import report as study_report
+from tf_adapters.papers.studies.report import files
 
 
 class _Fake(analysis.Analysis):
@@ -84,8 +85,8 @@ def _finished(folder, declared, lacking=(), **changes):
             results[run.id] = studies.finished(**studies.score(run.config))
             (path / "result.json").write_text(str(index))
     errors = dict.fromkeys(results, "")
-    tables = study_report.make_report("demo", study, runs, results, errors, "")
-    study_report.write_report(tables, study_dir)
+    tables = study_cells.make_tables(study, runs, results, errors)
+    files.write_tables(tables, study_dir)
     return study, runs, study_dir
 
 

@@ -3,15 +3,14 @@
 import base64
 import html.parser
 import struct
-import sys
 import types
 
 import pytest
 
 from tests.fixtures import studies
-from tf_adapters.papers.studies.claims import printed
-from tf_adapters.papers.studies.report import findings_files
-from tf_adapters.papers.studies.report import report as study_report
+from tf_adapters.papers.studies.report import cells as study_cells
+from tf_adapters.papers.studies.report import files
+from tf_adapters.papers.studies.report import printed_numbers
 
 GRID = [
     {
@@ -78,25 +77,24 @@ def parts(tmp_path):
     errors = dict.fromkeys(results, "")
     failed = next(run.id for run in runs if run.point["method"] == "head_only")
     results[failed], errors[failed] = None, "Error: no <data>"
-    tables = study_report.make_report(
-        "demo", study, runs, results, errors, "command"
-    )
+    tables = study_cells.make_tables(study, runs, results, errors)
     return study, runs, tables
 
 
 def _write(parts, folder, pictures=()):
     study, runs, tables = parts
-    return findings_files.write(
+    text = files.write_report(
         "demo", "tf-adapters --x='<y>'", study, runs, tables, folder, pictures
     )
+    return studies.squeezed(text)
 
 
 def _beside(parts):
     study, runs, tables = parts
-    rows = study_report.chosen_rows(
+    rows = study_cells.chosen_rows(
         tables.runs, study.report, study.select_over, further=True
     )
-    found = printed.beside(study, runs, rows)
+    found = printed_numbers.find(study, runs, rows)
     return {(one.row, one.column): one for one in found}
 
 
@@ -125,9 +123,9 @@ def test_the_best_of_each_column_has_a_row(parts):
 
 
 def test_printed_numbers_and_claims_follow_the_table(parts, tmp_path):
-    text = _write(parts, tmp_path).markdown
+    text = _write(parts, tmp_path)
     assert "| houlsby, method.units 64 | printed | 90.0 ± 0.5 | 80.0 |" in text
-    assert "|  | measured | 71.0 ± 1.4 (2) | 81.0 ± 1.4 (2) |" in text
+    assert "| | measured | 71.0 ± 1.4 (2) | 81.0 ± 1.4 (2) |" in text
     assert "- Adapters are better than a head alone. **" in text
     assert "- GLUE's test labels are secret." in text
 
@@ -192,21 +190,3 @@ def test_latex_has_the_table_and_the_printed_numbers(parts, tmp_path):
     text = (tmp_path / "table.tex").read_text()
     assert text.count(r"\begin{tabular}") == text.count(r"\bottomrule") == 2
     assert r"mnli\_mismatched" in text and "90.0 ± 0.5" in text
-
-
-def test_without_its_extra_the_tables_are_there(
-    parts, tmp_path, monkeypatch, capsys
-):
-    for name in ("latex", "page"):
-        monkeypatch.delitem(
-            sys.modules,
-            f"tf_adapters.papers.studies.report.{name}",
-            raising=False,
-        )
-        package = sys.modules["tf_adapters.papers.studies.report"]
-        monkeypatch.delattr(package, name, raising=False)
-    monkeypatch.setitem(sys.modules, "tabulate", None)
-    assert "Claims" in _write(parts, tmp_path).markdown
-    assert "pip install 'tf_adapters[studies]'" in capsys.readouterr().out
-    assert (tmp_path / "claims.csv").exists()
-    assert not (tmp_path / "report.html").exists()

@@ -1,10 +1,12 @@
 """Reports and pictures in a study's folder with links in it."""
 
-import pytest
+import pandas as pd
 
-from tf_adapters.papers.studies.report import report
+from tests.fixtures import studies
+from tf_adapters.papers.studies.report import cells
+from tf_adapters.papers.studies.report import files
 
-pd = pytest.importorskip("pandas")
+_SCORE = {"validation": {"accuracy": 0.5, "matthews": 0.5}}
 
 
 class _Picture:
@@ -23,10 +25,15 @@ def test_files_of_a_study_take_the_place_of_links(tmp_path):
     mine.write_text("mine")
     folder = tmp_path / "study"
     folder.mkdir()
-    names = ("table.md", "table.csv", "runs.csv", "gains.csv", "gains.png")
+    names = ("table.csv", "runs.csv", "table.md", "table.tex", "report.html")
+    names += ("claims.csv", "gains.csv", "gains.png")
     for name in names:
         (folder / name).symlink_to(mine)
-    report.write_report(report.Tables("text", [{"a": 1}], [], True), folder)
+    study, runs = studies.plan(tmp_path)
+    results = {run.id: studies.finished(**_SCORE) for run in runs}
+    tables = cells.make_tables(study, runs, results, dict.fromkeys(results, ""))
+    files.write_tables(tables, folder)
+    files.write_report("demo", "command", study, runs, tables, folder)
     make.write_table(pd.DataFrame({"a": [1]}), folder / "gains")
     make.write_picture(_Picture(), None, folder / "gains")
     assert mine.read_text() == "mine"

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from tests.fixtures import studies
-from tf_adapters.papers.studies.report import markdown
-from tf_adapters.papers.studies.report import report as study_report
+from tf_adapters.launch.progress import counted
+from tf_adapters.papers.studies.report import cells as study_cells
+from tf_adapters.papers.studies.report import files
 
 GRID = {
     "task": ["sst2", "cola"],
@@ -17,8 +18,17 @@ GRID = {
 RATES = {"train.learning_rate": [1.0e-4, 1.0e-3, 1.0e-2]}
 
 
-def _tables(folder, score, lacking=(), errors=None, **changes):
+def _tables(*args, **changes):
     """Returns tables of results that `score` of a `Run` gives."""
+    return _report(*args, **changes)[0]
+
+
+def _markdown(*args, **changes):
+    """Returns the text of `table.md`, without the spaces that align it."""
+    return _report(*args, **changes)[1]
+
+
+def _report(folder, score, lacking=(), errors=None, **changes):
     changes = {"grid": GRID, "small": None, **changes}
     study, runs = studies.plan(folder, **changes)
     results = {
@@ -26,9 +36,14 @@ def _tables(folder, score, lacking=(), errors=None, **changes):
         for index, run in enumerate(runs)
     }
     errors = {run.id: (errors or {}).get(i, "") for i, run in enumerate(runs)}
-    return study_report.make_report(
-        "demo", study, runs, results, errors, "command"
-    )
+    return _written(folder, study, runs, results, errors)
+
+
+def _written(folder, study, runs, results, errors):
+    tables = study_cells.make_tables(study, runs, results, errors)
+    files.write_tables(tables, folder)
+    text = files.write_report("demo", "command", study, runs, tables, folder)
+    return tables, studies.squeezed(text)
 
 
 def _random_scores():
@@ -81,14 +96,14 @@ def test_statistics_over_seeds_are_numpys(tmp_path, split):
 
 def test_one_seed_has_no_deviation(tmp_path):
     grid = {"task": ["sst2"], "method": ["houlsby"], "seed": [0]}
-    tables = _tables(
+    tables, text = _report(
         tmp_path,
         lambda run: {"validation": {"accuracy": 0.8125}},
         grid=grid,
         where=None,
     )
     assert tables.cells[0]["standard_deviation"] is None
-    assert "| houlsby | 1 % | 81.2 | 81.2 |" in tables.markdown
+    assert "| houlsby | 1 % | 81.2 | 81.2 |" in text
 
 
 def _contradicting(run):
@@ -159,7 +174,7 @@ def test_a_candidate_with_fewer_seeds_cannot_win(tmp_path):
         return {"validation": {"accuracy": 0.9 if rate == 1e-2 else 0.5}}
 
     # The grid's last run: seed 1, rate 1e-2.
-    tables = _tables(
+    tables, text = _report(
         tmp_path,
         score,
         lacking=[5],
@@ -170,7 +185,7 @@ def test_a_candidate_with_fewer_seeds_cannot_win(tmp_path):
     (cell,) = tables.cells
     assert cell["train.learning_rate"] == 1e-4
     assert cell["n"] == 2
-    assert "(5 of 6 runs)" in tables.markdown
+    assert "(5 of 6 runs)" in text
 
 
 def test_a_further_row_has_the_best_value_of_each_column(tmp_path):
@@ -189,7 +204,7 @@ def test_a_further_row_has_the_best_value_of_each_column(tmp_path):
             "test": {run.metric: test},
         }
 
-    tables = _tables(
+    tables, text = _report(
         tmp_path,
         score,
         grid=[
@@ -208,7 +223,7 @@ def test_a_further_row_has_the_best_value_of_each_column(tmp_path):
     rows += ["| houlsby | 64 | 1 % | 20.0 | 60.0 | 40.0 |"]
     # On validation 8 is better on SST-2, and 64 on CoLA.
     rows += ["| houlsby | best | 1 % | 10.0 | 60.0 | 35.0 |"]
-    found = [row.replace("|  |", "| |") for row in tables.markdown.split("\n")]
+    found = text.split("\n")
     assert [row for row in rows if row in found] == rows
     cell = _cell(tables, task="cola", **{"method.units": "best"})
     assert cell["chosen method.units"] == 64
@@ -224,9 +239,9 @@ def test_the_mismatched_half_of_mnli_is_a_column(tmp_path):
         return found
 
     grid = {"task": ["mnli", "sst2"], "method": ["houlsby"], "seed": [0]}
-    tables = _tables(tmp_path, score, grid=grid, where=None)
-    assert "| mnli_mismatched (accuracy) | average |" in tables.markdown
-    assert "| houlsby | 1 % | 50.0 | 50.0 | 70.0 | 56.7 |" in tables.markdown
+    tables, text = _report(tmp_path, score, grid=grid, where=None)
+    assert "| mnli_mismatched (accuracy) | average |" in text
+    assert "| houlsby | 1 % | 50.0 | 50.0 | 70.0 | 56.7 |" in text
     assert len(tables.runs) == 2
 
 
@@ -263,7 +278,7 @@ def test_pivot_has_the_metric_of_each_task_and_the_average(tmp_path):
         value = {"sst2": 0.9, "cola": 0.5}[run.config.task]
         return {"validation": {run.metric: value + 0.02 * run.config.seed}}
 
-    text = _tables(tmp_path, score).markdown
+    text = _markdown(tmp_path, score)
     assert (
         "| method | trained | sst2 (accuracy) | cola (matthews) | average |"
     ) in text
@@ -272,19 +287,28 @@ def test_pivot_has_the_metric_of_each_task_and_the_average(tmp_path):
     assert "missing" not in text and "\\*" not in text
 
 
+def test_a_table_may_have_one_row_without_a_key(tmp_path):
+    def score(run):
+        return {"validation": {run.metric: 0.5}}
+
+    grid = {"task": ["sst2", "cola"], "seed": [0]}
+    base = {"encoder": "minilm", "method": "houlsby"}
+    text = _markdown(tmp_path, score, grid=grid, where=None, base=base)
+    assert "| trained | sst2 (accuracy) | cola (matthews) | average |" in text
+    assert "| 1 % | 50.0 | 50.0 | 50.0 |" in text
+
+
 def test_what_is_missing_or_failed_is_said(tmp_path):
-    tables = _tables(
+    tables, text = _report(
         tmp_path,
         _random_scores(),
         lacking=[0, *range(8, 12)],
         errors={0: "NaN"},
     )
-    assert "**5 of 16 runs are missing, 1 of them failed.**" in tables.markdown
-    assert "(3 of 4 runs)" in tables.markdown
+    assert "**5 of 16 runs are missing, 1 of them failed.**" in text
+    assert "(3 of 4 runs)" in text
     assert not tables.complete
-    row = next(
-        line for line in tables.markdown.split("\n") if "| houlsby" in line
-    )
+    row = next(line for line in text.split("\n") if "| houlsby" in line)
     assert "| - (0 of 4 runs) | - |" in row  # No average of half a row.
     states = [run["state"] for run in tables.runs]
     assert states.count("failed") == 1 and states.count("missing") == 4
@@ -300,7 +324,7 @@ def test_results_from_a_changed_source_are_marked(tmp_path, commit):
             "commit": commit if changed else "abc1234",
         }
 
-    text = _tables(tmp_path, score).markdown
+    text = _markdown(tmp_path, score)
     assert "| houlsby | 1 % | 50.0 ± 0.0\\* | 50.0 ± 0.0 | 50.0 |" in text
     assert f"abc1234 (14 runs); {commit or 'unknown'} (2 runs)" in text
     assert "not to be reported" in text
@@ -314,7 +338,7 @@ def test_runs_on_other_validation_data_are_told_apart(tmp_path):
             "data_fingerprint": {"validation": "f11" if other else "f00"},
         }
 
-    text = _tables(tmp_path, score).markdown
+    text = _markdown(tmp_path, score)
     assert text.count("Not comparable: cola") == 4
     assert "Not comparable: sst2" not in text
 
@@ -327,10 +351,10 @@ def test_reports_of_the_method_are_averaged(tmp_path):
             "pretraining": {"masked_lm_loss_after": 2.0 + run.config.seed},
         }
 
-    tables = _tables(tmp_path, score)
+    tables, text = _report(tmp_path, score)
     assert tables.cells[0]["gates_exactly_zero"] == 0.375
     assert tables.cells[0]["masked_lm_loss_after"] == 3.5
-    assert "gates_exactly_zero" in tables.markdown
+    assert "gates_exactly_zero" in text
 
 
 def test_settings_of_all_grids_stand_before_the_metric(tmp_path):
@@ -340,8 +364,7 @@ def test_settings_of_all_grids_stand_before_the_metric(tmp_path):
     ]
     base = {**studies.STUDY["base"], "task": "sst2"}
     where = {"where": None, "grid": grid, "base": base}
-    tables = _tables(tmp_path, _random_scores(), **where)
-    study_report.write_report(tables, tmp_path)
+    _report(tmp_path, _random_scores(), **where)
     header = (tmp_path / "runs.csv").read_text().split("\n")[0].split(",")
     assert header.index("method.units") < header.index("metric")
 
@@ -350,12 +373,11 @@ def test_settings_of_all_grids_stand_before_the_metric(tmp_path):
     ("number", "words"), [(0, "0 runs"), (1, "1 run"), (1200, "1,200 runs")]
 )
 def test_numbers_are_counted_in_words(number, words):
-    assert markdown.counted(number, "run") == words
+    assert counted(number, "run") == words
 
 
 def test_files_hold_all_rows(tmp_path):
-    tables = _tables(tmp_path, _random_scores(), lacking=[3])
-    study_report.write_report(tables, tmp_path)
+    tables, text = _report(tmp_path, _random_scores(), lacking=[3])
     with (tmp_path / "runs.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 16
@@ -367,8 +389,7 @@ def test_files_hold_all_rows(tmp_path):
     assert [float(c["mean"]) for c in cells] == [
         c["mean"] for c in tables.cells
     ]
-    markdown = (tmp_path / "table.md").read_text()
-    assert markdown == tables.markdown + "\n"
+    assert studies.squeezed((tmp_path / "table.md").read_text()) == text
 
 
 def test_a_run_of_several_tasks_fills_the_column_of_each(tmp_path):
@@ -399,12 +420,8 @@ def test_a_run_of_several_tasks_fills_the_column_of_each(tmp_path):
             }
         results[run.id] = result
     errors = dict.fromkeys(results, "")
-    tables = study_report.make_report(
-        "demo", study, planned, results, errors, ""
-    )
-    lines = [
-        line for line in tables.markdown.splitlines() if "| multitask" in line
-    ]
+    tables, text = _written(tmp_path, study, planned, results, errors)
+    lines = [line for line in text.splitlines() if "| multitask" in line]
     assert lines[0].endswith("| 85.0 | 35.0 | 60.0 |")
     assert tables.complete and len(tables.runs) == 4
 
@@ -415,13 +432,13 @@ def test_columns_may_be_settings_of_all_runs_or_lists(tmp_path):
 
     grid = {"method": ["houlsby"], "seed": [0]}
     plain = {"where": [], "base": {"task": "cola", "encoder": "minilm"}}
-    text = _tables(tmp_path, score, grid=grid, **plain).markdown
+    text = _markdown(tmp_path, score, grid=grid, **plain)
     assert "| method | trained | cola (matthews) | average |" in text
     grid = {"task": ["sst2"], "method": ["houlsby"]}
     grid |= {"method.leave_out": [[], [0, 1]]}
     report = {"rows": ["method", "task"], "columns": "method.leave_out"}
     plain = {"where": [], "base": {"encoder": "minilm"}, "report": report}
-    text = _tables(tmp_path, score, grid=grid, **plain).markdown
+    text = _markdown(tmp_path, score, grid=grid, **plain)
     assert "| [] (accuracy) | [0, 1] (accuracy) |" in text
 
 
@@ -451,9 +468,9 @@ def test_what_is_of_no_split_can_be_shown(tmp_path, metric, expected):
 
 
 def test_the_share_that_trains_is_without_the_head(tmp_path):
-    tables = _tables(
+    tables, text = _report(
         tmp_path,
         lambda run: {"validation": {run.metric: 0.5}, "head_weights": 400},
     )
     # 600 of 100,000.
-    assert "| houlsby | 0.6 % |" in tables.markdown
+    assert "| houlsby | 0.6 % |" in text

@@ -28,26 +28,26 @@ _LETTERS = {
 }
 
 
-def summarise(outcomes):
+def summarise(results):
     """Returns the numbers of `COLUMNS` that come from the searches.
 
     Args:
-        outcomes: List of `pwws.Outcome`.
+        results: List of `pwws.AttackResult`.
 
     Returns:
-        Dict. Success is given of all texts that were attacked, as OpenAttack
-        counts, and of those that had their true class before, as TextAttack
+        Dict. Success is a share of all attacked texts, as OpenAttack counts,
+        and of the texts that had their true class before, as TextAttack
         does; `words_changed` is the mean share of a text's words over the
         successes, and `queries_per_text` the mean over attacked texts.
     """
-    attacked = [one for one in outcomes if one.was_attacked]
-    correct = [one for one in outcomes if one.was_correct]
+    attacked = [one for one in results if one.was_attacked]
+    correct = [one for one in results if one.was_correct]
     successes = [one for one in attacked if one.succeeded]
     withstood = [one for one in correct if not one.succeeded]
     return {
-        "texts": len(outcomes),
-        "accuracy": len(correct) / len(outcomes),
-        "accuracy_under_attack": len(withstood) / len(outcomes),
+        "texts": len(results),
+        "accuracy": len(correct) / len(results),
+        "accuracy_under_attack": len(withstood) / len(results),
         "success_of_all": _mean(one.succeeded for one in attacked),
         "success_of_correct": _mean(one.succeeded for one in correct),
         "queries_per_text": _mean(one.queries for one in attacked),
@@ -66,7 +66,7 @@ class Attack(Analysis):
 
     PWWS (Ren et al. 2019) on the first texts of a run's validation set, with
     WordNet's synonyms (Han et al. 2021, section 4, figure 5): success rates of
-    all texts and of those that were right before, queries, and how many words
+    all texts and of texts that were right before, queries, and how many words
     changed. With several runs, over their steps of pretraining. Two programs
     have rules of their own (`--rules`); neither program's tagger and list of
     words without meaning are used: parts of speech come from a tagger of ours
@@ -96,7 +96,7 @@ class Attack(Analysis):
         rows = []
         for folder in options.folders:
             run = trained_run.load_run(folder)
-            outcomes = _attack(run, options, synonyms)
+            results = _attack(run, options, synonyms)
             facts = {
                 "run": run.folder.name,
                 "method": run.label,
@@ -104,7 +104,7 @@ class Attack(Analysis):
                 "rules": options.rules,
                 "tags": options.tagger or "any",
             }
-            rows.append({**facts, **summarise(outcomes)})
+            rows.append({**facts, **summarise(results)})
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def draw(self, table):
@@ -199,7 +199,7 @@ class _Synonyms:
 
 
 def _attack(run, options, synonyms):
-    """Returns the `pwws.Outcome` of each of a run's first texts."""
+    """Returns the `pwws.AttackResult` of each of a run's first texts."""
     experiment = run.experiment()
     if not isinstance(experiment.model.head, heads.Classification):
         raise UserError(

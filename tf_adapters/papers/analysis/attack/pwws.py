@@ -20,7 +20,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class AttackResult:
     """How the search for one text ended.
 
     Attributes:
@@ -60,10 +60,10 @@ class _Text:
         self.queries += len(texts)
         return (yield texts) if texts else np.zeros((0, 2))
 
-    def outcome(self, succeeded, was_correct, was_attacked=True):
-        """Returns the `Outcome` of the words as they are now."""
+    def result(self, succeeded, was_correct, was_attacked=True):
+        """Returns the `AttackResult` of the words as they are now."""
         pairs = zip(self.original, self.words, strict=True)
-        return Outcome(
+        return AttackResult(
             " ".join(self.words),
             bool(succeeded),
             bool(was_correct),
@@ -77,10 +77,10 @@ class _Text:
 def search_openattack(row_text, words, label, candidates):
     """Searches by the rules of OpenAttack 2.1.1.
 
-    Every text is attacked, away from the class that the model gives it,
-    whichever is true. Each word's best synonym is chosen in the original text;
-    saliencies are compared over all words; a word of those that carry no
-    meaning keeps its place in that comparison and is not replaced.
+    Every text is attacked, away from the class that the model gives it, true or
+    not. Each word's best synonym is chosen in the original text. Saliencies are
+    compared over all words; stop words take part in the comparison but are not
+    replaced.
 
     Args:
         row_text: The text as given.
@@ -92,13 +92,13 @@ def search_openattack(row_text, words, label, candidates):
         Lists of texts, for which it is sent probabilities `(texts, classes)`.
 
     Returns:
-        `Outcome`.
+        `AttackResult`.
     """
     text = _Text(words)
     (given,) = yield from text.ask([row_text])
     target = int(np.argmax(given))
     if not words:
-        return text.outcome(False, target == label)
+        return text.result(False, target == label)
     asked = [text.with_word(i, "<UNK>") for i in range(len(words))]
     *unknown, whole = yield from text.ask([*asked, " ".join(words)])
     saliency = np.array([whole[target] - row[target] for row in unknown])
@@ -113,8 +113,8 @@ def search_openattack(row_text, words, label, candidates):
         text.words[place] = best[place][0]
         (now,) = yield from text.ask([" ".join(text.words)])
         if np.argmax(now) != target:
-            return text.outcome(True, target == label)
-    return text.outcome(False, target == label)
+            return text.result(True, target == label)
+    return text.result(False, target == label)
 
 
 def _best(text, place, synonyms, target):
@@ -144,11 +144,11 @@ def search_textattack(row_text, words, label, candidates):
     text = _Text(words)
     (given,) = yield from text.ask([row_text])
     if np.argmax(given) != label:
-        return text.outcome(False, False, was_attacked=False)
+        return text.result(False, False, was_attacked=False)
     places = [i for i, w in enumerate(words) if w not in ENGLISH_STOP_WORDS]
     asked = [text.with_word(place, "[UNK]") for place in places]
     unknown = yield from text.ask(asked)
-    # Softmax does not mind what is the same for all: that of the whole text.
+    # The softmax is unchanged by a constant: the whole text's probability.
     saliency = [-row[label] for row in unknown]
     gains = []
     for place in places:
@@ -167,8 +167,8 @@ def search_textattack(row_text, words, label, candidates):
         text.words[place] = candidates[place][least]
         present = tried[least, label]
         if np.argmax(tried[least]) != label:
-            return text.outcome(True, True)
-    return text.outcome(False, True)
+            return text.result(True, True)
+    return text.result(False, True)
 
 
 def _tries(text, place, synonyms):
@@ -190,9 +190,9 @@ def run_searches(searches, score):
             ask for next.
 
     Returns:
-        List of `Outcome`.
+        List of `AttackResult`.
     """
-    outcomes, asked = [None] * len(searches), {}
+    results, asked = [None] * len(searches), {}
     for place, search in enumerate(searches):
         asked[place] = next(search)
     while asked:
@@ -205,9 +205,9 @@ def run_searches(searches, score):
             try:
                 asked[place] = searches[place].send(np.array(answer))
             except StopIteration as end:
-                outcomes[place] = end.value
+                results[place] = end.value
                 del asked[place]
-    return outcomes
+    return results
 
 
 def split_words(text):

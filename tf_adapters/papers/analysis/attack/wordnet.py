@@ -80,7 +80,7 @@ class WordNet:
         return [form for form in dict.fromkeys(forms) if form in index]
 
     def synsets(self, word, part_of_speech):
-        """Returns lists of synonyms, those of the most frequent sense first."""
+        """Returns lists of synonyms, the most frequent sense first."""
         return [
             self._lemmas(part_of_speech, offset)
             for form in self.base_forms(word.lower(), part_of_speech)

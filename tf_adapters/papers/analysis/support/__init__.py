@@ -1,1 +1,1 @@
-"""What analyses have in common, and what runs them."""
+"""Code that analyses share, and the code that runs them."""

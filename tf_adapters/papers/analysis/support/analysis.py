@@ -16,8 +16,8 @@ class Analysis:
     what is computed, and where in which paper.
     """
 
-    # What it is given: "model_dir", one run folder; "model_dirs", one or
-    # several; or "study_dir", the folder of a study.
+    # Its input: "model_dir", one run folder; "model_dirs", one or several; or
+    # "study_dir", the folder of a study.
     reads = "model_dir"
 
     def add_flags(self, parser):
@@ -30,7 +30,7 @@ class Analysis:
             options: Flags by name; `options.folders` is the list of folders.
 
         Raises:
-            UserError: If a folder holds nothing to analyse.
+            UserError: If a folder has nothing to analyze.
         """
         raise NotImplementedError
 
@@ -40,19 +40,19 @@ class Analysis:
 
 
 def add_split(parser):
-    """Adds the flag `--split`: which split's metric a study is asked for."""
+    """Adds the flag `--split`: the split whose metric is read."""
     parser.add_argument(
         "--split", choices=("validation", "test"), default="validation"
     )
 
 
 def names(text):
-    """Returns what a flag lists with commas between, for `add_argument`."""
+    """Returns the names in a text, separated by commas."""
     return [name for name in text.split(",") if name]
 
 
 def register(name):
-    """Returns a decorator that makes an `Analysis` known by a name."""
+    """Returns a decorator that registers an `Analysis` under a name."""
 
     def decorate(cls):
         if name in ANALYSES:

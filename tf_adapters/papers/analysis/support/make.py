@@ -26,7 +26,7 @@ def load_all():
 
 
 def summary(one):
-    """Returns the first line of what an analysis says of itself."""
+    """Returns the first line of an analysis's docstring."""
     return inspect.getdoc(one).splitlines()[0]
 
 
@@ -106,7 +106,7 @@ def parse(name, flags, folders):
 
 
 def write_table(table, output):
-    """Writes a table beside its picture; returns the path.
+    """Writes a table as a CSV file; returns the path.
 
     Args:
         table: `pandas.DataFrame`.

@@ -3,7 +3,7 @@
 from tf_adapters.report.drawing import make_figure
 from tf_adapters.report.drawing import styles
 
-# What settings along an axis are called there.
+# Names of settings on an axis.
 _IN_WORDS = {
     "data.max_train_examples": "training examples",
     "method.init_stddev": "standard deviation of the initial weights",
@@ -43,12 +43,12 @@ def styled(groups):
 
 
 def in_words(setting):
-    """Returns a setting's name for an axis, or the setting as it is."""
+    """Returns a setting's name on an axis, by default the setting itself."""
     return _IN_WORDS.get(setting, setting)
 
 
 def explain_bands(figure, runs):
-    """Says above the panels what bands are, where a line is of several runs.
+    """Explains the bands above the panels, if a line is of several runs.
 
     Args:
         figure: Matplotlib's.

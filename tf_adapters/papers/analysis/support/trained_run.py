@@ -1,9 +1,12 @@
-"""A finished run, as an analysis reads it."""
+"""Finished runs, as an analysis reads them one after the other."""
 
 import dataclasses
 from pathlib import Path
 
+import pandas as pd
+
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.papers.analysis.support.analysis import Analysis
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +27,7 @@ class TrainedRun:
 
     @property
     def label(self):
-        """What a picture calls it: its method, as the run was asked for."""
+        """Its name in a picture: the name of its method."""
         from tf_adapters import methods
 
         return methods.name_of(self.config.method)
@@ -61,3 +64,22 @@ def load_run(folder):
     return TrainedRun(
         Path(folder), config, task, splits.load_rows(config, task)
     )
+
+
+class RunsAnalysis(Analysis):
+    """An analysis whose table has rows of each of several runs."""
+
+    reads = "model_dirs"
+    # Columns of the table; the first one has the run's folder.
+    columns = ("run",)
+
+    def table(self, options):
+        rows = []
+        for folder in options.folders:
+            run = load_run(folder)
+            rows += [(str(folder), *row) for row in self.rows(run, options)]
+        return pd.DataFrame(rows, columns=self.columns)
+
+    def rows(self, run, options):
+        """Returns the rows of a `TrainedRun`, without their first column."""
+        raise NotImplementedError

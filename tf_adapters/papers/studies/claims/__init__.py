@@ -1,1 +1,1 @@
-"""What a paper prints and claims, beside what was measured."""
+"""What a paper claims, compared with what was measured."""

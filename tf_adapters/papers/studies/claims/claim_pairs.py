@@ -85,7 +85,7 @@ def _values(row, keys):
 
 
 def _setting(names, others, high, low):
-    """Returns what a pair has; what one side alone has parts settings too."""
+    """Returns a key of all settings but the seed, of one side or of both."""
     keys = [key for key in dict.fromkeys((*names, *others)) if key != "seed"]
     values = [[key, high.get(key), low.get(key)] for key in keys]
     return json.dumps(values, default=str)
@@ -94,8 +94,8 @@ def _setting(names, others, high, low):
 def predicted_pairs(matched, runs, folder, split):
     """Returns `statistics.Pair`s, or `None` if predictions are lacking.
 
-    Sets of examples with equal targets are taken for one: those of all seeds,
-    and of languages into which one text was translated.
+    Sets of examples with equal targets count as one: all seeds have the same
+    set, and so have languages into which one text was translated.
 
     Args:
         matched: What `match_runs` returned.
@@ -135,10 +135,10 @@ def predicted_pairs(matched, runs, folder, split):
 
 
 def _group(setting, high, low):
-    """Returns what the settings share whose pairs have runs in common.
+    """Returns a key of the settings whose pairs have runs in common.
 
-    They differ in what one side alone has (sizes beside one baseline), or in
-    tasks that one run of a side trained on together.
+    Such settings differ in values that only one side has (sizes against one
+    baseline), or in tasks that one run trained on together.
     """
     several = any(len(run.metrics) > 1 for run in (high, low))
     return json.dumps(

@@ -1,22 +1,20 @@
-"""What a paper claims, held against what was measured: a verdict and why.
+"""Verdicts on a paper's claims, from measured differences.
 
 - shown: p, corrected for the number of the study's claims, is below 0.05, and
-  the difference has the sign that the claim has.
-- not shown: the difference is smaller than half of the printed one, or, where
-  none is printed, than zero, for sure: so ends its interval, which is corrected
-  for the number of claims too (Bonferroni).
-- too small to tell: neither; or both sides answer every example alike, as runs
-  do that learned nothing.
+  the difference has the claim's sign.
+- not shown: the upper end of the Bonferroni-corrected interval is below half
+  the printed difference (below zero if none is printed).
+- too small to tell: neither; or both sides give the same answer to every
+  example, as runs do that learned nothing.
 - not measured: there is no pair to compare.
 """
 
 import dataclasses
 
-from tf_adapters.launch.progress import counted
 from tf_adapters.papers.studies.claims import claim_pairs
 from tf_adapters.papers.studies.claims import figure_pairs
+from tf_adapters.papers.studies.claims import sentences
 from tf_adapters.papers.studies.claims import statistics
-from tf_adapters.papers.studies.grid.settings import in_words
 
 LEVEL = 0.05
 # What a reader of the verdicts should know.
@@ -55,7 +53,7 @@ def judge(study, runs, rows, folder, tables):
     Args:
         study: `Study`.
         runs: List of `Run`.
-        rows: List of dicts, from `report.chosen_rows`.
+        rows: List of dicts, from `cells.chosen_rows`.
         folder: The study's folder.
         tables: Dict from a figure's name to the paths of its tables.
     """
@@ -79,7 +77,7 @@ def judge(study, runs, rows, folder, tables):
 
 
 def _narrow(claim, runs):
-    """Returns a claim that names, of several values, those that runs have."""
+    """Returns a claim without the values that no run has."""
     return dataclasses.replace(
         claim,
         higher=_narrow_side(claim.higher, runs),
@@ -124,94 +122,17 @@ def _of_runs(claim, study, runs, rows, folder):
 
 
 def _verdict(claim, comparison, corrected_p, number, one_seed):
-    least = (claim.printed or 0.0) / 2 / _scale(claim)
+    least = (claim.printed or 0.0) / 2 / sentences.scale(claim)
     _, upper = comparison.interval(1 - LEVEL / number)
     verdict = TOO_SMALL
     if corrected_p < LEVEL and comparison.difference > 0:
         verdict = SHOWN
-    elif upper < max(0.0, least) and not _all_alike(comparison):
+    elif upper < max(0.0, least) and not comparison.all_alike:
         verdict = NOT_SHOWN
-    sentence = _sentence(claim, verdict, comparison, corrected_p)
-    sentence += _caveat(comparison, one_seed)
-    return Verdict(claim, verdict, sentence, comparison, corrected_p)
-
-
-def _all_alike(comparison):
-    """Whether no draw of the examples makes any difference."""
-    return comparison.difference == 0 and comparison.error == 0
-
-
-def _is_alone(comparison):
-    """Whether one difference without predictions is all there is."""
-    return comparison.seeds is None and comparison.pairs == 1
-
-
-def _scale(claim):
-    """Returns what values are told times: metrics in points, others as is."""
-    return 1 if claim.of else 100
-
-
-def _sentence(claim, verdict, comparison, corrected_p):
-    difference = comparison.difference * _scale(claim)
-    words = "higher" if difference >= 0 else "lower"
-    number = _number(abs(difference), claim)
-    parts = [_interval(claim, comparison)]
-    if not _is_alone(comparison):
-        parts.append(f"corrected p {_p(corrected_p)}")
-    parts += _evidence(claim, comparison)
-    text = (
-        f"{verdict.capitalize()}: {in_words(claim.higher)} is {number} {words} "
-        f"than {in_words(claim.than)} ({', '.join(parts)})"
+    sentence = sentences.explain(
+        claim, verdict, comparison, corrected_p, one_seed
     )
-    if claim.printed is not None:
-        text += f"; the paper prints {_number(claim.printed, claim)}"
-    return f"{text}."
-
-
-def _interval(claim, comparison):
-    low, high = (end * _scale(claim) for end in comparison.interval())
-    if _is_alone(comparison):
-        return "no interval and no p, since there is one difference only"
-    if low != low:
-        return "no interval, since all differences are equal"
-    form = "+.3g" if claim.of else "+.1f"
-    return f"95 % interval {low:{form}} to {high:{form}}"
-
-
-def _evidence(claim, comparison):
-    """Yields what the numbers rest on."""
-    if comparison.seeds is None:
-        pairs = counted(comparison.pairs, "pair")
-        yield pairs if claim.of else f"{pairs} without predictions"
-        return
-    yield counted(comparison.seeds, "seed")
-    yield counted(comparison.pairs, "pair")
-    yield counted(comparison.examples, "example")
-
-
-def _caveat(comparison, one_seed):
-    if _all_alike(comparison):
-        return " Both sides answer every example alike."
-    if comparison.seeds == 1:
-        return (
-            " With one seed the interval covers the choice of examples only, "
-            "not what another seed would change."
-        )
-    if comparison.seeds is None and one_seed and comparison.pairs > 1:
-        return (
-            " All pairs are of one seed: the interval does not cover what "
-            "another would change."
-        )
-    return ""
-
-
-def _number(value, claim):
-    unit = f" in {claim.value}" if claim.of else " points"
-    return (f"{value:.3g}" if claim.of else f"{value:.1f}") + unit
-
-
-def _p(value):
-    return "< 0.001" if value < 0.001 else f"= {value:.3f}"
+    return Verdict(claim, verdict, sentence, comparison, corrected_p)
 
 
 def claim_rows(verdicts):
@@ -229,9 +150,9 @@ def _row(verdict):
     }
     if comparison is None:
         return row
-    scale = _scale(claim)
+    scale = sentences.scale(claim)
     low, high = (_known(end * scale) for end in comparison.interval())
-    alone = _is_alone(comparison)
+    alone = comparison.is_alone
     return row | {
         "difference": comparison.difference * scale,
         "low": low,

@@ -1,38 +1,38 @@
 """The pairs of rows of a figure's table that a claim compares."""
 
-import csv
-
 import numpy as np
+import pandas as pd
 
 
 def figure_differences(claim, paths, keys):
     """Returns the differences between rows of a figure's tables.
 
-    Rows are compared that have equal values of the other columns that both
-    sides share values of, but for measured numbers; several such rows of one
-    side are averaged. What one pair of runs has more than one difference of,
-    its blocks for example, is averaged too: these are not independent.
+    Two rows are compared if they have equal values in all other columns of
+    which both sides share values, measured numbers left out. Several such rows
+    of one side are averaged. If a pair of runs has several differences, one
+    for each block for example, they are averaged too: they are not
+    independent.
 
     Args:
         claim: `paper.Claim` of a figure.
         paths: List of paths of its tables, CSV files, taken as one.
-        keys: Names of settings, which are no measured numbers.
+        keys: Names of settings, which are never measured numbers.
 
     Returns:
         List of a difference for each pair of runs, or a text: why there are
         none.
     """
-    table = [row for path in paths for row in _read(path)]
-    asked = {**claim.higher, **claim.than, **(claim.where or {})}
-    for column in (claim.value, *asked):
-        if not any(column in row for row in table):
-            columns = dict.fromkeys(key for row in table for key in row)
+    tables = [pd.read_csv(p, dtype=str, keep_default_na=False) for p in paths]
+    table = pd.concat(tables).fillna("")
+    where = claim.where or {}
+    for column in (claim.value, *claim.higher, *claim.than, *where):
+        if column not in table:
             return (
                 f"the figure `{claim.of}` has no column `{column}`, but "
-                f"{', '.join(columns)}"
+                f"{', '.join(table.columns)}"
             )
     sides = [
-        [row for row in table if _has({**(claim.where or {}), **wanted}, row)]
+        table[_has({**where, **wanted}, table)]
         for wanted in (claim.higher, claim.than)
     ]
     compared = {claim.value, *claim.higher, *claim.than}
@@ -40,7 +40,7 @@ def figure_differences(claim, paths, keys):
     high, low = (_means(side, columns, claim.value) for side in sides)
     differences = {row: high[row] - low[row] for row in high if row in low}
     # A table without runs has rows of several, its boxes for example.
-    names = keys if any({"run", "seed"} & row.keys() for row in table) else ()
+    names = keys if {"run", "seed"} & set(table.columns) else ()
     of_runs = [place for place, column in enumerate(columns) if column in names]
     return _by_runs(differences, of_runs) or (
         f"the figure `{claim.of}` has no pair of rows"
@@ -51,9 +51,10 @@ def _by_runs(differences, places):
     """Returns the mean difference of each pair of runs.
 
     Args:
-        differences: Dict from tuples, what two rows share, to numbers.
-        places: Where in the tuples what two runs share stands; where nothing
-            does, each difference counts.
+        differences: Dict from tuples, the values that two rows share, to
+            numbers.
+        places: Places in the tuples of the values that two runs share. If
+            there are none, each difference counts.
     """
     groups = {}
     for row, difference in differences.items():
@@ -62,25 +63,17 @@ def _by_runs(differences, places):
     return [float(np.mean(values)) for values in groups.values()]
 
 
-def _read(path):
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def _has(wanted, row):
-    return all(
-        any(
-            _same(row.get(key, ""), one)
-            for one in (value if isinstance(value, list) else [value])
+def _has(wanted, table):
+    """Returns for each row whether it has the wanted values."""
+    found = np.ones(len(table), bool)
+    for key, values in wanted.items():
+        values = list(
+            map(str, values if isinstance(values, list) else [values])
         )
-        for key, value in wanted.items()
-    )
-
-
-def _same(text, value):
-    return text == str(value) or (
-        _number(text) is not None and _number(text) == _number(str(value))
-    )
+        numbers = [n for n in map(_number, values) if n is not None]
+        column = table[key]
+        found &= column.isin(values) | column.map(_number).isin(numbers)
+    return found
 
 
 def _number(text):
@@ -91,35 +84,29 @@ def _number(text):
 
 
 def _pair_columns(sides, compared, keys):
-    """Returns the columns in which both rows of a pair are to agree."""
-    columns = dict.fromkeys(
-        column for side in sides for row in side for column in row
-    )
+    """Returns the columns in which both rows of a pair must agree."""
+    first, second = sides
+    both = pd.concat(sides)
     return [
         column
-        for column in columns
+        for column in both
         if column not in compared
-        and (column in keys or not _is_measured(column, sides))
-        and set.intersection(
-            *({row.get(column, "") for row in side} for side in sides)
-        )
+        and (column in keys or not _is_measured(both[column]))
+        and set(first[column]) & set(second[column])
     ]
 
 
-def _is_measured(column, sides):
-    """Whether a column holds numbers with decimals, as no key of a table."""
-    values = [row.get(column, "") for side in sides for row in side]
-    numbers = [_number(value) for value in values if value]
-    return all(n is not None for n in numbers) and any(
-        not n.is_integer() for n in numbers
-    )
+def _is_measured(column):
+    """Whether a column holds numbers with decimals, which no key has."""
+    numbers = [_number(value) for value in column if value]
+    return None not in numbers and any(not n.is_integer() for n in numbers)
 
 
 def _means(side, keys, value):
+    """Returns a dict from values of the keys to the mean of their rows."""
     groups = {}
-    for row in side:
-        number = _number(row[value])
-        if number is not None and not np.isnan(number):
-            key = tuple(row.get(k, "") for k in keys)
-            groups.setdefault(key, []).append(number)
-    return {key: float(np.mean(values)) for key, values in groups.items()}
+    rows = map(tuple, side[keys].to_numpy().tolist())
+    for row, number in zip(rows, side[value].map(_number), strict=True):
+        if pd.notna(number):
+            groups.setdefault(row, []).append(number)
+    return {row: float(np.mean(numbers)) for row, numbers in groups.items()}

@@ -44,6 +44,16 @@ class Comparison:
     seeds: int | None = None
     examples: int = 0
 
+    @property
+    def all_alike(self):
+        """Whether no draw of the examples makes any difference."""
+        return self.difference == 0 and self.error == 0
+
+    @property
+    def is_alone(self):
+        """Whether it is one difference without predictions."""
+        return self.seeds is None and self.pairs == 1
+
     def interval(self, confidence=CONFIDENCE):
         """Returns the lower and the upper end, NaN where none is known."""
         width = self.error * stats.t.ppf((1 + confidence) / 2, self.freedom)
@@ -56,7 +66,7 @@ class Pair:
 
     Attributes:
         setting: What both share but the seed; hashable.
-        examples: What tells sets of examples apart; hashable.
+        examples: Identifies the set of examples; hashable.
         count: Number of examples.
         high: Function from counts `(draws, examples)` to a metric of each draw.
         low: The same of the other side.
@@ -83,11 +93,11 @@ def bootstrap(pairs, draws=2000, seed=0):
     """Returns the `Comparison` of pairs whose predictions are stored.
 
     The difference is the mean over settings of the mean over their seeds. Its
-    variance is that of the bootstrap over examples, a set of them drawn alike
-    for all pairs and both sides, and that of the mean over seeds, of which
-    settings of the same runs have one. The settings (tasks, say) are those
-    asked about and are not drawn. What seeds and examples vary together counts
-    in both: the interval is rather too wide.
+    variance has two parts. The first is the bootstrap's over examples: each set
+    of examples is drawn in the same way for all pairs and both sides. The
+    second is the variance of the mean over seeds; settings of the same runs
+    share it. Settings, such as tasks, are not drawn. What seeds and examples
+    vary together counts in both parts, so the interval is rather too wide.
 
     Args:
         pairs: List of `Pair`, of a setting one or more for each seed.
@@ -186,12 +196,12 @@ def _p_of_t(difference, error, freedom):
 
 
 def compare_pairs(differences):
-    """Returns the `Comparison` of pairs of which differences are all we have.
+    """Returns the `Comparison` of pairs without stored predictions.
 
-    p and the interval are those of a paired t test, as the part that seeds have
-    in `bootstrap`. Where all differences are equal, as is that of one pair,
-    they do not say how much it varies: there is no interval, and p is the share
-    of the flips of their signs that lie as far from zero.
+    p and the interval come from a paired t test, like the part of the seeds in
+    `bootstrap`. With one pair, or with equal differences, the spread is
+    unknown: there is no interval, and p is the share of sign flips whose mean
+    is as far from zero.
 
     Args:
         differences: List of at least one number.
@@ -209,7 +219,7 @@ def compare_pairs(differences):
 def holm(p_values):
     """Returns p values corrected for their number (Holm 1979).
 
-    At a level of 5 % the chance of any false one among them is at most that.
+    At a level of 5 %, the chance of any false positive is at most 5 %.
     """
     order = np.argsort(p_values, kind="stable")
     corrected, least = np.empty(len(p_values)), 0.0

@@ -2,9 +2,9 @@
 
 Training takes `6 x weights x tokens` operations where the encoder trains and
 `4 x weights x tokens` where it is frozen and the gradient only passes through,
-evaluation `2 x weights x tokens`. Weights are those of the blocks' products;
-attention's own products, embeddings, adapters and heads are left out. Epochs
-are taken to their end, without early stopping.
+evaluation `2 x weights x tokens`. Only the weights of the blocks' matrix
+products count: not attention's own products, embeddings, adapters and heads.
+Early stopping is ignored: all epochs count.
 
 On two cores the operations are divided by speeds that were measured; on an
 accelerator by a stated part of what its maker says it can do.
@@ -30,7 +30,7 @@ _START = 40.0
 # An NVIDIA A100's bfloat16 rate, and the part of it that is taken as reached.
 _ACCELERATOR = 0.4 * 312e12
 ACCELERATOR = "A100 at 40 % of 312 TFLOP/s"
-# Methods that train the whole encoder, and those that train a head alone.
+# Methods that train the whole encoder, and methods that train a head alone.
 _WHOLE = ("full", "mixout", "diff_pruning")
 _HEAD = ("head_only",)
 # A search over other models, whose cost is what it is given.
@@ -59,8 +59,8 @@ class Cost:
 def cost_of(runs):
     """Returns the `Cost` of a study's runs.
 
-    Members of fusions are trained too, each once, and none that is a run of the
-    study already.
+    Members of fusions are trained too, each once, unless a run of the study
+    trains the same.
 
     Args:
         runs: List of `Run`.
@@ -84,7 +84,7 @@ def cost_of(runs):
 
 
 def _unknown(config):
-    """Returns what has no known size of a run's tasks and encoder."""
+    """Returns the names of a run's tasks and encoder without a known size."""
     names = [
         task
         for task in config_task.by_task(config)

@@ -8,9 +8,9 @@ A study has these keys:
 - `where`: list of `{when: {key: value or values}, set: {key: value}}`: settings
   of the runs that match. A later entry wins over an earlier one and over
   `base`.
-- `select_over`: dotted key to list of values, of which each cell of the table
-  takes what is best on validation. A grid may have a `select_over` of its own
-  in place of this one.
+- `select_over`: dotted key to list of values. Each cell of the table takes the
+  value that is best on validation. A grid may have its own `select_over`, which
+  replaces this one.
 - `report`: see `report_keys`.
 - `small`: what `--small` changes: values of grid keys, or other settings, and
   perhaps `where`, entries more, and `report`, keys of it. It shows the
@@ -33,14 +33,14 @@ from tf_adapters.config import resolve
 from tf_adapters.config.presets import OFFICIAL_CONFIGS
 from tf_adapters.papers.studies.grid import paper as paper_lib
 from tf_adapters.papers.studies.grid import report_keys
+from tf_adapters.papers.studies.grid.blocks import BLOCKS
+from tf_adapters.papers.studies.grid.blocks import Block
 from tf_adapters.papers.studies.grid.report_keys import Report
 from tf_adapters.papers.studies.grid.settings import check_mapping
 from tf_adapters.papers.studies.grid.settings import refuse_both
 from tf_adapters.papers.studies.grid.settings import settings_of
 
 STUDIES = OFFICIAL_CONFIGS / "studies"
-# Reduced forms of a study, each a flag.
-BLOCKS = ("small", "two_cores")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Study:
     """A study as read, all keys dotted; see the module's docstring.
 
     Attributes:
-        base: Settings, those of `where` and `overrides` not yet applied.
-        grids: List of dicts from key to values, those of `select_over` too.
+        base: Settings, without `where` and `overrides`.
+        grids: List of dicts from key to values, with the keys of `select_over`.
         where: List of pairs of dicts: what must hold, and what is then set.
         select_over: List of the keys that are selected over in some grid.
         overrides: Settings of the block and of the command line.
@@ -76,22 +76,6 @@ class Study:
     expected: paper_lib.Expected | None = None
     figures: list = dataclasses.field(default_factory=list)
     claims: list = dataclasses.field(default_factory=list)
-
-
-@dataclasses.dataclass(frozen=True)
-class Block:
-    """A reduced form of a study.
-
-    Attributes:
-        settings: Dict of settings: for a key of the grid the value or values
-            that it is cut to, for any other key its value.
-        where: Entries beside those of the study, which win over them.
-        report: Dict of fields of `Report` in place of the study's.
-    """
-
-    settings: dict = dataclasses.field(default_factory=dict)
-    where: list = dataclasses.field(default_factory=list)
-    report: dict = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +142,7 @@ def read_study(path):
     )
     blocks = {name: getattr(declared, name) for name in BLOCKS}
     return (
-        dataclasses.replace(study, report=_report(study)),
+        report_keys.complete(study),
         {k: _block(v) for k, v in blocks.items() if v is not None},
     )
 
@@ -174,7 +158,7 @@ def _grids(grid):
 
 
 def _grid(entry, common, base):
-    """Returns all axes of a grid, and those that are selected over."""
+    """Returns all axes of a grid, and the axes that are selected over."""
     check_mapping(entry)
     own = {k: v for k, v in entry.items() if k != "select_over"}
     axes = _axes(own)
@@ -214,7 +198,7 @@ def _axes(grid):
 
 
 def _entries_of_where(where):
-    """Returns the entries of a `where`; one that is empty has none."""
+    """Returns the entries of a `where`, none if it is not given."""
     if not isinstance(where, list | None):
         raise ConfigError(
             "`where` must be a list of entries `{when: {...}, set: {...}}`. "
@@ -231,46 +215,3 @@ def _where(entry):
         )
     entry = dataclass_config.from_dict(_Where, entry, "where.")
     return settings_of(entry.when), settings_of(entry.set)
-
-
-def _report(study):
-    return report_keys.complete(study.report, study.grids, study.select_over)
-
-
-def override(study, block=None, flags=None):
-    """Returns a study with the settings of a block and of flags applied.
-
-    Args:
-        study: `Study`.
-        block: `Block`, from `read_study`.
-        flags: Dict of settings, nested or flat. They win over `base`, `where`
-            and the block, and must not be keys of the grid.
-    """
-    block, flags = block or Block(), settings_of(flags or {})
-    grids = [_cut(grid, block.settings) for grid in study.grids]
-    for grid in grids:
-        refuse_both(
-            {key: grid[key] for key in study.select_over if key in grid},
-            "`select_over`",
-            flags,
-            "a flag",
-        )
-        refuse_both(grid, "`grid`", flags, "a flag")
-    axes = {key for grid in grids for key in grid}
-    rest = {k: v for k, v in block.settings.items() if k not in axes}
-    study = dataclasses.replace(
-        study,
-        grids=grids,
-        where=[*study.where, *block.where],
-        overrides={**rest, **flags},
-        report=dataclasses.replace(study.report, **block.report),
-    )
-    return dataclasses.replace(study, report=_report(study))
-
-
-def _cut(axes, block):
-    cut = {}
-    for key, values in axes.items():
-        value = block.get(key, values)
-        cut[key] = value if isinstance(value, list) else [value]
-    return cut

@@ -1,9 +1,9 @@
-"""Sizes of tasks and encoders, as data: what the costs of a study come of.
+"""Sizes of tasks and encoders, from which the costs of a study are estimated.
 
-Rows are those of TensorFlow Datasets' catalogue where a task is there; of the
-tasks of He et al. 2021 those of its table 8, of others those of the public
-files. Tokens are means over 400 drawn texts in MiniLM's vocabulary, special
-tokens counted; where a comment says so, those of a similar task.
+Numbers of rows are from TensorFlow Datasets' catalogue if it has the task, from
+table 8 of He et al. 2021 for its tasks, and from the public files for others.
+Tokens are means over 400 drawn texts in MiniLM's vocabulary, special tokens
+included. A comment names the similar task that some are taken from.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ class TaskSize:
     Attributes:
         train: Training examples.
         validation: Validation examples, MNLI's mismatched ones too.
-        test: Test examples with labels, those of one language.
+        test: Test examples with labels, of one language.
         tokens: Mean tokens of a text.
         texts: Texts of an example: its choices, or 1.
     """
@@ -79,7 +79,7 @@ class EncoderSize:
 
     @property
     def weights(self):
-        """Weights of the blocks' products, those that FLOPs are counted by."""
+        """Weights of the blocks' matrix products, from which FLOPs follow."""
         attention, ffn = 4 * self.width**2, 2 * self.width * self.ffn_width
         return self.blocks * (attention + ffn)
 

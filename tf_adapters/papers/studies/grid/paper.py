@@ -1,4 +1,4 @@
-"""What a study of a paper declares beside its runs: numbers, pictures, claims.
+"""What a study of a paper declares about its runs: numbers, pictures, claims.
 
 - `paper`, `covers`: the paper, and which of its tables and figures the study
   makes, as the paper calls them.
@@ -8,7 +8,7 @@
 - `figures`: pictures that the report makes after the runs, see `Figure`.
 - `claims`: what the paper says of it, see `Claim`.
 
-Runs are named by settings: a value, or a list of which any one will do.
+Runs are named by settings: a value, or a list of possible values.
 """
 
 import dataclasses
@@ -80,13 +80,13 @@ class Figure:
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper that numbers can bear out or not.
+    """A sentence of the paper that numbers can support.
 
     Attributes:
         says: The sentence.
         higher: Settings of the runs whose values it says are higher; with `of`
             columns and values of a figure's table.
-        than: The same of those that they are compared with.
+        than: Settings of the runs with the lower values, likewise.
         where: Settings that hold on both sides, or `None`.
         printed: The difference that the paper prints, in points, or `None`.
         of: Name of the figure whose table is compared, or `None` for the runs.

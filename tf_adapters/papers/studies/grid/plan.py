@@ -8,8 +8,9 @@ from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import splits
 from tf_adapters.launch import planned_run
+from tf_adapters.papers.studies.grid import blocks as study_blocks
 from tf_adapters.papers.studies.grid import declaration
-from tf_adapters.papers.studies.grid import matching
+from tf_adapters.papers.studies.grid import declared_runs
 from tf_adapters.papers.studies.grid import settings as study_settings
 
 
@@ -35,14 +36,14 @@ def load_study(path, block=None, flags=None):
                 f"--{block} needs a block `{block}`; it has none."
             )
         if study.expected or study.figures or study.claims:
-            matching.check(study, _expand(study))
+            declared_runs.check(study, _expand(study))
         if block or flags:
-            study = declaration.override(study, blocks.get(block), flags)
+            study = study_blocks.override(study, blocks.get(block), flags)
             if block:
                 _check_where_matches(study, blocks[block].where)
         runs = _expand(study, merge=bool(block))
         if block or flags:
-            study = matching.cut(study, runs)
+            study = declared_runs.cut(study, runs)
     except ConfigError as error:
         raise ConfigError(f"Study {path}: {error}") from error
     return study, runs
@@ -67,7 +68,7 @@ def _points(study):
 
 
 def _expand(study, merge=False):
-    """Returns the runs; a block (`merge`) may make points of two grids one."""
+    """Returns the runs. With `merge`, equal points of two grids are one run."""
     runs = {}
     for point in _points(study):
         run = _make_run(study, point)
@@ -96,7 +97,7 @@ def load_forms(path):
         study, blocks = declaration.read_study(path)
         forms = {None: _expand(study)}
         for name, block in blocks.items():
-            changed = declaration.override(study, block)
+            changed = study_blocks.override(study, block)
             forms[name] = _expand(changed, merge=True)
     except ConfigError as error:
         raise ConfigError(f"Study {path}: {error}") from error
@@ -125,12 +126,13 @@ def _make_run(study, point):
     return planned_run.Run(name, point, absolute, metrics, known)
 
 
-# What results have beside the task's own metrics: the mean over validations (He
-# et al. 2021, table 6), the loss with `train.evaluate_loss`, and with
-# `data.eval_languages` the averages over languages.
+# Results of every task may have these in addition to the task's own metrics:
+# the mean over validations (He et al. 2021, table 6), the loss with
+# `train.evaluate_loss`, and the averages over languages with
+# `data.eval_languages`.
 _OF_EVERY_TASK = ("mean_metric", "loss")
 _OF_EVERY_TASK += ("transfer/all", "transfer/target", "transfer/distant")
-# Of one language, and what a method says of itself: its gates, say.
+# The score in one language, and what a method reports, its gates for example.
 _FURTHER = ("transfer/", "method_report/")
 
 

@@ -7,6 +7,13 @@ from tf_adapters.common.errors import cut
 from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.papers.studies.grid.settings import check_names
 
+# The value of `report.best_of` in its further row.
+BEST = "best"
+# MNLI's mismatched half: a column next to `mnli` in the papers' tables.
+MISMATCHED = "mnli_mismatched"
+# As `report.columns`: a column for each language, and for averages over them.
+LANGUAGES = "data.eval_languages"
+
 
 @dataclasses.dataclass(frozen=True)
 class Report:
@@ -23,8 +30,8 @@ class Report:
             `method_report/<name>`, what a method says of itself.
         split: `"validation"`, `"validation_mismatched"` (MNLI) or `"test"`.
             Selection is on validation always.
-        best_of: Key of `rows` of which there is a row more, `best`, which
-            takes in each cell the value best on validation; or `None`.
+        best_of: Key of `rows`, or `None`. The table has one more row for it,
+            `best`, whose cells take the value that is best on validation.
     """
 
     rows: str | list | None = None
@@ -34,26 +41,25 @@ class Report:
     best_of: str | None = None
 
 
-def complete(report, grids, select_over):
-    """Returns a report with its rows as a list, and what it names checked.
+def complete(study):
+    """Returns a study whose report has its rows as a list.
 
     Args:
-        report: `Report`.
-        grids: List of dicts from key to values.
-        select_over: List of keys.
+        study: `Study`.
 
     Raises:
-        ConfigError: If it names what is not there, or would mix runs.
+        ConfigError: If the report names an unknown key or split, or would mix
+            runs.
     """
+    report = study.report
     if report.split not in EVALUATED:
         raise ConfigError(
             f"`report.split` must be one of {', '.join(EVALUATED)}. Received: "
             f"{cut(report.split)}"
         )
-    axes = list(dict.fromkeys(key for grid in grids for key in grid))
-    rest = [
-        key for key in axes if key not in (report.columns, "seed", *select_over)
-    ]
+    axes = list(dict.fromkeys(key for grid in study.grids for key in grid))
+    not_rows = (report.columns, "seed", *study.select_over)
+    rest = [key for key in axes if key not in not_rows]
     rows = [report.rows] if isinstance(report.rows, str) else report.rows
     rows = rest if rows is None else rows
     check_names([*rows, report.columns])
@@ -68,7 +74,8 @@ def complete(report, grids, select_over):
             f"`report.best_of` must be one of `report.rows`: {', '.join(rows)}."
             f" Received: {cut(report.best_of)}"
         )
-    return dataclasses.replace(report, rows=rows)
+    report = dataclasses.replace(report, rows=rows)
+    return dataclasses.replace(study, report=report)
 
 
 def cell_keys(report):

@@ -102,8 +102,8 @@ def matches(wanted, settings):
     """Returns whether settings have the wanted values.
 
     Args:
-        wanted: Dict from a setting to its value, or to a list of which any one
-            will do.
+        wanted: Dict from a setting to its value or to a list of possible
+            values.
         settings: Dict from setting to value.
     """
     return all(

@@ -14,7 +14,7 @@ class Source:
 
     Attributes:
         run: The run's folder, or `None` if it is not finished.
-        folder: The task's, where a run of several has one for each; or `run`.
+        folder: The task's folder if the run has one for each task, or `run`.
         point: Dict from the study's keys to the run's values.
         settings: Dict from all settings to the run's values.
     """
@@ -48,7 +48,7 @@ def _source(run, found, task):
 
 
 def labels(sources):
-    """Returns for each source the settings in which it differs from others."""
+    """Returns each source's settings that differ between the sources."""
     keys = dict.fromkeys(key for source in sources for key in source.point)
     varied = [
         key
@@ -80,7 +80,7 @@ def with_points(table, one, sources, folder):
     Args:
         table: `pandas.DataFrame` of an analysis.
         one: The `Analysis`.
-        sources: List of `Source`, those that it read.
+        sources: List of the `Source`s that it read.
         folder: Folder of the study.
     """
     rows = _sources_of_rows(table, one, sources)
@@ -93,7 +93,7 @@ def with_points(table, one, sources, folder):
 
 
 def with_labels(table, one, sources):
-    """Returns a table whose runs are called by what tells them apart."""
+    """Returns a table whose runs are named by their differing settings."""
     rows = _sources_of_rows(table, one, sources)
     if rows is None or "run" not in table:
         return table
@@ -103,7 +103,7 @@ def with_labels(table, one, sources):
 
 
 def _sources_of_rows(table, one, sources):
-    """Returns each row's source, or `None` if rows are of no single one."""
+    """Returns each row's source, or `None` if a row is of several."""
     if one.reads == "model_dir":
         return sources * len(table)
     if one.reads == "study_dir" or "run" not in table:

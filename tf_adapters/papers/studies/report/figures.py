@@ -1,13 +1,12 @@
 """The pictures that a study declares, made of its finished runs.
 
-Each is made as `tf-adapters analyse` makes it, into `<study>/figures`. What
-comes of the same runs, flags and analysis as before is kept.
+Each is made as `tf-adapters analyse` makes it, into `<study>/figures`. If a
+picture's runs, flags and analysis are as before, the picture is kept.
 """
 
 import contextlib
 import dataclasses
 import hashlib
-import importlib.util
 import inspect
 import json
 from pathlib import Path
@@ -15,12 +14,16 @@ import re
 import shutil
 import tempfile
 
+import pandas as pd
+
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import read_json
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.launch.progress import counted
+from tf_adapters.papers.analysis.support import make
+from tf_adapters.papers.analysis.support.analysis import ANALYSES
 from tf_adapters.papers.studies.grid import settings as study_settings
 from tf_adapters.papers.studies.report import figure_runs
 
@@ -34,13 +37,14 @@ class Made:
 
     Attributes:
         figure: Name of the study's figure.
-        name: Of the files, without ending. An analysis of single runs makes
-            several of one figure, whose names end with what the run has.
-        csv: Path of the table. Of what analyses say of a run, it has the
-            run's settings in the study's grid as columns.
+        name: Name of the files, without ending. An analysis of single runs
+            makes several pictures of one figure; their names end with the
+            run's settings.
+        csv: Path of the table. Rows of a run have the run's settings in the
+            study's grid as columns.
         png: Path of the picture.
         analysis: Name of the analysis.
-        caption: What is to be seen, of which runs.
+        caption: What the picture shows, and of which runs.
     """
 
     figure: str
@@ -57,13 +61,9 @@ def check_figures(study):
     Args:
         study: `Study`.
     """
-    # Its runs can be trained without. What lacks is said when it is needed.
-    if not study.figures or importlib.util.find_spec("matplotlib") is None:
-        return
-    # Here, not above: a study without pictures needs no matplotlib.
-    from tf_adapters.papers.analysis.support import make
-
-    make.load_all()
+    # Some analyses take seconds to import.
+    if study.figures:
+        make.load_all()
     for figure in study.figures:
         try:
             make.parse(figure.analysis, figure.options, [])
@@ -74,7 +74,7 @@ def check_figures(study):
 def make_figures(study, runs, folder):
     """Makes a study's pictures of the runs that are finished.
 
-    What cannot be made is said in a line, and the others are made.
+    If one cannot be made, a line says why, and the others are made.
 
     Args:
         study: `Study`.
@@ -84,12 +84,7 @@ def make_figures(study, runs, folder):
     Returns:
         List of `Made`.
     """
-    if not study.figures:
-        return []
-    from tf_adapters.papers.analysis.support import make
-
     try:
-        make.load_all()
         check_figures(study)
     except ConfigError as error:
         print(f"No figures: {error}", flush=True)
@@ -109,10 +104,8 @@ def make_figures(study, runs, folder):
 def _pictures(figure, sources):
     """Returns a name and its sources for each picture of a figure.
 
-    The names are the same whichever of the runs are finished.
+    The names do not depend on which runs are finished.
     """
-    from tf_adapters.papers.analysis.support.analysis import ANALYSES
-
     wanted = figure.runs or {}
     some = [s for s in sources if study_settings.matches(wanted, s.settings)]
     if ANALYSES[figure.analysis].reads != "model_dir" or len(some) < 2:
@@ -130,9 +123,6 @@ def _file_name(label):
 
 def _make(figure, name, sources, folder):
     """Makes one picture, or finds it made; returns its `Made`."""
-    from tf_adapters.papers.analysis.support import make
-    from tf_adapters.papers.analysis.support.analysis import ANALYSES
-
     if not sources:
         raise UserError("none of its runs is finished.")
     one = ANALYSES[figure.analysis]
@@ -164,7 +154,7 @@ def _make(figure, name, sources, folder):
 
 
 def _caption(summary, sources):
-    """Returns what is to be seen, and what all of its runs have."""
+    """Returns what the picture shows, and the settings that its runs share."""
     shared = {
         key: value
         for key, value in sources[0].point.items()
@@ -175,7 +165,7 @@ def _caption(summary, sources):
 
 
 def _key(figure, one, sources, folder):
-    """Returns all that a picture comes of."""
+    """Returns everything that a picture depends on."""
     tables = _TABLES if one.reads == "study_dir" else ()
     code = Path(inspect.getfile(type(one))).read_bytes()
     return {
@@ -209,7 +199,7 @@ def _is_made(made, record, key):
 
 @contextlib.contextmanager
 def _folders(figure, one, sources, folder):
-    """Gives what the analysis reads: folders of runs, or that of a study."""
+    """Gives the folders that the analysis reads: runs, or one study."""
     if one.reads != "study_dir":
         yield [source.folder for source in sources]
     elif figure.runs is None:
@@ -221,9 +211,7 @@ def _folders(figure, one, sources, folder):
 
 
 def _write_part(folder, sources, some):
-    """Writes a study's tables, `runs.csv` with some of its runs only."""
-    import pandas as pd
-
+    """Writes a study's tables, with only some of the runs in `runs.csv`."""
     runs = pd.read_csv(folder / "runs.csv", dtype=str, keep_default_na=False)
     paths = [(folder / path).resolve() for path in runs.folder]
     wanted = {(s.run.resolve(), s.point["task"]) for s in sources}

@@ -1,17 +1,19 @@
-"""The paper's printed numbers beside those that were measured."""
+"""The numbers that a paper prints, next to the measured ones."""
 
 import collections
 import dataclasses
 import statistics
 
-from tf_adapters.papers.studies.grid import further_cells
+import pandas as pd
+
 from tf_adapters.papers.studies.grid import paper
 from tf_adapters.papers.studies.grid import report_keys
 from tf_adapters.papers.studies.grid import settings as study_settings
+from tf_adapters.papers.studies.report import frames
 
 
 @dataclasses.dataclass(frozen=True)
-class Beside:
+class PrintedNumber:
     """A number of the paper's table and ours, both in the paper's units.
 
     Attributes:
@@ -33,34 +35,34 @@ class Beside:
     runs: int
 
 
-def beside(study, runs, rows):
-    """Returns a `Beside` for each number of `expected`, row by row.
+def find(study, runs, rows):
+    """Returns a `PrintedNumber` for each number of `expected`, row by row.
 
     Args:
         study: `Study`.
         runs: List of `Run`.
-        rows: List of dicts, from `report.chosen_rows`, further ones too.
+        rows: List of dicts, from `cells.chosen_rows`, further ones too.
     """
     if study.expected is None:
         return []
     settings = {run.id: run.settings for run in runs}
     keys = ("task", *report_keys.cell_keys(study.report))
-    cells = [
-        # A cell may be of other values than its run: see `further_cells`.
+    known = [
+        # A cell may have other values than its run: see `report_keys.BEST`.
         (row, settings[row["run"]] | {k: row[k] for k in keys if k in row})
         for row in rows
         if row["state"] == "finished" and row[study.report.split] is not None
     ]
     return [
-        one for row in study.expected.rows for one in _row(study, row, cells)
+        one for row in study.expected.rows for one in _row(study, row, known)
     ]
 
 
-def _row(study, expected, cells):
+def _row(study, expected, known):
     label = study_settings.in_words(expected.runs)
     columns = [str(column) for column in study.expected.columns]
     errors = expected.errors or [None] * len(columns)
-    values = _by_column(study.report, expected.runs, cells)
+    values = _by_column(study.report, expected.runs, known)
     for column, number, error in zip(
         columns, expected.values, errors, strict=True
     ):
@@ -68,18 +70,18 @@ def _row(study, expected, cells):
         if column == paper.AVERAGE:
             others = [values[c] for c in columns if c != column]
             measured = _average(others)
-        yield Beside(label, column, number, error, *measured)
+        yield PrintedNumber(label, column, number, error, *measured)
 
 
-def _by_column(report, wanted, cells):
+def _by_column(report, wanted, known):
     """Returns the numbers of a row's runs by column, in points."""
     values = collections.defaultdict(list)
-    for row, known in cells:
-        is_best = row.get(report.best_of) == further_cells.BEST
+    for row, settings in known:
+        is_best = row.get(report.best_of) == report_keys.BEST
         if is_best and report.best_of not in wanted:
             continue
-        if study_settings.matches(wanted, known):
-            column = str(known.get(report.columns))
+        if study_settings.matches(wanted, settings):
+            column = str(settings.get(report.columns))
             values[column].append(100 * row[report.split])
     return values
 
@@ -92,34 +94,32 @@ def _summary(values):
 
 
 def _average(columns):
-    """Returns the mean of the columns' means, where there are all."""
+    """Returns the mean of the columns' means, if no column is empty."""
     runs = min(map(len, columns), default=0)
     if runs == 0:
         return None, None, 0
     return statistics.fmean(map(statistics.fmean, columns)), None, runs
 
 
-def table(found):
-    """Returns header and rows of a table, two rows for each of the paper's.
+def as_frame(found):
+    """Returns a `DataFrame` of texts, two rows for each row of the paper's.
 
     Args:
-        found: List of `Beside`.
+        found: List of `PrintedNumber`.
     """
-    columns = list(dict.fromkeys(one.column for one in found))
-    body = []
-    for label in dict.fromkeys(one.row for one in found):
-        own = {one.column: one for one in found if one.row == label}
-        for first, name, text in (
-            (label, "printed", _printed),
-            ("", "measured", _measured),
-        ):
-            cells = [text(own[c]) if c in own else "-" for c in columns]
-            body.append([first, name, *cells])
-    return ["", "", *columns], body
-
-
-def _printed(one):
-    return _cell(one.printed, one.error)
+    frame = pd.DataFrame(
+        {
+            "row": [one.row for one in found],
+            "column": [one.column for one in found],
+            "printed": [_cell(one.printed, one.error) for one in found],
+            "measured": [_measured(one) for one in found],
+        }
+    )
+    lines = frame.set_index(["row", "column"]).rename_axis(columns="kind")
+    lines = lines.stack().reset_index(name="text")
+    table = frames.in_order(lines, "text", ["row", "kind"]).reset_index()
+    table["row"] = table.row.mask(table.row.duplicated(), "")
+    return table.rename(columns={"row": "", "kind": ""})
 
 
 def _measured(one):

@@ -1,13 +1,20 @@
-"""A trained encoder over a data set, batch by batch."""
+"""Passes of a trained model over a data set: its outputs, and their time."""
+
+import time
+
+import numpy as np
 
 
 def probe_passes(experiment, rows, read):
-    """Returns what `encoder_passes` does, of an experiment's model over rows.
+    """Computes the outputs of an experiment's encoder, probes among them.
 
     Args:
         experiment: `Experiment`.
         rows: Its task's rows.
-        read: As of `encoder_passes`; there are probes among the outputs.
+        read: See `encoder_passes`.
+
+    Returns:
+        See `encoder_passes`.
     """
     examples = experiment.examples(rows, labelled=False)
     return encoder_passes(
@@ -23,7 +30,7 @@ def encoder_passes(model, config, examples, read, **options):
         config: `Config`; its `train.eval_batch_size` is used.
         examples: `Examples`. Each choice of a list is a text of its own.
         read: Function from the encoder's outputs to tensors, part of the graph.
-        **options: What is asked for, see the call of `AdaptedEncoder`.
+        **options: See the call of `AdaptedEncoder`.
 
     Yields:
         For each batch the places of its examples `(batch,)`, the encoder's
@@ -46,3 +53,27 @@ def encoder_passes(model, config, examples, read, **options):
     for features in pipeline.dataset(examples, plan):
         inputs = as_sequences(encoder_inputs(features))
         yield features["indices"].numpy(), inputs, step(inputs)
+
+
+def compare_speeds(whole, smaller, turns):
+    """Returns how many times as fast a smaller model is than the whole one.
+
+    Args:
+        whole: Pair of a `Trainer` and the examples that it predicts.
+        smaller: Another one.
+        turns: How often each is timed, the two in turn.
+
+    Returns:
+        `(median, low, high)`: the seconds of the whole divided by those of the
+        smaller, as median and middle half over the turns.
+    """
+    ratios = [_seconds(*whole) / _seconds(*smaller) for _ in range(turns + 1)]
+    # The first one built the graphs.
+    low, median, high = np.quantile(ratios[1:], (0.25, 0.5, 0.75)).tolist()
+    return median, low, high
+
+
+def _seconds(trainer, examples):
+    started = time.perf_counter()
+    trainer.predict(examples)
+    return time.perf_counter() - started

@@ -5,8 +5,8 @@ import dataclasses
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
 from tf_adapters.data.rows import splits
-from tf_adapters.papers.studies.grid import further_cells
 from tf_adapters.papers.studies.grid import paper
+from tf_adapters.papers.studies.grid import report_keys
 from tf_adapters.papers.studies.grid import settings as study_settings
 from tf_adapters.tasks import languages
 
@@ -15,8 +15,8 @@ def find_runs(wanted, runs):
     """Returns the runs that have settings; all where none is named.
 
     Args:
-        wanted: Dict from a setting to its value, or to a list of which any one
-            will do; or `None`. A run of several tasks has each of them.
+        wanted: Dict from a setting to its value or to a list of possible
+            values; or `None`. A run of several tasks has each of them.
         runs: List of `Run`.
     """
     return [
@@ -57,11 +57,11 @@ def check(study, runs):
 
 
 def cut(study, runs):
-    """Returns a study without what is declared of none of the runs.
+    """Returns a study without figures, claims and numbers of other runs.
 
     Args:
         study: `Study`.
-        runs: List of `Run`, those that a block or flags leave.
+        runs: List of `Run`, the runs that remain under a block or flags.
     """
     figures = [f for f in study.figures if find_runs(f.runs, runs)]
     names = [figure.name for figure in figures]
@@ -80,7 +80,7 @@ def cut(study, runs):
 
 
 def _cut_expected(study, runs):
-    """Returns the printed numbers of what runs, or `None` where none is."""
+    """Returns the printed numbers of the runs, or `None` if there are none."""
     expected, known = study.expected, _columns(study, runs)
     kept = [i for i, c in enumerate(expected.columns) if str(c) in known]
     lacking = [c for c in expected.columns if str(c) not in known]
@@ -106,15 +106,15 @@ def _cut_expected(study, runs):
 
 
 def _without_best(study, wanted):
-    """Returns settings without one that stands for the best of its values."""
+    """Drops the setting whose value is "best"."""
     key = study.report.best_of
     return {
-        k: v for k, v in wanted.items() if (k, v) != (key, further_cells.BEST)
+        k: v for k, v in wanted.items() if (k, v) != (key, report_keys.BEST)
     }
 
 
 def _sides(claim):
-    """Returns the settings of a claim's two sides, none if it is no run's."""
+    """Returns the settings of a claim's sides, none if it is of a figure."""
     if claim.of is not None:
         return []
     return [
@@ -125,7 +125,7 @@ def _sides(claim):
 def _columns(study, runs):
     """Returns the values of the key that makes the columns, as texts."""
     key = study.report.columns
-    if key == further_cells.LANGUAGES:
+    if key == report_keys.LANGUAGES:
         return list(languages.AVERAGES) + [
             language for run in runs for language in _languages(run.config)
         ]
@@ -136,7 +136,7 @@ def _columns(study, runs):
     )
     names = list(dict.fromkeys(map(str, values)))
     if key == "task" and "mnli" in names:
-        names.append(further_cells.MISMATCHED)
+        names.append(report_keys.MISMATCHED)
     return names
 
 

@@ -1,0 +1,83 @@
+"""The data of a search without an encoder, and training of one network."""
+
+import numpy as np
+
+from tf_adapters import heads
+from tf_adapters.data.tokens.packing import TextPacker
+from tf_adapters.encoders.load import load_encoder
+from tf_adapters.papers.baselines import no_bert_model
+
+
+class Data:
+    """Token ids and targets of each split, and how outputs are measured.
+
+    Args:
+        config: `Config`.
+        task: `Task`.
+        rows: Dict from split to rows.
+    """
+
+    def __init__(self, config, task, rows):
+        encoder, tokenizer = load_encoder(config.encoder)
+        self.table = encoder.backbone.token_embedding.embeddings.numpy()
+        packer = TextPacker(tokenizer, config.data.max_length)
+        self.pad_id = packer.special_tokens.pad
+        self.metrics = task.metrics
+        head = heads.for_task(task, encoder, **(config.head or {}))
+        self.head = head.for_rows(rows["train"])
+        self.num_outputs = max(1, len(task.labels))
+        self._encoded = {
+            split: self.head.encode(some, task.text_fields, packer)
+            for split, some in rows.items()
+        }
+
+    @property
+    def splits(self):
+        """Names of all splits but training."""
+        return [split for split in self._encoded if split != "train"]
+
+    def arrays(self, split):
+        """Returns token ids `(rows, tokens)`, padded, and targets."""
+        encoded = self._encoded[split]
+        longest = max(map(len, encoded.token_ids))
+        ids = np.full((len(encoded.token_ids), longest), self.pad_id, "int32")
+        for row, some in zip(ids, encoded.token_ids, strict=True):
+            row[: len(some)] = some
+        return ids, np.asarray(encoded.targets)
+
+    def judge(self, network, split):
+        """Returns a network's metrics on a split, and what it predicts."""
+        ids, targets = self.arrays(split)
+        outputs = network.predict(ids, batch_size=256, verbose=0)
+        return self.head.judge(self.metrics, list(outputs), targets)
+
+
+def train_network(network, settings, data, train):
+    """Trains a network, leaves its best weights in it, returns their metric.
+
+    Returns -1, less than any metric, if training diverged at once.
+    """
+    metric = data.metrics[0]
+    best = {"value": -1.0, "weights": network.get_weights(), "epoch": -1}
+    network.compile(
+        no_bert_model.make_optimizer(settings),
+        loss=data.head.loss,
+        jit_compile=False,
+    )
+    ids, targets = data.arrays("train")
+    for epoch in range(train.epochs):
+        done = network.fit(ids, targets, batch_size=train.batch_size, verbose=0)
+        if not np.isfinite(done.history["loss"][-1]):
+            break
+        value = data.judge(network, "validation")[0][metric]
+        if value > best["value"]:
+            best = {
+                "value": value,
+                "weights": network.get_weights(),
+                "epoch": epoch,
+            }
+        patience = train.early_stopping_patience
+        if patience is not None and epoch - best["epoch"] >= patience:
+            break
+    network.set_weights(best["weights"])
+    return float(best["value"])

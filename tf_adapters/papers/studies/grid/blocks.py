@@ -1,0 +1,65 @@
+"""Reduced forms of a study, and settings that the command line changes."""
+
+import dataclasses
+
+from tf_adapters.papers.studies.grid import report_keys
+from tf_adapters.papers.studies.grid.settings import refuse_both
+from tf_adapters.papers.studies.grid.settings import settings_of
+
+# Names of the forms, each a key of the file and a flag.
+BLOCKS = ("small", "two_cores")
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """A reduced form of a study.
+
+    Attributes:
+        settings: Dict of settings: for a key of the grid the value or values
+            that it is cut to, for any other key its value.
+        where: Entries that are added to the study's and win over them.
+        report: Dict of fields of `Report` in place of the study's.
+    """
+
+    settings: dict = dataclasses.field(default_factory=dict)
+    where: list = dataclasses.field(default_factory=list)
+    report: dict = dataclasses.field(default_factory=dict)
+
+
+def override(study, block=None, flags=None):
+    """Returns a study with the settings of a block and of flags applied.
+
+    Args:
+        study: `Study`.
+        block: `Block`, from `read_study`.
+        flags: Dict of settings, nested or flat. They win over `base`, `where`
+            and the block, and must not be keys of the grid.
+    """
+    block, flags = block or Block(), settings_of(flags or {})
+    grids = [_cut(grid, block.settings) for grid in study.grids]
+    for grid in grids:
+        refuse_both(
+            {key: grid[key] for key in study.select_over if key in grid},
+            "`select_over`",
+            flags,
+            "a flag",
+        )
+        refuse_both(grid, "`grid`", flags, "a flag")
+    axes = {key for grid in grids for key in grid}
+    rest = {k: v for k, v in block.settings.items() if k not in axes}
+    study = dataclasses.replace(
+        study,
+        grids=grids,
+        where=[*study.where, *block.where],
+        overrides={**rest, **flags},
+        report=dataclasses.replace(study.report, **block.report),
+    )
+    return report_keys.complete(study)
+
+
+def _cut(axes, block):
+    cut = {}
+    for key, values in axes.items():
+        value = block.get(key, values)
+        cut[key] = value if isinstance(value, list) else [value]
+    return cut

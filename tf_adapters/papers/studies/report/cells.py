@@ -1,0 +1,218 @@
+"""From the rows of a study's runs to the cells of its table.
+
+A cell of the table is a value of the row keys and the column key. Where the
+study selects over hyper-parameters, a cell shows the candidate whose mean over
+seeds of the metric on validation is best; test metrics play no part in that.
+"""
+
+import collections
+import dataclasses
+import json
+import statistics
+
+from tf_adapters.papers.studies.grid import report_keys
+from tf_adapters.papers.studies.report import run_rows
+
+_TRANSFER = "transfer/"
+
+
+@dataclasses.dataclass(frozen=True)
+class Tables:
+    """The numbers of a study's report.
+
+    Attributes:
+        cells: List of dicts, one for each cell: statistics over seeds.
+        runs: List of dicts, one for each run and task.
+        complete: Whether all runs are finished.
+    """
+
+    cells: list
+    runs: list
+    complete: bool
+
+
+def make_tables(study, runs, results, errors, folders=None):
+    """Returns the `Tables` of a study.
+
+    Args:
+        study: `Study`.
+        runs: List of `Run`.
+        results: Dict from run id to `result.json`, or `None` if unfinished.
+        errors: Dict from run id to why the run failed, or "".
+        folders: Dict from run id to the run's folder, seen from the study's.
+            Defaults to folders of their own.
+    """
+    folders = folders or {run.id: run.id for run in runs}
+    rows = [
+        {**row, "folder": folders[run.id]}
+        for run in runs
+        for row in run_rows.run_rows(run, results[run.id], errors[run.id])
+    ]
+    cells = make_cells(rows, study.report, study.select_over)
+    return Tables(cells, rows, len(_finished(rows)) == len(rows))
+
+
+def make_cells(rows, report, select_over=()):
+    """Returns the cells of a study's table, each a dict.
+
+    Args:
+        rows: List of dicts, from `run_rows`.
+        report: `Report`.
+        select_over: Keys of which each cell takes its best values.
+    """
+    keys = report_keys.cell_keys(report)
+    rows, select_over = _with_further(rows, report, select_over)
+    cells = []
+    for group in _grouped(rows, keys):
+        chosen = _best_candidate(group, select_over)
+        cell = {key: _value(group[0], key) for key in keys}
+        cell |= {key: _value(chosen[0], key) for key in select_over}
+        cell |= {"metric": group[0]["metric"], "split": report.split}
+        cell |= summarize(_finished(chosen), report.split)
+        cell["runs_finished"] = len(_finished(group))
+        cell["runs_planned"] = len(group)
+        cells.append(cell)
+    return cells
+
+
+def chosen_rows(rows, report, select_over=(), further=False):
+    """Returns the rows that the table's cells are made of.
+
+    Args:
+        rows: List of dicts, from `run_rows`.
+        report: `Report`.
+        select_over: Keys of which each cell takes its best values.
+        further: Whether rows of further cells, such as `best`, are included.
+    """
+    if further:
+        rows, select_over = _with_further(rows, report, select_over)
+    return [
+        row
+        for group in _grouped(rows, report_keys.cell_keys(report))
+        for row in _best_candidate(group, select_over)
+    ]
+
+
+def _with_further(rows, report, select_over):
+    """Returns the rows of all cells, and the keys to select over in them."""
+    if report.columns == report_keys.LANGUAGES:
+        rows = [own for row in rows for own in _by_language(row, report)]
+    else:
+        rows = [*rows, *_of_mismatched(rows, report)]
+    if report.best_of is None:
+        return rows, select_over
+    key, chosen = report.best_of, f"chosen {report.best_of}"
+    if report.columns != report_keys.LANGUAGES:
+        rows += [
+            {**row, key: report_keys.BEST, chosen: row[key]}
+            for row in rows
+            if row.get(key) is not None
+        ]
+    return rows, [*select_over, chosen]
+
+
+def _by_language(row, report):
+    """Returns a row for each language, its value in place of the run's.
+
+    A run that is not finished has one row, of no language.
+    """
+    return [
+        {
+            **row,
+            report_keys.LANGUAGES: key.removeprefix(_TRANSFER),
+            report.split: value,
+        }
+        for key, value in row.items()
+        if key.startswith(_TRANSFER)
+    ] or [{**row, report_keys.LANGUAGES: ""}]
+
+
+def _of_mismatched(rows, report):
+    """Returns rows of the task `mnli_mismatched`, of runs that have it."""
+    other = "validation_mismatched"
+    if report.columns != "task" or report.split == other:
+        return []
+    return [
+        {**row, "task": report_keys.MISMATCHED, report.split: row[other]}
+        for row in rows
+        if row["task"] == "mnli" and row.get(other) is not None
+    ]
+
+
+def _value(row, key):
+    """Returns the value of a key as a cell has it: a list as its text."""
+    value = row.get(key, "")
+    return str(value) if isinstance(value, list) else value
+
+
+def _grouped(rows, keys):
+    """Returns the rows as lists of equal `keys`, in order of appearance."""
+    groups = collections.defaultdict(list)
+    for row in rows:
+        groups[json.dumps([row.get(key) for key in keys])].append(row)
+    return list(groups.values())
+
+
+def _finished(rows):
+    return [row for row in rows if row["state"] == "finished"]
+
+
+def _best_candidate(group, select_over):
+    """Returns the rows of the values of `select_over` best on validation.
+
+    The metric is the one that selects checkpoints, whatever the table shows.
+    Only candidates with as many finished seeds as the fullest one compete: a
+    mean over fewer seeds could win by luck.
+    """
+    candidates = _grouped(group, select_over)
+    max_finished = max(len(_finished(candidate)) for candidate in candidates)
+    if max_finished == 0:
+        return candidates[0]
+    return max(
+        (c for c in candidates if len(_finished(c)) == max_finished),
+        key=lambda c: statistics.fmean(r["selection"] for r in _finished(c)),
+    )
+
+
+def summarize(rows, split):
+    """Returns statistics over the seeds of one cell as a dict.
+
+    Args:
+        rows: List of dicts of finished runs, from `run_rows`.
+        split: `"validation"` or `"test"`.
+
+    Returns:
+        Dict with `n`, `mean`, `standard_deviation` (of a sample: divided by
+        `n - 1`), `median`, `best` (of the run that is best on validation,
+        whatever `split` is), and means of the other reported numbers. Where
+        there is no value, it is `None`.
+    """
+    scored = [row for row in rows if row[split] is not None]
+    values = [row[split] for row in scored]
+    summary = {
+        "n": len(values),
+        "mean": _mean(values),
+        "standard_deviation": (
+            statistics.stdev(values) if len(values) > 1 else None
+        ),
+        "median": statistics.median(values) if values else None,
+        "best": (
+            max(scored, key=lambda row: row["selection"])[split]
+            if values
+            else None
+        ),
+    }
+    for key in run_rows.WEIGHTS_AND_SECONDS:
+        # Results of 0.1.0 lack the head's weights.
+        numbers = [row.get(key) for row in rows]
+        summary[key] = _mean([n for n in numbers if n is not None])
+    for key in dict.fromkeys(key for row in rows for key in row):
+        part, _, name = key.partition("/")
+        if part in (*run_rows.REPORTED, "transfer") and name:
+            summary[name] = _mean([row[key] for row in rows if key in row])
+    summary["from_changed_source"] = any(row["changed"] for row in rows)
+    return summary
+
+
+def _mean(values):
+    return statistics.fmean(values) if values else None

@@ -1,0 +1,169 @@
+"""Writes a study's report: tables, verdicts on claims, and one page.
+
+`table.md.j2` and `report.html.j2` say how the two texts are put together.
+"""
+
+import base64
+import collections
+import csv
+import io
+import itertools
+from pathlib import Path
+import struct
+
+import jinja2
+
+from tf_adapters.common.text_files import replace_text
+from tf_adapters.papers.studies.claims import claims
+from tf_adapters.papers.studies.grid import paper
+from tf_adapters.papers.studies.report import cells as study_cells
+from tf_adapters.papers.studies.report import frames
+from tf_adapters.papers.studies.report import notes
+from tf_adapters.papers.studies.report import printed_numbers
+from tf_adapters.report.html_page import STYLE
+
+
+def write_tables(tables, folder):
+    """Writes `table.csv` and `runs.csv`, which pictures may be made of.
+
+    Args:
+        tables: `Tables`.
+        folder: The study's folder, made if it is not there.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_csv(folder / "table.csv", tables.cells)
+    write_csv(folder / "runs.csv", tables.runs, _settings(tables.runs))
+
+
+def _settings(rows):
+    """Returns the columns in front of `metric`, of every grid of the study."""
+    return [
+        key
+        for row in rows
+        for key in itertools.takewhile(lambda key: key != "metric", row)
+    ]
+
+
+def write_csv(path, rows, names=()):
+    """Writes dicts as the rows of a CSV file.
+
+    Args:
+        path: Path of the file.
+        rows: List of dicts, which may lack some of the columns.
+        names: Columns that come first, and are there if no row has them.
+    """
+    keys = (key for row in rows for key in row)
+    names = list(dict.fromkeys((*names, *keys)))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    replace_text(path, text.getvalue())
+
+
+def write_report(name, command, study, runs, tables, folder, pictures=()):
+    """Writes `claims.csv`, `table.md`, `table.tex` and `report.html`.
+
+    Args:
+        name: Name of the study.
+        command: Command line to show.
+        study: `Study`.
+        runs: List of `Run`.
+        tables: `Tables`.
+        folder: The study's folder, which is there.
+        pictures: List of `figures.Made`. Defaults to none.
+
+    Returns:
+        Text of `table.md`.
+    """
+    folder = Path(folder)
+    found = _find(study, runs, tables, folder, pictures)
+    rows = claims.claim_rows(found["verdicts"])
+    write_csv(folder / "claims.csv", rows, claims.COLUMNS)
+    replace_text(folder / "table.tex", _latex(found))
+    texts = {
+        file: _TEMPLATES.get_template(f"{file}.j2").render(
+            found, name=name, title=_title(name, study), command=command
+        )
+        for file in ("table.md", "report.html")
+    }
+    for file, text in texts.items():
+        replace_text(folder / file, text)
+    return texts["table.md"]
+
+
+def _find(study, runs, tables, folder, pictures):
+    """Returns what the templates show of a study's runs."""
+    report = study.report
+    chosen, of_all_cells = (
+        study_cells.chosen_rows(tables.runs, report, study.select_over, further)
+        for further in (False, True)
+    )
+    paths = collections.defaultdict(list)
+    for picture in pictures:
+        paths[picture.figure].append(picture.csv)
+    printed = printed_numbers.find(study, runs, of_all_cells)
+    states = collections.Counter(row["state"] for row in tables.runs)
+    return {
+        "study": study,
+        "runs": tables.runs,
+        "finished": states["finished"],
+        "failed": states["failed"],
+        "changed": any(row.get("changed") for row in tables.runs),
+        "measured": frames.measured(tables.cells, report.rows, report.columns),
+        "statistics": frames.statistics(tables.cells),
+        "states": frames.states(tables.runs),
+        "printed": printed_numbers.as_frame(printed) if printed else None,
+        "verdicts": claims.judge(study, runs, chosen, folder, paths),
+        "pictures": pictures,
+        "provenance": notes.provenance(tables.runs),
+        "units": notes.units(report.split),
+        "printed_note": notes.PRINTED_AND_MEASURED,
+        "verdicts_note": claims.HOW,
+        "style": STYLE,
+    }
+
+
+def _title(name, study):
+    if study.paper is None:
+        return f"Study {name}"
+    items = f": {', '.join(study.covers)}" if study.covers else ""
+    return f"{paper.PAPERS[study.paper]}{items}"
+
+
+def _latex(found):
+    """Returns one tabular, or two with printed numbers; for booktabs."""
+    parts = [found["measured"].to_latex(index=False, escape=True)]
+    if found["printed"] is not None:
+        parts.append("% Printed and measured.\n")
+        parts.append(found["printed"].to_latex(index=False, escape=True))
+    return "".join(parts)
+
+
+def _markdown(frame):
+    frame = frame.map(lambda text: text.replace("*", "\\*"))
+    # Texts all, so that numbers stay as they were rounded.
+    return frame.to_markdown(
+        index=False, tablefmt="github", disable_numparse=True
+    )
+
+
+def _base64(path):
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+def _rems(path):
+    """Returns the least width of a picture at which its text is readable."""
+    width, height = struct.unpack(">II", path.read_bytes()[16:24])
+    return round(14 * width / height)
+
+
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent),
+    autoescape=lambda name: name.endswith(".html.j2"),
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    keep_trailing_newline=True,
+)
+_TEMPLATES.filters |= {"markdown": _markdown, "base64": _base64, "rems": _rems}

@@ -1,0 +1,124 @@
+"""The tables of a study's report, as frames of texts for every format."""
+
+import pandas as pd
+
+_HIDDEN = (
+    "split",
+    "encoder_weights",
+    "head_weights",
+    "from_changed_source",
+    "runs_planned",
+)
+_PROVENANCE = ("state", "validation", "test", "seconds", "commit", "device")
+_PROVENANCE += ("versions", "folder")
+
+
+def measured(cells, rows, column):
+    """Returns the table as in papers: rows, columns, and the rows' average.
+
+    Args:
+        cells: List of dicts, from `cells.make_cells`.
+        rows: List of keys whose values make the rows.
+        column: Key whose values make the columns.
+
+    Returns:
+        `DataFrame` of texts.
+    """
+    frame = pd.DataFrame(cells, dtype=object)
+    frame = frame.assign(
+        **frame[rows].map(str),
+        column=frame[column].map(str),
+        shown=[_cell(cell) for cell in cells],
+        everything="",  # So that there is an index without `rows` too.
+    )
+    keys = ["everything", *rows]
+    by_row, by_column = (frame.groupby(k, sort=False) for k in (keys, "column"))
+    found = in_order(frame, "shown", keys)
+    found.columns = [
+        f"{name} ({', '.join(own.metric.unique())})" for name, own in by_column
+    ]
+    found.insert(0, "trained", by_row.apply(_trained_share))
+    found["average"] = by_row["mean"].agg(_average, by_column.ngroups)
+    return found.reset_index().drop(columns="everything")
+
+
+def in_order(frame, values, keys):
+    """Returns a pivot table whose rows and columns are in order of appearance.
+
+    Args:
+        frame: `DataFrame` with a column `column`, whose values make columns.
+        values: Name of the column with the texts of the cells.
+        keys: Names of the columns that make the index.
+    """
+    found = frame.pivot_table(values, keys, "column", aggfunc="last")
+    rows = frame.set_index(keys).index.unique()
+    return found.reindex(rows, columns=frame.column.unique()).fillna("-")
+
+
+def _cell(cell):
+    if cell["mean"] is None:
+        text = "-"
+    else:
+        text = f"{100 * cell['mean']:.1f}"
+        if cell["standard_deviation"] is not None:
+            text += f" ± {100 * cell['standard_deviation']:.1f}"
+    if cell["from_changed_source"]:
+        text += "*"
+    if cell["runs_finished"] < cell["runs_planned"]:
+        text += f" ({cell['runs_finished']} of {cell['runs_planned']} runs)"
+    return text
+
+
+def _trained_share(cells):
+    """Returns the trained weights as a percentage of the encoder's.
+
+    The head's weights are left out, as in AdapterBias, table 1.
+    """
+    counts = cells[["trained_weights", "head_weights", "encoder_weights"]]
+    trained, head, encoder = counts.astype(float).fillna(0).T.to_numpy()
+    known = (trained > 0) & (encoder > 0)
+    if not known.any():
+        return "-"
+    shares = ((trained - head)[known] / encoder[known]).tolist()
+    return f"{100 * sum(shares) / len(shares):.3g} %"
+
+
+def _average(means, columns):
+    """Returns the mean over all columns, or `-` if a column has none."""
+    if means.count() < columns:
+        return "-"
+    return f"{100 * sum(means) / columns:.1f}"
+
+
+def statistics(cells):
+    """Returns every statistic of every cell as a `DataFrame` of texts."""
+    frame = pd.DataFrame(cells, dtype=object)
+    return frame.drop(columns=[*_HIDDEN]).map(_number)
+
+
+def _number(value):
+    if pd.isna(value):
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return str(value)
+
+
+def states(rows):
+    """Returns state, metrics and provenance of runs as a `DataFrame` of texts.
+
+    Args:
+        rows: List of dicts, from `run_rows.run_rows`.
+    """
+    frame = pd.DataFrame(rows, dtype=object)
+    frame = frame.reindex(columns=["run", *_PROVENANCE, "error"])
+    failed = frame.error.fillna("") != ""
+    frame.loc[failed, "state"] += ": " + frame.error[failed]
+    frame.folder = frame.folder.fillna(frame.run)
+    return frame.drop(columns="error").map(_state)
+
+
+def _state(value):
+    if pd.isna(value) or value == "":
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

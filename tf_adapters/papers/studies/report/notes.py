@@ -1,0 +1,56 @@
+"""Sentences of a study's report: units, and where its runs come from."""
+
+import collections
+
+import pandas as pd
+
+from tf_adapters.launch.progress import counted
+
+PRINTED_AND_MEASURED = (
+    "Printed: the paper's numbers in its units. Measured: mean ± sample "
+    "standard deviation over runs, and how many there are."
+)
+
+
+def units(split):
+    """Returns what the numbers of a study's table are, three sentences."""
+    return (
+        f"100 x the metric on {split}, mean ± sample standard deviation over "
+        "seeds. Checkpoints and hyper-parameters are selected on validation. "
+        "Trained: weights beside the head, as a share of the encoder's."
+    )
+
+
+def provenance(rows):
+    """Returns sentences on what the finished runs were made with.
+
+    Args:
+        rows: List of dicts, from `run_rows.run_rows`.
+    """
+    rows = [row for row in rows if row["state"] == "finished"]
+    sentences = [
+        f"{counted(len(rows), 'run')}. Commits: {_counts(rows, 'commit')}.",
+        f"Versions: {_counts(rows, 'versions')}.",
+        f"Devices: {_counts(rows, 'device')}.",
+    ]
+    if any(row["changed"] for row in rows):
+        sentences.append(
+            "\\* From a source tree with changes, or of unknown commit: not to "
+            "be reported."
+        )
+    by_data = pd.DataFrame(rows).groupby("data", sort=False)
+    numbers = by_data.validation_fingerprint.nunique(dropna=False)
+    return sentences + [
+        f"**Not comparable: {data}: the runs saw {number} "
+        "different sets of validation data.**"
+        for data, number in numbers[numbers > 1].items()
+    ]
+
+
+def _counts(rows, key):
+    counts = collections.Counter(str(row[key] or "unknown") for row in rows)
+    if len(counts) == 1:
+        return next(iter(counts))
+    return "; ".join(
+        f"{value} ({count} runs)" for value, count in counts.items()
+    )

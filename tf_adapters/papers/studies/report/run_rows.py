@@ -1,0 +1,111 @@
+"""From the result of a run to the rows that a study's tables are made of."""
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.data.rows.splits import EVALUATED
+from tf_adapters.papers.studies.grid import plan as study_plan
+
+# Parts of a result whose numbers are averaged over seeds.
+REPORTED = ("method_report", "pretraining")
+WEIGHTS_AND_SECONDS = (
+    *("trained_weights", "head_weights", "encoder_weights", "seconds"),
+)
+_NUMBERS = (*WEIGHTS_AND_SECONDS, "best_step", "mean_metric")
+
+
+def run_rows(run, result, error=""):
+    """Returns a flat dict for each task of a run.
+
+    A run has one task, or several with the method `multitask`.
+
+    Args:
+        run: `Run`.
+        result: Its `result.json`, or `None` if it is not finished.
+        error: Why it failed, or "".
+
+    Raises:
+        UserError: If the result lacks the metric that chose its weights.
+    """
+    rows = []
+    for task, metric in run.metrics.items():
+        # Of several tasks, or named in `base`, it is no part of the point.
+        point = {"task": task, **run.point}
+        if len(run.metrics) > 1:
+            point["task"] = task
+        state = "failed" if error else "missing"
+        row = {"run": run.id, "state": state, **point, "metric": metric}
+        if result is None:
+            rows.append({**row, "error": error})
+            continue
+        own = result if len(run.metrics) == 1 else _of_task(result, task)
+        row |= _finished_row(run, task, metric, own)
+        if row["selection"] is None:
+            raise UserError(
+                f"The result.json of run {run.id} lacks the metric of task "
+                f"`{task}` on validation that its weights were chosen by: it "
+                "is damaged. Remove it to train the run again."
+            )
+        rows.append(row)
+    return rows
+
+
+def _of_task(result, task):
+    """Returns the result of one of several tasks."""
+    return {
+        **result,
+        **result.get("tasks", {}).get(task, {}),
+        "data_fingerprint": result.get("data_fingerprint", {}).get(task, {}),
+    }
+
+
+def _finished_row(run, task, metric, result):
+    row = {"state": "finished"}
+    transfer = _transfer(result)
+    for split in EVALUATED:
+        row[split] = _value_of(metric, split, result, transfer)
+    selecting = study_plan.selecting_metric(run.config, task)
+    row["selection"] = result.get("validation", {}).get(selecting)
+    row |= {key: result.get(key) for key in _NUMBERS} | _provenance(result)
+    parts = {split: result.get(split, {}) for split in EVALUATED}
+    parts |= {part: result.get(part, {}) for part in REPORTED}
+    for part, values in {**parts, "transfer": transfer}.items():
+        row |= {f"{part}/{key}": value for key, value in values.items()}
+    low_resource = run.config.data.low_resource
+    row["data"] = f"{task}, seed {run.config.seed}, {low_resource}"
+    fingerprint = result.get("data_fingerprint", {}).get("validation")
+    row["validation_fingerprint"] = fingerprint
+    return {**row, "error": ""}
+
+
+def _value_of(metric, split, result, transfer):
+    """Returns the value that a table shows; some metrics have no split."""
+    if metric == "mean_metric":
+        return result.get(metric)
+    part, _, name = metric.partition("/")
+    if part == "transfer":
+        return transfer.get(name)
+    if part == "method_report":
+        return result.get(part, {}).get(name)
+    return result.get(split, {}).get(metric)
+
+
+def _transfer(result):
+    """Returns a dict of the averages over languages and of each language."""
+    found = result.get("transfer")
+    if found is None:
+        return {}
+    averages = {k: v for k, v in found.items() if isinstance(v, float)}
+    return averages | {
+        language: values[found["metric"]]
+        for language, values in found["languages"].items()
+    }
+
+
+def _provenance(result):
+    commit = result.get("commit")
+    versions = result.get("versions", {})
+    return {
+        "commit": commit,
+        "changed": commit is None or commit.endswith("+changes"),
+        "versions": ", ".join(f"{k} {v}" for k, v in versions.items()),
+        "device": result.get("device"),
+    }

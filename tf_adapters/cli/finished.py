@@ -1,6 +1,6 @@
 """The result of a run that a training command finds finished."""
 
-from tf_adapters.config import fields as config_fields
+from tf_adapters.config import settings as config_settings
 
 # What is printed of a finished run of one task, of several, and of a search.
 _SHOWN_OF_TASKS = ("examples_per_second", "padding_share", "seconds")
@@ -22,7 +22,7 @@ def check_shown(result, model_dir):
 
 def find_finished(config, model_dir, fingerprint):
     """Returns the result of a run that is finished, or `None`."""
-    if config.distribution_strategy in config_fields.CLUSTERS:
+    if config.distribution_strategy in config_settings.CLUSTERS:
         # The chief decides: without a common folder the others have none.
         from tf_adapters.runs import run_folder_of_workers
         from tf_adapters.training import distribution

@@ -12,7 +12,7 @@ from tf_adapters.merging import arithmetic
 from tf_adapters.merging import matching
 from tf_adapters.merging import mean
 from tf_adapters.merging import members as merged_members
-from tf_adapters.merging import parts
+from tf_adapters.merging import weights_by_slot
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.models.adapter_model import AdapterModel
 
@@ -40,7 +40,7 @@ class AdapterMerge:
         self.how = how
         self.encoder = encoder
         self.joins = how.startswith("output_")
-        self.members = merged_members.read_members(
+        self.members = merged_members.read_mergeable(
             adapters, encoder, same_width=not self.joins
         )
         self.place = _place(head_of, adapters)
@@ -51,7 +51,7 @@ class AdapterMerge:
             merged_members.model_of_member(member, encoder)
             for member in self.members
         ]
-        self.slots = [parts.by_slot(m.tensors) for m in self.members]
+        self.slots = [weights_by_slot.by_slot(m.tensors) for m in self.members]
         if how == "matched_mean":
             self.slots = self._matched(models, inputs)
         if self.joins and self.is_lora:
@@ -150,8 +150,8 @@ class AdapterMerge:
     def assign(self, model, weights):
         """Assigns the merge with other weights to a model of `make_model`."""
         tensors = {
-            **parts.to_tensors(self._combined(weights)),
-            **parts.of_head(self.target.tensors),
+            **weights_by_slot.to_tensors(self._combined(weights)),
+            **weights_by_slot.of_head(self.target.tensors),
         }
         for name, variable in model.trained_variables().items():
             variable.assign(tensors[name])

@@ -10,7 +10,7 @@ and would change a bottleneck unpredictably.
 
 import numpy as np
 
-from tf_adapters.merging.parts import UP
+from tf_adapters.merging.weights_by_slot import UP
 from tf_adapters.methods.support.bottleneck_slots import UNITS_AXIS
 
 
@@ -18,7 +18,7 @@ def joined(members, weights):
     """Returns one adapter that computes `sum_i w_i delta_i(x)`.
 
     Args:
-        members: List of dicts with the same slots, see `parts.by_slot`. Their
+        members: List of dicts with the same slots, see `weights_by_slot`. Their
             widths may differ.
         weights: A number for each member.
     """
@@ -51,7 +51,7 @@ def cut_to_rank(member, rank):
     square roots into both factors. The product itself is never computed.
 
     Args:
-        member: Dict, see `parts.by_slot`, of a LoRA with `alpha / rank` 1.
+        member: Dict, see `weights_by_slot`, of a LoRA with `alpha / rank` 1.
         rank: Integer, at most the member's rank.
     """
     return {slot: _cut_slot(parts, rank) for slot, parts in member.items()}

@@ -17,7 +17,7 @@ def matched_bottlenecks(member, activations, reference_activations):
     """Returns a bottleneck adapter with its units in another adapter's order.
 
     Args:
-        member: Dict, see `parts.by_slot`.
+        member: Dict, see `weights_by_slot.by_slot`.
         activations: Dict from slot to its units' activations, an array
             `(tokens, units)`, in this adapter's own model.
         reference_activations: The other adapter's activations for the same
@@ -69,7 +69,7 @@ def matched_loras(member, reference):
     does not change under any invertible matrix between `A` and `B`.
 
     Args:
-        member: Dict, see `parts.by_slot`.
+        member: Dict, see `weights_by_slot.by_slot`.
         reference: Dict of the other LoRA.
     """
     return {

@@ -9,7 +9,8 @@ def weighted_sum(members, weights):
     """Returns `sum_i w_i theta_i` for each weight `theta`.
 
     Args:
-        members: List of dicts of equal shapes, see `parts.by_slot`.
+        members: List of dicts of equal shapes, see
+            `weights_by_slot.by_slot`.
         weights: A number for each member.
     """
     return {

@@ -12,7 +12,7 @@ _BOTTLENECKS = (methods.Houlsby, methods.Pfeiffer)
 MERGED_METHODS = (*_BOTTLENECKS, methods.LoRA)
 
 
-def read_members(adapters, encoder, same_width):
+def read_mergeable(adapters, encoder, same_width):
     """Returns the `Member`s of adapters that can be merged.
 
     Args:

@@ -10,7 +10,7 @@ from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
 
-def read_members(composition, encoder, with_head=False):
+def read_composition(composition, encoder, with_head=False):
     """Returns the composition with a `Member` in place of each leaf.
 
     Args:

@@ -55,7 +55,7 @@ def compose(encoder, composition, head=None, **options):
         return ParallelModel(encoder, composition, head, **options)
     composition, method = _top(composition)
     takes_head = method is None and head is None
-    below = composed_members.read_members(
+    below = composed_members.read_composition(
         composition, encoder, with_head=takes_head
     )
     last = trees.leaves(below)[-1]
@@ -157,7 +157,7 @@ def swap_adapters(model, composition):
     model.check_not_folded()
     if not isinstance(composition, trees.Composition):
         composition = trees.Stack(composition)
-    below = composed_members.read_members(composition, model.encoder_info)
+    below = composed_members.read_composition(composition, model.encoder_info)
     wanted = trees.tree_to_config(model.below)
     found = trees.tree_to_config(methods_of(below))
     if wanted != found:
@@ -185,7 +185,7 @@ def restore(config, members, composition, encoder, folder):
     if composition is not None:
         if not isinstance(composition, trees.Composition):
             composition = trees.Stack(composition)
-        return composed_members.read_members(composition, encoder)
+        return composed_members.read_composition(composition, encoder)
     if not config.get("below"):
         return None
     try:

@@ -5,6 +5,7 @@ import os
 
 from tf_adapters import methods
 from tf_adapters.encoders.encoder import encoder_fingerprint
+from tf_adapters.models import adapter_writing
 from tf_adapters.models import saving
 
 
@@ -84,7 +85,7 @@ class MultiTaskModel:
             "head": None,
         }
         tensors = {v.path: v.numpy() for v in self.encoder.used_variables()}
-        saving.write_adapter(folder, config, tensors, overwrite=True)
+        adapter_writing.write_adapter(folder, config, tensors, overwrite=True)
         trained = dataclasses.replace(model.encoder_info, name=str(folder))
         return trained.name, encoder_fingerprint(trained)
 
@@ -110,4 +111,4 @@ class MultiTaskModel:
         own = self.own_variables(task)
         tensors = {path: variable.numpy() for path, variable in own.items()}
         tensors = adapter.pack(tensors)
-        saving.write_adapter(folder, config, tensors, overwrite=True)
+        adapter_writing.write_adapter(folder, config, tensors, overwrite=True)

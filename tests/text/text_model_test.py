@@ -283,6 +283,10 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
         (lambda m: m.fit({"a": TEXTS}, text="b"), "no column `b`"),
         (lambda m: m.fit({"text": TEXTS}, label="c"), "no column `c`"),
         (lambda m: _fit(m, [], []), "There are no texts"),
+        (
+            lambda m: tf_adapters.load("x", m.encoder_info, dtype="bfloat16"),
+            "to `load_encoder`",
+        ),
         (lambda m: _fit(m, validation_split=0.999), "leaves none"),
         (lambda m: _fit(m, sample_weight=[1.0]), "for each of the 6 texts"),
         (lambda m: m.set_active("nobody"), "no adapter `nobody`"),

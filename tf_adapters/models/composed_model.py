@@ -248,7 +248,8 @@ class ParallelModel(FeaturesModel):
 
     def check_features(self, inputs):
         """Raises a `UserError` if the members cannot take these inputs."""
-        self.models[0].check_features(inputs)
+        for model in self.models:
+            model.check_features(inputs)
 
     def feature_shapes(self):
         """Returns a dict from the name of an input to its shape."""

@@ -115,7 +115,7 @@ def check_not_quantized(backbone):
     for variable in backbone.weights:
         if "int" in keras.backend.standardize_dtype(variable.dtype):
             raise UserError(
-                f"The encoder is quantised: `{variable.path}` has type "
+                f"The encoder is quantized: `{variable.path}` has type "
                 f"{variable.dtype}. Adapters read its weights as floats: "
-                "load the encoder anew, without `quantize`."
+                "load the encoder again, without `quantize`."
             )

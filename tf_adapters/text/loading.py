@@ -44,6 +44,11 @@ def load(folder, encoder=None, tokenizer=None, dtype=None, **options):
     """
     if Path(folder).suffix == ".keras" and Path(folder).is_file():
         return _load_file(folder, (encoder, tokenizer, dtype), options)
+    if dtype is not None and not isinstance(encoder, str | Path | None):
+        raise UserError(
+            "The encoder is loaded already, so its type is fixed. Pass "
+            f"`dtype={dtype!r}` to `load_encoder`."
+        )
     stored = stored_adapter.find_stored(folder)
     path = stored.path
     details = stored.config["details"] if stored.format == formats.OURS else {}

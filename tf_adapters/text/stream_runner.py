@@ -60,10 +60,7 @@ class StreamRunner:
         with in_sentences(head):
             for inputs, target, _ in features.as_numpy_iterator():
                 output = np.asarray(self.model.predict_on_batch(inputs))
-                losses = head.loss(
-                    *map(ops.convert_to_tensor, (target, output))
-                )
-                total += float(ops.sum(losses))
+                total += _sum_of_losses(head, target, output)
                 outputs.append(output)
                 targets.append(target)
         _check_some(outputs)

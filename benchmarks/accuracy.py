@@ -33,8 +33,8 @@ import peer_rows  # noqa: E402
 from tf_adapters import heads  # noqa: E402
 from tf_adapters import methods  # noqa: E402
 from tf_adapters.common import dataclass_config  # noqa: E402
-from tf_adapters.config import fields as config_fields  # noqa: E402
 from tf_adapters.config import resolve  # noqa: E402
+from tf_adapters.config import settings as config_settings  # noqa: E402
 from tf_adapters.data.rows import splits  # noqa: E402
 from tf_adapters.data.tokens import packing  # noqa: E402
 from tf_adapters.encoders import load  # noqa: E402
@@ -88,7 +88,7 @@ def _check_alike(config):
     if name not in ("houlsby", "pfeiffer"):
         raise ValueError(f"`{name}` is neither houlsby nor pfeiffer.")
     given = dataclass_config.flatten(resolve.to_dict(config))
-    defaults = dataclasses.asdict(config_fields.TrainConfig())
+    defaults = dataclasses.asdict(config_settings.TrainConfig())
     theirs = dataclass_config.flatten({**THEIRS, "train": defaults})
     unlike = [
         f"{key}={given[key]}, there {value}"

@@ -17,7 +17,7 @@ from tests.fixtures import huggingface_folders
 from tests.references import encoder_numpy
 from tests.references import heads_numpy as reference
 import tf_adapters
-from tf_adapters.config import fields as config_lib
+from tf_adapters.config import settings as config_lib
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.encoders import downloads

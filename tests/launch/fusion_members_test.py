@@ -13,8 +13,8 @@ from tests.fixtures import studies
 from tf_adapters.cli import analyse
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
-from tf_adapters.config import fields as config_fields
 from tf_adapters.config import resolve
+from tf_adapters.config import settings as config_settings
 from tf_adapters.data.rows import splits
 from tf_adapters.launch import fusion_members
 from tf_adapters.launch import local_runner
@@ -162,7 +162,7 @@ def test_members_that_train_together_are_one_run(tmp_path):
     members = {"tasks": ["demo_sentiment", "mrpc"], "settings": settings}
     plain = _config()
     config = dataclasses.replace(
-        plain, members=config_fields.MembersConfig(**members)
+        plain, members=config_settings.MembersConfig(**members)
     )
     (run,) = fusion_members.plan_members(config)
     assert run.config.method.tasks == ("demo_sentiment", "mrpc")

@@ -8,7 +8,7 @@ from tests import tiny
 from tests.methods.cases import CASES
 from tf_adapters import heads
 from tf_adapters import methods
-from tf_adapters.config.fields import TrainConfig
+from tf_adapters.config.settings import TrainConfig
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.training import optimizers

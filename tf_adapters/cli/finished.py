@@ -1,6 +1,6 @@
 """Finds the result of a run that is finished before a training command."""
 
-from tf_adapters.config import fields as config_fields
+from tf_adapters.config import settings as config_settings
 
 # Values that are printed for a run of several tasks, of one task, and for a
 # search.
@@ -32,7 +32,7 @@ def find_finished(config, model_dir, fingerprint):
     Raises:
         ConfigError: See `earlier_runs.finished`.
     """
-    if config.distribution_strategy in config_fields.CLUSTERS:
+    if config.distribution_strategy in config_settings.CLUSTERS:
         # The chief decides. Without a shared folder, others cannot see the run.
         from tf_adapters.runs import run_folder_of_workers
         from tf_adapters.training import distribution

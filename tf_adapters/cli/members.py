@@ -1,7 +1,7 @@
 """Trains the members of a fusion first, if the command names none."""
 
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.config import fields as config_fields
+from tf_adapters.config import settings as config_settings
 from tf_adapters.runs import remote_folder
 
 
@@ -54,7 +54,7 @@ def with_members(config, model_dir, options):
 
 def _check_members_train_here(config, model_dir):
     is_elsewhere = remote_folder.address(model_dir) != str(model_dir)
-    if is_elsewhere or config.distribution_strategy in config_fields.CLUSTERS:
+    if is_elsewhere or config.distribution_strategy in config_settings.CLUSTERS:
         raise ConfigError(
             "A fusion without --adapters trains them in processes of this "
             "machine, beside its own folder: not at an address, nor with "

@@ -4,8 +4,8 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
-from tf_adapters.config import fields as config_fields
 from tf_adapters.config import resolve
+from tf_adapters.config import settings as config_settings
 from tf_adapters.data.rows import splits
 
 # Settings that evaluation, prediction and export use. Further ones depend on
@@ -15,7 +15,7 @@ _FREE = (
     *("stack_on", "language_adapters", "method.adapters", "method.leave_out"),
     *("data.data_dir", "data.task_file", "data.max_length", "data.doc_stride"),
     *("data.windows", "data.window_stride"),
-    *config_fields.FILES,
+    *config_settings.FILES,
     *("data.batching", "data.length_buckets", "data.eval_languages"),
     *("data.max_validation_examples", "data.max_test_examples"),
     *("data.low_resource", "train.eval_batch_size", "train.precision"),

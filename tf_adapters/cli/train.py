@@ -6,9 +6,9 @@ from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
 from tf_adapters.cli.command import check_no_arguments
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.config import fields as config_fields
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
+from tf_adapters.config import settings as config_settings
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
@@ -86,7 +86,7 @@ def train_command(config, model_dir, options):
 
 def _join_cluster(config):
     """Creates a cluster's strategy before TensorFlow computes anything."""
-    if config.distribution_strategy in config_fields.CLUSTERS:
+    if config.distribution_strategy in config_settings.CLUSTERS:
         from tf_adapters.training import distribution
 
         distribution.strategy_for_config(config)

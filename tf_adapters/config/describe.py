@@ -9,7 +9,7 @@ import dataclasses
 import inspect
 import re
 
-from tf_adapters.config import fields
+from tf_adapters.config import settings as config_settings
 
 _TITLE = """# Settings
 
@@ -21,7 +21,7 @@ in [methods.md](methods.md) and in its class, those of a head (`head.<name>`) in
 """
 
 
-def settings(cls=fields.Config, prefix=""):
+def settings(cls=config_settings.Config, prefix=""):
     """Yields name, default and meaning of each setting.
 
     Args:

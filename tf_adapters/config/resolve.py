@@ -22,8 +22,8 @@ from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import presets
 from tf_adapters.config import task as config_task
-from tf_adapters.config.fields import CLUSTERS
-from tf_adapters.config.fields import Config
+from tf_adapters.config.settings import CLUSTERS
+from tf_adapters.config.settings import Config
 
 
 def resolve_config(*layers):

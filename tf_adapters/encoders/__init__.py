@@ -1,1 +1,1 @@
-"""From a name or a folder to a pretrained encoder and its tokenizer."""
+"""Loads pretrained encoders and their tokenizers."""

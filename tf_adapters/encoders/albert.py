@@ -1,7 +1,7 @@
 """ALBERT (Lan et al. 2019, arXiv:1909.11942): blocks that share their weights.
 
-A group of weights is one block that is called several times; each time has
-slots of its own, so methods count by depth. KerasHub has the backbone.
+Each group of weights is one block that is called several times. Each call has
+its own slots, so methods count blocks by depth. The backbone is KerasHub's.
 """
 
 import keras_hub
@@ -83,7 +83,7 @@ HUGGINGFACE = Family(
         "layer_norm_epsilon": ("layer_norm_eps", 1e-12),
         "hidden_dropout": ("hidden_dropout_prob", 0),
         "attention_dropout": ("attention_probs_dropout_prob", 0),
-        # Fixed in transformers/models/albert/modeling_albert.py: it has no
+        # Fixed in transformers/models/albert/modeling_albert.py: there is no
         # dropout after the feed-forward network.
         "ffn_output_dropout": (None, 0.0),
         "num_segments": ("type_vocab_size", 2),

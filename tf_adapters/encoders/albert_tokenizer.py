@@ -1,8 +1,8 @@
-"""ALBERT's SentencePiece in the graph, with the clean-up of its own code.
+"""ALBERT's SentencePiece tokenizer, with the text cleanup of ALBERT's code.
 
-Before the pieces are looked up, ALBERT replaces two kinds of quotes, removes
-accents and lowercases: transformers/models/albert/tokenization_albert.py.
-KerasHub's class leaves that out.
+The tokenizer runs in a graph. Before it looks up pieces, it replaces two kinds
+of quotes, removes accents and lowercases, as in
+transformers/models/albert/tokenization_albert.py. KerasHub's class does not.
 """
 
 import keras
@@ -19,8 +19,8 @@ class AlbertTokenizer(keras_hub.models.AlbertTokenizer):
 
     Args:
         proto: Path or bytes of a SentencePiece model.
-        lowercase: Whether text is lowercased. Defaults to `True`.
-        keep_accents: Whether accents stay. Defaults to `False`.
+        lowercase: Whether to lowercase texts. Defaults to `True`.
+        keep_accents: Whether to keep accents. Defaults to `False`.
 
     Call arguments:
         inputs: List of strings, or string tensor of shape `(batch,)`.
@@ -34,7 +34,7 @@ class AlbertTokenizer(keras_hub.models.AlbertTokenizer):
     def __init__(
         self, proto=None, lowercase=True, keep_accents=False, **kwargs
     ):
-        # Eager calls take the same path as graphs, so that ids are the same.
+        # Use the graph code for eager calls, too, so that ids are the same.
         kwargs["_allow_python_workflow"] = False
         super().__init__(proto=proto, **kwargs)
         self.lowercases = lowercase

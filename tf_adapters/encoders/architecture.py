@@ -1,4 +1,4 @@
-"""What tells one family of backbones from another."""
+"""Describes how a family of backbones differs from the others."""
 
 from collections.abc import Callable
 import dataclasses
@@ -16,17 +16,17 @@ def _no_positions(encoder):
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
-    """How a family's backbones are computed; most are built up as BERT is.
+    """How a family's backbones are computed. Defaults suit most, as BERT.
 
     Attributes:
-        activation: Activation that the backbone's own `call` uses, a name in
+        activation: Activation of the backbone's own `call`, a name in
             `tf_adapters.layers.activations`.
-        layer_norm_epsilon: Epsilon that it uses.
+        layer_norm_epsilon: Epsilon of the backbone's own `call`.
         has_pooler: Whether the family's checkpoints have a trained pooler.
-        masked_lm_activation: Activation of the family's head for masked
-            tokens. `None` (default) is the activation of the blocks.
+        masked_lm_activation: Activation of the family's masked language
+            modeling head. `None` (default) for the activation of the blocks.
         counts_positions: Whether positions are counted from a text's first
-            token rather than from the first column. Then the layer
+            token instead of the first column. If `True`, the layer
             `embeddings` holds the tables of tokens and positions.
         blocks: Function from a backbone to the list of its blocks, by depth.
         positions: Function from an `Encoder` to an object with the method of

@@ -1,6 +1,7 @@
-"""What an encoder's `config.json` may say: types and bounds, checked once.
+"""Checks types and bounds in an encoder's `config.json`.
 
-Nothing is built before that: a damaged file can ask for terabytes.
+These checks run before anything is built, because a damaged file could ask for
+terabytes of memory.
 """
 
 import math
@@ -11,15 +12,15 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import parse_json
 
-# Twice as many as the deepest encoder of these families has.
+# Twice the depth of the deepest encoder of these families.
 _MAX_LAYERS = 100
-# Weights that may be claimed beyond those that are stored. The exact
-# comparison comes later; it names the tensor.
+# Tolerance by which the configuration may exceed the stored weights. An exact
+# comparison that names the tensor comes later.
 _SPARE_WEIGHTS = 10_000_000
 
 
 def read_json(path):
-    """Returns what the JSON file holds; errors name the file."""
+    """Returns the content of a JSON file; errors name the file."""
     try:
         found = parse_json(pathlib.Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -43,13 +44,13 @@ def check_sizes(sizes, keys, stored_bytes, path):
     """Raises an error unless sizes are integers that fit the stored weights.
 
     Args:
-        sizes: Dict from the arguments of a KerasHub backbone to values.
-        keys: Dict from these arguments to what the file calls them.
-        stored_bytes: Size of the files of weights.
+        sizes: Dict from arguments of a KerasHub backbone to their values.
+        keys: Dict from these arguments to their keys in the file.
+        stored_bytes: Total size of the weights files.
         path: Path of the configuration, for the error.
 
     Raises:
-        UserError: Names the key.
+        UserError: If a size is invalid. The message names its key.
     """
     for name, value in sizes.items():
         if type(value) is not int or value < 1:
@@ -90,7 +91,7 @@ def _count_weights(
     num_groups=None,
     bucket_size=0,
 ):
-    """Returns about how many weights such a backbone has, biases left out."""
+    """Returns the approximate number of weights, without biases."""
     rows = vocabulary_size + vocab_size + num_segments
     # Relative positions are stored instead of absolute ones.
     rows += 2 * bucket_size or max_sequence_length
@@ -104,7 +105,7 @@ def _count_weights(
 def check_number(key, value, least, most, path):
     """Raises an error unless a value is a number from `least` to `most`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    # An integer may be too large for a float; nan is not within.
+    # Bounds come first: `isnan` fails on integers too large for a float.
     if not is_number or not least <= value <= most or math.isnan(value):
         raise UserError(
             f"`{path}`: `{key}` must be a number from {least:g} to {most:g}. "

@@ -1,8 +1,8 @@
 """DeBERTa-v3 (He et al. 2021, arXiv:2111.09543): positions only in attention.
 
 A table of relative positions passes through each block's own query and key
-projections; the products of tokens with it are added to the scores. KerasHub
-has the backbone; its Hugging Face folders say `model_type: deberta-v2`.
+projections. Its products with the tokens are added to the attention scores. The
+backbone is KerasHub's. Hugging Face folders have `model_type: deberta-v2`.
 """
 
 import math
@@ -56,7 +56,7 @@ class DisentangledPositions(Float32Layer):
         table = drop(ops.cast(table, query.dtype))[None]
         tokens = ops.shape(key)[1]
         distances = ops.arange(1 - tokens, tokens)
-        # Of three kinds of scores each has a third of the variance.
+        # Scores are sums of three terms, each with a third of the variance.
         head_width = query.shape[-1] // self._num_heads
         scale = ops.cast(1 / math.sqrt(3 * head_width), query.dtype)
         to_position = self._scores(
@@ -70,13 +70,13 @@ class DisentangledPositions(Float32Layer):
         return query * ops.cast(1 / math.sqrt(3), query.dtype), key, bias
 
     def _scores(self, x, table, distances):
-        """Returns scores of tokens with the position of each other token.
+        """Returns scores of tokens with the positions of all other tokens.
 
         Args:
             x: `(batch, rows, width)`, the first tokens.
             table: `(1, 2 buckets, width)`.
-            distances: `(2 tokens - 1,)` integers: the distances whose scores
-                are row 0's, shifted by one from row to row.
+            distances: `(2 tokens - 1,)` integers: the distances of row 0's
+                scores; each further row is shifted by one.
 
         Returns:
             `(batch, heads, rows, tokens)`.
@@ -97,12 +97,12 @@ def _shifted(products):
     """Returns `products[..., i, j - i + tokens - 1]` as `[..., i, j]`.
 
     Args:
-        products: `(batch, heads, rows, 2 tokens - 1)`, not more rows than
-            tokens.
+        products: `(batch, heads, rows, 2 tokens - 1)`, with at most as many
+            rows as tokens.
     """
     batch, heads, rows, columns = ops.shape(products)
     tokens = (columns + 1) // 2
-    # With one more column, each row of the flat sequence begins one later.
+    # With an additional column, each flattened row starts one position later.
     flat = ops.pad(products, ((0, 0), (0, 0), (0, 0), (0, 1)))
     flat = ops.reshape(flat, (batch, heads, rows * (columns + 1)))
     flat = ops.pad(flat, ((0, 0), (0, 0), (0, tokens)))
@@ -112,11 +112,11 @@ def _shifted(products):
 
 
 def _buckets(bucket_size, max_positions):
-    """Returns the bucket of each distance from 0 on, an int32 array.
+    """Returns the bucket of each distance, starting at 0, an int32 array.
 
-    Distances up to half of the buckets have one each, others one by their
-    logarithm: transformers/models/deberta_v2/modeling_deberta_v2.py, in float32
-    as there.
+    Distances up to half of the buckets have a bucket each. Larger distances are
+    grouped by their logarithm, in float32 as in
+    transformers/models/deberta_v2/modeling_deberta_v2.py.
     """
     middle = bucket_size // 2
     far = np.arange(max(max_positions, middle + 2))
@@ -135,8 +135,8 @@ ARCHITECTURE = Architecture(
 )
 
 
-# What makes a `deberta-v2` one of v3: the key, what it must be, and what
-# transformers uses where it is absent.
+# Conditions for a `deberta-v2` to be v3: a key, its required value, and the
+# default value in transformers.
 _EXPECTED = (
     ("relative_attention", True, False),
     ("norm_rel_ebd", "layer_norm", "none"),
@@ -153,7 +153,7 @@ def _check(config, path):
         ("embedding_size", "hidden_size"),
         ("max_relative_positions", "max_position_embeddings"),
     ):
-        # -1 says: as many as there are positions.
+        # -1 means: as many as there are positions.
         if config.get(key, -1) != -1:
             expected.append((key, config.get(same), None))
     kinds = config.get("pos_att_type") or []

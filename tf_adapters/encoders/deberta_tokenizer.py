@@ -1,4 +1,4 @@
-"""DeBERTa-v3's SentencePiece in the graph."""
+"""DeBERTa-v3's SentencePiece tokenizer, which runs in a graph."""
 
 import keras
 import keras_hub
@@ -24,7 +24,7 @@ class DebertaTokenizer(keras_hub.models.DebertaV3Tokenizer):
     second_segment = None
 
     def __init__(self, proto=None, **kwargs):
-        # Eager calls take the same path as graphs, so that ids are the same.
+        # Use the graph code for eager calls, too, so that ids are the same.
         kwargs["_allow_python_workflow"] = False
         super().__init__(proto=proto, **kwargs)
 

@@ -1,4 +1,4 @@
-"""Encoders that lie elsewhere, and one sentence where they cannot be had."""
+"""Downloads encoders, with clear errors if that is not possible."""
 
 import os
 import pathlib
@@ -18,12 +18,12 @@ _HUGGINGFACE_FILES = (
 
 
 def huggingface_folder(name):
-    """Returns the local folder of `hf://owner/model`, downloaded if need be.
+    """Returns the local folder of `hf://owner/model`, downloading if needed.
 
     Raises:
-        UserError: If it neither lies in the cache nor can be downloaded.
+        UserError: If the encoder is not cached and cannot be downloaded.
     """
-    # Here, not above: only this kind of name needs it.
+    # Imported here, because only this kind of name needs it.
     import huggingface_hub
 
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
@@ -37,7 +37,7 @@ def huggingface_folder(name):
                 local_files_only=not online,
             )
         )
-    # The library's errors have no class in common.
+    # The library's errors have no common base class.
     except Exception as error:
         if online:
             raise UserError(
@@ -48,14 +48,14 @@ def huggingface_folder(name):
 
 
 def check_preset(name, handle):
-    """Raises if a KerasHub preset can be neither downloaded nor found.
+    """Raises an error if a KerasHub preset cannot be loaded.
 
     Args:
-        name: What the user asked for.
+        name: Name that the user asked for.
         handle: Its Kaggle handle, `kaggle://owner/model/keras/variant/version`.
 
     Raises:
-        UserError: If it is not in the cache and the host does not answer.
+        UserError: If it is not cached and the host does not respond.
     """
     import kagglehub.config
 

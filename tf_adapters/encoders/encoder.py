@@ -1,4 +1,4 @@
-"""A pretrained encoder as a value: a backbone and how it is computed."""
+"""A pretrained encoder: a backbone and the settings to compute it."""
 
 import dataclasses
 import functools
@@ -11,24 +11,25 @@ from tf_adapters.encoders.loaded_weights import loaded_weights
 
 @dataclasses.dataclass(frozen=True)
 class Encoder:
-    """A pretrained encoder and what its checkpoint says about computing it.
+    """A pretrained encoder, with its checkpoint's settings.
 
     Attributes:
-        name: What the user asked for.
+        name: Name that the user asked for.
         backbone: KerasHub backbone with the checkpoint's weights. Its own
             `call` uses KerasHub's activation and epsilon; `AdaptedEncoder`
-            uses those below.
-        activation: Activation of the feed-forward networks; a name in
+            uses the values below.
+        activation: Activation of the feed-forward networks, a name in
             `tf_adapters.layers.activations`.
         layer_norm_epsilon: Epsilon of all layer norms.
         hidden_dropout: Dropout rate of embeddings and sublayers in training.
         attention_dropout: Dropout rate of the attention weights in training.
         has_pooler: Whether the checkpoint has a trained pooler.
-        attention_output_dropout: Dropout rate after the attention's output
-            projection. `None` (default) is `hidden_dropout`; DistilBERT's
-            own has none there.
+        attention_output_dropout: Dropout rate after the output projection of
+            attention. `None` (default) for `hidden_dropout`; the original
+            DistilBERT has no dropout there.
         ffn_output_dropout: Dropout rate after the feed-forward network. `None`
-            (default) is `hidden_dropout`; ALBERT's own has none there.
+            (default) for `hidden_dropout`; the original ALBERT has no dropout
+            there.
     """
 
     name: str
@@ -54,11 +55,11 @@ class Encoder:
 
     @functools.cached_property
     def fingerprint(self):
-        """Hash of everything that decides the outputs of the loaded encoder.
+        """Hash of everything that determines the loaded encoder's outputs.
 
-        Hexadecimal SHA-256 over the activation, the epsilon, and the names,
-        shapes and float32 values of the weights that the encoder was loaded
-        with: training does not change it.
+        Hexadecimal SHA-256 of the activation, the epsilon, and the names,
+        shapes and float32 values of the weights at loading time. Training does
+        not change it.
         """
         return self.loaded.given_fingerprint or hash_of_weights(
             self.backbone, self.settings, self.loaded.values()
@@ -71,25 +72,25 @@ class Encoder:
 
     @property
     def settings(self):
-        """What decides the outputs besides the weights."""
+        """The settings that affect the outputs: activation and epsilon."""
         return self.activation, float(self.layer_norm_epsilon)
 
     def restore(self):
-        """Gives all weights the values that the encoder was loaded with.
+        """Resets all weights to the values at loading time.
 
-        A new model can then be made of it. The model whose training changed
-        the weights has lost them: it raises an error when it is used.
+        You can then build a new model on the encoder. The model whose training
+        changed the weights has lost them and raises an error when it is used.
 
         Raises:
             UserError: If the encoder comes from a `.keras` file, which does
-                not hold the loaded values.
+                not contain the original values.
         """
         self.loaded.restore()
 
 
 def encoder_fingerprint(encoder):
-    """Returns the fingerprint of the weights that an encoder has now.
+    """Returns the fingerprint of an encoder's current weights.
 
-    `encoder.fingerprint` is of those that it was loaded with.
+    `encoder.fingerprint` is computed from the weights at loading time.
     """
     return hash_of_weights(encoder.backbone, encoder.settings, {})

@@ -1,8 +1,8 @@
-"""Encoders that runs trained: new weights for those that they started from.
+"""Encoders that runs have fine-tuned: new weights for a pretrained encoder.
 
-What such a run leaves is an adapter folder of method `full`, which holds every
-weight of the encoder: `adapter` of a run that fine-tuned one (its head is no
-part of the encoder), or `encoder` of a run of several tasks.
+Such a run writes an adapter folder of method `full` with all weights of the
+encoder: `adapter` for a run that fine-tuned one task (its head is not part of
+the encoder), or `encoder` for a run of several tasks.
 """
 
 from pathlib import Path
@@ -13,11 +13,11 @@ from tf_adapters.common.errors import cut
 
 
 def find_fine_tuned(source):
-    """Returns the adapter folder that an encoder's name stands for, or `None`.
+    """Returns the adapter folder with a fine-tuned encoder, or `None`.
 
     Args:
-        source: Path of an adapter folder, or of the run that wrote one;
-            anything else is no such encoder.
+        source: Path of an adapter folder, or of the run that wrote one. For
+            anything else the function returns `None`.
     """
     if not isinstance(source, Path):
         return None
@@ -32,7 +32,7 @@ def read_fine_tuned_config(folder):
     """Returns the configuration of an adapter folder that holds an encoder.
 
     Raises:
-        AdapterError: If it holds none, or is damaged.
+        AdapterError: If the folder does not hold an encoder, or is damaged.
     """
     config = adapter_folder.read_adapter_config(folder)
     method = config["method"]["name"]
@@ -49,16 +49,17 @@ def read_fine_tuned_config(folder):
 def load_fine_tuned_weights(backbone, folder, config):
     """Assigns trained weights to the backbone that they were trained from.
 
-    A pooler that nothing read was not trained; it stays the backbone's.
+    An unused pooler was not trained and keeps the backbone's weights.
 
     Args:
         backbone: KerasHub backbone.
         folder: Path of the adapter folder.
-        config: What `read_fine_tuned_config` returned.
+        config: Return value of `read_fine_tuned_config`.
 
     Raises:
-        AdapterError: If another weight is missing, or one is unexpected or
-            misshaped. Then no weight was assigned.
+        AdapterError: If a weight other than the pooler's is missing, or a
+            weight is unexpected or has the wrong shape. No weight is assigned
+            in this case.
     """
     path = Path(folder) / adapter_folder.WEIGHTS_FILE
     tensors = adapter_folder.read_weights(folder, config)

@@ -1,11 +1,11 @@
-"""A local Hugging Face folder becomes a KerasHub backbone.
+"""Loads a local Hugging Face folder as a KerasHub backbone.
 
-The backbone is built from `config.json` and its weights are ported here, not
-by KerasHub's converters. Those drop RoBERTa's token-type row, refuse
+The backbone is built from `config.json`, and its weights are ported here
+instead of by KerasHub's converters. These drop RoBERTa's token-type row, refuse
 checkpoints without a pooler or without a prefix, and ignore activation,
-epsilon, number of segments and dropout in the config. A table from variable
-to tensor (`huggingface_weights.py`) is shorter than a correction of each, and
-it can be strict in both directions.
+epsilon, number of segments and dropout in the config. A table from variables to
+tensors (`huggingface_weights.py`) is shorter than corrections of each of these,
+and it can be strict in both directions.
 """
 
 import dataclasses
@@ -24,8 +24,8 @@ from tf_adapters.encoders.huggingface_checkpoint import HuggingFaceCheckpoint
 from tf_adapters.encoders.huggingface_family import BERT_ARGUMENTS
 from tf_adapters.encoders.huggingface_family import Family
 
-# By the names of transformers/activations.py. `gelu_fast` and
-# `gelu_pytorch_tanh` are the same function as `gelu_new`, written differently.
+# Names as in transformers/activations.py. `gelu_fast` and `gelu_pytorch_tanh`
+# are the same function as `gelu_new`, written differently.
 ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_python": "gelu",
@@ -58,13 +58,13 @@ _DISTILBERT_OPTIONS = {
     "layer_norm_epsilon": (None, 1e-12),
     "hidden_dropout": ("dropout", 0.1),
     "attention_dropout": ("attention_dropout", 0.1),
-    # Likewise: it has no dropout after the attention's output projection.
+    # Likewise: there is no dropout after the output projection of attention.
     "attention_output_dropout": (None, 0.0),
 }
 
 
 def _first_position(config, path):
-    """Returns the first row of RoBERTa's position table that a token uses."""
+    """Returns the first row of RoBERTa's position table used by a token."""
     padding = config.get("pad_token_id", 1)
     longest = config["max_position_embeddings"]
     config_checks.check_number("max_position_embeddings", longest, 1, 1e9, path)
@@ -107,20 +107,20 @@ FAMILIES = {
 
 
 def load_huggingface(folder, dtype=None):
-    """Loads a folder's model.
+    """Loads the model of a Hugging Face folder.
 
     Args:
         folder: Path of a folder with `config.json` and `model.safetensors`
             (or `model.safetensors.index.json` and its parts).
-        dtype: Keras dtype policy of the backbone, or `None`.
+        dtype: Keras dtype policy of the backbone, or `None` (default).
 
     Returns:
-        The backbone, and a dict with the fields of `Encoder` that the config
-        decides: `activation`, `layer_norm_epsilon`, the dropout rates, and
+        The backbone, and a dict with the fields of `Encoder` that depend on the
+        config: `activation`, `layer_norm_epsilon`, the dropout rates, and
         `has_pooler`.
 
     Raises:
-        UserError: If the folder is no checkpoint of a known family, or if
+        UserError: If the folder is not a checkpoint of a known family, or if
             its weights do not fit its config.
     """
     folder = pathlib.Path(folder)

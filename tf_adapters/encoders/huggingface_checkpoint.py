@@ -1,4 +1,4 @@
-"""The tensors of a Hugging Face folder, by name."""
+"""Reads the tensors of a Hugging Face folder by name."""
 
 import pathlib
 
@@ -11,11 +11,11 @@ from tf_adapters.common.text_files import parse_json
 
 
 def _names_in_index(path):
-    """Returns the names of the files of weights that an index lists."""
+    """Returns the names of the weights files that an index lists."""
     try:
         files = parse_json(path.read_text(encoding="utf-8"))["weight_map"]
         names = sorted(set(files.values()))
-        # Nothing outside of the folder belongs to it.
+        # Files outside of the folder are not part of the checkpoint.
         climbing = [n for n in names if pathlib.PurePath(n).name != n]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise UserError(
@@ -32,16 +32,16 @@ def _names_in_index(path):
 
 
 class HuggingFaceCheckpoint:
-    """The tensors of a folder, by name without prefix, read when asked for.
+    """The tensors of a folder, by name without prefix, read on demand.
 
     Attributes:
         folder: Path.
-        num_bytes: Size of its files of weights.
+        num_bytes: Total size of the weights files.
 
     Args:
         folder: Path of a folder with `model.safetensors`, or with
             `model.safetensors.index.json` and the files that it names.
-        prefix: Dropped from the names that begin with it.
+        prefix: Prefix to remove from tensor names, if they have it.
     """
 
     def __init__(self, folder, prefix):
@@ -53,7 +53,7 @@ class HuggingFaceCheckpoint:
             self.num_bytes += (self.folder / file_name).stat().st_size
             for stored in file.keys():
                 name = stored.removeprefix(prefix)
-                # TensorFlow's names, in checkpoints converted before 2020.
+                # Checkpoints converted before 2020 have TensorFlow's names.
                 name = name.replace("LayerNorm.gamma", "LayerNorm.weight")
                 name = name.replace("LayerNorm.beta", "LayerNorm.bias")
                 self._places[name] = (file, stored)
@@ -67,13 +67,13 @@ class HuggingFaceCheckpoint:
         """Returns a tensor as float32.
 
         Raises:
-            UserError: If it holds no floating-point numbers, or not finite
-                ones.
+            UserError: If the tensor does not contain floating-point numbers, or
+                they are not finite.
         """
         file, stored = self._places[name]
         try:
             tensor = file.get_tensor(stored)
-        # What NumPy has no type for.
+        # The dtype does not exist in NumPy.
         except (AttributeError, TypeError, safetensors.SafetensorError) as e:
             raise self._damaged(name, f"cannot be read ({cut(e)})") from e
         if tensor.dtype.kind in "biu":

@@ -1,4 +1,4 @@
-"""What a Hugging Face checkpoint of one `model_type` calls things."""
+"""Describes the names in Hugging Face checkpoints of one `model_type`."""
 
 from collections.abc import Callable
 import dataclasses
@@ -29,22 +29,22 @@ def _check_nothing(config, path):
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """What one `model_type` calls things; most call them as BERT does.
+    """The names used by one `model_type`. Defaults are BERT's names.
 
     Attributes:
         backbone: Class of the backbone.
-        modules: From the backbone's layer path to the checkpoint's module.
-        prefix: What a model with a head puts before each module's name.
-        arguments: From the backbone's argument to the key in `config.json`.
-        options: From our name of an option to its key and the value that
-            transformers uses where the key is absent.
+        modules: Dict from the backbone's layer path to the checkpoint's module.
+        prefix: Prefix of all module names in a model with a head.
+        arguments: Dict from the backbone's argument to its `config.json` key.
+        options: Dict from an option of this library to its key and the default
+            value in transformers.
         first_position: Function of the config and its path that returns the
-            first row of the position table that a token uses. `None`
-            (default): row 0.
+            first row of the position table used by a token. `None` (default)
+            for row 0.
         has_token_type_row: Whether row 0 of a table of token types is added
             to every token, as in RoBERTa, whose backbone has no such table.
         check: Function of the config and its path that raises a `UserError`
-            if the config asks for what the backbone does not compute.
+            if the backbone does not support the config.
     """
 
     backbone: Callable

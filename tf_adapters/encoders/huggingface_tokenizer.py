@@ -1,9 +1,9 @@
-"""The vocabulary files of a Hugging Face folder become a tokenizer.
+"""Loads tokenizers from the vocabulary files of Hugging Face folders.
 
 `vocab.txt`, `vocab.json` with `merges.txt`, and the SentencePiece models of
-XLM-R, ALBERT and DeBERTa-v3 give KerasHub tokenizers, which run in a graph and
-so in a SavedModel. A folder that has only `tokenizer.json` is tokenised by
-transformers.
+XLM-R, ALBERT and DeBERTa-v3 are loaded as KerasHub tokenizers, which run in a
+graph and therefore in a SavedModel. If a folder only has `tokenizer.json`, or
+TensorFlow Text is not installed, transformers tokenizes.
 """
 
 import json
@@ -39,7 +39,7 @@ def load_huggingface_tokenizer(folder):
         folder: Path of a folder with one of the vocabularies named above.
 
     Raises:
-        UserError: If there is none, or if it lacks a special token.
+        UserError: If there is no vocabulary, or it lacks a special token.
     """
     folder = pathlib.Path(folder)
     config = config_checks.read_json(folder / "config.json")
@@ -48,7 +48,7 @@ def load_huggingface_tokenizer(folder):
         return _load(folder, model_type)
     except UserError:
         raise
-    # The errors of three libraries, which have no class in common.
+    # Errors of three libraries, which have no common base class.
     except Exception as error:
         raise UserError(
             f"The vocabulary in `{folder}` cannot be read "
@@ -75,7 +75,7 @@ def _load(folder, model_type):
     elif model_type in ("albert", "deberta-v2"):
         name = "spiece.model" if model_type == "albert" else "spm.model"
         if (folder / name).is_file():
-            # Here, not above: folders are read without TensorFlow, too.
+            # Imported here, because loading also works without TensorFlow.
             from tf_adapters.encoders import sentence_piece
 
             return sentence_piece.load(folder / name, _options(folder))
@@ -104,11 +104,11 @@ def _word_piece(folder, model_type):
     if lowercase is None and (folder / "tokenizer.json").is_file():
         content = config_checks.read_json(folder / "tokenizer.json")
         lowercase = (content.get("normalizer") or {}).get("lowercase")
-    # Only "\n" ends a line: some tokens are spaces to `str.split`.
+    # Split at "\n" only: `str.split` would also split tokens that are spaces.
     text = (folder / "vocab.txt").read_text(encoding="utf-8")
     return _word_piece_class(model_type == "mpnet")(
         text.removesuffix("\n").split("\n"),
-        # transformers' BertTokenizer lowercases unless told otherwise.
+        # transformers' BertTokenizer lowercases by default.
         lowercase=True if lowercase is None else lowercase,
         strip_accents=options.get("strip_accents"),
         split_on_cjk=options.get("tokenize_chinese_chars") is not False,
@@ -120,15 +120,15 @@ def _byte_pair(vocabulary, merges, add_prefix_space):
         vocabulary,
         merges,
         add_prefix_space=add_prefix_space,
-        # "</s>" in a text is text; see word_piece.py.
+        # "</s>" in a text is plain text; see word_piece.py.
         unsplittable_tokens=[],
-        # KerasHub's Python path splits numbers as Llama 3 does, not RoBERTa.
+        # KerasHub's Python code splits numbers as in Llama 3, not in RoBERTa.
         _allow_python_workflow=False,
     )
 
 
 def _word_piece_class(is_mpnet):
-    # Here, not above: folders are read without TensorFlow, too.
+    # Imported here, because loading also works without TensorFlow.
     from tf_adapters.encoders.mpnet_tokenizer import MPNetTokenizer
     from tf_adapters.encoders.word_piece import WordPieceTokenizer
 
@@ -136,28 +136,28 @@ def _word_piece_class(is_mpnet):
 
 
 class HuggingFaceTokenizer:
-    """transformers' tokenizer with the members that packing reads.
+    """transformers' tokenizer with the attributes that packing reads.
 
     Attributes:
         start_token_id, end_token_id, pad_token_id, unk_token_id,
             mask_token_id: Integers.
         vocabulary: Dict from token to id.
-        separator_ids: List of what stands between two texts.
-        second_segment: Segment number of the second text, 0 or 1.
+        separator_ids: List of the ids between two texts.
+        second_segment: Segment id of the second text, 0 or 1.
 
     Args:
         folder: Path of a folder with `tokenizer.json`.
     """
 
     def __init__(self, folder):
-        # Here, not above: it takes seconds, and most encoders do without.
+        # Imported here: it takes seconds, and most encoders do not need it.
         import transformers
 
         self._tokenizer = transformers.AutoTokenizer.from_pretrained(
             str(folder), local_files_only=True
         )
-        # What stands around a pair of equal texts. (An empty second text
-        # would count as none.)
+        # The tokens around a pair of equal texts. (An empty second text would
+        # not be treated as a pair.)
         pair = self._tokenizer("a", "a", return_token_type_ids=True)
         length = len(self(["a"])[0])
         self.start_token_id, *inside, self.end_token_id = pair["input_ids"]
@@ -173,12 +173,12 @@ class HuggingFaceTokenizer:
         return self._encode(texts)["input_ids"]
 
     def get_vocabulary(self):
-        """Returns the list of tokens by id."""
+        """Returns the list of tokens in the order of their ids."""
         ids = range(len(self._tokenizer))
         return self._tokenizer.convert_ids_to_tokens(list(ids))
 
     def with_offsets(self, texts):
-        """Returns a pair for each text: token ids, and their characters."""
+        """Returns for each text its token ids and their character offsets."""
         encoded = self._encode(texts, return_offsets_mapping=True)
         return list(
             zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
@@ -203,8 +203,8 @@ class HuggingFaceTokenizer:
         """Returns a KerasHub tokenizer with the same ids, for export.
 
         Returns:
-            A tokenizer built from `tokenizer.json`, or `None` where that is
-            neither BERT's WordPiece nor RoBERTa's byte-level BPE.
+            A tokenizer built from `tokenizer.json`, or `None` if it is neither
+            BERT's WordPiece nor RoBERTa's byte-level BPE.
         """
         content = json.loads(self._tokenizer.backend_tokenizer.to_str())
         model, before = content["model"], content.get("pre_tokenizer") or {}
@@ -231,7 +231,7 @@ class HuggingFaceTokenizer:
 
 
 def count_ids(tokenizer):
-    """Returns one more than the largest id of a tokenizer of any library."""
+    """Returns the largest id of a tokenizer of any library, plus 1."""
     if isinstance(
         tokenizer, HuggingFaceTokenizer | keras_hub.models.RobertaTokenizer
     ):
@@ -240,7 +240,7 @@ def count_ids(tokenizer):
 
 
 def _tokens_by_id(content):
-    """Returns the vocabulary of `tokenizer.json`, added tokens included."""
+    """Returns the vocabulary of `tokenizer.json`, including added tokens."""
     ids = dict(content["model"]["vocab"])
     ids |= {token["content"]: token["id"] for token in content["added_tokens"]}
     tokens = [f"[unused id {i}]" for i in range(max(ids.values()) + 1)]

@@ -1,8 +1,8 @@
-"""Which tensor of a Hugging Face checkpoint is which variable of a backbone.
+"""Ports the tensors of a Hugging Face checkpoint to a backbone's variables.
 
-The tables go from the path of a KerasHub layer to the name of the PyTorch
-module. Variables are found by their public paths, so no private attribute of
-KerasHub is read.
+The tables map the path of a KerasHub layer to the name of the PyTorch module.
+Variables are found by their public paths, so no private attributes of KerasHub
+are used.
 """
 
 import math
@@ -36,7 +36,7 @@ _DISTILBERT_BLOCK = {
 
 
 def blocks_of(block, blocks):
-    """Returns the table of all blocks; `{}` stands for the number of a block.
+    """Returns the table of all blocks; `{}` is the number of a block.
 
     Args:
         block: Dict from the path of a layer in a block to its module there.
@@ -91,36 +91,37 @@ _SUFFIXES = {
 }
 _POSITIONS = "embeddings.position_embeddings.weight"
 _TOKEN_TYPES = "embeddings.token_type_embeddings.weight"
-# What belongs to the encoder itself; everything else is a head or a pooler.
+# Prefixes of encoder tensors. All others belong to a head or a pooler.
 _ENCODER = ("embeddings.", "embeddings_project.", "encoder.", "transformer.")
-# Constants that old versions of transformers saved as if they were weights.
+# Constants that old versions of transformers saved like weights.
 _CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")
 
 
 def port_weights(backbone, checkpoint, family, first_position=0):
-    """Fills a backbone's variables from a folder's safetensors files.
+    """Assigns the tensors of a checkpoint to a backbone's variables.
 
     Args:
         backbone: KerasHub backbone, built.
         checkpoint: `HuggingFaceCheckpoint`.
         family: The checkpoint's `Family`.
-        first_position: First row of the position table that a token uses.
+        first_position: First row of the position table used by a token.
+            Defaults to 0.
 
     Returns:
-        Whether the checkpoint has a pooler that the backbone can use. Where
-        it has none, the backbone's pooler is set to zero: it must not be
-        read, and its initial values would differ from load to load.
+        Whether the checkpoint has a pooler that the backbone can use. If not,
+        the backbone's pooler is set to zero: it must not be used, and its
+        initial values would differ each time.
 
     Raises:
-        UserError: If a tensor is missing, is damaged or has another shape than
-            the config says, or if the encoder has tensors that the backbone
-            has no place for.
+        UserError: If a tensor is missing, is damaged or does not have the shape
+            in the config, or if the encoder has tensors that do not exist in
+            the backbone.
     """
     names = {
         v.path: _tensor_name(v.path, family.modules) for v in backbone.weights
     }
     pooler = names.get("pooled_dense/kernel")
-    # KerasHub's ELECTRA has a pooler, which no checkpoint has.
+    # KerasHub's ELECTRA has a pooler, but no checkpoint does.
     has_pooler = pooler in checkpoint.names
     if not has_pooler:
         names = {k: v for k, v in names.items() if "pooled_dense/" not in k}
@@ -135,8 +136,8 @@ def port_weights(backbone, checkpoint, family, first_position=0):
         if name == _POSITIONS:
             tensor = tensor[first_position:]
             if family.has_token_type_row:
-                # RoBERTa adds row 0 of its token types to every token;
-                # KerasHub's has none, and every token has a position.
+                # RoBERTa adds row 0 of its token types to every token.
+                # KerasHub's does not, so it is added to all positions.
                 tensor = tensor + checkpoint.read(_TOKEN_TYPES)[0]
         variable.assign(_fit(tensor, variable, name, checkpoint))
     return has_pooler
@@ -174,13 +175,13 @@ def _check_names(expected, checkpoint):
 
 
 def _fit(tensor, variable, name, checkpoint):
-    """Returns the tensor in the variable's layout, or says what differs."""
+    """Returns the tensor in the variable's layout, or raises an error."""
     shape = tuple(variable.shape)
     is_kernel = variable.path.endswith("/kernel")
     expected = shape
     if is_kernel:
-        # PyTorch stores (out, in). KerasHub splits heads off: the attention's
-        # output has (heads, head width, out), its inputs (in, heads, width).
+        # PyTorch stores (out, in). KerasHub splits heads: the output kernel
+        # of attention is (heads, head width, out), others (in, heads, width).
         is_output = "/attention_output/" in variable.path
         split = len(shape) - 1 if is_output else 1
         expected = (math.prod(shape[split:]), math.prod(shape[:split]))

@@ -1,4 +1,4 @@
-"""KerasHub's backbones that are encoders here, and how each is computed."""
+"""The supported KerasHub backbones, and how each is computed."""
 
 import keras_hub
 
@@ -9,11 +9,11 @@ from tf_adapters.encoders import mpnet
 from tf_adapters.encoders.architecture import Architecture
 from tf_adapters.encoders.encoder import Encoder
 
-# What KerasHub hard-codes: activation, epsilon, and whether a pooler was
-# trained (ELECTRA's has one in KerasHub, but the original never had).
+# Values that KerasHub hard-codes: activation, epsilon, and whether a pooler was
+# trained (KerasHub's ELECTRA has a pooler, but the original does not).
 # keras_hub/src/models/{bert,electra,distil_bert,roberta}/*_backbone.py, 0.32.
-# Hugging Face's heads for masked tokens of RoBERTa and ELECTRA have the exact
-# GELU, whatever their blocks have.
+# Hugging Face's masked language modeling heads of RoBERTa and ELECTRA use the
+# exact GELU, independent of the blocks' activation.
 _ROBERTA = Architecture(
     "gelu", 1e-5, masked_lm_activation="gelu", counts_positions=True
 )
@@ -34,14 +34,15 @@ FAMILIES = {
 
 
 def as_encoder(backbone):
-    """Returns the `Encoder` of a KerasHub backbone of one's own.
+    """Returns the `Encoder` of a KerasHub backbone.
 
     Args:
         backbone: A `keras_hub.models.Backbone` of a known family, with its
-            weights; an `Encoder` is returned as it is.
+            weights. Any other object, such as an `Encoder`, is returned
+            unchanged.
 
     Raises:
-        UserError: If it is of another family.
+        UserError: If the backbone belongs to another family.
     """
     if not isinstance(backbone, keras_hub.models.Backbone):
         return backbone
@@ -53,7 +54,7 @@ def architecture_of(backbone):
     """Returns the `Architecture` of a backbone.
 
     Raises:
-        UserError: If it is of another family.
+        UserError: If the backbone belongs to another family.
     """
     if type(backbone) not in FAMILIES:
         families = ", ".join(known.__name__ for known in FAMILIES)
@@ -65,10 +66,10 @@ def architecture_of(backbone):
 
 
 def fields_of(backbone):
-    """Returns what `Encoder` needs besides a backbone.
+    """Returns the fields of `Encoder` except name and backbone.
 
     Raises:
-        UserError: If it is of another family.
+        UserError: If the backbone belongs to another family.
     """
     architecture = architecture_of(backbone)
     return {

@@ -1,14 +1,14 @@
-"""The head for masked tokens of a KerasHub preset that carries one.
+"""Reads the masked language modeling head of a KerasHub preset, if any.
 
-`save_to_preset` of a `keras_hub.models.MaskedLM` writes its head beside the
-backbone. KerasHub's `from_preset` makes a new head where there is none, without
-a word, and offers no other way to ask.
+`save_to_preset` of a `keras_hub.models.MaskedLM` writes its head next to the
+backbone. If there is no head, KerasHub's `from_preset` silently creates a new
+one, and it has no public function to check for a head.
 """
 
 import keras_hub
 from keras_hub.src.utils import preset_utils
 
-# From the path of KerasHub's variable to the name of ours.
+# From the path of KerasHub's variable to its name in this library.
 _NAMES = (
     ("intermediate_dense/kernel", "kernel"),
     ("intermediate_dense/bias", "bias"),
@@ -19,7 +19,7 @@ _NAMES = (
 
 
 def read_preset_head(source):
-    """Returns the head's arrays by the names of our variables, or `None`.
+    """Returns the head's arrays by this library's variable names, or `None`.
 
     Args:
         source: Preset, handle or folder, from `find_encoder`.
@@ -32,7 +32,7 @@ def read_preset_head(source):
     cls = preset_utils.check_config_class(config)
     if not issubclass(cls, keras_hub.models.MaskedLM):
         return None
-    # What packs texts is not needed, and may lack its vocabulary.
+    # The preprocessor is not needed, and its vocabulary may be missing.
     task = cls.from_preset(source, preprocessor=None)
     weights = {v.path: v for v in task.get_layer("mlm_head").weights}
     return {ours: weights[f"mlm_head/{k}"].numpy() for k, ours in _NAMES}

@@ -1,4 +1,4 @@
-"""A name or a folder becomes a pretrained encoder and its tokenizer."""
+"""Loads a pretrained encoder and its tokenizer by name or folder."""
 
 import dataclasses
 import os
@@ -33,7 +33,7 @@ def _presets():
     }
 
 
-# Names for `--list=encoders`: from name to a line of description.
+# Names for `--list=encoders`, with a one-line description.
 ENCODERS = {
     "minilm": (
         "6-layer MiniLM (all-MiniLM-L6-v2, BERT, uncased English, 22.7 M "
@@ -48,8 +48,8 @@ ENCODERS = {
 def load_encoder(name, dtype=None, with_tokenizer=True):
     """Loads a pretrained encoder and its tokenizer.
 
-    A Hugging Face folder gives the outputs of the checkpoint's own model in
-    PyTorch; a KerasHub preset those of KerasHub's.
+    With a Hugging Face folder, the outputs equal those of the checkpoint's
+    PyTorch model; with a KerasHub preset, those of the KerasHub model.
 
     Args:
         name: One of
@@ -61,24 +61,24 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
               xlm-roberta, distilbert, electra, mpnet,
               albert or deberta-v2 (DeBERTa-v3);
             - the path of a folder that KerasHub's `save_to_preset` wrote;
-            - the path of a run that trained an encoder, by method `full` or
-              `multitask`, or of that encoder's folder in it;
-            - `"hf://owner/model"` or `"kaggle://..."`, as KerasHub takes them.
+            - the path of a run that trained an encoder, with method `full` or
+              `multitask`, or of the encoder's folder in it;
+            - `"hf://owner/model"` or `"kaggle://..."`, as in KerasHub.
         dtype: Keras dtype policy of the backbone, for example
             `"mixed_bfloat16"`, or `"mixed_float16"` for GPUs without bfloat16.
-            `None` (default) is Keras's own, with weights in float32:
-            `"mixed_bfloat16"` where that is `"bfloat16"`. Given as `dtype`,
-            `"bfloat16"` halves the weights too, and methods that train some of
-            them refuse the encoder. So does `"float16"`.
-        with_tokenizer: Whether the tokenizer is loaded too, `True` by default.
-            Without, a folder that has no vocabulary serves for work on token
-            ids.
+            `None` (default) uses Keras's global policy, but keeps weights in
+            float32: a global `"bfloat16"` becomes `"mixed_bfloat16"`. An
+            explicit `"bfloat16"` or `"float16"` also halves the size of the
+            weights, but methods that train some of them then raise an error.
+        with_tokenizer: Whether to load the tokenizer, too. Defaults to `True`.
+            If `False`, the folder needs no vocabulary; use this if your inputs
+            are token ids.
 
     Returns:
-        `(Encoder, tokenizer)`. The tokenizer is KerasHub's, or for a folder
-        that has only `tokenizer.json` a
-        `tf_adapters.encoders.huggingface_tokenizer.HuggingFaceTokenizer`. It
-        is `None` where `with_tokenizer` is `False`.
+        `(Encoder, tokenizer)`. The tokenizer is KerasHub's, or, for a folder
+        that only has `tokenizer.json`, a
+        `tf_adapters.encoders.huggingface_tokenizer.HuggingFaceTokenizer`. It is
+        `None` if `with_tokenizer` is `False`.
 
     Raises:
         UserError: If there is no such encoder, if it cannot be downloaded,
@@ -118,7 +118,7 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
 
 
 def find_encoder(name):
-    """Returns the folder, preset or handle that a name stands for.
+    """Returns the folder, preset or handle of an encoder's name.
 
     Args:
         name: As for `load_encoder`.
@@ -151,7 +151,7 @@ def find_encoder(name):
 
 
 def _policy(dtype):
-    """Returns the policy to load with: `None` stays the default."""
+    """Returns the dtype policy for loading, `None` for Keras's default."""
     if dtype is None:
         name = keras.config.dtype_policy().name
         return f"mixed_{name}" if name in ("bfloat16", "float16") else None
@@ -165,7 +165,7 @@ def _policy(dtype):
 
 
 def _load_trained(name, folder, dtype, with_tokenizer):
-    """Loads the encoder that training started from, and its new weights."""
+    """Loads a fine-tuned encoder: the original one, with trained weights."""
     config = fine_tuned.read_fine_tuned_config(folder)
     base, tokenizer = load_encoder(
         config["encoder"]["name"], dtype, with_tokenizer
@@ -199,7 +199,7 @@ def _tokenizer_of_preset(source):
     load = keras_hub.models.Tokenizer.from_preset
     if not has_tensorflow_text():
         return _from_preset(load, source)
-    # Keras knows only classes that were imported.
+    # Keras only finds classes that were imported.
     from tf_adapters.encoders import own_tokenizers  # noqa: F401
     from tf_adapters.encoders import sentence_piece
 
@@ -207,10 +207,10 @@ def _tokenizer_of_preset(source):
 
 
 def _check_tokenizer(encoder, tokenizer):
-    """Raises an error unless a tokenizer works and gives ids of the encoder."""
+    """Raises an error if a tokenizer fails or its ids exceed the encoder's."""
     try:
         tokenizer(["a"])
-    # Of several libraries, which notice only now what they cannot read.
+    # Errors of several libraries, which find damaged files only when used.
     except Exception as error:
         raise UserError(
             f"The vocabulary of `{encoder.name}` is damaged "
@@ -228,10 +228,10 @@ def _check_tokenizer(encoder, tokenizer):
 
 
 def _from_preset(load, name, **options):
-    """Returns what a `from_preset` of KerasHub's loads, or says what fails."""
+    """Calls a `from_preset` of KerasHub; its errors become `UserError`s."""
     try:
         return load(str(name), **options)
-    # Whatever a constructor raises of what a file says.
+    # A constructor may raise any error for a damaged file.
     except Exception as error:
         raise UserError(
             f"KerasHub could not load the encoder `{cut(name)}`: {cut(error)} "

@@ -1,7 +1,7 @@
-"""The weights that an encoder was loaded with, and which model changed them.
+"""Remembers an encoder's original weights, and which model changed them.
 
 Models use an encoder's layers in place. A method that trains layer norms,
-biases or everything therefore changes the encoder for every other model of it.
+biases or all weights therefore changes the encoder for all its models.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from tf_adapters.common.errors import UserError
 
 
 class User:
-    """A model, or several that train together, as a user of an encoder.
+    """A user of an encoder: a model, or several that are trained together.
 
     Args:
         name: The model's name, for messages.
@@ -26,26 +26,26 @@ class User:
 
 
 class LoadedWeights:
-    """The loaded values of the weights that models train, and who has them now.
+    """The original values of trainable weights, and the current user.
 
-    `loaded_weights(backbone)` returns the one of a backbone.
+    Call `loaded_weights(backbone)` to get the instance of a backbone.
     """
 
     def __init__(self):
-        # Of weights that were never here: a `.keras` file holds those after
-        # training only.
+        # The fingerprint if the original weights are unknown: a `.keras` file
+        # only contains the weights after training.
         self.given_fingerprint = None
         # From the path of a weight that some model trains to the variable and
-        # its loaded value.
+        # its original value.
         self._loaded = {}
         self._changed_by = None
         self._trainers = weakref.WeakSet()
         self._restored = weakref.WeakSet()
-        # From a user to its own values, while another one has the encoder.
+        # From an inactive user to the values that it trained.
         self._put_away = weakref.WeakKeyDictionary()
 
     def keep(self, variables, user: User) -> None:
-        """Copies the loaded values of the weights that a user may change."""
+        """Copies the original values of the weights that a user may change."""
         for variable in variables:
             if variable.path not in self._loaded:
                 value = np.array(variable.numpy())
@@ -54,28 +54,28 @@ class LoadedWeights:
             self._trainers.add(user)
 
     def values(self) -> dict:
-        """Returns a dict from path to array of the values that were kept."""
+        """Returns a dict from path to array of the original values kept."""
         return {path: value for path, (_, value) in self._loaded.items()}
 
     def replace(self, values: dict) -> None:
-        """Takes other values, by path, for those that models were loaded with.
+        """Replaces the original values, given by path.
 
-        Of a file: the encoder was random until then.
+        Used for files: until they are read, the encoder's weights are random.
         """
         for path, value in values.items():
             variable, _ = self._loaded[path]
             self._loaded[path] = variable, value
 
     def put_away(self, user: User) -> dict:
-        """Returns the values, by path, that are kept for an inactive user."""
+        """Returns the values, by path, that are stored for an inactive user."""
         return self._put_away.get(user, {})
 
     def keep_for(self, user: User, values: dict) -> None:
-        """Keeps values, by path, for an inactive user."""
+        """Stores values, by path, for an inactive user."""
         self._put_away[user] = values
 
     def changed(self) -> list[str]:
-        """Returns the paths of the weights that differ from the loaded ones."""
+        """Returns the paths of weights that differ from the original ones."""
         return [
             path
             for path, (variable, value) in self._loaded.items()
@@ -83,11 +83,11 @@ class LoadedWeights:
         ]
 
     def hold(self, user: User) -> None:
-        """Notes that a user is about to change the weights."""
+        """Records that a user is about to change the weights."""
         self._changed_by = user
 
     def check(self, user: User, encoder: str) -> None:
-        """Raises a `UserError` if the weights are not those of a user.
+        """Raises a `UserError` if the current weights belong to another user.
 
         Args:
             user: The `User` that is about to compute, train or be saved.
@@ -111,7 +111,7 @@ class LoadedWeights:
         if not changed:
             return
         if self._changed_by is None and user.trains_encoder:
-            # A training loop of the user's own, which tells us nothing.
+            # The user trained it in a custom loop, which calls no hooks here.
             self.hold(user)
             return
         raise UserError(self._message(changed, encoder))
@@ -134,13 +134,13 @@ class LoadedWeights:
         )
 
     def switch_to(self, user: User, encoder: str) -> None:
-        """Gives the weights to a user: its own values, or the loaded ones.
+        """Switches the weights to a user: its own values, or the original ones.
 
-        The values of the user that had them are kept for it.
+        The values of the previous user are stored for it.
 
         Raises:
-            UserError: If something unknown has changed the weights, or if the
-                user has lost its values.
+            UserError: If the weights were changed by an unknown user, or if the
+                user's values were lost.
         """
         before = self._changed_by
         if before is user:
@@ -166,10 +166,10 @@ class LoadedWeights:
             variable.assign(value)
 
     def restore(self) -> None:
-        """Gives all weights their loaded values.
+        """Resets all weights to their original values.
 
         Raises:
-            UserError: If they were never here.
+            UserError: If the original values are unknown.
         """
         if self.given_fingerprint:
             raise UserError(
@@ -183,12 +183,12 @@ class LoadedWeights:
             return
         self._assign_loaded(changed)
         by = self._changed_by
-        # A training loop of the user's own does not say whose it was.
+        # After a custom training loop, the model that changed them is unknown.
         self._restored.update([by] if by else self._trainers)
         self._changed_by = None
 
 
-# Encoders that are made of the same backbone share its weights.
+# Several encoders made of the same backbone share its weights.
 _OF_BACKBONE = weakref.WeakKeyDictionary()
 
 
@@ -202,16 +202,16 @@ def hash_of_weights(backbone, settings: tuple, values: dict) -> str:
 
     Args:
         backbone: KerasHub backbone.
-        settings: Plain values that are hashed, too.
-        values: Dict from path to array, of weights whose present values are
-            not the ones to hash.
+        settings: Plain values to include in the hash.
+        values: Dict from path to array, which replace the current values of
+            these weights.
     """
     digest = hashlib.sha256()
     digest.update(repr(settings).encode())
     weights = {weight.path: weight for weight in backbone.weights}
     for path in sorted(weights):
         value = values[path] if path in values else weights[path].numpy()
-        # As float32: a policy with float32 variables changes nothing.
+        # As float32, so that a policy with float32 variables has no effect.
         value = np.ascontiguousarray(value, dtype="<f4")
         digest.update(f"{path} {value.shape}".encode())
         digest.update(value)

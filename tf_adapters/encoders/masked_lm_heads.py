@@ -1,4 +1,4 @@
-"""The head for masked tokens of a checkpoint, Hugging Face's or a preset."""
+"""Loads a checkpoint's masked language modeling head."""
 
 import pathlib
 
@@ -9,7 +9,7 @@ from tf_adapters.encoders import keras_hub_masked_lm
 from tf_adapters.encoders import load as load_lib
 from tf_adapters.encoders.huggingface_checkpoint import HuggingFaceCheckpoint
 
-# Dense layer, norm and bias of each form of the head.
+# Names of dense layer, norm and bias in each kind of head.
 _FORMS = (
     (  # BERT
         "cls.predictions.transform.dense",
@@ -36,7 +36,7 @@ _FORMS = (
         "lm_predictions.lm_head.bias",
     ),
 )
-# The last matrix of each form, where a checkpoint stores it.
+# Names of the output matrix, if a checkpoint stores it.
 _OUTPUTS = (
     "cls.predictions.decoder.weight",
     "lm_head.decoder.weight",
@@ -47,18 +47,18 @@ _OUTPUTS = (
 
 
 def load_masked_lm_head(model, name):
-    """Assigns a checkpoint's own head for masked tokens to a model's.
+    """Assigns a checkpoint's masked language modeling head to a model's.
 
     Args:
         model: `AdapterModel` with the head `MaskedLM`.
-        name: What `load_encoder` was given.
+        name: The encoder's name, as for `load_encoder`.
 
     Returns:
         Whether the checkpoint has such a head.
 
     Raises:
-        UserError: If a tensor has another shape than the head needs, or its
-            output matrix is not the encoder's token embedding.
+        UserError: If a tensor has the wrong shape, or the checkpoint's output
+            matrix differs from the encoder's token embedding.
     """
     source = load_lib.find_encoder(str(name))
     if not list(pathlib.Path(source).glob("model.safetensors*")):
@@ -81,7 +81,7 @@ def load_masked_lm_head(model, name):
 
 
 def _tensor_names(layer, norm, output_bias):
-    """Returns a dict from our variable to the tensor's name."""
+    """Returns a dict from this library's variable to the tensor's name."""
     return {
         "kernel": f"{layer}.weight",
         "bias": f"{layer}.bias",
@@ -92,7 +92,7 @@ def _tensor_names(layer, norm, output_bias):
 
 
 def _check_tied(encoder, checkpoint):
-    """Refuses a head whose last matrix is not the embedding, as ours is."""
+    """Refuses a head whose output matrix is not the token embedding."""
     embeddings = encoder.backbone.token_embedding.embeddings
     for name in checkpoint.names.intersection(_OUTPUTS):
         if not np.array_equal(checkpoint.read(name), embeddings):

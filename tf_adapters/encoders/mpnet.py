@@ -1,7 +1,7 @@
 """MPNet (Song et al. 2020, arXiv:2004.09297), which KerasHub does not have.
 
-BERT's blocks, RoBERTa's embeddings, and one table of relative positions that is
-added to the attention scores of every block, as T5 has it.
+It has BERT's blocks, RoBERTa's embeddings, and a single table of relative
+positions that is added to the attention scores of every block, as in T5.
 """
 
 import keras
@@ -22,7 +22,7 @@ _EPSILON = 1e-5
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class MPNetBackbone(keras_hub.models.Backbone):
-    """An MPNet encoder in KerasHub's manner.
+    """An MPNet encoder in the style of KerasHub.
 
     Args:
         vocabulary_size: Integer.
@@ -31,7 +31,7 @@ class MPNetBackbone(keras_hub.models.Backbone):
         hidden_dim: Integer. Width of the token vectors.
         intermediate_dim: Integer. Width of the feed-forward networks.
         dropout: Float. Defaults to 0.1.
-        max_sequence_length: Integer. Most tokens of a text. Defaults to 512.
+        max_sequence_length: Integer. Maximum number of tokens. Defaults to 512.
         dtype: Keras dtype policy, or `None` (default) for Keras's own.
 
     Call arguments:
@@ -177,7 +177,7 @@ HUGGINGFACE = Family(
     },
     "mpnet.",
     options=OPTIONS_WITHOUT_SEGMENTS,
-    # Fixed there: `padding_idx` is 1, whatever the config says.
+    # Hard-coded in the original: `padding_idx` is 1, whatever the config says.
     first_position=lambda config, path: 2,
     check=_check,
 )

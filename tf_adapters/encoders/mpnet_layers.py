@@ -8,21 +8,21 @@ from tf_adapters.layers.attention import attention_weights
 from tf_adapters.layers.attention import mix
 
 NUM_BUCKETS = 32
-# Distances up to 7 have a bucket each; the others have one from each of these
-# on, in steps of sqrt(2): transformers/models/mpnet/modeling_mpnet.py computes
-# the same by logarithms.
+# Distances up to 7 have a bucket each. Further buckets start at these
+# distances, in steps of sqrt(2): transformers/models/mpnet/modeling_mpnet.py
+# computes the same with logarithms.
 _FIRST_DISTANCES = (8, 12, 16, 23, 32, 46, 64, 91)
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class RelativePositionBias(keras.layers.Layer):
-    """A learned number for each head and each distance of two tokens.
+    """A learned number for each head and each distance between two tokens.
 
     Args:
         num_heads: Integer.
 
     Call arguments:
-        inputs: `(batch, tokens, width)`; only the number of tokens is read.
+        inputs: `(batch, tokens, width)`; only the number of tokens is used.
 
     Returns:
         `(1, heads, tokens, tokens)`: the bias of each key for each query.
@@ -49,12 +49,12 @@ class RelativePositionBias(keras.layers.Layer):
 
     def relate(self, query, key, project, drop):
         """Adds the bias; see `tf_adapters.layers.attention.NoPositions`."""
-        # The queries are the first tokens.
+        # Queries may be fewer than keys; they are the first tokens.
         queries, keys = (ops.arange(ops.shape(x)[1]) for x in (query, key))
         return query, key, self._of_distances(keys[None, :] - queries[:, None])
 
     def _of_distances(self, distances):
-        """Returns `(1, heads, queries, keys)` of integers from query to key."""
+        """Returns `(1, heads, queries, keys)` for distances query to key."""
         far = ops.abs(distances)
         later = [ops.cast(far >= first, "int32") for first in _FIRST_DISTANCES]
         buckets = ops.minimum(ops.cast(far, "int32"), 7) + sum(later)
@@ -70,7 +70,7 @@ class RelativePositionBias(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class MPNetEncoder(keras_hub.layers.TransformerEncoder):
-    """KerasHub's block, with a bias on the scores of its attention.
+    """KerasHub's block with a bias on the attention scores.
 
     Call arguments:
         inputs: `(batch, tokens, width)`.

@@ -17,8 +17,8 @@ _SPECIAL_TOKENS = {
 class MPNetTokenizer(WordPieceTokenizer):
     """Turns texts into token ids, without special tokens.
 
-    Two texts are packed as `<s> a </s></s> b </s>`. Arguments and call are
-    those of `WordPieceTokenizer`.
+    Two texts are packed as `<s> a </s></s> b </s>`. Takes the same arguments as
+    `WordPieceTokenizer`.
     """
 
     backbone_cls = MPNetBackbone

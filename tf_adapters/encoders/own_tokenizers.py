@@ -1,6 +1,6 @@
-"""The tokenizers of ours, so that Keras knows their classes.
+"""Imports this library's tokenizers, so that Keras can find their classes.
 
-To be imported where TensorFlow Text is installed.
+Import this file only if TensorFlow Text is installed.
 """
 
 from tf_adapters.encoders.albert_tokenizer import AlbertTokenizer

@@ -1,4 +1,4 @@
-"""A folder that KerasHub wrote, looked at before KerasHub builds from it."""
+"""Checks a folder that KerasHub wrote before KerasHub loads it."""
 
 import pathlib
 
@@ -16,7 +16,7 @@ _SIZES = (
     "intermediate_dim",
     "max_sequence_length",
 )
-# What some of the families have, or call so.
+# Sizes that only some of the families have, or name differently.
 _OTHER_SIZES = (
     "embedding_dim",
     "num_groups",
@@ -27,14 +27,14 @@ _OTHER_SIZES = (
 
 
 def check_backbone(folder, class_names):
-    """Raises an error unless `config.json` describes an encoder of its size.
+    """Raises an error unless `config.json` fits an encoder and its weights.
 
     Args:
         folder: Path.
         class_names: Names of the known backbones.
 
     Raises:
-        UserError: Names what is wrong.
+        UserError: If a value is wrong or missing. The message names it.
     """
     path = pathlib.Path(folder) / "config.json"
     found = config_checks.read_json(path)
@@ -58,7 +58,7 @@ def check_backbone(folder, class_names):
 
 
 def check_finite(backbone, name):
-    """Raises a `UserError` if a weight of a loaded backbone is NaN, say."""
+    """Raises a `UserError` if a weight of a loaded backbone is not finite."""
     for weight in backbone.weights:
         if not np.isfinite(weight.numpy()).all():
             raise UserError(
@@ -70,10 +70,10 @@ def check_finite(backbone, name):
 def check_tokenizer(folder):
     """Raises an error if a tokenizer would pad texts, to any length.
 
-    KerasHub says what to do where there is none.
+    If there is no tokenizer, KerasHub raises its own error later.
 
     Raises:
-        UserError: Names what is wrong.
+        UserError: If `sequence_length` is set, or the file is damaged.
     """
     path = pathlib.Path(folder) / "tokenizer.json"
     if not path.exists():

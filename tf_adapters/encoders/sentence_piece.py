@@ -1,4 +1,4 @@
-"""The SentencePiece models of ALBERT and DeBERTa-v3 as tokenizers."""
+"""Loads the SentencePiece models of ALBERT and DeBERTa-v3."""
 
 import keras_hub
 
@@ -12,12 +12,12 @@ def load(path, options):
 
     Args:
         path: Path of `spiece.model` (ALBERT) or `spm.model` (DeBERTa-v3).
-        options: Dict that `tokenizer_config.json` holds.
+        options: Content of `tokenizer_config.json`, a dict.
 
     Raises:
-        UserError: If an option has no counterpart in the graph.
+        UserError: If an option is not supported in a graph.
     """
-    # Bytes: a path in a file to be loaded would not be safe to Keras.
+    # Pass bytes: Keras does not consider a path in a saved file safe.
     proto = path.read_bytes()
     if path.name == "spm.model":
         _check_deberta(options, path)
@@ -30,7 +30,7 @@ def load(path, options):
 
 
 def _check_deberta(options, path):
-    """Refuses what DeBERTa-v3's own tokenizer does only if it is asked to."""
+    """Refuses options of DeBERTa-v3's tokenizer that are off by default."""
     for key in ("do_lower_case", "split_by_punct"):
         if options.get(key):
             raise UserError(
@@ -41,9 +41,9 @@ def _check_deberta(options, path):
 
 
 def of_preset(tokenizer):
-    """Returns our tokenizer for one of KerasHub's, or what it was given.
+    """Replaces a KerasHub tokenizer by this library's, if there is one.
 
-    KerasHub's ALBERT does not lowercase, though its vocabularies do.
+    KerasHub's ALBERT tokenizer does not lowercase, but its vocabularies do.
     """
     ours = {
         keras_hub.models.AlbertTokenizer: AlbertTokenizer,

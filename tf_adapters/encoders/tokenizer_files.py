@@ -1,4 +1,4 @@
-"""A tokenizer as plain values and files, as a `.keras` file holds them."""
+"""Saves a tokenizer in a `.keras` file, as plain values and files."""
 
 import json
 from pathlib import Path
@@ -10,17 +10,17 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.extras import has_tensorflow_text
 from tf_adapters.encoders.huggingface_tokenizer import HuggingFaceTokenizer
 
-_WORDS = "vocabulary.txt"  # As KerasHub calls it.
+_WORDS = "vocabulary.txt"  # KerasHub's file name.
 
 
 def tokenizer_config(tokenizer):
-    """Returns what `load_tokenizer` needs besides the files, as plain values.
+    """Returns the plain values that `load_tokenizer` needs, without files.
 
     Args:
-        tokenizer: Tokenizer from `load_encoder`, or of KerasHub.
+        tokenizer: Tokenizer from `load_encoder` or from KerasHub.
 
     Raises:
-        UserError: If it is another one.
+        UserError: If it is any other tokenizer.
     """
     if isinstance(tokenizer, HuggingFaceTokenizer):
         return {"library": "tokenizers"}
@@ -32,7 +32,7 @@ def tokenizer_config(tokenizer):
     layer = json.loads(
         json.dumps(keras.saving.serialize_keras_object(tokenizer))
     )
-    # KerasHub's two ways of tokenizing differ, and its file does not say which.
+    # KerasHub tokenizes in two different ways, but does not save which one.
     in_python = tokenizer._allow_python_workflow
     layer["config"]["_allow_python_workflow"] = in_python
     return {"library": "keras_hub", "layer": layer}
@@ -43,7 +43,7 @@ def save_tokenizer_files(tokenizer, folder):
     if isinstance(tokenizer, HuggingFaceTokenizer):
         tokenizer.save(folder)
     elif _is_word_piece(tokenizer):
-        # Some tokens are spaces to `str.strip`, with which KerasHub reads.
+        # KerasHub reads with `str.strip`, which would remove some tokens.
         text = "\n".join(tokenizer.get_vocabulary())
         (Path(folder) / _WORDS).write_text(text, "utf-8", newline="\n")
     else:
@@ -51,7 +51,7 @@ def save_tokenizer_files(tokenizer, folder):
 
 
 def load_tokenizer(config, folder):
-    """Returns the tokenizer of `tokenizer_config` and its files.
+    """Returns the tokenizer from `tokenizer_config` and its files.
 
     Raises:
         UserError: If it needs TensorFlow Text, which is not installed.
@@ -64,7 +64,7 @@ def load_tokenizer(config, folder):
             "is not installed. Install `tensorflow-text`, or save the adapter "
             "with `model.save_adapter(folder)` and load that."
         )
-    # Keras knows only classes that were imported.
+    # Keras only finds classes that were imported.
     from tf_adapters.encoders import own_tokenizers  # noqa: F401
 
     tokenizer = keras.saving.deserialize_keras_object(config["layer"])

@@ -1,14 +1,14 @@
-"""WordPiece in the graph, with the text clean-up of the checkpoint's own.
+"""WordPiece in the graph, with the text cleanup of the original BERT.
 
-KerasHub's tokenizer folds case by Unicode's NFKC rules, where BERT lowercases:
-"½", "™", "…" or "ß" become other text, and control characters and
-no-break spaces are treated differently. Here the text is cleaned as the
-`BertNormalizer` of Hugging Face's tokenizers does it, and KerasHub's class
-splits and looks up. Two differences remain, both on purpose or rare:
+KerasHub's tokenizer folds case by Unicode's NFKC rules, but BERT lowercases.
+KerasHub therefore changes "½", "™", "…" and "ß" to other text, and treats
+control characters and no-break spaces differently. Here, texts are cleaned like
+in the `BertNormalizer` of Hugging Face's tokenizers, and KerasHub's class
+splits them and looks up ids. Two differences remain, one deliberate, one rare:
 
-- "[SEP]" and the like in a text are text, not special tokens; a served model
-  must not let its input place separators.
-- A word longer than 100 bytes is `[UNK]`; in the original the limit is 100
+- Special tokens such as "[SEP]" in a text are treated as text, because the
+  input of a served model must not insert separators.
+- A word longer than 100 bytes becomes `[UNK]`; in the original the limit is 100
   characters.
 """
 
@@ -17,15 +17,15 @@ import keras_hub
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-# Control, format, private and unassigned characters, save for these three.
+# Control, format, private and unassigned characters, except for these three.
 _DROPPED = r"[^\P{C}\t\n\r]|\x{fffd}"
 _SPACES = r"[\t\n\r\p{Z}]"
 
 
 def lowercased(texts):
-    """Returns lowercase texts, whatever the machine's locale is."""
-    # ICU lowercases these two by context and by the machine's locale
-    # (Turkish); the original goes by the character alone.
+    """Returns lowercase texts, independent of the machine's locale."""
+    # ICU lowercases these two depending on context and on the machine's locale
+    # (Turkish); the original depends on the character only.
     texts = tf.strings.regex_replace(texts, "I", "i")
     texts = tf.strings.regex_replace(texts, "Σ", "σ")
     return tf.strings.lower(texts, encoding="utf-8")
@@ -37,10 +37,11 @@ class WordPieceTokenizer(keras_hub.models.BertTokenizer):
 
     Args:
         vocabulary: List of tokens in the order of their ids.
-        lowercase: Whether text is lowercased.
-        strip_accents: Whether accents are removed. `None` (default) follows
-            `lowercase`, as in BERT.
-        split_on_cjk: Whether each Chinese character is a word.
+        lowercase: Whether to lowercase texts. Defaults to `True`.
+        strip_accents: Whether to remove accents. `None` (default) for the value
+            of `lowercase`, as in BERT.
+        split_on_cjk: Whether each Chinese character is a word. Defaults to
+            `True`.
 
     Call arguments:
         inputs: List of strings, or string tensor of shape `(batch,)`.
@@ -57,7 +58,7 @@ class WordPieceTokenizer(keras_hub.models.BertTokenizer):
         split_on_cjk=True,
         **kwargs,
     ):
-        # Eager calls take the same path as graphs, so that ids are the same.
+        # Use the graph code for eager calls, too, so that ids are the same.
         kwargs["_allow_python_workflow"] = False
         super().__init__(
             vocabulary=vocabulary,

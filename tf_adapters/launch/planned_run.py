@@ -6,8 +6,8 @@ import hashlib
 import json
 import re
 
-from tf_adapters.config import fields as config_fields
 from tf_adapters.config import resolve
+from tf_adapters.config import settings as config_settings
 from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import splits
 
@@ -69,7 +69,7 @@ def identity(settings):
     Args:
         settings: Nested dict, from `resolve.to_dict` or a `config.yaml`.
     """
-    elsewhere = config_fields.ELSEWHERE
+    elsewhere = config_settings.ELSEWHERE
     data = settings.get("data", {})
     data = {k: v for k, v in data.items() if f"data.{k}" not in elsewhere}
     rest = {k: v for k, v in settings.items() if k not in elsewhere}

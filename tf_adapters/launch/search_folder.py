@@ -10,8 +10,8 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import read_json
 from tf_adapters.common.text_files import replace_text
-from tf_adapters.config import fields as config_fields
 from tf_adapters.config import resolve
+from tf_adapters.config import settings as config_settings
 from tf_adapters.runs import left_files
 from tf_adapters.runs import run_folder
 
@@ -133,6 +133,6 @@ class SearchFolder:
 def _plain_settings(config, methods, fingerprint):
     """Returns a dict of plain values that identifies a search."""
     flat = dataclass_config.flatten(resolve.to_dict(config))
-    kept = {k: v for k, v in flat.items() if k not in config_fields.ELSEWHERE}
+    kept = {k: v for k, v in flat.items() if k not in config_settings.ELSEWHERE}
     kept |= {"methods": methods, "data": fingerprint}
     return json.loads(json.dumps(kept))

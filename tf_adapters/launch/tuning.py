@@ -18,8 +18,8 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import Stopped
 from tf_adapters.common.errors import cut
 from tf_adapters.common.text_files import replace_text
-from tf_adapters.config import fields as config_fields
 from tf_adapters.config import resolve
+from tf_adapters.config import settings as config_settings
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
 from tf_adapters.launch import table_settings
@@ -100,7 +100,7 @@ def _checked_config(space, method):
     splits.check_data_exists(config)
     config = resolve.build_method(config)
     table_settings.check_method(config)
-    if config.distribution_strategy in config_fields.CLUSTERS:
+    if config.distribution_strategy in config_settings.CLUSTERS:
         raise ConfigError(
             "A search trains on one machine, not with "
             f"--distribution_strategy={config.distribution_strategy}."

@@ -1,1 +1,1 @@
-"""Several trained adapters become one, without training."""
+"""Merges several trained adapters into one, without training."""

@@ -1,4 +1,4 @@
-"""What the units of a bottleneck adapter put out for given texts."""
+"""Records the unit activations of bottleneck adapters for given texts."""
 
 import keras
 import numpy as np
@@ -35,7 +35,7 @@ def unit_activations(model, inputs):
 
     Args:
         model: `AdapterModel` of Houlsby's or Pfeiffer's method.
-        inputs: Dict as for a call. Padding is left out.
+        inputs: Dict as for a call. Padding tokens are skipped.
     """
     slots = [
         {place: UnitsProbe(slot) for place, slot in block.items()}

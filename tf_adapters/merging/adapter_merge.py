@@ -1,4 +1,4 @@
-"""One of the ways to merge, and the adapters that are merged."""
+"""Combines the adapters to merge with a way to merge them."""
 
 import dataclasses
 import math
@@ -12,11 +12,11 @@ from tf_adapters.merging import arithmetic
 from tf_adapters.merging import matching
 from tf_adapters.merging import mean
 from tf_adapters.merging import members as merged_members
-from tf_adapters.merging import parts
+from tf_adapters.merging import weights_by_slot
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.models.adapter_model import AdapterModel
 
-# Name to whether the weights are divided by their sum.
+# Maps each way to whether the weights are divided by their sum.
 WAYS = {
     "mean": True,
     "matched_mean": True,
@@ -27,7 +27,7 @@ WAYS = {
 
 
 class AdapterMerge:
-    """Adapters that fit one another, and one of the ways to merge them.
+    """A merge of compatible adapters.
 
     Args:
         adapters, encoder, how, head_of, inputs, rank: See `merge_adapters`.
@@ -40,7 +40,7 @@ class AdapterMerge:
         self.how = how
         self.encoder = encoder
         self.joins = how.startswith("output_")
-        self.members = merged_members.read_members(
+        self.members = merged_members.read_mergeable(
             adapters, encoder, same_width=not self.joins
         )
         self.place = _place(head_of, adapters)
@@ -51,7 +51,7 @@ class AdapterMerge:
             merged_members.model_of_member(member, encoder)
             for member in self.members
         ]
-        self.slots = [parts.by_slot(m.tensors) for m in self.members]
+        self.slots = [weights_by_slot.by_slot(m.tensors) for m in self.members]
         if how == "matched_mean":
             self.slots = self._matched(models, inputs)
         if self.joins and self.is_lora:
@@ -74,7 +74,10 @@ class AdapterMerge:
         return rank
 
     def _highest_rank(self):
-        """Returns the units of all members, or as many ranks as there are."""
+        """Returns the sum of the members' widths, or of LoRAs' ranks.
+
+        A LoRA's rank is also limited by the smaller side of its kernels.
+        """
         units = sum(
             merged_members.width_of(member, self.encoder)
             for member in self.members
@@ -103,7 +106,7 @@ class AdapterMerge:
         ]
 
     def checked_weights(self, weights):
-        """Returns a number for each adapter, of a mean with the sum 1."""
+        """Returns a weight for each adapter; for a mean, their sum is 1."""
         number, is_mean = len(self.members), WAYS[self.how]
         if weights is None and is_mean:
             weights = [1.0] * number
@@ -122,7 +125,7 @@ class AdapterMerge:
         return [weight / total for weight in weights]
 
     def make_model(self, weights, **options):
-        """Returns the `AdapterModel` that has these weights."""
+        """Returns the merged `AdapterModel` for the given weights."""
         model = AdapterModel(
             self.encoder, self.method, self.target.head, **options
         )
@@ -131,7 +134,7 @@ class AdapterMerge:
 
     @property
     def method(self):
-        """What a model of the result is made with."""
+        """The method of the merged adapter."""
         method = self.target.method
         if not self.joins:
             return method
@@ -140,15 +143,15 @@ class AdapterMerge:
             for member in self.members
         )
         if self.is_lora:
-            # The factors are in the weights.
+            # alpha / rank is 1: the factors are already in the weights.
             return dataclasses.replace(method, rank=width, alpha=float(width))
         return dataclasses.replace(method, units=width, reduction_factor=None)
 
     def assign(self, model, weights):
-        """Gives a model of `make_model` the merge with other weights."""
+        """Assigns the merge with other weights to a model of `make_model`."""
         tensors = {
-            **parts.to_tensors(self._combined(weights)),
-            **parts.of_head(self.target.tensors),
+            **weights_by_slot.to_tensors(self._combined(weights)),
+            **weights_by_slot.of_head(self.target.tensors),
         }
         for name, variable in model.trained_variables().items():
             variable.assign(tensors[name])
@@ -164,7 +167,7 @@ class AdapterMerge:
 
 
 def _place(head_of, adapters):
-    """Returns which of some adapters is meant: a folder or a model of them."""
+    """Returns the index in `adapters` of `head_of`, by default the last."""
     if head_of is None:
         return len(adapters) - 1
     for place, adapter in enumerate(adapters):
@@ -178,7 +181,7 @@ def _place(head_of, adapters):
 
 
 def _with_factor(slots, method):
-    """Returns a LoRA's weights with `alpha / rank` in the second factor."""
+    """Multiplies a LoRA's second factor by `alpha / rank`."""
     factor = method.alpha / method.rank
     return {
         slot: {**found, "up_kernel": found["up_kernel"] * factor}

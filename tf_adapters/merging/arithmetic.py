@@ -1,15 +1,16 @@
-"""The exact weighted sum of what adapters compute, as one wider adapter.
+"""The exact weighted sum of adapters' outputs, as one wider adapter.
 
-In one slot `sum_i w_i U_i f(D_i x + c_i) + w_i b_i` is a bottleneck of all
-units side by side whose up-projections are multiplied by the weights, and
-`sum_i w_i s_i A_i B_i` a LoRA of all ranks (PEFT calls that `cat`). A negative
-weight subtracts: it turns the sign of the up-projection, not of all weights,
-which would change nothing in a LoRA and anything in a bottleneck.
+In one slot, `sum_i w_i U_i f(D_i x + c_i) + w_i b_i` is a bottleneck with the
+units of all adapters side by side, and with the up-projections multiplied by
+the weights. `sum_i w_i s_i A_i B_i` is a LoRA with the ranks of all adapters
+(PEFT calls this `cat`). A negative weight subtracts an adapter: it flips the
+sign of the up-projection only. Flipping all weights would not change a LoRA,
+and would change a bottleneck unpredictably.
 """
 
 import numpy as np
 
-from tf_adapters.merging.parts import UP
+from tf_adapters.merging.weights_by_slot import UP
 from tf_adapters.methods.support.bottleneck_slots import UNITS_AXIS
 
 
@@ -17,9 +18,9 @@ def joined(members, weights):
     """Returns one adapter that computes `sum_i w_i delta_i(x)`.
 
     Args:
-        members: List of dicts, see `parts.by_slot`, of the same slots. Their
+        members: List of dicts with the same slots, see `weights_by_slot`. Their
             widths may differ.
-        weights: A number for each.
+        weights: A number for each member.
     """
     return {
         slot: _joined_slot([member[slot] for member in members], weights)
@@ -44,14 +45,14 @@ def _joined_slot(members, weights):
 
 
 def cut_to_rank(member, rank):
-    """Returns the LoRA of a lower rank whose products are nearest.
+    """Returns the LoRA of lower rank with the closest products.
 
-    The largest singular values of each product `A B`, their roots in both
-    factors. The product itself is never made.
+    Keeps the largest singular values of each product `A B` and puts their
+    square roots into both factors. The product itself is never computed.
 
     Args:
-        member: Dict, see `parts.by_slot`, of a LoRA whose factor is 1.
-        rank: Integer, at most that of the member.
+        member: Dict, see `weights_by_slot`, of a LoRA with `alpha / rank` 1.
+        rank: Integer, at most the member's rank.
     """
     return {slot: _cut_slot(parts, rank) for slot, parts in member.items()}
 

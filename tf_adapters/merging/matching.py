@@ -1,11 +1,10 @@
-"""The units of one adapter in the order of another's.
+"""Reorders the units of an adapter to match another adapter.
 
-Whatever order a bottleneck's units have, it computes the same, and adapters
-that were trained from different starts have them in orders that have nothing to
-do with each other. Each unit is put in the place of the one that it is most
-correlated with (Li et al. 2015, arXiv:1511.07543; Ainsworth et al. 2022,
-arXiv:2209.04836, section 3.1), and all pairs are chosen together, by the
-Hungarian method.
+The order of a bottleneck's units does not affect its output, and adapters that
+were trained from different starting points have unrelated orders. Each unit is
+paired with the unit it is most correlated with (Li et al. 2015,
+arXiv:1511.07543; Ainsworth et al. 2022, arXiv:2209.04836, section 3.1). The
+Hungarian method chooses all pairs together.
 """
 
 import numpy as np
@@ -15,13 +14,14 @@ from tf_adapters.methods.support.bottleneck_slots import UNITS_AXIS
 
 
 def matched_bottlenecks(member, activations, reference_activations):
-    """Returns a bottleneck adapter with its units in another one's order.
+    """Returns a bottleneck adapter with its units in another adapter's order.
 
     Args:
-        member: Dict, see `parts.by_slot`.
+        member: Dict, see `weights_by_slot.by_slot`.
         activations: Dict from slot to its units' activations, an array
             `(tokens, units)`, in this adapter's own model.
-        reference_activations: Those of the other adapter, for the same tokens.
+        reference_activations: The other adapter's activations for the same
+            tokens.
     """
     return {
         slot: _reordered(
@@ -35,10 +35,10 @@ def matched_bottlenecks(member, activations, reference_activations):
 
 
 def correlations(one, other):
-    """Returns the correlation of each column with each of another array.
+    """Returns the correlations of all pairs of columns of two arrays.
 
-    Columns that never change, as those of units that are never active, have
-    none with any: 0.
+    The correlation of a constant column is 0, for example if a unit is never
+    active.
     """
     one, other = _standardised(one), _standardised(other)
     return one.T @ other / len(one)
@@ -52,25 +52,25 @@ def _standardised(columns):
 
 
 def best_order(likeness):
-    """Returns for each row the column that it is paired with.
+    """Returns, for each row, the column that it is paired with.
 
     Args:
-        likeness: Square array. The sum over all pairs is the largest there is.
+        likeness: Square array. The pairs maximize the sum of its entries.
     """
     _, columns = scipy.optimize.linear_sum_assignment(likeness, maximize=True)
     return columns
 
 
 def matched_loras(member, reference):
-    """Returns a LoRA with its ranks in another one's order and of its signs.
+    """Returns a LoRA with the order and signs of its ranks as in another one.
 
-    A rank is a matrix `a b`, and likeness the inner product of two of them,
-    which takes no texts. Only order and sign are undone: any invertible matrix
-    between `A` and `B` leaves their product as it is.
+    The similarity of two ranks is the inner product of their matrices `a b`, so
+    no texts are needed. Only order and sign are matched, although the product
+    does not change under any invertible matrix between `A` and `B`.
 
     Args:
-        member: Dict, see `parts.by_slot`.
-        reference: That of the other LoRA.
+        member: Dict, see `weights_by_slot.by_slot`.
+        reference: Dict of the other LoRA.
     """
     return {
         slot: _matched_lora(parts, reference[slot])
@@ -82,7 +82,7 @@ def _matched_lora(parts, reference):
     downs = reference["down_kernel"].T @ parts["down_kernel"]
     ups = reference["up_kernel"] @ parts["up_kernel"].T
     order = best_order(downs * ups)
-    # Both factors' signs are turned, or neither: the product stays.
+    # Flip the signs of both factors or of none, so the product is unchanged.
     turns = np.where(np.diag(downs[:, order] + ups[:, order]) < 0, -1, 1)
     reordered = _reordered(parts, order)
     return {

@@ -1,16 +1,17 @@
 """The weighted sum of adapters, weight by weight.
 
-Of LoRAs the factors are summed each for itself, as in LoraHub (Huang et al.
-2023, arXiv:2307.13269), so that the product has terms `w_i w_j A_i B_j` too.
+The two factors of a LoRA are summed separately, as in LoraHub (Huang et al.
+2023, arXiv:2307.13269), so the product also has the terms `w_i w_j A_i B_j`.
 """
 
 
 def weighted_sum(members, weights):
-    """Returns `sum_i w_i theta_i` of each weight.
+    """Returns `sum_i w_i theta_i` for each weight `theta`.
 
     Args:
-        members: List of dicts, see `parts.by_slot`, of equal shapes.
-        weights: A number for each.
+        members: List of dicts of equal shapes, see
+            `weights_by_slot.by_slot`.
+        weights: A number for each member.
     """
     return {
         slot: {

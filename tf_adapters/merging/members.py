@@ -1,4 +1,4 @@
-"""Adapters that can become one, and what of their settings must agree."""
+"""Reads the adapters to merge, and checks that their settings agree."""
 
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
@@ -12,17 +12,18 @@ _BOTTLENECKS = (methods.Houlsby, methods.Pfeiffer)
 MERGED_METHODS = (*_BOTTLENECKS, methods.LoRA)
 
 
-def read_members(adapters, encoder, same_width):
-    """Returns the `Member`s of adapters that go together.
+def read_mergeable(adapters, encoder, same_width):
+    """Returns the `Member`s of adapters that can be merged.
 
     Args:
         adapters: List of folders and of models in memory.
         encoder: Their `Encoder`, freshly loaded.
-        same_width: Whether each weight must have the shape of the others'.
+        same_width: Whether the shapes of all weights must agree.
 
     Raises:
-        AdapterError: If one is missing, damaged, of another encoder, of a
-            method that is not merged, or does not fit the others.
+        AdapterError: If an adapter is missing, damaged, belongs to another
+            encoder, was trained with an unsupported method, or does not fit the
+            others.
     """
     if not adapters:
         raise AdapterError(
@@ -42,7 +43,7 @@ def is_lora(member):
 
 
 def width_of(member, encoder):
-    """Returns how many units, or ranks, a member has in each slot."""
+    """Returns the number of units, or ranks, of a member in each slot."""
     if is_lora(member):
         return member.method.rank
     return bottleneck_slots.width_of_bottleneck(
@@ -51,10 +52,10 @@ def width_of(member, encoder):
 
 
 def model_of_member(member, encoder):
-    """Returns the `AdapterModel` of a member alone.
+    """Returns the `AdapterModel` of a single member.
 
     Raises:
-        AdapterError: If it has other weights than its configuration says.
+        AdapterError: If its weights do not match its configuration.
     """
     model = AdapterModel(encoder, member.method, member.head)
     path = member.folder and member.folder / adapter_folder.WEIGHTS_FILE

@@ -1,4 +1,4 @@
-"""Trained adapters of one encoder become one ordinary adapter."""
+"""Merges trained adapters of one encoder into one ordinary adapter."""
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.merging import search
@@ -15,29 +15,31 @@ def merge_adapters(
     rank=None,
     **options,
 ):
-    """Returns one adapter made of several, without training.
+    """Returns one adapter merged from several, without training.
 
-    It is a model like that of any adapter: it can be saved, exported, fused
-    and trained on. The adapters are of Houlsby's method with frozen norms, of
-    Pfeiffer's, or LoRAs, all of one of these.
+    The result is an ordinary model: you can save, export, fuse and train it.
+    The adapters must all be of the same method: Houlsby's with frozen norms,
+    Pfeiffer's, or LoRA.
 
     Args:
-        adapters: List of folders of adapters and of models in memory.
+        adapters: List of adapter folders and of models in memory.
         encoder: `Encoder` that all were trained on, freshly loaded.
-        how: `"mean"` (default): of each weight, of a LoRA's factors likewise.
-            `"matched_mean"`: the same, after the units of each adapter were
-            put in the order of those of `head_of`. `"sum"`: of each weight, as
-            in LoraHub. `"output_mean"`: a wider adapter of all units, which in
-            each place computes the mean of what the adapters compute there.
-            `"output_sum"`: the same for sums; weights below 0 subtract.
-        weights: Number for each adapter. Of a mean they are divided by their
-            sum, and by default equal; a sum needs them.
-        head_of: The one of `adapters` whose head the model gets. Default: the
-            last.
-        inputs: Dict of features of some hundred texts, by which bottlenecks'
-            units are matched. A LoRA's ranks are matched by their weights.
-        rank: Integer. Of a LoRA's `"output_mean"` or `"output_sum"`: the rank
-            to cut the products to, the nearest there is (by singular values).
+        how: `"mean"` (default): the mean of each weight, including the factors
+            of a LoRA. `"matched_mean"`: the same, after reordering the units of
+            each adapter to match the adapter of `head_of`. `"sum"`: the sum of
+            each weight, as in LoraHub. `"output_mean"`: a wider adapter with
+            the units of all adapters, whose output is the mean of their
+            outputs. `"output_sum"`: the same for the sum; negative weights
+            subtract.
+        weights: Number for each adapter. For a mean they are divided by their
+            sum, and the default is equal weights. A sum requires them.
+        head_of: Element of `adapters` that provides the head. Default: the
+            last one.
+        inputs: Dict of features of some hundred texts, required to match the
+            units of bottlenecks. A LoRA's ranks are matched by their weights.
+        rank: Integer. For LoRAs with `"output_mean"` or `"output_sum"`: the
+            rank to reduce the products to, by keeping the largest singular
+            values. Default: the sum of all ranks.
         **options: See `AdapterModel`.
 
     Raises:
@@ -72,24 +74,25 @@ def search_weights(
     evaluations=40,
     l1=search.L1,
 ):
-    """Returns weights of a sum that make a loss small, without a gradient.
+    """Returns weights of a sum that minimize a loss, without gradients.
 
-    That is LoraHub (Huang et al. 2023, arXiv:2307.13269); see
-    `tf_adapters.merging.search` for what is different. `merge_adapters` makes
-    the model of the weights.
+    This is LoraHub (Huang et al. 2023, arXiv:2307.13269);
+    `tf_adapters.merging.search` lists the differences. Pass the weights to
+    `merge_adapters` to make the model.
 
     Args:
         adapters: See `merge_adapters`.
         encoder: See `merge_adapters`.
-        loss: Function of the merged `AdapterModel` that returns a number: its
-            mean loss on a few labelled examples.
-        how: `"output_sum"` (default), or `"sum"`, the paper's.
+        loss: Function of the merged `AdapterModel` that returns a number, such
+            as its mean loss on a few labeled examples.
+        how: `"output_sum"` (default), or `"sum"`, as in the paper.
         head_of: See `merge_adapters`.
-        evaluations: How often the loss is evaluated, at most.
-        l1: Factor of the mean of the weights' sizes, which is added to it.
+        evaluations: Maximum number of evaluations of the loss. Defaults to 40.
+        l1: Factor of the penalty added to the loss, which is the mean of the
+            weights' absolute values. Defaults to 0.05.
 
     Returns:
-        List of a number from -1.5 to 1.5 for each adapter.
+        List with a number from -1.5 to 1.5 for each adapter.
 
     Examples:
         >>> one = tf_adapters.adapt(encoder, methods.LoRA(), head, name="one")

@@ -1,27 +1,31 @@
-"""Weights of a merge, found without a gradient on a few labelled examples.
+"""Finds the weights of a merge on a few labeled examples, without gradients.
 
-LoraHub (Huang et al. 2023, arXiv:2307.13269): the loss on a few examples plus
-0.05 times the mean of the weights' sizes, each weight from -1.5 to 1.5, by a
-few dozen evaluations. Nelder and Mead's simplex takes the place of Nevergrad's
-choice among algorithms: it begins with no adapter at all and each one alone.
+LoraHub (Huang et al. 2023, arXiv:2307.13269) minimizes the loss on a few
+examples plus 0.05 times the mean of the weights' absolute values, with each
+weight from -1.5 to 1.5, in a few dozen evaluations. It lets Nevergrad choose
+the algorithm; here it is the Nelder-Mead simplex, which starts with no adapter
+at all and with each adapter alone.
 """
 
 import numpy as np
 import scipy.optimize
 
-# Those of the authors' code (lorahub/algorithm.py).
+# Values of the authors' code (lorahub/algorithm.py).
 LIMIT = 1.5
 L1 = 0.05
 
 
 def search(loss, num_weights, l1=L1, evaluations=40):
-    """Returns the best weights that were tried, an array, and their loss.
+    """Returns the best weights tried, an array, and their loss.
+
+    The loss that is returned does not include the penalty.
 
     Args:
         loss: Function of an array of `num_weights` numbers.
         num_weights: Integer.
-        l1: Factor of the mean of the weights' sizes.
-        evaluations: How often the loss is evaluated, at most.
+        l1: Factor of the mean of the weights' absolute values. Defaults to
+            0.05.
+        evaluations: Maximum number of evaluations of the loss. Defaults to 40.
     """
     tried = []
 

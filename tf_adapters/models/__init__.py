@@ -1,1 +1,1 @@
-"""Encoder, method and head put together. Read adapted_block.py first."""
+"""Combines encoder, method and head. Read adapted_block.py first."""

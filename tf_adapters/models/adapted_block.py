@@ -1,13 +1,13 @@
-"""One block of a KerasHub encoder, with places for what a method adds.
+"""One block of a KerasHub encoder, with places for a method's slots.
 
 `AdaptedBlock` reads the kernels and biases of a block's sublayers and calls the
-slots that a method put into its places: see `tf_adapters.layers.slot`. This is
-the only file that reads KerasHub's private attributes;
+slots that a method attached to it: see `tf_adapters.layers.slot`. This is the
+only file that reads KerasHub's private attributes;
 `tests/models/adapted_encoder_test.py` has a canary for each architecture.
 
-Weights stay in float32 and are cast where they are used, to the type of the
-token vectors, which the backbone's policy decides. So Keras's own casting is
-off in every layer of ours (`autocast=False`).
+Weights stay in float32. They are cast on use to the dtype of the token vectors,
+which follows from the backbone's dtype policy. Keras's own casting is therefore
+off in all layers of this library (`autocast=False`).
 """
 
 import dataclasses
@@ -34,10 +34,11 @@ class AdaptedBlock(Float32Layer):
         block: A built KerasHub `TransformerEncoder` with norms after the
             residual, or a layer with the same sublayers.
         slots: Dict from a place, one of `slot.BLOCK_PLACES`, to its `Slot`.
-        encoder: The `Encoder` that tells activation, epsilon and dropout.
-        use_dropout: Whether the block's own dropout acts in training.
+        encoder: The `Encoder`, which defines activation, epsilon and dropout.
+        use_dropout: Whether to apply the block's own dropout in training.
+            Defaults to `True`.
         norms: The `BankNorm`s after attention and after the feed-forward
-            network, in place of the block's own norms, or `None`.
+            network, which replace the block's own norms, or `None` (default).
         positions: How positions enter attention: an object with the method of
             `tf_adapters.layers.attention.NoPositions`, which is the default.
     """
@@ -57,7 +58,7 @@ class AdaptedBlock(Float32Layer):
             check_known("place of a block", place, BLOCK_PLACES)
         self.block = block
         self.positions = positions or NoPositions()
-        # An attribute each, whose names are those in `.keras` files.
+        # One attribute per slot: their names appear in `.keras` files.
         for place, slot in slots.items():
             setattr(self, _attribute(place), slot)
         self._in_use = frozenset(slots)
@@ -81,7 +82,7 @@ class AdaptedBlock(Float32Layer):
 
     @property
     def slots(self):
-        """Dict from place to slot, without those that are left out."""
+        """Dict from place to slot, without the slots that are left out."""
         return {
             place: getattr(self, _attribute(place))
             for place in BLOCK_PLACES
@@ -89,13 +90,13 @@ class AdaptedBlock(Float32Layer):
         }
 
     def _slot(self, place):
-        """Returns the slot that acts in a place, or `None`."""
+        """Returns the slot that is active at a place, or `None`."""
         slot = self.slots.get(place)
         return None if slot is None or slot.is_merged else slot
 
     @property
     def places_in_use(self):
-        """The places whose slots act; none: the block is the encoder's own."""
+        """The places with active slots. If empty, the block is unadapted."""
         return self._in_use
 
     @places_in_use.setter
@@ -103,14 +104,14 @@ class AdaptedBlock(Float32Layer):
         self._in_use = frozenset(places)
 
     def call(self, x, context, first_token_only=False, training=None):
-        """Returns the block's output and the probes of its slots and norm.
+        """Returns the block's output, and the probes of its slots and norm.
 
         Args:
             x: `(batch, tokens, width)`.
             context: `Context` with `padding_mask`, `adapter_ids` and `seeds`.
-            first_token_only: Whether only position 0 is computed; keys and
-                values still see every token, so the result is exact.
-            training: Whether slots act as in training.
+            first_token_only: Whether to compute position 0 only. The result is
+                exact, because keys and values still include every token.
+            training: Whether to run the slots in training mode.
         """
         residual = x[:, :1] if first_token_only else x
         context = dataclasses.replace(context, block_input=x, residual=residual)
@@ -132,7 +133,7 @@ class AdaptedBlock(Float32Layer):
         return x, probes
 
     def projections(self):
-        """Returns a dict from the name of a projection to KerasHub's layer."""
+        """Returns a dict from a projection's name to its KerasHub layer."""
         attention_layer = self.block._self_attention_layer
         return {
             "query": attention_layer._query_dense,
@@ -144,26 +145,26 @@ class AdaptedBlock(Float32Layer):
         }
 
     def kernels(self):
-        """Returns the projections' kernels, with how many axes are inputs.
+        """Returns the projections' kernels and their number of input axes.
 
-        A dict from the name of a projection to its kernel and the number of the
-        kernel's first axes that are inputs.
+        A dict from a projection's name to its kernel and how many of the
+        kernel's leading axes are inputs.
         """
         return {
             name: (
                 layer.kernel,
-                # DeBERTa's output has one, as dense layers; others two.
+                # DeBERTa's output kernel has one input axis, others have two.
                 len(layer.kernel.shape) - 1 if name == "output" else 1,
             )
             for name, layer in self.projections().items()
         }
 
     def kernels_after_dropout(self):
-        """Returns pairs as in `kernels`, of what reads a dropout.
+        """Returns the pairs of `kernels` whose input comes from a dropout.
 
-        A dropout comes after each sublayer, to be read by the next one's
-        kernels, and on the attention weights, which the output projection
-        reads. None comes before the feed-forward network's second kernel.
+        Dropout is applied after each sublayer, before the kernels of the next
+        one, and to the attention weights, before the output projection. There
+        is no dropout before the second kernel of the feed-forward network.
         """
         return [
             kernel
@@ -172,7 +173,7 @@ class AdaptedBlock(Float32Layer):
         ]
 
     def _project(self, name, x, context, training, activation=None):
-        """Returns a projection of `x`, or what its slot makes of that."""
+        """Returns a projection of `x`, modified by its slot if it has one."""
         layer = self.projections()[name]
         outputs = math.prod(layer.bias.shape)
         kernel = ops.reshape(layer.kernel, (x.shape[-1], outputs))
@@ -189,7 +190,7 @@ class AdaptedBlock(Float32Layer):
         return y if activation is None else activation(y)
 
     def _add_and_norm(self, sublayer, x, context, training, probes):
-        """Returns `norm(x + residual)`, with the slots before and behind."""
+        """Returns `norm(x + residual)`, with the slots before and after it."""
         norm = getattr(self, f"{sublayer}_norm")
         gamma, beta = norm_weights(norm, context.adapter_ids)
 
@@ -240,7 +241,7 @@ class AdaptedBlock(Float32Layer):
 
 
 def _without_positions(bias, num_keys):
-    """Returns a bias that is 0 for keys in front of the text's."""
+    """Pads a bias with zeros for the keys inserted before the text's."""
     if bias is None:
         return None
     added = num_keys - ops.shape(bias)[-1]
@@ -248,5 +249,5 @@ def _without_positions(bias, num_keys):
 
 
 def _attribute(place):
-    # Keras's layers have an `output` already.
+    # Keras layers already have an attribute `output`.
     return place if place.startswith("after") else f"{place}_slot"

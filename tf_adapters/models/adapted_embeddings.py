@@ -1,6 +1,6 @@
-"""What the first block of an encoder reads: embeddings, with slots.
+"""Computes the first block's input: embeddings, with slots.
 
-Functions of an `AdaptedEncoder`, whose attributes hold the layers.
+These functions take an `AdaptedEncoder`, whose attributes hold the layers.
 """
 
 import dataclasses
@@ -12,12 +12,12 @@ from tf_adapters.layers.dense import dense
 from tf_adapters.layers.normalization import layer_norm
 from tf_adapters.layers.stateless_seeds import dropout
 
-# KerasHub's layer of words and positions in DistilBERT.
+# DistilBERT's layer of token and position embeddings in KerasHub.
 _TOKENS = "token_and_position_embedding"
 
 
 def embed(encoder, inputs, context, training):
-    """Returns what the first block reads, and the context of that."""
+    """Returns the input of the first block, and the updated context."""
     if "word_embeddings" in encoder.embedding_slots or encoder.position_offset:
         x, context = _embed_with_slot(encoder, inputs, context, training)
     else:
@@ -34,7 +34,7 @@ def embed(encoder, inputs, context, training):
 
 
 def _embed_with_slot(encoder, inputs, context, training):
-    """Adds up the embeddings one by one, with a slot behind the words'."""
+    """Adds up the embeddings one by one, with the slot of the word vectors."""
     tokens = encoder.backbone.token_embedding(inputs["token_ids"])
     x, context = _in_slot(encoder, "word_embeddings", tokens, context, training)
     names = [layer.name for layer in encoder.backbone.layers]
@@ -44,14 +44,14 @@ def _embed_with_slot(encoder, inputs, context, training):
         y = x + positions(x, start_index=encoder.position_offset)
     if "segment_embedding" in names:
         slot = encoder.embedding_slots.get("word_embeddings")
-        # What a slot adds is of segment 0.
+        # The vectors that a slot adds belong to segment 0.
         segments = _lengthened(inputs["segment_ids"], slot, 0)
         y = y + encoder.backbone.get_layer("segment_embedding")(segments)
     return y, context
 
 
 def _position_embedding(encoder, names):
-    """Returns the layer of positions, or `None` if attention has them."""
+    """Returns the position embedding, or `None` if attention has positions."""
     if "position_embedding" in names:
         return encoder.backbone.get_layer("position_embedding")
     joint = "embeddings" if encoder.counts_positions else _TOKENS
@@ -61,7 +61,7 @@ def _position_embedding(encoder, names):
 
 
 def _in_slot(encoder, place, x, context, training):
-    """Returns what a slot makes of embeddings, and the context of that."""
+    """Returns embeddings after a slot, and the updated context."""
     slot = encoder.embedding_slots.get(place)
     if slot is None:
         return x, context
@@ -71,7 +71,7 @@ def _in_slot(encoder, place, x, context, training):
 
 
 def of_text(encoder, x):
-    """Returns the vectors of the text's own tokens."""
+    """Returns the vectors of the text's tokens, without those of the slots."""
     for slot in encoder.embedding_slots.values():
         first, number = slot.first_added_token, slot.num_added_tokens
         if number:
@@ -80,10 +80,10 @@ def of_text(encoder, x):
 
 
 def _from_first_token(encoder, x, padding_mask):
-    """Counts positions from the first token, where padding is before it.
+    """Counts positions from the first token if the text is padded on the left.
 
-    So do RoBERTa and XLM-R in Hugging Face's library; KerasHub's embeddings
-    count from the first column. Without such padding nothing changes.
+    RoBERTa and XLM-R in Hugging Face's library do so; KerasHub's embeddings
+    count from the first column. Without left padding `x` does not change.
     """
     layer = encoder.backbone.get_layer("embeddings").position_embedding
     table = ops.cast(layer.position_embeddings, x.dtype)
@@ -101,9 +101,9 @@ def _from_first_token(encoder, x, padding_mask):
 
 
 def _lengthened(values, slot, value):
-    """Returns `(batch, tokens)` integers with those of a slot's added tokens.
+    """Pads `(batch, tokens)` integers with a value for a slot's added tokens.
 
-    They are equal, so that it does not matter where they stand.
+    All added tokens get the same value, so they can always go in front.
     """
     added = 0 if slot is None else slot.num_added_tokens
     return ops.pad(values, ((0, 0), (added, 0)), constant_values=value)

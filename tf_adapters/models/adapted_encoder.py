@@ -1,7 +1,7 @@
-"""A KerasHub encoder with places for what a method adds.
+"""A KerasHub encoder with places for a method's slots.
 
 The embedding part of the backbone becomes a sub-model; each of its blocks is
-run by an `AdaptedBlock`. With empty slots the outputs are the checkpoint's own.
+run by an `AdaptedBlock`. Without slots the outputs equal the checkpoint's.
 """
 
 import keras
@@ -28,39 +28,44 @@ class AdaptedEncoder(Float32Layer):
 
     Args:
         encoder: `tf_adapters.encoders.encoder.Encoder`.
-        slots: List of one dict for each block, from place to `Slot`. A slot
-            may recur. `None` (default) leaves all places empty.
+        slots: List with one dict per block, from place to `Slot`. The same
+            slot may be used several times. `None` (default) adds no slots.
+        use_dropout: Whether to apply the encoder's own dropout in training, as
+            all five papers do. Defaults to `True`.
+        norms: List of built `BankNorm`s that replace the embedding norm and
+            both norms of each block, or `None` (default).
         embedding_slots: Dict from `word_embeddings` and `embeddings` to `Slot`,
             or `None` (default).
-        position_offset: Integer. By how many positions the texts move on, for
-            what a method says stands before them. Defaults to 0.
-        use_dropout: Whether the encoder's own dropout acts in training, as in
-            all five papers. Defaults to `True`.
-        norms: List of built `BankNorm`s in place of the embedding's norm and
-            of both norms of each block, or `None` (default).
+        position_offset: Integer. How many positions the texts are shifted by,
+            to make room for what a method inserts before them. Defaults to 0.
 
     Call arguments:
         inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,
-            `padding_mask`, and `segment_ids` where the backbone takes them;
+            `padding_mask`, and `segment_ids` if the backbone takes them;
             optionally `adapter_ids` of shape `(batch,)`.
-        training: Whether dropout and slots act as in training.
-        seed: Integer tensor of shape `(2,)`, needed in training: see
+        training: Whether to run dropout and slots in training mode.
+        seed: Integer tensor of shape `(2,)`, required in training: see
             `StatelessSeeds`.
-        first_token_only: Whether the last block computes position 0 only.
-            `sequence_output` then has one token. Exact. Not used where hidden
-            states or probes are asked for.
+        first_token_only: Whether the last block computes position 0 only. The
+            result is exact, and `sequence_output` then has one token. Has no
+            effect if hidden states or probes are returned, or if a slot of the
+            last block needs all tokens.
         return_hidden_states: Whether to return the embedding output and each
             block's output.
-        return_probes: Whether to return what the slots report.
+        return_probes: Whether to return the values that the slots report.
 
     Returns:
-        Dict with `sequence_output` `(batch, tokens, width)`;
-        `first_token_output` `(batch, width)`, which is not the text's own where
-        a method puts something before it; `pooled_output` `(batch, width)`,
-        made of that, where the backbone has a pooler; on request
-        `hidden_states`, a list of `num_blocks + 1` tensors, and `probes`, a
-        list of one dict for each block, from a place to what its slot reports,
-        and from `attention_norm` to the `output` of the first norm.
+        Dict with
+
+        - `sequence_output`: `(batch, tokens, width)`.
+        - `first_token_output`: `(batch, width)`. If a method inserts vectors
+          before the text, it is the first of these.
+        - `pooled_output`: `(batch, width)`, computed from
+          `first_token_output`, if the encoder has a pooler.
+        - `hidden_states`: on request, a list of `num_blocks + 1` tensors.
+        - `probes`: on request, a list with one dict per block, from a place to
+          the values that its slot reports, and from `attention_norm` to the
+          `output` of the first norm.
     """
 
     def __init__(
@@ -122,7 +127,7 @@ class AdaptedEncoder(Float32Layer):
         self.build((None, None))
 
     def build(self, input_shape):
-        """Builds nothing: all is built. Keras's `summary` asks for a shape."""
+        """Does nothing, as all parts are built; for Keras's `summary`."""
 
     @property
     def output_shape(self):
@@ -130,11 +135,11 @@ class AdaptedEncoder(Float32Layer):
         return (None, None, self.width)
 
     def rematerialize(self, variables):
-        """Computes activations again in the backward pass, to save memory.
+        """Makes the backward pass recompute activations, which saves memory.
 
         Args:
-            variables: What has a gradient: variables that train, and those of
-                the encoder that a reparameterization computes.
+            variables: All variables that need a gradient: the trained ones,
+                and those of the encoder that a reparameterization computes.
         """
         ids = frozenset(id(variable) for variable in variables)
         self._rematerialized = {
@@ -143,7 +148,7 @@ class AdaptedEncoder(Float32Layer):
 
     @property
     def max_tokens(self):
-        """How many tokens a text may have, or `None` for any number."""
+        """Maximum number of tokens in a text, or `None` if unlimited."""
         positions = getattr(self.backbone, "max_sequence_length", None)
         if positions is None:
             return None
@@ -153,7 +158,7 @@ class AdaptedEncoder(Float32Layer):
 
     @property
     def num_segments(self):
-        """How many segments the embeddings tell apart; 1 without segments."""
+        """Number of segments that the embeddings distinguish, at least 1."""
         names = [layer.name for layer in self.backbone.layers]
         if "segment_embedding" not in names:
             return 1
@@ -161,7 +166,7 @@ class AdaptedEncoder(Float32Layer):
 
     @property
     def undo_embeddings(self):
-        """Function that undoes the slot of the embeddings, or `None`."""
+        """Function that inverts the slot of the embeddings, or `None`."""
         slot = self.embedding_slots.get("embeddings")
         return None if slot is None else slot.inverse
 
@@ -176,9 +181,9 @@ class AdaptedEncoder(Float32Layer):
         return self.backbone.token_embedding.embeddings
 
     def norms(self):
-        """Returns every layer norm, the embedding's first, two a block.
+        """Returns all layer norms: the embedding norm, then two per block.
 
-        Blocks that share weights, as ALBERT's do, have the same norms.
+        Blocks that share weights, as in ALBERT, have the same norms.
         """
         norms = [self.embedding_norm]
         for block in self.blocks:
@@ -186,18 +191,20 @@ class AdaptedEncoder(Float32Layer):
         return norms
 
     def norm_variables(self):
-        """Returns gamma and beta of every layer norm, each of them once."""
+        """Returns gamma and beta of all layer norms, each only once."""
         norms = {id(norm): norm for norm in self.norms()}.values()
         return [variable for norm in norms for variable in norm.variables]
 
     def pooler_variables(self):
-        """Returns the pooler's variables; none where there is no pooler."""
+        """Returns the pooler's variables, or `[]` if there is no pooler."""
         return [] if self.pooler is None else list(self.pooler.variables)
 
     def kernels_after_dropout(self):
-        """Returns kernels that read a dropout, as `AdaptedBlock`'s, once each.
+        """Returns the kernels whose input comes from a dropout, each once.
 
-        The embeddings' dropout is read by the first block, or by a projection.
+        Each comes with its number of input axes, see `AdaptedBlock.kernels`.
+        Dropout on the embeddings comes before the first block, or before the
+        projection of the embeddings.
         """
         found = []
         if self.projection is not None:
@@ -209,7 +216,7 @@ class AdaptedEncoder(Float32Layer):
         return list({id(kernel): (kernel, n) for kernel, n in found}.values())
 
     def used_variables(self):
-        """Returns the backbone's weights that the outputs depend on."""
+        """Returns the backbone weights that affect the outputs."""
         pooler = getattr(self.backbone, "pooled_dense", None)
         if pooler is None or self.pooler is not None:
             return self.backbone.weights
@@ -229,7 +236,7 @@ class AdaptedEncoder(Float32Layer):
         encoder_checks.check_not_quantized(self.backbone)
         inputs = encoder_checks.of_one_shape(inputs)
         seeds = StatelessSeeds(seed) if training else None
-        # Of truth values, too: what a method adds is counted with integers.
+        # The mask may be boolean; counting added tokens needs integers.
         mask = ops.cast(inputs["padding_mask"], "int32")
         context = Context(mask, inputs.get("adapter_ids"), seeds)
         x, context = adapted_embeddings.embed(self, inputs, context, training)

@@ -1,4 +1,4 @@
-"""Encoder, method and head as one Keras model that knows what trains."""
+"""Encoder, method and head as one Keras model, with the right parts frozen."""
 
 import warnings
 
@@ -29,51 +29,52 @@ from tf_adapters.models.replicas import replica_number
 class AdapterModel(EncoderModel):
     """An encoder with the slots of a method and, usually, a head.
 
-    Everything that method and head do not declare trainable is frozen, variable
-    by variable, and stays so where `trainable` is set to `True`: to train the
-    encoder is the method `Full`. Parts of what trains can be frozen as with
-    any Keras model, for example by `model.head_layer.trainable = False`; of the
-    encoder itself layers, but not single variables.
+    Only the variables that method and head declare are trainable. All others
+    are frozen and stay frozen if `trainable` is set to `True`: to train the
+    encoder, use the method `Full`. You can freeze trained parts as in any Keras
+    model, for example with `model.head_layer.trainable = False`. In the encoder
+    itself you can freeze layers, but not single variables.
 
-    The encoder's layers are used in place, so models whose methods train
-    nothing of the encoder share it. Once a model has trained some of it (norms,
-    biases, or all), the other models of that encoder raise an error, and so
-    does a new one, until `encoder.restore()`. Load an encoder for each model
-    whose method trains some of it.
+    Models use the encoder's layers in place and share them as long as no method
+    trains the encoder. Once a model has trained some of it (norms, biases, or
+    all weights), other models of that encoder raise an error, and so does
+    building a new one, until you call `encoder.restore()`. Load one encoder for
+    each model with a method that trains some of it.
 
     Args:
         encoder: `Encoder`, see `load_encoder`.
         method: A method, see `tf_adapters.methods`.
         head: A head, see `tf_adapters.heads`, or `None` (default): the model
             then returns the encoder's outputs.
-        use_encoder_dropout: Whether the encoder's dropout acts in training, as
-            in the papers. Defaults to `True`.
+        use_encoder_dropout: Whether to apply the encoder's dropout in training,
+            as in the papers. Defaults to `True`.
         seed: Integer from 0 (default) to 4,294,967,295. Seed of the dropout
             under Keras's `fit`. Each replica of a `tf.distribute` strategy
-            draws masks of its own.
-        below: Composition of the methods of frozen adapters that the method
-            stands on, or `None` (default); `compose` gives them their weights.
-        remat: Whether the activations within a block are computed again in the
+            draws its own masks.
+        below: Composition of the methods of frozen adapters below this
+            method, or `None` (default); `compose` loads their weights.
+        remat: Whether to recompute the activations within a block in the
             backward pass (`keras.remat`), which takes less memory and more
             time. Defaults to `False`.
 
     Call arguments:
         inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,
-            `padding_mask`, and `segment_ids` where the backbone takes them.
-            For a head of choices `(batch, choices, tokens)`, and a choice
-            without a token is none; likewise for a head that reads windows.
-        training: Whether dropout acts.
-        seed: Integer tensor of shape `(2,)` that all dropout of this call
-            follows from; by default drawn from the model's own generator.
+            `padding_mask`, and `segment_ids` if the backbone takes them. The
+            shape is `(batch, choices, tokens)` for a multiple-choice head, and
+            choices without tokens are ignored; likewise for a head that reads
+            windows.
+        training: Whether to apply dropout.
+        seed: Integer tensor of shape `(2,)` that determines all dropout masks
+            of this call. By default it is drawn from the model's own generator.
 
     Raises:
-        UserError: If an argument is of another kind, or another model has
+        UserError: If an argument has the wrong type, or another model has
             changed the encoder.
 
     Returns:
         The head's output, float32: `(batch, classes)` logits, `(batch, 1)`
-        numbers, `(batch, choices)` scores or what else its layer returns.
-        Without a head the dict of `AdaptedEncoder`.
+        numbers, `(batch, choices)` scores, or other outputs of its layer.
+        Without a head, the dict of `AdaptedEncoder`.
 
     Examples:
         >>> model = tf_adapters.AdapterModel(encoder, methods.Houlsby(), head)
@@ -103,16 +104,16 @@ class AdapterModel(EncoderModel):
         self.use_encoder_dropout = use_encoder_dropout
         self.seed = seed
         self.remat = remat
-        # Blocks that `leave_out` took the method's slots out of.
+        # Blocks from which `leave_out` removed the method's slots.
         self.left_out = ()
         # The trained adapters of a fusion or a composition; see `Member`.
         self.members = ()
-        # Of the frozen adapters of a composition, in its order.
+        # The composition of frozen adapters below the method, or None.
         self.below = below
         self.encoder, own, self.slots_below = model_slots.adapted_encoder(
             self, encoder
         )
-        # Inside of a function: Keras would take them for layers of the model's.
+        # In a function, or else Keras would track them as layers of the model.
         self._own_slots = lambda: own
         for slot in self.all_slots():
             check_names(slot)
@@ -147,7 +148,7 @@ class AdapterModel(EncoderModel):
 
     @property
     def computes_in_float16(self):
-        """Whether gradients are too small to train with an unscaled loss."""
+        """Whether the encoder uses float16, so that the loss must be scaled."""
         policy = self.encoder.backbone.dtype_policy
         return policy.compute_dtype == "float16"
 
@@ -157,27 +158,28 @@ class AdapterModel(EncoderModel):
         return self.encoder.slots
 
     def all_slots(self):
-        """Returns the slots of embeddings and blocks, each of them once."""
+        """Returns the slots of embeddings and blocks, each only once."""
         return model_slots.distinct([self.encoder.embedding_slots, *self.slots])
 
     def own_slots(self):
-        """Returns the slots of the method itself, each of them once.
+        """Returns the method's own slots, each only once.
 
-        In a composition a place has one slot of these and of those below.
+        In a composition, a single slot at each place combines these with the
+        slots of the adapters below.
         """
         return self._own_slots()
 
     def leave_out(self, blocks):
-        """Takes what the method added out of some blocks, for inference.
+        """Removes the method's slots from some blocks, for inference.
 
-        The model is faster and no longer quite the one that was trained
-        (AdapterDrop, Rueckle et al. 2021, arXiv:2010.11918). It is saved as
-        it is then, in a `.keras` file and by `save_adapter`. Keras's `predict`
-        and `evaluate` follow; a `tf.function` of your own that has been called
-        does not, since it keeps the graph from before.
+        The model becomes faster, and its outputs change slightly (AdapterDrop,
+        Rueckle et al. 2021, arXiv:2010.11918). `.keras` files and
+        `save_adapter` save the model without these slots. Keras's `predict` and
+        `evaluate` use the changed model. A `tf.function` of your own that was
+        called before does not, because it keeps its old graph.
 
         Args:
-            blocks: Indices of blocks; none changes nothing.
+            blocks: Indices of blocks. An empty list has no effect.
 
         Raises:
             UserError: If a block does not exist, the method adds nothing to
@@ -186,17 +188,17 @@ class AdapterModel(EncoderModel):
         model_slots.leave_out(self, blocks)
 
     def without(self, blocks):
-        """Leaves blocks out, as `leave_out`, for the time of a `with` block."""
+        """Leaves blocks out, as `leave_out` does, within a `with` block."""
         return model_slots.without(self, blocks)
 
     def slot_weights(self, block, place):
-        """Returns a dict from name to variable of what is in one slot.
+        """Returns a dict from name to variable for the weights of one slot.
 
-        The names are those in an adapter folder, without the slot's own
-        `block_<i>_<place>/` (AdapterBias: `block_<i>/`) before them:
-        `delta/down_kernel` `(d, m)`, `delta/down_bias` `(m,)`,
-        `delta/up_kernel` `(m, d)` and `delta/up_bias` `(d,)` of a bottleneck of
-        width `m`. See the guide for those of other methods.
+        The names are those in an adapter folder, without the slot's prefix
+        `block_<i>_<place>/` (AdapterBias: `block_<i>/`). A bottleneck of width
+        `m` has `delta/down_kernel` `(d, m)`, `delta/down_bias` `(m,)`,
+        `delta/up_kernel` `(m, d)` and `delta/up_bias` `(d,)`. For other
+        methods see the guide.
 
         Args:
             block: Index of a block.
@@ -204,12 +206,12 @@ class AdapterModel(EncoderModel):
                 `"after_ffn"`.
 
         Raises:
-            UserError: If the method has nothing there.
+            UserError: If the method has no slot there.
         """
         return model_slots.weights_of_slot(self.slots, block, place)
 
     def check_features(self, inputs):
-        """Raises a `UserError` unless the encoder takes these inputs."""
+        """Raises a `UserError` if the encoder cannot take these inputs."""
         check_inputs(self.encoder, inputs)
 
     def feature_shapes(self):
@@ -224,7 +226,7 @@ class AdapterModel(EncoderModel):
             seed = ops.convert_to_tensor(seed)
         reads = None if self.head is None else self.head.reads
         drops = bool(training) and not self.reparameterization.replaces_dropout
-        # The encoder draws with this seed; the others must not draw the same.
+        # The encoder uses this seed. The others need different masks.
         with self.reparameterization.scope(
             StatelessSeeds(seed + 2) if training else None
         ):
@@ -241,7 +243,7 @@ class AdapterModel(EncoderModel):
             return self.head_layer({**inputs, **outputs}, seeds=seeds)
 
     def _draw_seed(self):
-        """Returns another seed at each call and, in one call, each replica."""
+        """Returns a seed that differs between calls and between replicas."""
         run, step = ops.unstack(self.seed_generator.next(), 2)
         place = ops.cast(replica_number(), step.dtype)
         return pass_seed(run, place, step)
@@ -249,24 +251,27 @@ class AdapterModel(EncoderModel):
     def encode(self, inputs, **options):
         """Returns the encoder's outputs in evaluation, as the head sees them.
 
+        The weights that the method computes are in effect, unlike in a direct
+        call of `model.encoder`.
+
         Args:
             inputs: As in a call.
-            **options: See the call of `AdaptedEncoder`, which knows nothing of
-                what a method does to its weights.
+            **options: See the call arguments of `AdaptedEncoder`.
         """
         with self.reparameterization.scope():
             return self.encoder(as_sequences(inputs), training=False, **options)
 
     def fold(self):
-        """Writes what a method does to the encoder's weights into them.
+        """Writes the method's changes to the encoder's weights into them.
 
-        LoRA's products, or the differences of diff pruning; the encoder is then
-        a plain one with their outputs. A folded model answers as before, but
-        can neither train nor be saved before `unfold`.
+        These are LoRA's products, for example, or the differences of diff
+        pruning. The encoder is then a plain encoder with the adapted outputs. A
+        folded model gives the same outputs, but you cannot train or save it
+        before you call `unfold`.
 
         Raises:
-            UserError: If another model has changed the encoder, or if blocks
-                that share a kernel add something else to it each.
+            UserError: If another model has changed the encoder, or if several
+                blocks share a kernel and each adds something different to it.
         """
         self.check_encoder()
         part_checks.check_foldable(self.method.folds(self))
@@ -278,17 +283,17 @@ class AdapterModel(EncoderModel):
         self._forget_graphs()
 
     def unfold(self):
-        """Takes out again what `fold` wrote, exactly."""
+        """Undoes `fold` exactly."""
         self.reparameterization.unfold()
         self._forget_graphs()
 
     def merge(self):
-        """Calls `fold`, as it is called now, with a warning."""
+        """Warns that the method is now called `fold`, and calls it."""
         _warn_of_old_name("merge", "fold")
         self.fold()
 
     def unmerge(self):
-        """Calls `unfold`, as it is called now, with a warning."""
+        """Warns that the method is now called `unfold`, and calls it."""
         _warn_of_old_name("unmerge", "unfold")
         self.unfold()
 
@@ -301,7 +306,7 @@ class AdapterModel(EncoderModel):
         return variable_groups.variable_groups(self)
 
     def encoder_variables_read(self):
-        """Returns the encoder's weights that this model's outputs depend on."""
+        """Returns the encoder weights that affect this model's outputs."""
         variables = self.encoder.used_variables()
         if self.head is not None and self.head.reads != "pooled_output":
             pooler = {id(v) for v in self.encoder.pooler_variables()}
@@ -309,20 +314,20 @@ class AdapterModel(EncoderModel):
         return variables
 
     def declared_encoder_variables(self):
-        """Returns the encoder's weights that the method trains."""
+        """Returns the encoder weights that the method trains."""
         read = {id(v) for v in self.encoder_variables_read()}
         declared = self.method.trainable_encoder_variables(self.encoder)
         return [v for v in declared if id(v) in read]
 
     def is_added(self, variable):
-        """Returns whether a variable trains that is not the encoder's."""
+        """Returns whether a variable is trained and not the encoder's."""
         return self._freezing.is_added(variable)
 
     @property
     def trainable(self):
-        """Whether what method and head declare trains; nothing else ever does.
+        """Whether the variables that method and head declare are trained.
 
-        Setting it to `True` leaves everything else frozen.
+        Setting it to `True` leaves all other variables frozen.
         """
         return super().trainable
 
@@ -352,8 +357,9 @@ class AdapterModel(EncoderModel):
         """Returns a dict from name to variable of everything that trains.
 
         Raises:
-            UserError: If the model is folded: the encoder then holds what
-                trained. If another model has changed the encoder.
+            UserError: If the model is folded, because the encoder then holds
+                the trained weights, or if another model has changed the
+                encoder.
         """
         self.check_not_folded()
         self.check_encoder()
@@ -365,15 +371,15 @@ class AdapterModel(EncoderModel):
         )
 
     def penalty(self):
-        """Returns the method's own term of the loss, a scalar."""
+        """Returns the term that the method adds to the loss, a scalar."""
         return ops.convert_to_tensor(self.method.penalty(self), "float32")
 
     def last_phase_step(self, total_steps):
-        """Returns the step after which the method's last phase begins, or 0."""
+        """Returns the step after which the last phase begins, or 0 if none."""
         return self.method.last_phase_step(total_steps)
 
     def phases(self, total_steps):
-        """Returns pairs: a phase's steps, and the factor of its rate."""
+        """Returns (number of steps, learning rate factor) for each phase."""
         first = self.last_phase_step(total_steps)
         if not first:
             return [(total_steps, 1.0)]
@@ -381,7 +387,7 @@ class AdapterModel(EncoderModel):
         return [(first, 1.0), (total_steps - first, factor)]
 
     def start_last_phase(self):
-        """Begins the method's last phase of training."""
+        """Starts the last phase of the method's training."""
         self.method.start_last_phase(self)
 
     def check_not_folded(self):
@@ -394,10 +400,10 @@ class AdapterModel(EncoderModel):
             )
 
     def compile(self, optimizer="rmsprop", loss=None, *args, **kwargs):
-        """Compiles as any Keras model; warns of a loss of probabilities.
+        """Compiles the model; warns if the loss expects probabilities.
 
-        If the encoder computes in float16, the optimizer scales the loss, as in
-        Keras unless `auto_scale_loss=False`.
+        If the encoder computes in float16, the optimizer scales the loss. As
+        in Keras, `auto_scale_loss=False` turns this off.
         """
         loss_checks.warn_of_probabilities(self.head, loss)
         if self.computes_in_float16 and kwargs.get("auto_scale_loss", True):
@@ -405,21 +411,21 @@ class AdapterModel(EncoderModel):
         super().compile(optimizer, loss, *args, **kwargs)
 
     def fit(self, *args, **kwargs):
-        """Trains as any Keras model; logs how many steps float16 skipped."""
+        """Trains the model; logs how many steps float16 overflow skipped."""
         before = loss_scaling.count_skipped(self)
         history = super().fit(*args, **kwargs)
         loss_scaling.say_skipped(self, before)
         return history
 
     def compile_from_config(self, config):
-        # Keras leaves out models with a `compile` of their own.
+        # Keras does not do this for models that override `compile`.
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)
 
     def compute_loss(self, *args, **kwargs):
         """Returns Keras's loss plus the method's penalty, for `fit`.
 
-        Each replica counts its part of the penalty, as of a regularizer's.
+        Each replica adds its share of the penalty, as for a regularizer.
         """
         penalty = self._aggregate_additional_loss(self.penalty())
         return super().compute_loss(*args, **kwargs) + penalty
@@ -447,15 +453,15 @@ def adapt(encoder, method=None, head=None, **options):
     """Returns a Keras model of `encoder` with `method` and `head`.
 
     Args:
-        encoder: `Encoder`, see `load_encoder`, or a backbone of KerasHub.
+        encoder: `Encoder`, see `load_encoder`, or a KerasHub backbone.
         method: A method, for example `tf_adapters.methods.Houlsby(units=64)`.
         head: A head, for example `tf_adapters.heads.Classification(labels)`,
             or `None` (default) for the encoder's outputs.
         **options: See `AdapterModel`.
 
     Raises:
-        UserError: If an argument is no such thing, or if the method is a
-            fusion, whose adapters `fuse` reads.
+        UserError: If an argument has the wrong type, or if the method is a
+            fusion. Use `fuse` for fusions, because it reads their adapters.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Houlsby(units=64), head)
@@ -471,7 +477,7 @@ def adapt(encoder, method=None, head=None, **options):
 
 
 def as_sequences(inputs):
-    """Returns inputs `(batch, choices or windows, tokens)` as sequences."""
+    """Reshapes inputs `(batch, choices or windows, tokens)` to sequences."""
     if len(inputs["token_ids"].shape) < 3:
         return inputs
     return {

@@ -1,4 +1,4 @@
-"""Several trained adapters on one encoder, mixed freely in a batch."""
+"""Several trained adapters on one encoder, selected per example of a batch."""
 
 import keras
 from keras import ops
@@ -23,21 +23,21 @@ from tf_adapters.models.encoder_model import EncoderModel
 class BankModel(EncoderModel):
     """An encoder with the adapters, norms and heads of several tasks.
 
-    Made by `load_bank`; nothing in it trains. It gives each example what the
-    `AdapterModel` of its adapter alone gives it.
+    Made by `load_bank`, for inference only. For each example, the outputs equal
+    those of a single `AdapterModel` with the example's adapter.
 
     Args:
-        encoder: `Encoder` of all members.
+        encoder: The `Encoder` that all members were trained on.
         members: Tuple of `Member`.
 
     Call arguments:
         inputs: Dict as for `AdapterModel`, and `adapter_ids` `(batch,)`: the
-            place in `members` of each example's adapter.
+            index in `members` of each example's adapter.
 
     Returns:
-        `(batch, outputs)` float32, as wide as the widest head; where an
-        example's head is narrower the rest is `BankHead.ABSENT`. NaN where an
-        example's id is no place in `members`.
+        `(batch, outputs)` float32, as wide as the widest head. The columns that
+        a narrower head does not have are `BankHead.ABSENT`. Rows with an id
+        that is not an index of `members` are NaN.
     """
 
     def __init__(self, encoder, members, **kwargs):
@@ -57,7 +57,7 @@ class BankModel(EncoderModel):
         self.built = True
 
     def check_features(self, inputs):
-        """Raises a `UserError` unless these are features and adapters' ids."""
+        """Raises a `UserError` if features or adapter ids are missing."""
         check_inputs(self.encoder, inputs)
         if "adapter_ids" not in inputs:
             raise AdapterError(
@@ -82,23 +82,23 @@ class BankModel(EncoderModel):
         else:
             read = outputs["pooled_output"]
         is_there = ops.equal(ids, inputs["adapter_ids"])[:, None]
-        # A negative place would be one from the end.
+        # A negative index would count from the end.
         return ops.where(is_there, self.head_layer(read, ids), float("nan"))
 
 
 def load_bank(adapters, encoder):
-    """Returns a `BankModel` of trained adapters, in their order.
+    """Returns a `BankModel` of trained adapters, in the given order.
 
     Args:
-        adapters: Paths of adapter folders, or of runs that hold one, or models
-            in memory, each an `AdapterModel`.
+        adapters: Paths of adapter folders or of runs that contain one, or
+            models in memory, each an `AdapterModel`.
         encoder: The `Encoder` they were trained on, freshly loaded.
 
     Raises:
-        AdapterError: If one is damaged, of another encoder, trains the
-            encoder's kernels or biases, has no head or one of another kind
-            than classification and regression, or does not fit the others in
-            placement, activation or left-out blocks.
+        AdapterError: If an adapter is damaged, belongs to another encoder,
+            trained the encoder's kernels or biases, has no head or a head that
+            is neither classification nor regression, or differs from the others
+            in placement, activation or left-out blocks.
 
     Examples:
         >>> method = methods.Pfeiffer()
@@ -166,18 +166,18 @@ def _make_slots(encoder, members, facts):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class BankSlot(SlotOfLayers):
-    """Slot `x + delta_n(reads(x, context))` with each example's adapter `n`.
+    """Computes `x + delta_n(reads(x, context))` for each example's adapter `n`.
 
     Args:
-        reads: What the bottlenecks read, one of `bottleneck_slots.Reads`.
+        reads: Input of the bottlenecks, one of `bottleneck_slots.Reads`.
         num_adapters, units, activation: See `BankBottleneck`.
 
     Call arguments:
-        x: `(batch, tokens, width)` sublayer output.
+        x: `(batch, tokens, width)`, the output of a sublayer.
         context: `Context` with `adapter_ids`.
 
     Returns:
-        The sum, of the shape of `x`, and no probes.
+        The sum, with the shape of `x`, and an empty dict of probes.
     """
 
     def __init__(self, reads, num_adapters, units, activation, **kwargs):
@@ -193,7 +193,7 @@ class BankSlot(SlotOfLayers):
 def _make_norms(encoder, members):
     """Returns a `BankNorm` for each norm, or `None` if no member trained any.
 
-    A member that trained none has the encoder's own.
+    For members that trained no norms, the encoder's own are used.
     """
     adapted = AdaptedEncoder(encoder)
     own = adapted.norm_variables()

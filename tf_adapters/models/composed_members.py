@@ -1,4 +1,4 @@
-"""The members of a composition, read and checked for their places."""
+"""Reads the members of a composition and checks their positions."""
 
 import dataclasses
 import re
@@ -10,17 +10,19 @@ from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
 
-def read_members(composition, encoder, with_head=False):
-    """Returns a composition with a `Member` in the place of each leaf.
+def read_composition(composition, encoder, with_head=False):
+    """Returns the composition with a `Member` in place of each leaf.
 
     Args:
         composition: Composition of folders and models.
         encoder: `Encoder`.
-        with_head: Whether the last member's head is read; no other's is.
+        with_head: Whether to read the last member's head. Other heads are
+            never read. Defaults to `False`.
 
     Raises:
-        UserError: If one is missing, damaged, of another encoder, or trained
-            what all share, or has no place in the composition.
+        UserError: If a member is missing, damaged, belongs to another encoder,
+            trained weights that all members share, or cannot be used at its
+            position.
     """
     trees.check_nesting(composition)
     leaves = trees.leaves(composition)
@@ -59,7 +61,10 @@ def _check_lowest(member):
 
 
 def placed(composition, members, encoder):
-    """Returns a composition of members as each stands in its place.
+    """Returns a composition of members, adjusted to their positions.
+
+    Members above others lose their map of the embeddings, and members that were
+    left out of blocks get a method without these blocks.
 
     Args:
         composition: Composition with any leaves.
@@ -91,7 +96,7 @@ def _without_map(member):
 
 
 def _without_left_out(member, num_blocks):
-    """Returns a member as if it never had been in blocks it is left out of."""
+    """Returns a member as if it had never been in the left-out blocks."""
     if not member.left_out:
         return member
     if "leave_out" not in {f.name for f in dataclasses.fields(member.method)}:
@@ -110,9 +115,9 @@ def _without_left_out(member, num_blocks):
 
 
 def _of_other_blocks(tensors, blocks, num_blocks):
-    """Returns the tensors of an adapter that never was in some blocks.
+    """Returns an adapter's tensors as if it had never been in some blocks.
 
-    What several blocks share is called after the first of them.
+    Weights that several blocks share are named after the first of these blocks.
     """
     first = min(set(range(num_blocks)) - set(blocks), default=None)
     found = {}

@@ -18,27 +18,29 @@ from tf_adapters.models.features_model import FeaturesModel
 
 
 def compose(encoder, composition, head=None, **options):
-    """Returns a model of trained adapters, and of a method that trains on them.
+    """Returns a model of trained adapters and, optionally, a method to train.
 
-    The members of a composition are folders of adapters, models in memory,
-    other compositions, and, as a stack's last, a method, which trains while
-    those below it are frozen: MAD-X trains a task's adapter so on that of a
-    language, and `swap_adapters` puts another language's in its place.
+    The members of a composition are adapter folders, models in memory, and
+    other compositions. The last member of a stack may also be a method. It is
+    trained while the adapters below it are frozen: this is how MAD-X trains a
+    task adapter on top of a language adapter. `swap_adapters` then exchanges
+    the language adapter.
 
     Args:
         encoder: `Encoder` that all members were trained on, freshly loaded.
         composition: `Stack`, `Average`, `Parallel` or `BatchSplit`.
-        head: See `AdapterModel`. `None` (default) takes that of the last member
-            with its weights, if it has one. `Parallel` and `BatchSplit` take
-            each member's own.
+        head: See `AdapterModel`. With `None` (default) and without a method,
+            the model gets the last member's trained head, if it has one.
+            In `Parallel` and `BatchSplit` this holds for each member.
         **options: See `AdapterModel`.
 
     Returns:
-        `AdapterModel`; of `Parallel` and `BatchSplit` a `ParallelModel`.
+        `AdapterModel`, or a `ParallelModel` for `Parallel` and `BatchSplit`.
 
     Raises:
-        UserError: If a member is missing, damaged, of another encoder, trains
-            weights of the encoder itself, or has no place in the composition.
+        UserError: If a member is missing, damaged, belongs to another encoder,
+            trained weights of the encoder itself, or cannot be used at its
+            position.
 
     Examples:
         >>> language = methods.Union((methods.Invertible(), methods.Pfeiffer()))
@@ -53,7 +55,7 @@ def compose(encoder, composition, head=None, **options):
         return ParallelModel(encoder, composition, head, **options)
     composition, method = _top(composition)
     takes_head = method is None and head is None
-    below = composed_members.read_members(
+    below = composed_members.read_composition(
         composition, encoder, with_head=takes_head
     )
     last = trees.leaves(below)[-1]
@@ -73,7 +75,7 @@ def compose(encoder, composition, head=None, **options):
 
 
 def _top(composition):
-    """Returns a composition without the method that trains, and that method."""
+    """Splits off the method to train: returns (composition, method or None)."""
     is_tree = isinstance(composition, trees.Composition)
     members = list(composition.members) if is_tree else [composition]
     method = None
@@ -107,7 +109,7 @@ def load_below(model, below):
         below: Composition of `Member`s.
 
     Raises:
-        AdapterError: If one has other weights than its configuration says.
+        AdapterError: If a member's weights do not match its configuration.
     """
     members, values = trees.leaves(below), []
     for member, slots in zip(members, model.slots_below, strict=True):
@@ -123,24 +125,24 @@ def load_below(model, below):
         path = member.folder and member.folder / adapter_folder.WEIGHTS_FILE
         adapter_folder.check_tensors(variables, tensors, path or member.source)
         values += [(v, tensors[name]) for name, v in variables.items()]
-    # All or none: the last one may be damaged.
+    # Assign only after all checks: the last member may be damaged.
     for variable, value in values:
         variable.assign(value)
     model.members = tuple(members)
 
 
 def swap_adapters(model, composition):
-    """Puts other adapters of the same methods below what trained.
+    """Replaces the frozen adapters below the trained one.
 
     Args:
         model: `AdapterModel` that `compose` made.
-        composition: Folder or model, or a composition of them, shaped as what
-            is below the trained method now. For example another language's
-            adapter (MAD-X).
+        composition: Folder or model, or a composition of them, with the same
+            structure as the adapters that are below now. For example, the
+            adapter of another language (MAD-X).
 
     Raises:
-        UserError: If there is nothing below, the methods are others, or the
-            model is folded.
+        UserError: If the model has no adapters below, the methods differ, or
+            the model is folded.
 
     Examples:
         >>> german = tf_adapters.adapt(encoder, methods.Pfeiffer())
@@ -155,7 +157,7 @@ def swap_adapters(model, composition):
     model.check_not_folded()
     if not isinstance(composition, trees.Composition):
         composition = trees.Stack(composition)
-    below = composed_members.read_members(composition, model.encoder_info)
+    below = composed_members.read_composition(composition, model.encoder_info)
     wanted = trees.tree_to_config(model.below)
     found = trees.tree_to_config(methods_of(below))
     if wanted != found:
@@ -170,12 +172,12 @@ def restore(config, members, composition, encoder, folder):
     """Returns the composition of `Member`s below a stored adapter, or `None`.
 
     Args:
-        config: What `adapter_config.json` says, with the tree as `below`.
-        members: The `Member`s that it records, in the tree's order.
-        composition: Composition of folders and models to take in its place, one
-            of them, or `None` for those recorded.
+        config: Content of `adapter_config.json`, with the tree as `below`.
+        members: The `Member`s recorded there, in the tree's order.
+        composition: Composition of folders and models to use instead, or a
+            single one, or `None` for the recorded members.
         encoder: Their `Encoder`, freshly loaded.
-        folder: Of the stored adapter, for errors.
+        folder: Folder of the stored adapter, for errors.
 
     Raises:
         AdapterError: If the tree is damaged.
@@ -183,7 +185,7 @@ def restore(config, members, composition, encoder, folder):
     if composition is not None:
         if not isinstance(composition, trees.Composition):
             composition = trees.Stack(composition)
-        return composed_members.read_members(composition, encoder)
+        return composed_members.read_composition(composition, encoder)
     if not config.get("below"):
         return None
     try:
@@ -199,29 +201,30 @@ def restore(config, members, composition, encoder, folder):
 
 
 def methods_of(below):
-    """Returns the composition of the methods of one of `Member`s, or `None`."""
+    """Replaces the `Member`s of a composition by their methods, if any."""
     if below is None:
         return None
     return trees.with_leaves(below, (m.method for m in trees.leaves(below)))
 
 
 class ParallelModel(FeaturesModel):
-    """Several adapters that answer each batch, or parts of it, side by side.
+    """Several adapters, each answering the whole batch or its own rows.
 
-    For examples of many tasks in any order see `load_bank`.
+    For batches that mix examples of many tasks in any order, see `load_bank`.
 
     Args:
         encoder: `Encoder` that all members were trained on.
         composition: `Parallel` or `BatchSplit`.
-        head: Head of members that have none, or `None` (default).
+        head: Head that all members use, or `None` (default) for each member's
+            own head.
         **options: See `AdapterModel`.
 
     Call arguments:
         inputs: Dict as for `AdapterModel`.
 
     Returns:
-        List of the members' outputs: of `Parallel` each for the whole batch,
-        of `BatchSplit` each for its rows.
+        List of the members' outputs: each for the whole batch with `Parallel`,
+        each for its own rows with `BatchSplit`.
     """
 
     def __init__(self, encoder, composition, head=None, **options):
@@ -244,7 +247,7 @@ class ParallelModel(FeaturesModel):
         return super().make_predict_function(force)
 
     def check_features(self, inputs):
-        """Raises a `UserError` unless each member takes these inputs."""
+        """Raises a `UserError` if the members cannot take these inputs."""
         self.models[0].check_features(inputs)
 
     def feature_shapes(self):
@@ -262,9 +265,9 @@ class ParallelModel(FeaturesModel):
                 f"Received: {rows}"
             )
         if rows is None:
-            # In a graph for any batch this fails where there are other rows.
+            # In a graph for any batch size, a wrong number of rows fails here.
             ids = inputs["token_ids"]
-            # A choice's have one more axis.
+            # Multiple-choice inputs have one more axis.
             further = len(ids.shape) - 1
             ones = ops.ones_like(ids[(slice(None), *[slice(1)] * further)])
             ones = ops.reshape(ones, (sum(sizes), *[1] * further))

@@ -1,4 +1,4 @@
-"""The slots of a composition: frozen adapters below the one that trains."""
+"""The slots of a composition: frozen adapters below the trained method."""
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers import composed_slots
@@ -8,12 +8,12 @@ from tf_adapters.models.composition import Composition
 
 
 def put_below(tree, blocks, embeddings, shape):
-    """Returns slots with a composition's frozen ones below them.
+    """Returns a method's slots, with a composition's frozen slots below them.
 
     Args:
         tree: `Composition` of methods, or a method.
-        blocks: What `Method.make_slots` returned.
-        embeddings: What `Method.make_embedding_slots` returned.
+        blocks: Return value of `Method.make_slots`.
+        embeddings: Return value of `Method.make_embedding_slots`.
         shape: `EncoderShape`.
 
     Returns:
@@ -32,7 +32,7 @@ def put_below(tree, blocks, embeddings, shape):
 
 
 def _check_top(below, embeddings):
-    """Refuses slots of the embeddings on top that have no place there."""
+    """Raises an error if embedding slots on top do not fit those below."""
     if any(slot.inverse for slot in embeddings.values()):
         raise UserError(
             "Of the invertible adapters of a Stack only the first member's "
@@ -58,7 +58,7 @@ def _slots_of(tree, shape):
     blocks, embeddings, own = zip(*found, strict=True)
     if isinstance(tree, Average):
         if any(embeddings):
-            # The output layer could not undo a mean of maps.
+            # The output layer could not invert a mean of maps.
             raise UserError(
                 "An Average has no meaning for what changes the embeddings, "
                 "an Invertible for example. Average adapters without it."
@@ -68,7 +68,7 @@ def _slots_of(tree, shape):
             for dicts in zip(*blocks, strict=True)
         ]
     else:
-        # Of maps the lowest alone is left here, of what a plug-in adds, all.
+        # Of maps only the lowest is left here; a plug-in's slots are all here.
         if any(embeddings[1:]):
             raise _two_in(set().union(*embeddings))
         joined = [_stacked(dicts) for dicts in zip(*blocks, strict=True)]
@@ -93,7 +93,7 @@ def _frozen_slots(method, shape):
 
 
 def _build(slots, shape):
-    # Here, so that weights are called as in the adapter's own folder.
+    # Built here, so that weights have the names of the adapter's own folder.
     for place, slot in slots.items():
         if not slot.built:
             slot.build((None, None, shape.read_in(place)))
@@ -115,7 +115,7 @@ def _stacked(dicts):
 
 
 def _check_below(lower, upper_places):
-    """Refuses slots behind a norm that something of their sublayer is above."""
+    """Refuses a slot after a norm if a member above uses the same sublayer."""
     for sublayer in ("after_attention", "after_ffn"):
         behind = f"{sublayer}_norm"
         if behind in lower and {sublayer, behind} & upper_places:
@@ -147,7 +147,7 @@ def _average_of(slots, weights, place):
     return cls(
         members,
         their_weights,
-        # A member that has nothing here puts out what it reads.
+        # A member without a slot here passes its input through.
         sum(weights) - sum(their_weights),
         name=f"{members[0].name}_average",
     )

@@ -1,7 +1,7 @@
-"""Trained adapters together in one encoder, as the `adapters` library has them.
+"""Combinations of trained adapters, as in the `adapters` library.
 
-A composition is a tree, and its leaves are methods, or what `compose` makes
-methods of: folders and models.
+A composition is a tree. Its leaves are methods, or the folders and models that
+`compose` converts to methods.
 """
 
 import numbers
@@ -12,7 +12,7 @@ from tf_adapters.methods.method import to_config
 
 
 class Composition:
-    """Members in an order.
+    """An ordered group of members.
 
     Args:
         *members: At least one composition, method, folder or model.
@@ -24,7 +24,7 @@ class Composition:
         self.members = members
 
     def with_members(self, members):
-        """Returns this composition of other members."""
+        """Returns the same composition with other members."""
         return type(self)(*members)
 
     def __repr__(self):
@@ -33,12 +33,13 @@ class Composition:
 
 
 class Stack(Composition):
-    """Each member reads what the one before it put out.
+    """Each member reads the output of the previous one.
 
-    So MAD-X puts a task's adapter on a language's (Pfeiffer et al. 2020,
-    arXiv:2005.00052, section 3.3). Where an adapter reads the normed output it
-    norms what the one below put out, as in the `adapters` library. As there,
-    of invertible adapters the first member's alone maps the embeddings.
+    This is how MAD-X puts a task adapter on top of a language adapter (Pfeiffer
+    et al. 2020, arXiv:2005.00052, section 3.3). An adapter that reads normed
+    output applies the norm to the output of the adapter below, as in the
+    `adapters` library. Also as there, only the first member's invertible
+    adapter maps the embeddings.
 
     Examples:
         >>> method = methods.Pfeiffer()
@@ -51,15 +52,15 @@ class Stack(Composition):
 
 
 class Average(Composition):
-    """The weighted mean of what its members put out.
+    """The weighted mean of the members' outputs.
 
-    `sum_i w_i o_i`. Version 1.3.0 of the `adapters` library divides it by the
-    number of members once more.
+    Computes `sum_i w_i o_i`. Version 1.3.0 of the `adapters` library also
+    divides this by the number of members.
 
     Args:
         *members: See `Composition`.
-        weights: Number for each member. Default: all the same.
-        normalize: Whether the weights are divided by their sum. Defaults to
+        weights: One number per member. Default: equal weights.
+        normalize: Whether to divide the weights by their sum. Defaults to
             `True`.
 
     Examples:
@@ -107,11 +108,11 @@ class Parallel(Composition):
 
 
 class BatchSplit(Composition):
-    """Each member answers some of a batch's rows, in their order.
+    """Each member answers its share of a batch's rows, in order.
 
     Args:
         *members: See `Composition`.
-        batch_sizes: Number of rows of each member.
+        batch_sizes: Number of rows for each member.
 
     Examples:
         >>> method = methods.Pfeiffer()
@@ -148,7 +149,7 @@ def leaves(tree):
 
 
 def lowest(tree):
-    """Returns the leaves of a composition that nothing stands below."""
+    """Returns the leaves of a composition that have nothing below them."""
     if not isinstance(tree, Composition):
         return [tree]
     members = tree.members[:1] if isinstance(tree, Stack) else tree.members
@@ -156,7 +157,7 @@ def lowest(tree):
 
 
 def check_nesting(tree):
-    """Raises a `UserError` if answers side by side are within another tree."""
+    """Raises a `UserError` if a Parallel or BatchSplit is not at the top."""
     for member in getattr(tree, "members", ()):
         if isinstance(member, Parallel | BatchSplit):
             raise UserError(
@@ -180,7 +181,7 @@ def with_leaves(tree, new):
 
 
 def tree_to_config(tree, leaf_to_config=to_config):
-    """Returns a composition as plain values."""
+    """Returns a composition as plain values, for JSON."""
     if not isinstance(tree, Composition):
         return leaf_to_config(tree)
     config = {

@@ -1,7 +1,7 @@
-"""What is passed to Keras's `fit`, `evaluate` and `predict` is checked here.
+"""Checks the data passed to Keras's `fit`, `evaluate` and `predict`.
 
-Arrays are looked at; of a `tf.data` set only types and shapes, and nothing is
-known of a generator.
+Arrays are checked completely. Of a `tf.data` set only dtypes and shapes are
+known, and of a generator nothing.
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.models.encoder_checks import is_text
 
-# What TensorFlow says on a processor; a GPU makes such a loss NaN.
+# TensorFlow's error on a CPU; on a GPU such a label makes the loss NaN.
 _LABEL_OUTSIDE = re.compile(
     r"label value of (\S+) which is outside the valid range of \[(\d+), (\d+)\)"
 )
 
 _NAN_AS_INTEGER = (str(-(2**31)), str(-(2**63)))
-# What Keras says of NumPy's texts.
+# Keras's error for NumPy arrays of strings.
 _TEXTS = re.compile("^Invalid dtype: (str|bytes|object)")
 
 
@@ -32,7 +32,7 @@ def check_data(model, x):
 
     Args:
         model: `FeaturesModel`.
-        x: What `predict` takes: a dict of arrays, a `tf.data` set, a generator.
+        x: Input of `predict`: dict of arrays, `tf.data` set, or generator.
     """
     spec = _element_spec(x)
     if spec is not None:
@@ -50,15 +50,16 @@ def check_data(model, x):
 
 
 def checked_labels(model, x, y):
-    """Returns labels as `fit` takes them, a list of numbers as an array.
+    """Returns labels for `fit`; lists of numbers become arrays.
 
     Args:
         model: `FeaturesModel`.
         x: See `check_data`.
-        y: Labels, or `None` where `x` has them.
+        y: Labels, or `None` if `x` contains them.
 
     Raises:
-        UserError: If a label is no number, or not one that the head knows.
+        UserError: If there are no features, rows or labels, or if a label is
+            not a number or not valid for the head.
     """
     check_data(model, x)
     if isinstance(y, list | tuple):
@@ -95,7 +96,7 @@ def _check_values(model, labels):
 
 
 def _ignored_class(model):
-    """Returns the class id that the loss is told to pass over, or `None`."""
+    """Returns the class id that the loss ignores, or `None`."""
     loss = _loss(model)
     if isinstance(loss, keras.losses.SparseCategoricalCrossentropy):
         return loss.ignore_class
@@ -103,14 +104,14 @@ def _ignored_class(model):
 
 
 def _loss(model):
-    """Returns what `compile` was given. The class has a method of that name."""
+    """Returns the loss from `compile`. `model.loss` may be a method."""
     return vars(model).get("loss")
 
 
 def targets_of(x, y):
-    """Returns labels, or what has their shape and type, or `None`.
+    """Returns labels, or an object with their shape and dtype, or `None`.
 
-    Several labels for a text, as of a loss of one's own, are `None` too.
+    Labels in a dict, as for a custom loss, also give `None`.
     """
     spec = _element_spec(x)
     if spec is None:
@@ -121,8 +122,8 @@ def targets_of(x, y):
 
 
 def _element_spec(x):
-    """Returns the types of a `tf.data` set's elements, else `None`."""
-    # Who has such a set has imported TensorFlow; models need none.
+    """Returns the element spec of a `tf.data` set, or else `None`."""
+    # Users of `tf.data` have imported TensorFlow; models do not need it.
     tf = sys.modules.get("tensorflow")
     is_set = tf is not None and isinstance(x, tf.data.Dataset)
     return x.element_spec if is_set else None
@@ -139,10 +140,10 @@ def check_learning_rate(optimizer):
 
 
 def sentence_of(error, head):
-    """Returns in words what TensorFlow or Keras says of data, or `None`.
+    """Explains a data error of TensorFlow or Keras, or returns `None`.
 
-    These are errors of `tf.data` sets and generators: looking at each batch
-    before its step would make the step slower.
+    Such errors come from `tf.data` sets and generators: checking each batch
+    beforehand would slow down every step.
     """
     if _TEXTS.search(str(error)):
         return (

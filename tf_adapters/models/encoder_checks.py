@@ -1,4 +1,4 @@
-"""What an `AdaptedEncoder` refuses, in a sentence each."""
+"""Checks the inputs and weights of an `AdaptedEncoder`."""
 
 import keras
 from keras import ops
@@ -10,9 +10,9 @@ from tf_adapters.common.errors import shown
 
 
 def check_inputs(encoder, inputs):
-    """Raises a `UserError` unless `inputs` are what a call takes.
+    """Raises a `UserError` unless `inputs` are valid for a call.
 
-    Known shapes are compared here, the others by `of_one_shape`.
+    This compares the known shapes; `of_one_shape` checks the others.
     """
     if not isinstance(inputs, dict):
         raise _no_features(f"{type(inputs).__name__}, {shown(inputs)}")
@@ -53,16 +53,16 @@ def _no_features(received):
 
 
 def is_text(dtype):
-    """Returns whether a type of arrays or tensors is one of texts."""
+    """Returns whether the dtype of an array or tensor is text."""
     try:
         return keras.backend.standardize_dtype(dtype) == "string"
     except ValueError:
-        # NumPy's: Keras has no name for them.
+        # A NumPy string dtype, which Keras cannot name.
         return True
 
 
 def _check_same_shapes(shapes):
-    """Raises a `UserError` if known sizes differ, which would be broadcast."""
+    """Raises a `UserError` if known sizes differ: they would broadcast."""
     is_right = len({len(shape) for shape in shapes.values()}) == 1 and all(
         len({size for size in sizes if size is not None}) < 2
         for sizes in zip(*shapes.values(), strict=True)
@@ -77,10 +77,10 @@ def _check_same_shapes(shapes):
 
 
 def of_one_shape(inputs):
-    """Returns inputs of which a graph of any size fails if shapes differ.
+    """Reshapes inputs to one shape; a graph fails on inputs of other shapes.
 
-    A mask of one row or column would be broadcast, and oneDNN's kernels read
-    beyond the end of a mask that is too short.
+    Otherwise a mask of one row or column would broadcast, and oneDNN's kernels
+    would read past the end of a mask that is too short.
     """
     ids = inputs["token_ids"]
     if None not in ids.shape:
@@ -91,7 +91,7 @@ def of_one_shape(inputs):
 
 
 def _check_values(encoder, inputs):
-    """Raises a `UserError` if an array holds no ids; tensors are not read."""
+    """Raises a `UserError` if arrays have invalid ids. Skips tensors."""
     ends = {
         "token_ids": encoder.token_embeddings.shape[0],
         "padding_mask": 2,
@@ -101,7 +101,7 @@ def _check_values(encoder, inputs):
         if not isinstance(value, np.ndarray) or not value.size:
             continue
         least, most = value.min(), value.max()
-        # A negative id would be counted from the end of a table.
+        # A negative id would index from the end of a table.
         if least < 0 or most >= ends[name]:
             raise UserError(
                 f"`{name}` must hold integers from 0 to {ends[name] - 1}. "
@@ -111,7 +111,7 @@ def _check_values(encoder, inputs):
 
 
 def check_not_quantized(backbone):
-    """Raises a `UserError` if kernels are integers, which would be misread."""
+    """Raises a `UserError` if kernels are quantized to integers."""
     for variable in backbone.weights:
         if "int" in keras.backend.standardize_dtype(variable.dtype):
             raise UserError(

@@ -1,15 +1,15 @@
-"""A Keras model on an encoder whose layers other models may use, too."""
+"""A Keras model of an encoder whose layers are shared with other models."""
 
 from tf_adapters.encoders.loaded_weights import User
 from tf_adapters.models.features_model import FeaturesModel
 
 
 class EncoderModel(FeaturesModel):
-    """A model of an `Encoder` that says when it is not its own any more.
+    """A model that detects if another model has changed its `Encoder`.
 
     Models share an encoder's layers. Once one of them has trained weights of
-    the encoder, the others would answer with weights that are not theirs, so
-    they raise an error in `fit`, `evaluate`, `predict` and when they are saved.
+    the encoder, the others would compute with wrong weights. They therefore
+    raise an error in `fit`, `evaluate` and `predict`, and on saving.
 
     Args:
         encoder: `Encoder` with the weights that it was loaded with.
@@ -21,7 +21,7 @@ class EncoderModel(FeaturesModel):
     def __init__(self, encoder, **kwargs):
         super().__init__(autocast=False, **{"dtype": "float32", **kwargs})
         encoder.loaded.check_unchanged(encoder.name)
-        # A training of the encoder must not come before its hash.
+        # Compute the hash now, before any training changes the encoder.
         encoder.fingerprint  # noqa: B018
         self.encoder_info = encoder
         self.encoder_user = User(self.name, trains_encoder=False)
@@ -38,10 +38,10 @@ class EncoderModel(FeaturesModel):
         )
 
     def hold_encoder(self):
-        """Says that this model is about to change the encoder, if it may.
+        """Declares that this model is about to change the encoder, if it may.
 
         Raises:
-            UserError: If another model has changed it.
+            UserError: If another model has changed the encoder.
         """
         self.check_encoder()
         if self.encoder_user.trains_encoder:
@@ -60,6 +60,6 @@ class EncoderModel(FeaturesModel):
         return super().make_predict_function(force)
 
     def save(self, *args, **kwargs):
-        # Before Keras opens the file.
+        # Check before Keras opens the file.
         self.check_encoder()
         super().save(*args, **kwargs)

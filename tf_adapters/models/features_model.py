@@ -1,8 +1,8 @@
-"""Keras's own functions on a model, with their arguments checked first.
+"""Keras's `fit`, `predict` and others, with their arguments checked first.
 
-TensorFlow builds a graph at the first call. A call that fails halfway leaves a
-model that answers all later ones with an error about variables: so arguments
-are checked, and variables made, before that.
+TensorFlow builds a graph at the first call. If that call fails halfway, all
+later calls fail with an unrelated error about variables. Arguments are
+therefore checked, and variables created, before the graph is built.
 """
 
 import contextlib
@@ -18,12 +18,12 @@ from tf_adapters.models.replicas import is_on_one_device
 class FeaturesModel(keras.Model):
     """A Keras model that takes token features: a dict of integer tensors."""
 
-    # What makes its outputs, and the layer that does.
+    # The description of the output layer, and the layer itself.
     head = None
     head_layer = None
 
     def check_features(self, inputs):
-        """Raises a `UserError` unless a call takes such inputs."""
+        """Raises a `UserError` if a call cannot take these inputs."""
         raise NotImplementedError
 
     def feature_shapes(self):
@@ -31,7 +31,7 @@ class FeaturesModel(keras.Model):
         raise NotImplementedError
 
     def __call__(self, inputs, *args, **kwargs):
-        # Before Keras, which calls a list of texts a wrong argument.
+        # Before Keras, which reports a list of texts as a wrong argument.
         self.check_features(inputs)
         return super().__call__(inputs, *args, **kwargs)
 
@@ -39,8 +39,9 @@ class FeaturesModel(keras.Model):
         """Trains the model; see `keras.Model.fit`.
 
         Raises:
-            UserError: If `x` has no token features or no rows, a label does not
-                fit the head, or the learning rate is not a finite number.
+            UserError: If `x` has no token features or no rows, labels are
+                missing or do not fit the head, or the learning rate is not a
+                finite number.
         """
         y = data_checks.checked_labels(self, x, y)
         if isinstance(options.get("validation_data"), tuple | list):
@@ -53,7 +54,7 @@ class FeaturesModel(keras.Model):
 
     def evaluate(self, x=None, y=None, *args, **options):
         """Returns loss and metrics; see `keras.Model.evaluate`."""
-        # `fit` has checked what it evaluates.
+        # Skipped within `fit`, which has checked its validation data.
         if not options.get("_use_cached_eval_dataset"):
             y = data_checks.checked_labels(self, x, y)
             self._prepare(x, y)
@@ -94,10 +95,11 @@ class FeaturesModel(keras.Model):
         input_signature=None,
         **options,
     ):
-        """Writes the model of token features; see `keras.Model.export`.
+        """Exports a model of token features; see `keras.Model.export`.
 
-        `tf_adapters.export_model` writes one that takes texts. Without
-        `input_signature` it takes any number of texts, of any length.
+        Without `input_signature`, the exported model takes any number of texts
+        of any length. `tf_adapters.export_model` exports a model that takes
+        texts.
         """
         if input_signature is None:
             shapes = self.feature_shapes()
@@ -112,26 +114,26 @@ class FeaturesModel(keras.Model):
         )
 
     def _prepare(self, x, y, trains=False):
-        """Makes the variables of optimizer and metrics ahead of a graph."""
+        """Creates the variables of optimizer and metrics before the graph."""
         built = self.train_function if trains else self.test_function
         if built is not None or not self.compiled:
             return
         if trains:
             data_checks.check_learning_rate(self.optimizer)
-        # Keras does it itself under a strategy, and with other backends.
+        # With a strategy or another backend, Keras does this itself.
         if not is_on_one_device(self):
             return
         if trains and self.optimizer is not None and not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
         targets = data_checks.targets_of(x, y)
-        # A plug-in's layer may not say its shape.
+        # A plug-in's layer may not define `output_shape`.
         shape = getattr(self.head_layer, "output_shape", None)
         if targets is not None and shape is not None:
             self._build_metrics(targets, shape)
 
     def _build_metrics(self, targets, output_shape):
         shapes = targets.shape[1:], output_shape[1:]
-        # The outputs of tokens and of choices are as long as the batch.
+        # The outputs for tokens and choices are as long as the batch's inputs.
         if any(None in shape for shape in shapes):
             return
         labels, outputs = (ops.zeros((1, *shape)) for shape in shapes)
@@ -143,7 +145,7 @@ class FeaturesModel(keras.Model):
 
     @contextlib.contextmanager
     def _graphs_of_one_call(self):
-        """Forgets the graphs if the call fails: one may be half of a graph."""
+        """Drops the graphs if the call fails, as one may be incomplete."""
         try:
             yield
         except Exception as error:
@@ -154,7 +156,7 @@ class FeaturesModel(keras.Model):
             raise UserError(sentence) from None
 
     def _forget_graphs(self):
-        # Keras would go on calling those of the model as it was.
+        # Otherwise Keras would keep calling the old graphs.
         self.train_function = None
         self.test_function = None
         self.predict_function = None

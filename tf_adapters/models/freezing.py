@@ -1,13 +1,13 @@
-"""What of a model trains, variable by variable."""
+"""Decides which variables of a model are trainable."""
 
 from tf_adapters.models import variable_groups
 
 
 class Freezing:
-    """Remembers what a model declares trainable, and what is frozen of it now.
+    """Knows a model's declared trainable variables, and the frozen ones.
 
-    Keras's flags alone do not say so: models share the encoder's variables,
-    whose flags describe the last model of that encoder.
+    Keras's flags are not enough: models share the encoder's variables, and
+    their flags describe only the last model of that encoder.
 
     Args:
         model: `AdapterModel` whose slots, head and reparameterization exist.
@@ -19,44 +19,44 @@ class Freezing:
         self._of_encoder = _ids(model.declared_encoder_variables())
 
     def is_added(self, variable):
-        """Returns whether a variable trains that is not the encoder's."""
+        """Returns whether a variable is trained and not the encoder's."""
         return id(variable) in self._added
 
     def trained(self, model, variables):
-        """Returns those of `variables` that Keras's `fit` trains."""
+        """Returns the subset of `variables` that Keras's `fit` trains."""
         ids = self._ids_trained(model)
         return [v for v in variables if id(v) in ids]
 
     def frozen(self, model, variables):
-        """Returns those of `variables` that Keras's `fit` does not train."""
+        """Returns the subset of `variables` that `fit` does not train."""
         ids = self._ids_trained(model)
         return [v for v in variables if id(v) not in ids]
 
     def _ids_trained(self, model):
         if not model.trainable:
             return frozenset()
-        # Of the encoder the flags of layers count, not those of variables.
+        # In the encoder, layers have the flags that count, not variables.
         frozen = _ids(_in_frozen_layers(model.encoder))
         added = (v for v in model.weights if self.is_added(v) and v.trainable)
         return (self._of_encoder - frozen) | _ids(added)
 
 
 def freeze_all_but_declared(model):
-    """Sets the flag of each variable to what method and head declare."""
+    """Sets each variable's flag to what method and head declare."""
     for _, trains, variables in model.variable_groups():
         for variable in variables:
             variable.trainable = trains
 
 
 def unfreeze_layers(backbone):
-    """Sets the flag of every layer, so that a frozen one is somebody's wish."""
-    # One by one: with TensorFlow, Keras skips a flag that stays as it is.
+    """Makes all layers trainable; later, only the user freezes layers."""
+    # One by one: with TensorFlow, Keras skips a flag that does not change.
     for layer in backbone._flatten_layers():
         layer.trainable = True
 
 
 def _in_frozen_layers(layer):
-    """Returns the variables of all layers in a layer that are frozen."""
+    """Returns the variables of all frozen layers within a layer."""
     return [
         variable
         for part in layer._flatten_layers()

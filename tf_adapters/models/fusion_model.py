@@ -1,4 +1,4 @@
-"""A fusion's members: stacked in its slots, frozen."""
+"""Models of a fusion, with its frozen members stacked in the slots."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ from tf_adapters.models import stacked_adapters
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import AdapterModel
 
-# Of members that are gone.
+# The widest plausible bottleneck of a pruned member.
 _MAX_UNITS = 4096
 _DAMAGED = (
     "Its adapter_config.json is damaged: copy it again from where it was "
@@ -28,17 +28,17 @@ def fuse(encoder, method=None, head=None, adapters=None, **options):
     Args:
         encoder: `Encoder` that all members were trained on.
         method: `methods.Fusion` (default) with the members' folders as
-            `adapters`; its placement, width and activation become theirs, and
-            the blocks that they leave out are left out too.
+            `adapters`. Its placement, width and activation are set to the
+            members'. It also leaves out the blocks that they leave out.
         head: See `AdapterModel`.
-        adapters: List of folders and of models in memory, each an
-            `AdapterModel`, in place of `method.adapters`. A fusion can be
-            saved once all its members are folders.
+        adapters: List of folders and models in memory, each an `AdapterModel`,
+            which replaces `method.adapters`. You can save a fusion only if all
+            its members are folders.
         **options: See `AdapterModel`.
 
     Raises:
-        AdapterError: If a member is missing, damaged, of another encoder, or
-            does not fit the others, or if `method` is no fusion.
+        AdapterError: If a member is missing, damaged, belongs to another
+            encoder, or does not fit the others, or if `method` is not a fusion.
 
     Examples:
         >>> method = methods.Pfeiffer()
@@ -74,7 +74,7 @@ def fuse(encoder, method=None, head=None, adapters=None, **options):
 
 
 def _check_encoder(member, encoder):
-    """Raises an error if a member trained what all members share."""
+    """Raises an error if a member trained weights that all members share."""
     if member.method.trainable_encoder_variables(AdaptedEncoder(encoder)):
         raise AdapterError(
             f"{member.source} trained weights of the encoder too, its layer "
@@ -84,7 +84,7 @@ def _check_encoder(member, encoder):
 
 
 def check_members(method, members, encoder):
-    """Raises an error unless a stored method has the members it was trained on.
+    """Raises an error unless `members` fit a stored method.
 
     Args:
         method: `Fusion`, or a method without members.
@@ -92,8 +92,8 @@ def check_members(method, members, encoder):
         encoder: Their `Encoder`.
 
     Raises:
-        AdapterError: If these are fewer or more than the method's adapters, or
-            not as wide.
+        AdapterError: If the number of members differs from the method's
+            adapters, or if their width does not fit the method's.
     """
     for member in members:
         stacked_adapters.check_stacks(member)
@@ -105,7 +105,7 @@ def check_members(method, members, encoder):
             f"A fusion of {cut(', '.join(names) or 'nothing')} came with "
             f"{len(members)} members. {_DAMAGED}"
         )
-    # One that was pruned may be wider than the members that are left.
+    # A pruned member may have been wider than the remaining ones.
     if members and not (
         max(widths) <= method.units <= max(*widths, _MAX_UNITS)
     ):
@@ -135,23 +135,23 @@ def _load_slot(slot, members):
 
     fusion.down_kernel.assign(np.concatenate(arrays("down_kernel", 1), 1))
     fusion.down_bias.assign(np.concatenate(arrays("down_bias", 0), 0))
-    # Zero rows: what the padded units hold adds nothing.
+    # Rows of zeros: padded units add nothing to the output.
     fusion.up_kernel.assign(np.concatenate(arrays("up_kernel", 0), 0))
     fusion.up_bias.assign(np.stack(arrays("up_bias")))
 
 
 def pruned(model, names):
-    """Returns a trained fusion with some of its members only.
+    """Returns a trained fusion with only some of its members.
 
-    Query, key and value are those of the fusion; the softmax is over the
-    members that are left (AdapterFusion, section 8.2).
+    Query, key and value are copied from the fusion. The softmax runs over the
+    remaining members (AdapterFusion, section 8.2).
 
     Args:
         model: `AdapterModel` that `fuse` made.
         names: Names of the members to keep, in any order.
 
     Raises:
-        UserError: If there is no such member, or none is left.
+        UserError: If a name is unknown, or no names are given.
     """
     kept = [member for member in model.members if member.name in names]
     if not names or len(kept) < len(set(names)):

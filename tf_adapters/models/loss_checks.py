@@ -1,4 +1,4 @@
-"""A Keras loss that expects probabilities trains logits wrongly, in silence."""
+"""Warns of Keras losses that would train a model of logits wrongly."""
 
 import inspect
 import warnings
@@ -17,12 +17,12 @@ _WITH_LOGITS = (
 
 
 def warn_of_probabilities(head, loss):
-    """Warns if a head gives logits and a loss expects probabilities.
+    """Warns if a head returns logits but a loss expects probabilities.
 
     Args:
         head: `Head`, or `None`.
-        loss: What `compile` takes: name, function, `keras.losses.Loss`, a list
-            or dict of these, or `None`.
+        loss: As in `compile`: name, function, `keras.losses.Loss`, a list or
+            dict of these, or `None`.
     """
     if head is None or not head.gives_logits:
         return

@@ -1,7 +1,7 @@
-"""Loss scaling under Keras's `fit`, where the encoder computes in float16.
+"""Loss scaling under Keras's `fit` if the encoder computes in float16.
 
-Keras scales the loss of a model whose own dtype policy is `mixed_float16`. Here
-the model is float32 and the encoder within it is not.
+Keras scales the loss only if the model's own dtype policy is `mixed_float16`.
+Here the model is float32, and only the encoder within it is float16.
 """
 
 import logging
@@ -16,11 +16,11 @@ _LOGGER = logging.getLogger(__name__)
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
-    """Keras's, which also counts the steps that it skips.
+    """Keras's loss scale optimizer, which also counts the skipped steps.
 
-    Under a `tf.distribute` strategy, Keras asks the first replica whether the
-    gradients are finite, before they are summed. Here all replicas skip a step
-    if one of them has to.
+    Under a `tf.distribute` strategy, Keras only checks the first replica's
+    gradients, before they are summed. Here all replicas skip a step if any
+    replica has to.
 
     Attributes:
         skipped_steps: Integer variable.
@@ -63,7 +63,8 @@ def with_loss_scale(optimizer):
     """Returns an optimizer that scales the loss.
 
     Args:
-        optimizer: What `compile` takes. One that scales already is returned.
+        optimizer: As in `compile`. If it already scales the loss, it is
+            returned unchanged.
     """
     optimizer = keras.optimizers.get(optimizer)
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer | None):
@@ -79,11 +80,11 @@ def count_skipped(model):
 
 
 def say_skipped(model, before):
-    """Says in the log how many steps `fit` skipped, if there were any.
+    """Logs how many steps `fit` skipped, if any.
 
     Args:
         model: Keras model.
-        before: What `count_skipped` returned before `fit`.
+        before: Return value of `count_skipped` before `fit`.
     """
     skipped = count_skipped(model) - before
     if skipped:

@@ -1,4 +1,4 @@
-"""An `AdapterModel` as the plain values of a `.keras` file, and back."""
+"""Converts an `AdapterModel` to plain values for a `.keras` file, and back."""
 
 import keras
 
@@ -10,7 +10,7 @@ from tf_adapters.models import composition
 
 
 def config_of(model):
-    """Returns what a model's constructor needs, and what it is after that."""
+    """Returns the constructor's arguments and the left-out blocks."""
     return {
         **encoder_config(model.encoder_info),
         **parts_config(model),
@@ -29,7 +29,7 @@ def encoder_config(encoder):
 
 
 def parts_config(model):
-    """Returns what a model's constructor needs besides the encoder."""
+    """Returns the constructor's arguments except the encoder."""
     return {
         "method": methods.to_config(model.method),
         "head": None if model.head is None else heads.to_config(model.head),
@@ -42,7 +42,7 @@ def parts_config(model):
 
 
 def model_from(cls, config):
-    """Returns a model of a class, without its weights, of `config_of`."""
+    """Returns a model from `config_of`, without its weights."""
     config = dict(config)
     encoder = encoder_from(config)
     del config["encoder"], config["fingerprint"]
@@ -50,26 +50,26 @@ def model_from(cls, config):
 
 
 def encoder_from(config):
-    """Returns the `Encoder` of `encoder_config`, without its weights."""
+    """Returns the `Encoder` from `encoder_config`, without its weights."""
     fields = dict(config["encoder"])
     backbone = keras.saving.deserialize_keras_object(fields["backbone"])
-    # The weights come later; until then the encoder is a random one.
+    # The weights are loaded later; until then the encoder is random.
     loaded_weights(backbone).given_fingerprint = config["fingerprint"]
     return Encoder(**{**fields, "backbone": backbone})
 
 
 def model_of_parts(cls, encoder, config):
-    """Returns a model of a class on an encoder.
+    """Returns a model of the given class and encoder.
 
     Args:
         cls: `AdapterModel`.
         encoder: `Encoder`.
-        config: What `parts_config` returned, and options of Keras's models.
+        config: Return value of `parts_config`, and options of `keras.Model`.
     """
     config = dict(config)
     head = config.pop("head")
     below = config.pop("below", None)
-    # Files of version 0.1.0 know no blocks that were left out.
+    # Files of version 0.1.0 have no `left_out`.
     left_out = config.pop("left_out", ())
     model = cls(
         encoder=encoder,

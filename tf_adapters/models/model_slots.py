@@ -1,4 +1,4 @@
-"""The slots of an `AdapterModel`: made, read, and left out."""
+"""Creates, reads and leaves out the slots of an `AdapterModel`."""
 
 import contextlib
 
@@ -10,15 +10,15 @@ from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
 
 def adapted_encoder(model, encoder):
-    """Returns the encoder with a model's slots, and the slots by their owner.
+    """Returns the encoder with a model's slots, and the slots by owner.
 
     Args:
-        model: `AdapterModel` whose method and composition are known.
+        model: `AdapterModel` whose method and composition are set.
         encoder: `Encoder`.
 
     Returns:
-        `AdaptedEncoder`; list of the method's own slots; for each frozen
-        adapter of the composition a list of its slots.
+        `AdaptedEncoder`; a list of the method's own slots; and, for each frozen
+        adapter of the composition, a list of its slots.
     """
     method = model.method
     shape = methods.EncoderShape.of(encoder.backbone)
@@ -41,7 +41,7 @@ def adapted_encoder(model, encoder):
 
 
 def distinct(places):
-    """Returns the slots of dicts from place to slot, each of them once."""
+    """Returns the slots in dicts from place to slot, each only once."""
     slots = (slot for found in places for slot in found.values())
     return list({id(slot): slot for slot in slots}.values())
 
@@ -67,7 +67,7 @@ def leave_out(model, blocks):
     """Leaves a model's slots out of blocks; see `AdapterModel.leave_out`."""
     check_left_out(model, blocks)
     for block in blocks:
-        # Their variables stay the model's; nothing reads them any more.
+        # The variables remain part of the model, but are no longer used.
         model.encoder.blocks[block].places_in_use = ()
     model.left_out = tuple(sorted({*model.left_out, *blocks}))
     model._forget_graphs()
@@ -75,7 +75,7 @@ def leave_out(model, blocks):
 
 @contextlib.contextmanager
 def without(model, blocks):
-    """Leaves blocks out for the time of a `with` block."""
+    """Leaves blocks out within a `with` block."""
     before = [block.places_in_use for block in model.encoder.blocks]
     left_out = model.left_out
     model.leave_out(blocks)
@@ -89,11 +89,11 @@ def without(model, blocks):
 
 
 def check_left_out(model, blocks):
-    """Raises a `UserError` unless a model can be without its slots in blocks.
+    """Raises a `UserError` if a model cannot leave its slots out of blocks.
 
     Args:
         model: `AdapterModel`.
-        blocks: Iterable of the blocks' numbers.
+        blocks: Iterable of block indices.
     """
     if blocks and model.reparameterization.folded:
         raise UserError(

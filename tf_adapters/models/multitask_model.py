@@ -1,15 +1,16 @@
-"""The models of several tasks on one encoder."""
+"""Combines the models of several tasks on one encoder."""
 
 import dataclasses
 import os
 
 from tf_adapters import methods
 from tf_adapters.encoders.encoder import encoder_fingerprint
+from tf_adapters.models import adapter_writing
 from tf_adapters.models import saving
 
 
 class MultiTaskModel:
-    """The models of several tasks, whose encoder is the same variables.
+    """The models of several tasks that share the encoder's variables.
 
     Args:
         models: Dict from task to `AdapterModel` with `methods.MultiTask`, all
@@ -20,7 +21,7 @@ class MultiTaskModel:
         self.models = models
         first, *others = models.values()
         for model in others:
-            # They change the encoder together.
+            # The tasks change the encoder together.
             model.encoder_user = first.encoder_user
 
     @property
@@ -31,7 +32,7 @@ class MultiTaskModel:
     def variable_groups(self):
         """Returns all weights as (group, whether it trains, variables).
 
-        As `AdapterModel.variable_groups`, what the tasks share only once.
+        As `AdapterModel.variable_groups`, but each shared weight only once.
         """
         groups, seen = [], set()
         for task, model in self.models.items():
@@ -47,7 +48,7 @@ class MultiTaskModel:
     def trained_variables(self):
         """Returns a dict from name to variable of everything that trains.
 
-        The names of a task's own variables begin with the task.
+        The names of a task's own variables begin with the task's name.
         """
         named = {}
         for task, model in self.models.items():
@@ -57,11 +58,11 @@ class MultiTaskModel:
         return named
 
     def last_phase_step(self, total_steps):
-        """Returns 0: no adapter with phases trains together with others."""
+        """Returns 0: methods with phases cannot train several tasks."""
         return 0
 
     def own_variables(self, task):
-        """Returns a dict from path to variable of what a task trains alone."""
+        """Returns a dict from path to variable of one task's own weights."""
         shared = {id(v) for v in self.encoder.backbone.weights}
         return {
             path: variable
@@ -72,10 +73,10 @@ class MultiTaskModel:
     def save_encoder(self, folder, details=None):
         """Writes the trained encoder to a folder that `load_encoder` reads.
 
-        It is an adapter folder of method `full` without a head.
+        The folder is an adapter folder of method `full` without a head.
 
         Returns:
-            The encoder's name, `folder`, and its fingerprint.
+            The encoder's name, which is `folder`, and its fingerprint.
         """
         model = next(iter(self.models.values()))
         config = {
@@ -84,18 +85,18 @@ class MultiTaskModel:
             "head": None,
         }
         tensors = {v.path: v.numpy() for v in self.encoder.used_variables()}
-        saving.write_adapter(folder, config, tensors, overwrite=True)
+        adapter_writing.write_adapter(folder, config, tensors, overwrite=True)
         trained = dataclasses.replace(model.encoder_info, name=str(folder))
         return trained.name, encoder_fingerprint(trained)
 
     def save_adapter(self, task, folder, encoder, details=None):
-        """Writes what one task trained for itself as its adapter folder.
+        """Writes the weights that only one task trained as an adapter folder.
 
         Args:
             task: Name of the task.
             folder: Path.
-            encoder: Name and fingerprint of the trained encoder, or `None`
-                where it did not train.
+            encoder: Name and fingerprint of the trained encoder, or `None` if
+                it was not trained.
             details: See `saving.save_adapter`.
         """
         model = self.models[task]
@@ -104,10 +105,10 @@ class MultiTaskModel:
         config["method"] = methods.to_config(adapter)
         if encoder is not None:
             name, fingerprint = encoder
-            # Both may move together.
+            # A relative path stays valid if both folders move together.
             name = os.path.relpath(name, folder)
             config["encoder"].update(name=name, fingerprint=fingerprint)
         own = self.own_variables(task)
         tensors = {path: variable.numpy() for path, variable in own.items()}
         tensors = adapter.pack(tensors)
-        saving.write_adapter(folder, config, tensors, overwrite=True)
+        adapter_writing.write_adapter(folder, config, tensors, overwrite=True)

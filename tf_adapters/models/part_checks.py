@@ -1,4 +1,4 @@
-"""What an `AdapterModel` refuses to be made of, in a sentence each."""
+"""Checks the parts that an `AdapterModel` is made of."""
 
 from tf_adapters import heads
 from tf_adapters import methods
@@ -11,12 +11,12 @@ from tf_adapters.models import variable_groups
 
 
 def check_parts(encoder, method, head):
-    """Raises a `UserError` that says what to give instead of what was given.
+    """Raises a `UserError` if a part has the wrong type or does not fit.
 
     Args:
-        encoder: What should be an `Encoder`.
-        method: What should be a method.
-        head: What should be a head or `None`.
+        encoder: Must be an `Encoder`.
+        method: Must be a method.
+        head: Must be a head or `None`, and fit the encoder.
     """
     if isinstance(encoder, tuple | list):
         raise UserError(
@@ -47,10 +47,13 @@ def check_parts(encoder, method, head):
 
 
 def check_seed(seed):
-    """Raises a `UserError` unless a seed is one that no other draws like.
+    """Raises a `UserError` unless a seed is valid.
+
+    Larger seeds could draw the same numbers as smaller ones.
 
     Args:
-        seed: What should be an integer, or `None` for one that Keras draws.
+        seed: Must be an integer from 0 to `MAX_SEED`, or `None` for a seed that
+            Keras draws.
     """
     is_integer = isinstance(seed, int) and not isinstance(seed, bool)
     if seed is not None and not (is_integer and 0 <= seed <= MAX_SEED):
@@ -61,7 +64,7 @@ def check_seed(seed):
 
 
 def check_trained_dtypes(model):
-    """Raises a `UserError` if a weight would train in another type.
+    """Raises a `UserError` if a trained weight is not float32.
 
     Args:
         model: `AdapterModel`.
@@ -104,7 +107,7 @@ def _check_vocabulary(encoder, head):
 
 
 def foldable(pairs):
-    """Returns pairs of a kernel and a slot without kernels that recur."""
+    """Drops all pairs of kernel and slot whose kernel occurs repeatedly."""
     kernels = [id(kernel) for kernel, _ in pairs]
     return [pair for pair in pairs if kernels.count(id(pair[0])) == 1]
 

@@ -1,4 +1,4 @@
-"""What an adapter folder records of its members, and how they are found."""
+"""Records the members of an adapter in its folder, and finds them again."""
 
 import dataclasses
 
@@ -11,10 +11,10 @@ from tf_adapters.models import stacked_adapters
 
 
 def members_to_config(members):
-    """Returns what an adapter folder records of its members.
+    """Returns the entries for an adapter folder that describe its members.
 
     Raises:
-        AdapterError: If one is not in a folder.
+        AdapterError: If a member is not saved in a folder.
     """
     for member in members:
         if member.folder is None:
@@ -36,17 +36,17 @@ def members_to_config(members):
 def members_from_config(config, folders, encoder):
     """Returns the members that `members_to_config` recorded.
 
-    Those recorded at an address of the Hub are read from its cache. Whoever
-    wrote the configuration does not decide what is downloaded here; `folders`
-    do.
+    Members recorded with a Hub address are read from the Hub's cache and never
+    downloaded, because the author of a configuration must not decide what is
+    downloaded here. Addresses in `folders` are downloaded.
 
     Args:
-        config: What `members_to_config` returned.
-        folders: Where the members are now, or `None`.
+        config: Return value of `members_to_config`.
+        folders: Current folders of the members, or `None`.
         encoder: Their `Encoder`, freshly loaded.
 
     Raises:
-        AdapterError: If one is missing or has other weights than recorded.
+        AdapterError: If a member is missing or its weights have changed.
     """
     stacked_adapters.check_is_list(folders)
     if folders is not None and len(folders) != len(config):
@@ -70,12 +70,12 @@ def members_from_config(config, folders, encoder):
 
 
 def _find_member(entry, folder):
-    """Returns the `StoredAdapter` of a member, or `None` if it is nowhere.
+    """Returns the `StoredAdapter` of a member, or `None` if not found.
 
     Args:
-        entry: What the configuration says of the member.
-        folder: Where its user says that it is, or `None`. A run's own
-            configuration may say where it was.
+        entry: The member's entry in the configuration.
+        folder: The member's current folder, or `None`. It may be outdated if
+            it comes from a run's own configuration.
     """
     if folder is not None:
         stored = stored_adapter.find_stored(folder)
@@ -90,7 +90,7 @@ def _find_member(entry, folder):
 
 
 def _check_found(config, found):
-    """Raises an error that names the members that are nowhere here."""
+    """Raises an error with the names of the members that were not found."""
     missing = [e for e, folder in zip(config, found, strict=True) if not folder]
     if not missing:
         return
@@ -124,7 +124,7 @@ def _read_recorded(entry, folder, encoder):
             "that one, or train this one again."
         )
     address = entry["folder"] if _is_remote(entry) else None
-    # What the folder calls it, wherever it is now.
+    # Keep the recorded name, even if the member has moved.
     return dataclasses.replace(
         member, name=entry["name"], address=member.address or address
     )

@@ -1,4 +1,4 @@
-"""Blocks that compute their activations again for the gradient."""
+"""Blocks that recompute their activations in the backward pass."""
 
 import copy
 import dataclasses
@@ -10,25 +10,25 @@ from tf_adapters.layers.reparameterization import InnerScope
 
 
 def rematerialized(block, differentiable):
-    """Returns a function that calls a block and keeps nothing but its inputs.
+    """Returns a function that calls a block and stores only its inputs.
 
-    `keras.remat` knows the gradients of a function's arguments only, so that
-    every weight with a gradient has to be one.
+    `keras.remat` only computes gradients of a function's arguments, so every
+    weight that needs a gradient must be an argument.
 
     Args:
         block: `AdaptedBlock`.
-        differentiable: Ids of the variables that have gradients; others of the
-            block are constants.
+        differentiable: Ids of the variables that need gradients. The block's
+            other variables are constants.
 
     Returns:
-        Function of the block's input and its `Context`, for training, that
-        returns the block's output.
+        Function for training that takes the block's input, its `Context` and
+        `first_token_only`, and returns the block's output.
     """
 
     def call(x, context, first_token_only):
         own = [v for v in block.variables if id(v) in differentiable]
         # Values, not variables: TensorFlow would compute a gradient for each
-        # variable that is read within, though nobody asks for it.
+        # variable that is read inside, even if it is not needed.
         constants = [
             (v, _read(v))
             for v in block.variables
@@ -37,7 +37,7 @@ def rematerialized(block, differentiable):
         draws = context.seeds.draws
 
         def run(x, *values):
-            # Each pass draws from the same place on, and so the same masks.
+            # Both passes start at the same draw, so they get the same masks.
             seeds = copy.copy(context.seeds)
             seeds.draws = draws
             pairs = [*constants, *zip(own, values, strict=True)]

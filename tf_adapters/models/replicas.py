@@ -1,20 +1,20 @@
-"""Whether a `tf.distribute` strategy computes, and which replica of it."""
+"""Functions for models under a `tf.distribute` strategy."""
 
 import keras
 
 
 def replica_number():
-    """Returns the replica's number under a strategy, 0 elsewhere.
+    """Returns the replica's number under a strategy, or else 0.
 
-    Other backends than TensorFlow compute a batch as a whole wherever its parts
-    are.
+    Backends other than TensorFlow compute a batch as a whole, even if it is
+    distributed over devices.
 
     Returns:
         Integer or scalar integer tensor.
     """
     if keras.backend.backend() != "tensorflow":
         return 0
-    # Models work where TensorFlow is not installed.
+    # Imported here, because models also work without TensorFlow.
     import tensorflow as tf
 
     context = tf.distribute.get_replica_context()
@@ -32,10 +32,10 @@ def is_on_one_device(model):
 
 
 def sum_over_replicas(value):
-    """Returns the sum of a tensor over all replicas that compute a step.
+    """Returns the sum of a tensor over all replicas of a training step.
 
     Args:
-        value: Tensor. In `fit`, the optimizer has those of its own replica.
+        value: Tensor of one replica, as the optimizer in `fit` has it.
     """
     if keras.backend.backend() != "tensorflow":
         return value

@@ -1,29 +1,17 @@
-"""The adapter folder: everything that a method trained, and nothing else.
+"""Reads and writes adapter folders, which hold only what a method trained.
 
-`adapter_config.json` says what it is and which encoder it belongs to,
-`adapter.safetensors` holds every trained variable by name, `README.md` is a
-card for people. Loading is strict.
+`adapter_config.json` describes the adapter and its encoder,
+`adapter.safetensors` holds all trained variables by name, and `README.md` is a
+model card. Loading is strict.
 """
-
-import json
-import os
-from pathlib import Path
-import shutil
-
-import numpy as np
-import safetensors.numpy
 
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
-from tf_adapters.common import own_files
-from tf_adapters.common.adapter_folder import CONFIG_FILE
 from tf_adapters.common.adapter_folder import FORMAT_VERSION
-from tf_adapters.common.adapter_folder import WEIGHTS_FILE
 from tf_adapters.common.errors import AdapterError
-from tf_adapters.common.errors import cut
 from tf_adapters.interop import foreign_folder
-from tf_adapters.interop import formats
+from tf_adapters.models import adapter_writing
 from tf_adapters.models import composed_model
 from tf_adapters.models import composition
 from tf_adapters.models import fusion_model
@@ -40,32 +28,32 @@ def save_adapter(
     with_head=True,
     overwrite=False,
 ):
-    """Writes what `model` trained to `folder`.
+    """Writes the trained weights of `model` to `folder`.
 
     Args:
         model: `AdapterModel`.
-        folder: Path. An earlier adapter of this library's format is replaced
-            if it has the same encoder, method and head; the other formats need
-            a folder that does not exist.
-        details: Dict of plain values for the card and the configuration: task,
-            metrics, maximum length.
+        folder: Path. An earlier adapter in this library's format is replaced
+            if it has the same encoder, method and head. The other formats
+            require a folder that does not exist.
+        details: Dict of plain values for the card and the configuration, such
+            as task, metrics and maximum length. Default: none.
         format: `"tf_adapters"` (default); `"adapterhub"`, which the `adapters`
             library loads (bottlenecks and their fusion, LoRA, (IA)^3, prefix
             and prompt tuning, and unions of these); or `"peft"` (LoRA, (IA)^3,
             prefix and prompt tuning, layer norms).
-        with_head: Whether the head is saved too. Defaults to `True`.
-        overwrite: Whether an adapter of another encoder, method or head is
-            replaced, too. Defaults to `False`.
+        with_head: Whether to save the head, too. Defaults to `True`.
+        overwrite: Whether to replace an adapter with another encoder, method or
+            head. Defaults to `False`.
 
     Returns:
-        Size of the weights' file in bytes, or `None` of another format.
+        Size of the weights file in bytes, or `None` for other formats.
 
     Raises:
-        AdapterError: If `folder` holds something else than an adapter of this
-            library's format, or another model's without `overwrite`; if a
-            weight is not finite, the model is a fusion from a .keras file, or
-            the format has no room for what trained. The sentence names the
-            weight, or the setting that avoids it.
+        AdapterError: If `folder` exists and is not an adapter of this library's
+            format, or belongs to another model and `overwrite` is not set; if a
+            weight is not finite; if the model is a fusion from a `.keras` file;
+            or if the format cannot represent the trained weights. The message
+            names the weight, or the setting that avoids the error.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.LoRA(rank=4), head)
@@ -84,7 +72,7 @@ def save_adapter(
     if not with_head:
         config, tensors = stored_parts.without_head(config, tensors)
     if format == "tf_adapters":
-        return write_adapter(folder, config, tensors, overwrite)
+        return adapter_writing.write_adapter(folder, config, tensors, overwrite)
     if model.below is not None:
         raise AdapterError(
             "This adapter stands on others, and without them it answers "
@@ -107,86 +95,11 @@ def save_adapter(
     return None
 
 
-def write_adapter(folder, config, tensors, overwrite=False):
-    """Writes an adapter folder, replacing an earlier one of the same model.
-
-    The folder appears whole or not at all: it is written under another name
-    and then moved.
-
-    Args:
-        folder: Path.
-        config: Dict that `describe_adapter` returns.
-        tensors: Dict from name to array.
-        overwrite: Whether the adapter of another model is replaced, too.
-
-    Returns:
-        Size of the weights' file in bytes.
-
-    Raises:
-        AdapterError: If `folder` holds something else than an adapter of this
-            library's format, or another model's without `overwrite`, or if a
-            weight is not finite.
-    """
-    adapter_folder.check_finite(tensors)
-    folder = Path(folder)
-    if folder.exists():
-        _check_replaceable(folder, config, overwrite)
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    own_files.make_new_folder(partial)
-    try:
-        located = adapter_folder.with_relative_paths(config, folder)
-        _write_files(partial, located, tensors)
-    except BaseException:
-        # It would take the room that was missing.
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-    adapter_folder.replace(folder, partial)
-    return (folder / WEIGHTS_FILE).stat().st_size
-
-
-def _check_replaceable(folder, config, overwrite):
-    """Raises an error unless an adapter may be written over what is there."""
-    form, there = formats.read_format(folder)
-    if form != formats.OURS or "format_version" not in (there or {}):
-        raise AdapterError(
-            f"{folder} exists and is no adapter folder of this library; saving "
-            "there would delete it. Give a folder that does not exist yet."
-        )
-    if overwrite:
-        return
-    # As a file has it: lists in place of tuples.
-    new = json.loads(json.dumps(config))
-    for part in ("encoder", "method", "head", "below"):
-        if _identity(there.get(part)) != _identity(new.get(part)):
-            raise AdapterError(
-                f"{folder} holds the adapter of another model: its {part} is "
-                f"{cut(_identity(there.get(part)))}, and the one to save has "
-                f"{cut(_identity(new.get(part)))}. Give another folder, or "
-                "pass overwrite=True to replace it."
-            )
-
-
-def _identity(part):
-    """Returns what tells a part of an adapter's configuration from another."""
-    # The same encoder may have several names.
-    return part.get("fingerprint", part) if isinstance(part, dict) else part
-
-
-def _write_files(folder, config, tensors):
-    safetensors.numpy.save_file(tensors, folder / WEIGHTS_FILE)
-    checksum = adapter_folder.checksum(folder / WEIGHTS_FILE)
-    config = {**config, "weights_sha256": checksum}
-    (folder / CONFIG_FILE).write_text(
-        json.dumps(config, indent=2) + "\n", encoding="utf-8"
-    )
-    (folder / "README.md").write_text(_card(config, tensors), encoding="utf-8")
-
-
 def describe_adapter(model, details=None):
-    """Returns what `adapter_config.json` says of a model.
+    """Returns the content of `adapter_config.json` for a model.
 
     Raises:
-        AdapterError: If it is a fusion that does not know its members.
+        AdapterError: If it is a fusion or composition without known members.
     """
     leaves = composition.leaves(model.below) if model.below else ()
     if len(model.method.adapters) + len(leaves) != len(model.members):
@@ -219,26 +132,27 @@ def load_adapter(
 ):
     """Returns the `AdapterModel` that `save_adapter` saved.
 
-    Folders of AdapterHub's `adapters` and of PEFT are read too; what they hold
-    is in the guide.
+    Also reads folders of AdapterHub's `adapters` and of PEFT. The guide lists
+    which of their adapters are supported.
 
     Args:
-        folder: Path of an adapter folder, or of the run that wrote one, or
-            `hf://owner/name@revision` on the Hugging Face Hub; or the
-            `StoredAdapter` of one.
+        folder: Path of an adapter folder or of the run that wrote one, an
+            address `hf://owner/name@revision` on the Hugging Face Hub, or a
+            `StoredAdapter`.
         encoder: The `Encoder` it was trained on.
-        adapters: Folders of a fusion's members, in its order, where they have
-            moved. Default: where they were when it was trained. Members that
-            the folder itself names at `hf://` addresses are not downloaded;
-            those that are named here are.
-        with_head: Whether the adapter's head is loaded too. Defaults to `True`.
-        below: The adapter, or composition, that it stands on; see `compose`.
-            Default: what it was trained on.
+        adapters: Folders of a fusion's members, in its order, if they have
+            moved. Default: their folders at training time. Members with
+            `hf://` addresses are downloaded only if they are listed here, not
+            if only the folder itself names them.
+        with_head: Whether to load the adapter's head, too. Defaults to `True`.
+        below: The adapter or composition to put below it; see `compose`.
+            Default: the one it was trained on.
         **options: See `AdapterModel`.
 
     Raises:
         AdapterError: If the folder is damaged, a weight is missing, unexpected
-            or misshaped, or the encoder or a fusion's member is another one.
+            or has the wrong shape, or the encoder or a fusion's member is not
+            the one it was trained with.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.LoRA(rank=4), head)
@@ -283,20 +197,20 @@ def _assign(model, variables, tensors, path):
 
 
 def start_from(model, folder):
-    """Assigns the weights of another adapter, but those of its head.
+    """Assigns the weights of another adapter, except its head's.
 
     Args:
         model: `AdapterModel` with a head.
         folder: Path of a run or of an adapter folder.
 
     Raises:
-        AdapterError: If it is of another encoder, of another method, or
-            damaged. Then no weight was assigned.
+        AdapterError: If the adapter belongs to another encoder or method, or
+            is damaged. The model's weights are then unchanged.
     """
     read = stored_parts.read_adapter(
         folder, model.encoder_info, with_head=False
     )
-    # Not the methods: a notebook's cell that runs twice has two classes.
+    # Compare settings, not objects: re-running a notebook cell redefines them.
     if methods.to_config(read.method) != methods.to_config(model.method):
         raise AdapterError(
             f"The adapter in {folder} is of method {read.method}, and this one "
@@ -312,28 +226,3 @@ def start_from(model, folder):
         read.weights_file,
     )
     model.method.reopen(model)
-
-
-def _card(config, tensors):
-    weights = sum(int(np.prod(tensor.shape)) for tensor in tensors.values())
-    method = dict(config["method"])
-    name = method.pop("name")
-    details = "\n".join(
-        f"- {key}: `{value}`" for key, value in config["details"].items()
-    )
-    settings = ", ".join(f"`{key}={value}`" for key, value in method.items())
-    return f"""# An adapter for `{config["encoder"]["name"]}`
-
-Trained with tf_adapters, method `{name}` ({settings or "no parameters"}):
-{weights:,} weights. It works only with the encoder whose fingerprint is
-`{config["encoder"]["fingerprint"]}`.
-
-{details}
-
-```python
-import tf_adapters
-
-encoder, tokenizer = tf_adapters.load_encoder("{config["encoder"]["name"]}")
-model = tf_adapters.load_adapter("path/of/this/folder", encoder)
-```
-"""

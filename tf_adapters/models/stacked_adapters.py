@@ -1,4 +1,4 @@
-"""Trained adapters read from their folders, to be stacked on one encoder."""
+"""Reads trained adapters from their folders, to stack them on one encoder."""
 
 import dataclasses
 from pathlib import Path
@@ -24,17 +24,18 @@ class Member:
     """One trained adapter.
 
     Attributes:
-        name: What people call it: the folder of its run, with the folders
-            above it where another member has the same.
-        folder: Its adapter folder, or `None` of a model in memory.
+        name: Name for display: the folder of its run, with as many parent
+            folders as needed to distinguish it from other members.
+        folder: Its adapter folder, or `None` for a model in memory.
         method: The method that trained it.
         head: Its head, or `None`.
         tensors: Dict from name to array, as saved.
-        fingerprint: SHA-256 of its weights' file, or `None` of a model in
+        fingerprint: SHA-256 of its weights file, or `None` for a model in
             memory.
-        left_out: Indices of blocks that were left out after the training.
+        left_out: Indices of blocks that were left out after training.
         is_stacked: Whether it was trained on top of other adapters.
-        address: Its address on the Hub, or `None`. Its folder is in the cache.
+        address: Its Hub address, or `None`. `folder` is then in the Hub's
+            cache.
     """
 
     name: str
@@ -49,23 +50,24 @@ class Member:
 
     @property
     def source(self):
-        """What an error says it is about."""
+        """What error messages call this member."""
         return self.folder or f"The model `{self.name}`"
 
 
 def read_members(adapters, encoder, with_heads=None):
-    """Returns the `Member`s of adapters, each with a name of its own.
+    """Returns the `Member`s of adapters, each with a unique name.
 
     Args:
-        adapters: Paths of adapter folders, or of runs that hold one, and
-            `AdapterModel`s, named by their own names.
+        adapters: Paths of adapter folders or of runs that contain one, and
+            `AdapterModel`s, which keep their own names.
         encoder: Their `Encoder`.
-        with_heads: For each whether its head is read too, which may be of a
-            kind that ours has not. Default: all are.
+        with_heads: List of booleans, whether to read each adapter's head. A
+            head that is not read may be of a kind that this library does not
+            have. Default: all are read.
 
     Raises:
-        AdapterError: If one is given twice, is of another encoder, or a folder
-            holds no adapter.
+        AdapterError: If an adapter is given twice, belongs to another encoder,
+            or its folder holds no adapter.
     """
     check_is_list(adapters)
     with_heads = with_heads or [True] * len(adapters)
@@ -87,7 +89,7 @@ def read_members(adapters, encoder, with_heads=None):
 
 
 def check_is_list(adapters):
-    """Raises an `AdapterError` if one adapter stands for a list of them."""
+    """Raises an `AdapterError` if a single adapter is given, not a list."""
     if isinstance(adapters, str | Path | AdapterModel):
         name = getattr(adapters, "name", adapters)
         raise AdapterError(
@@ -97,9 +99,9 @@ def check_is_list(adapters):
 
 
 def _path_of(adapter, member):
-    """Returns what a member is named after: its address, folder, or name."""
+    """Returns the source of a member's name: address, folder, or name."""
     if hub_address.is_address(adapter):
-        # In the Hub's cache its folder is called after a commit.
+        # Its folder in the Hub's cache is named after a commit.
         return Path(hub_address.name_of(adapter))
     return _run_folder(member.folder) if member.folder else Path(member.name)
 
@@ -109,7 +111,7 @@ def _run_folder(folder):
 
 
 def _shortest_ends(paths):
-    """Returns the last parts of each path, as many as tell them apart."""
+    """Returns the shortest path endings that are unique."""
     max_parts = max((len(path.parts) for path in paths), default=0)
     for number in range(1, max_parts + 1):
         names = ["/".join(path.parts[-number:]) for path in paths]
@@ -140,15 +142,16 @@ def read_member(folder, encoder, with_head=True):
 
 
 def member_of_model(model, encoder, with_head=True):
-    """Returns the `Member` that an `AdapterModel` in memory is.
+    """Returns an `AdapterModel` in memory as a `Member`.
 
     Args:
         model: `AdapterModel`.
         encoder: The `Encoder` that it must have been made from.
-        with_head: Whether its head is a part of it. Defaults to `True`.
+        with_head: Whether to include its head. Defaults to `True`.
 
     Raises:
-        AdapterError: If it is no such model, or one of another encoder.
+        AdapterError: If `model` is not an `AdapterModel`, or has another
+            encoder.
     """
     if not isinstance(model, AdapterModel):
         raise AdapterError(
@@ -180,19 +183,20 @@ def member_of_model(model, encoder, with_head=True):
 
 
 def describe_stack(members, encoder):
-    """Returns what stacked members have in common: shapes and formula.
+    """Returns the placement, width and other settings that members share.
 
     Args:
         members: List of `Member`.
         encoder: The `Encoder` that they share.
 
     Returns:
-        Dict with `adapters`, `placement`, `units`, `activation` and
-        `leave_out`, fields of `methods.Fusion`.
+        Dict with `adapters`, `placement`, `units` (the largest), `activation`
+        and `leave_out`, which are fields of `methods.Fusion`.
 
     Raises:
-        AdapterError: If they cannot be stacked; says which differ in what. Or
-            if one has other weights than its configuration says.
+        AdapterError: If the members cannot be stacked, with the setting in
+            which they differ, or if a member's weights do not match its
+            configuration.
     """
     if not members:
         raise AdapterError(
@@ -224,7 +228,7 @@ def describe_stack(members, encoder):
 
 
 def check_stacks(member):
-    """Raises an `AdapterError` if a member has no place beside others."""
+    """Raises an `AdapterError` if a member cannot share an encoder."""
     if member.method.stacks_as is None:
         names = [name for name, cls in methods.METHODS.items() if cls.stacks_as]
         raise AdapterError(
@@ -241,7 +245,7 @@ def check_stacks(member):
 
 
 def _check_weights(member, encoder):
-    """Refuses weights that a model of this member alone would refuse."""
+    """Raises an error if a member's weights do not fit its configuration."""
     adapted = AdaptedEncoder(encoder)
     slots = member.method.make_slots(methods.EncoderShape.of(encoder.backbone))
     layers = [slot for block in slots for slot in block.values()]
@@ -261,15 +265,15 @@ def _check_weights(member, encoder):
 
 
 def common(members, what, of):
-    """Returns the value of `of` that all members share.
+    """Returns a value that must be equal for all members.
 
     Args:
         members: List of `Member`.
-        what: What the value is, for the error.
-        of: Function of a member.
+        what: Name of the value, for the error.
+        of: Function that returns the value of a member.
 
     Raises:
-        AdapterError: If they differ.
+        AdapterError: If the values differ.
     """
     values = {of(member): member.source for member in members}
     if len(values) > 1:
@@ -282,13 +286,13 @@ def common(members, what, of):
 
 
 def arrays(members, name, units, axis):
-    """Returns one array a member, widened to `units` along `axis`.
+    """Returns one array per member, padded to `units` along `axis`.
 
     Args:
         members: List of `Member`.
         name: Name of the weight in the adapter folder.
         units: Integer.
-        axis: Axis along which the bottleneck's units lie, or `None`.
+        axis: Axis of the bottleneck's units, or `None` for no padding.
     """
     found = [member.tensors[name] for member in members]
     if axis is None:
@@ -297,7 +301,7 @@ def arrays(members, name, units, axis):
 
 
 def widened(array, size, axis, value=0.0):
-    """Returns an array filled up to `size` along `axis`."""
+    """Pads an array to `size` along `axis`, with zeros by default."""
     padding = [(0, 0)] * array.ndim
     padding[axis] = (0, size - array.shape[axis])
     return np.pad(array, padding, constant_values=value)

@@ -1,4 +1,4 @@
-"""What an adapter folder holds: method, head and weights."""
+"""Reads an adapter folder: method, head and weights."""
 
 import dataclasses
 from pathlib import Path
@@ -19,7 +19,7 @@ from tf_adapters.interop.stored_adapter import find_stored
 
 
 def plugins_of(*parts):
-    """Returns a dict from name to file of the parts that a plug-in registered.
+    """Returns a dict from name to file of the parts that plug-ins define.
 
     Args:
         *parts: Method, and head or `None`.
@@ -42,15 +42,15 @@ def read_parts(config, tensors, encoder, folder):
     """Returns the method and the head, or `None`, of an adapter folder.
 
     Args:
-        config: What `read_adapter_config` returned.
-        tensors: What the folder holds, a dict from name to array.
+        config: Return value of `read_adapter_config`.
+        tensors: The folder's weights, a dict from name to array.
         encoder: `Encoder`.
-        folder: Where that is, for errors.
+        folder: The folder, for errors.
 
     Raises:
-        AdapterError: If a plug-in defines one of them, which is not loaded, or
-            the tensors do not have the sizes that the method says.
-        UserError: If a name or setting is not known.
+        AdapterError: If a plug-in defines one of them and is not loaded, or if
+            the sizes of the tensors do not match the method.
+        UserError: If a name or setting is unknown.
     """
     known = {**methods.METHODS, **heads.HEADS}
     for name, file in config.get("plugins", {}).items():
@@ -67,15 +67,15 @@ def read_parts(config, tensors, encoder, folder):
 
 @dataclasses.dataclass(frozen=True)
 class AdapterContent:
-    """What an adapter folder of any known format says and holds.
+    """Content of an adapter folder in any known format.
 
     Attributes:
         stored: `StoredAdapter`.
-        config: What `adapter_config.json` of this library says.
+        config: `adapter_config.json`, in this library's format.
         method: The method that trained it.
         head: Its head, or `None`.
         tensors: Dict from name to array, as stored.
-        weights_file: Path of the file that the tensors come from.
+        weights_file: Path of the file that holds the tensors.
     """
 
     stored: StoredAdapter
@@ -96,9 +96,9 @@ def read_adapter(folder, encoder, with_head=True):
             of a kind that this library does not have.
 
     Raises:
-        AdapterError: If the folder is damaged or of another encoder, or a
-            plug-in that it needs is not loaded.
-        UserError: If a name or setting is not known.
+        AdapterError: If the folder is damaged or belongs to another encoder, or
+            if a required plug-in is not loaded.
+        UserError: If a name or setting is unknown.
     """
     stored = find_stored(folder)
     if stored.format == formats.OURS:
@@ -129,6 +129,6 @@ def _read_ours(stored, encoder, with_head):
 
 
 def without_head(config, tensors):
-    """Returns what an adapter says and holds, without its head."""
+    """Returns an adapter's configuration and tensors without its head."""
     tensors = {k: v for k, v in tensors.items() if not k.startswith("head/")}
     return {**config, "head": None}, tensors

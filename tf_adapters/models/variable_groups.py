@@ -1,4 +1,4 @@
-"""The weights of a model by what they are, and the table of what trains."""
+"""Groups a model's weights by kind, and shows which of them train."""
 
 import math
 
@@ -7,7 +7,7 @@ from tf_adapters.layers.reparameterization import stored_name
 
 
 def variable_groups(model):
-    """Returns the weights of an `AdapterModel` as its `variable_groups`."""
+    """Returns the groups of `AdapterModel.variable_groups`."""
     declared = {id(v) for v in model.declared_encoder_variables()}
     in_backbone = model.encoder.backbone.weights
     in_slots = _in_slots(model)
@@ -20,7 +20,7 @@ def variable_groups(model):
         ("adapters", True, added),
         ("head", True, head),
         *_by_kind([v for v in in_backbone if id(v) in declared]),
-        # What a slot reads but did not train: the adapters of a fusion.
+        # Slots also hold frozen weights, such as the members of a fusion.
         ("members", False, [v for v in in_slots if not model.is_added(v)]),
         ("initial weights", False, initial),
         ("encoder", False, frozen),
@@ -30,10 +30,10 @@ def variable_groups(model):
 
 
 def trained_additions(model):
-    """Returns what a new `AdapterModel` trains beside the encoder.
+    """Returns what a new `AdapterModel` trains in addition to the encoder.
 
-    Later the flags of the variables may say something else: who freezes a
-    model for a while still wants it saved whole.
+    Call it on a new model, because the flags may change later: a model that the
+    user freezes for a while must still be saved completely.
     """
     added = [*_in_slots(model), *model.reparameterization.weights]
     head = [] if model.head_layer is None else model.head_layer.weights
@@ -44,7 +44,7 @@ def by_stored_name(variables):
     """Returns a dict from a variable's name in adapter folders to itself.
 
     Raises:
-        UserError: If two have one name.
+        UserError: If two variables have the same name.
     """
     named = {}
     for variable in variables:
@@ -59,7 +59,7 @@ def by_stored_name(variables):
 
 
 def _in_slots(model):
-    """Returns the variables of all slots, those of a recurring one once."""
+    """Returns the variables of all slots, each only once."""
     variables = (
         variable for slot in model.all_slots() for variable in slot.weights
     )
@@ -78,7 +78,7 @@ def _check_all_known(model, found):
 
 
 def _by_kind(variables):
-    """Splits trained encoder variables into norms, biases and the rest."""
+    """Splits trained encoder variables into norms, biases and others."""
     kinds = {"layer norms": [], "biases": [], "encoder kernels": []}
     for variable in variables:
         if variable.name in ("gamma", "beta"):
@@ -96,7 +96,7 @@ def count_weights(variables):
 
 
 def trained_table(model):
-    """Returns a text table of what trains and what is frozen.
+    """Returns a text table of the trained and frozen weights.
 
     Args:
         model: `AdapterModel` or `MultiTaskModel`.

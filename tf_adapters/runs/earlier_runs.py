@@ -7,8 +7,8 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.common.text_files import read_json
-from tf_adapters.config import fields as config_fields
 from tf_adapters.config import resolve
+from tf_adapters.config import settings as config_settings
 from tf_adapters.runs import checkpoints
 from tf_adapters.runs import run_files
 
@@ -27,7 +27,9 @@ def _differences(folder, config):
     theirs, ours = _flat(theirs), _flat(config)
     return [
         f"  {key}: {shown(theirs.get(key))} there, {shown(ours.get(key))} now"
-        for key in sorted({*theirs, *ours}.difference(config_fields.ELSEWHERE))
+        for key in sorted(
+            {*theirs, *ours}.difference(config_settings.ELSEWHERE)
+        )
         if theirs.get(key) != ours.get(key)
     ]
 

@@ -1,1 +1,1 @@
-"""Texts in, answers out: the text model."""
+"""Models that take texts: `TextModel` and its parts."""

@@ -1,4 +1,4 @@
-"""Several adapters on one encoder, of which one is active."""
+"""Several adapters on one encoder, with one active at a time."""
 
 import contextlib
 
@@ -7,15 +7,15 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.encoders.loaded_weights import User
 from tf_adapters.models.adapter_model import AdapterModel
 
-# Name of the model that takes the place of an adapter in `disabled`.
+# Name of the model that replaces the active adapter's in `disabled`.
 DISABLED = "disabled"
 
 
 class AdapterSet:
-    """The adapters on one encoder by name, and which of them is active.
+    """The adapters on one encoder by name, one of which is active.
 
-    What an adapter trained of the encoder (norms, biases) is in the encoder
-    while it is active, and kept for it otherwise.
+    If an adapter trained weights of the encoder (norms, biases), they are in
+    the encoder while the adapter is active, and stored separately otherwise.
 
     Args:
         model: `AdapterModel` of the first adapter, which becomes active.
@@ -45,8 +45,8 @@ class AdapterSet:
 
         Args:
             name: Its name.
-            make: Function that returns its `AdapterModel`; it is called while
-                the encoder has the weights that it was loaded with.
+            make: Function that returns its `AdapterModel`. It is called while
+                the encoder has its original weights.
 
         Raises:
             UserError: If the name is taken.
@@ -66,7 +66,7 @@ class AdapterSet:
         self.activate(name)
 
     def activate(self, name):
-        """Makes an adapter the active one.
+        """Makes an adapter active.
 
         Raises:
             UserError: If there is no adapter of this name.
@@ -84,9 +84,9 @@ class AdapterSet:
 
     @contextlib.contextmanager
     def disabled(self):
-        """Makes a model without an adapter the active one for a `with`.
+        """Activates a model without an adapter within a `with` block.
 
-        The encoder is as it was loaded; the head is the active adapter's.
+        The encoder has its original weights; the head is the active adapter's.
         """
         active = self.model
         self._lend(self._nobody)

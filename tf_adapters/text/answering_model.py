@@ -1,4 +1,4 @@
-"""A Keras model that computes on texts of every form."""
+"""A Keras model that evaluates texts in all supported input forms."""
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
@@ -14,9 +14,9 @@ class AnsweringModel(StandInModel):
 
     Attributes:
         preprocessor: `PackerLayer`, or `None` for a model of token features.
-        seed: Integer that the order of training follows from.
-        text_fields: Names of the texts that are read together, or `None`
-            before the first ones came.
+        seed: Integer that determines the order of training.
+        text_fields: Names of the text fields of an example, or `None` before
+            the first call.
     """
 
     preprocessor = None
@@ -33,17 +33,17 @@ class AnsweringModel(StandInModel):
         label=None,
         **options,
     ):
-        """Returns the loss and the head's metrics of a whole set, by name.
+        """Returns the loss and the head's metrics on the given data, by name.
 
         Args:
             x: See `fit`.
             y: See `fit`.
-            batch_size: Texts at a time.
-            verbose: See `keras.Model.evaluate`; a `tf.data.Dataset` shows no
-                progress.
+            batch_size: Number of texts per batch. Defaults to 32.
+            verbose: See `keras.Model.evaluate`; for a `tf.data.Dataset` no
+                progress is shown.
             text: See `fit`.
             label: See `fit`.
-            **options: With token features see `keras.Model.evaluate`.
+            **options: For token features, see `keras.Model.evaluate`.
         """
         if self._takes_features(x):
             return self.adapter_model.evaluate(
@@ -62,17 +62,16 @@ class AnsweringModel(StandInModel):
         """Returns the head's outputs, as Keras's `predict` does.
 
         Args:
-            x: Texts, see `fit`, or token features. Labels of a
-                `tf.data.Dataset` are not looked at.
-            batch_size: Texts at a time.
+            x: Texts, see `fit`, or token features. Labels in a
+                `tf.data.Dataset` are ignored.
+            batch_size: Number of texts per batch. Defaults to 32.
             verbose: See `keras.Model.predict`.
             text: See `fit`.
-            **options: With token features see `keras.Model.predict`.
+            **options: For token features, see `keras.Model.predict`.
 
         Returns:
-            Array with a row for each text, logits of classes for example; for
-            tags and spans, whose outputs are as long as texts, a list of
-            arrays.
+            Array with a row for each text, for example class logits. For tags
+            and spans, which have one output per token, a list of arrays.
         """
         if self._takes_features(x):
             return self.adapter_model.predict(
@@ -84,18 +83,17 @@ class AnsweringModel(StandInModel):
         return self._predictor(batch_size, verbose).outputs(rows)
 
     def answer(self, x, batch_size=32, verbose=0, text=None):
-        """Returns a dict for each text, as `tf-adapters predict` writes it.
+        """Returns a dict for each text, in the format of `tf-adapters predict`.
 
         Args:
             x: Texts, see `predict`.
-            batch_size: Texts at a time.
+            batch_size: Number of texts per batch. Defaults to 32.
             verbose: See `keras.Model.predict`.
             text: See `fit`.
 
         Returns:
-            List of dicts of plain values: of classes `label` and
-            `probabilities`, of numbers `score`, of words `tags`, of spans
-            `answer`.
+            List of dicts of plain values: `label` and `probabilities` for
+            classes, `score` for numbers, `tags` for words, `answer` for spans.
         """
         if columns.is_dataset(x):
             return self._stream(x, batch_size, text).answers(verbose)
@@ -103,11 +101,11 @@ class AnsweringModel(StandInModel):
         return self._predictor(batch_size, verbose).answers(rows)
 
     def encode(self, x, batch_size=32, verbose=0, text=None, pooling="mean"):
-        """Returns a vector for each text: what the encoder with adapter gives.
+        """Returns a vector for each text from the encoder with the adapter.
 
         Args:
             x: Texts, see `predict`.
-            batch_size: Texts at a time.
+            batch_size: Number of texts per batch. Defaults to 32.
             verbose: See `keras.Model.predict`.
             text: See `fit`.
             pooling: `"mean"` (default) over the tokens, or `"first_token"`.
@@ -138,7 +136,7 @@ class AnsweringModel(StandInModel):
         return rows
 
     def _stream(self, x, batch_size, text=None, label=None):
-        # Here, not above: models train without TensorFlow.
+        # Imported here, because models can train without TensorFlow.
         from tf_adapters.text.stream_runner import StreamRunner
 
         runner = StreamRunner(

@@ -1,6 +1,6 @@
-"""Tokenized examples as the batches that Keras's `fit` takes.
+"""Tokenized examples as batches for Keras's `fit`.
 
-NumPy only, so that every backend of Keras trains on them.
+Uses NumPy only, so that all Keras backends can train on them.
 """
 
 import keras
@@ -9,22 +9,23 @@ import numpy as np
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.encoded import IGNORED
 
-# Where a backend compiles a program for each length, lengths are these.
+# Padded lengths for backends that compile a program for each length.
 _COMPILED_LENGTHS = (16, 32, 64, 128, 256, 512)
 
 
 class TextBatches(keras.utils.PyDataset):
-    """Batches of `Encoded` examples, of texts about equally long.
+    """Batches of `Encoded` examples, grouped by length.
 
     Args:
         encoded: `Encoded`, with targets for training.
-        batch_size: Examples in a batch; the last one may have fewer.
-        pad_id: Token id that fills up a row.
-        seed: Integer that the order follows from, with the epoch's number, or
-            `None` (default) for the order of evaluation: the longest first.
-        weights: Array with the weight of each example's loss, or `None`.
-        length: Length that all rows are filled up to, or `None` (default) for
-            that of each batch's longest.
+        batch_size: Examples per batch; the last batch may have fewer.
+        pad_id: Token id for padding.
+        seed: Integer that, with the epoch's number, determines the order, or
+            `None` (default) for the order of evaluation: longest first.
+        weights: Array with the weight of each example's loss, or `None`
+            (default).
+        length: Length to pad all rows to, or `None` (default) for the longest
+            row of each batch.
     """
 
     def __init__(
@@ -50,9 +51,9 @@ class TextBatches(keras.utils.PyDataset):
         self._let_lengths_differ()
 
     def _let_lengths_differ(self):
-        """Shows Keras in the first two batches whether lengths differ.
+        """Makes the first two batches differ in length if any batches do.
 
-        It takes a dimension in which these two agree for a constant one.
+        Keras treats a dimension as constant if it is equal in these two.
         """
         lengths = [batch.length for batch in self.plan]
         counts = [self._num_sequences(batch) for batch in self.plan]
@@ -83,8 +84,8 @@ class TextBatches(keras.utils.PyDataset):
 
     def on_epoch_end(self):
         self._epoch += 1
-        # Keras calls this at the end of `predict`, too: whoever puts outputs
-        # back in order needs the plan that they were computed in.
+        # Keras also calls this after `predict`, but putting outputs back in
+        # order needs the plan that they were computed with.
         if self._seed is not None:
             self.plan = self._make_plan()
 
@@ -99,7 +100,7 @@ class TextBatches(keras.utils.PyDataset):
         return features, self._targets(batch), self._weights_of(batch)
 
     def features(self, batch):
-        """Returns the model's inputs of a `Batch`."""
+        """Returns the model's inputs for a `Batch`."""
         ids = [self.encoded.token_ids[i] for i in batch.indices]
         features = {
             "token_ids": self._padded(batch, ids, self.pad_id),
@@ -111,7 +112,7 @@ class TextBatches(keras.utils.PyDataset):
         return features
 
     def _padded(self, batch, rows, value):
-        """Returns rows, or lists of rows, as one int32 array."""
+        """Pads rows, or lists of rows, to one int32 array."""
         length = self._length or _padded_length(batch.length)
         if not isinstance(rows[0], list):
             array = np.full((len(rows), length), value, "int32")
@@ -128,10 +129,10 @@ class TextBatches(keras.utils.PyDataset):
         return array
 
     def _num_sequences(self, batch):
-        """Returns how many choices or windows each row is filled up to."""
+        """Returns the number of choices or windows to pad each row to."""
         if not self.encoded.is_pooled:
-            # Outputs have one for each: Keras puts those of all batches
-            # together.
+            # There is an output for each, and Keras concatenates the outputs
+            # of all batches.
             return max(self._counts, default=1)
         return _padded_count(self._counts[batch.indices].max())
 
@@ -143,9 +144,9 @@ class TextBatches(keras.utils.PyDataset):
         return self._padded(batch, rows, IGNORED)
 
     def _weights_of(self, batch):
-        """Returns weights with which Keras's mean over rows is one over terms.
+        """Returns weights that turn Keras's mean over rows into one over terms.
 
-        A row of a tagger has as many terms as words.
+        For example, a tagger's row has as many loss terms as words.
         """
         weights = np.ones(len(batch.indices), "float32")
         if self._weights is not None:
@@ -157,7 +158,7 @@ class TextBatches(keras.utils.PyDataset):
 
 
 def _length(ids):
-    """Returns the tokens of an example, or of its longest choice."""
+    """Returns the number of tokens of an example or its longest choice."""
     return max(map(len, ids)) if isinstance(ids, list) else len(ids)
 
 
@@ -180,5 +181,5 @@ def _padded_length(length):
 def _padded_count(count):
     if keras.backend.backend() == "tensorflow":
         return int(count)
-    # Few numbers, so that few programs are compiled.
+    # Round up to a power of two, so that few programs are compiled.
     return 1 << (int(count) - 1).bit_length()

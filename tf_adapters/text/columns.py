@@ -1,7 +1,7 @@
-"""Texts and labels as a Keras user has them become columns.
+"""Converts a user's texts and labels to columns.
 
-Lists, arrays, pairs, tables of pandas and `datasets`, and lists of dicts are
-read here and nowhere else.
+Only this file reads lists, arrays, pairs, tables of pandas and `datasets`, and
+lists of dicts.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.tasks.output_kinds import KINDS
 
-# The name of the labels' column, and of the texts' where the user gave none.
+# Default name of the label column. Below, default names of text columns.
 LABEL = "label"
 _ONE_TEXT = {"words": ("tokens",)}
 _TWO_TEXTS = {"answers": ("question", "context"), "choice": ("text", "choices")}
@@ -29,16 +29,16 @@ def columns_of(texts, labels, head, text=None, label=None):
         texts: See `rows.rows_of`.
         labels: See `rows.rows_of`.
         head: `Head`.
-        text: Name of the column with the texts of a table, or names of two.
-        label: Name of the column with the labels of a table.
+        text: Name of the table column with the texts, or two names for pairs.
+        label: Name of the table column with the labels.
 
     Returns:
-        The names, and a dict with a list for each of them and, if there are
-        labels, for `LABEL`. All lists have one length.
+        The names, and a dict with a list for each name and, if there are
+        labels, for `LABEL`. All lists have the same length.
 
     Raises:
-        UserError: If the texts are nothing that `rows_of` takes, a column is
-            missing, or there is not a label for each text.
+        UserError: If `rows_of` does not support the texts, a column is missing,
+            or the number of labels differs from the number of texts.
     """
     table = _table(texts)
     if table is None:
@@ -52,7 +52,7 @@ def columns_of(texts, labels, head, text=None, label=None):
 
 
 def table_columns(texts):
-    """Returns a table as a dict from a column's name to a list, or `None`."""
+    """Returns a dict from column name to list, or `None` if not a table."""
     table = _table(texts)
     if table is None:
         return None
@@ -61,21 +61,24 @@ def table_columns(texts):
 
 
 def is_dataset(texts):
-    """Returns whether something is a `tf.data.Dataset`."""
-    # Whoever has one has imported TensorFlow; text models need none.
+    """Returns whether `texts` is a `tf.data.Dataset`."""
+    # Users of `tf.data` have imported TensorFlow; text models do not need it.
     tf = sys.modules.get("tensorflow")
     return tf is not None and isinstance(texts, tf.data.Dataset)
 
 
 def holds_features(data):
-    """Returns whether data has token features in place of texts."""
+    """Returns whether data contains token features instead of texts."""
     spec = data.element_spec if is_dataset(data) else data
     first = spec[0] if is_dataset(data) and isinstance(spec, tuple) else spec
     return isinstance(first, dict) and "token_ids" in first
 
 
 def _table(texts):
-    """Returns a table's names and a function from name to list, or `None`."""
+    """Returns a table's column names and a function that reads a column.
+
+    Returns `None` if `texts` is not a table.
+    """
     pandas, datasets = map(sys.modules.get, ("pandas", "datasets"))
     if pandas and isinstance(texts, pandas.DataFrame):
         names = {str(name): name for name in texts.columns}
@@ -103,7 +106,7 @@ def _from_table(names, column, labels, head, text, label):
 
 
 def table_fields(names, head, text=None):
-    """Returns which columns of a table hold the texts.
+    """Returns the table columns that hold the texts.
 
     Args:
         names: Names of all columns.
@@ -111,7 +114,7 @@ def table_fields(names, head, text=None):
         text: See `columns_of`.
 
     Raises:
-        UserError: If a column is missing, or it is not clear which is meant.
+        UserError: If a column is missing, or none has a default name.
     """
     if text is not None:
         fields = (text,) if isinstance(text, str) else tuple(text)
@@ -132,7 +135,7 @@ def table_fields(names, head, text=None):
 
 
 def no_column(argument, name, names):
-    """Returns the error that a table has no such column."""
+    """Returns the error for a column that the table does not have."""
     return UserError(
         f"There is no column `{name}`, which `{argument}` names. The columns "
         f"are {shown(list(names))}."
@@ -162,7 +165,7 @@ def _is_series(texts):
 
 
 def usual_fields(head, is_pair=False):
-    """Returns the names of the text fields where the user gave none."""
+    """Returns the default names of the text fields."""
     kind = KINDS[heads.name_of(head)].label
     if kind == "class_a_word":
         return ("tokens",)
@@ -172,7 +175,7 @@ def usual_fields(head, is_pair=False):
 
 
 def _split(texts, fields):
-    """Returns a list for each field."""
+    """Returns a dict with the list of each field, split from texts or pairs."""
     if len(fields) == 1:
         return {fields[0]: list(texts)}
     for place, pair in enumerate(texts):

@@ -1,11 +1,11 @@
-"""What texts are trained with unless the user says otherwise."""
+"""Default learning rates and training lengths for texts."""
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import UserError
 from tf_adapters.config import presets
 
-# For hundreds to a few thousand texts and few epochs; docs/log.md has the
-# comparison. The papers' own rates are for many more steps.
+# Suited to hundreds to a few thousand texts and few epochs; docs/log.md has
+# the comparison. The papers' rates suit many more steps.
 _RATES = {
     "full": 5e-5,
     "top_layers": 1e-4,
@@ -19,7 +19,7 @@ _RATES = {
     "prefix_tuning": 3e-3,
 }
 _USUAL_RATE = 1e-3
-# The epochs of a preset are a few dozen steps on a few hundred rows.
+# On a few hundred rows, a preset's epochs are only a few dozen steps.
 _LEAST_STEPS = 200
 
 
@@ -28,11 +28,11 @@ def learning_rate_for(method: str, learning_rate=None) -> float:
 
     Args:
         method: Name of a method.
-        learning_rate: A number; `"paper"` for that of the method's preset; or
-            `None` for one that suits short runs.
+        learning_rate: A positive number, `"paper"` for the rate of the method's
+            preset, or `None` (default) for a rate that suits short runs.
 
     Raises:
-        UserError: If it is none of these, or no preset has a rate.
+        UserError: If it is anything else, or the preset has no rate.
     """
     if learning_rate is None:
         return _RATES.get(method, _USUAL_RATE)
@@ -58,15 +58,15 @@ def _rate_of_preset(method):
 
 
 def with_short_run(layers: list) -> list:
-    """Returns layers of settings with the defaults of a run on a table first.
+    """Puts the defaults of a short run before settings that name a table.
 
-    The learning rates of the presets are for many steps, so a table has a rate
-    for short runs, and at least 200 steps unless epochs or steps are named.
-    Settings in `layers` win.
+    The learning rates of the presets suit many steps. A run on a table
+    therefore uses a rate for short runs, and at least 200 steps unless epochs
+    or steps are set. Settings in `layers` take precedence.
 
     Args:
-        layers: Nested dicts of settings, later ones winning. The last one says
-            whether there is a table.
+        layers: Nested dicts of settings; later ones take precedence. The last
+            one names the table, if any.
     """
     if not layers[-1].get("data", {}).get("file"):
         return layers

@@ -1,4 +1,4 @@
-"""A text model as a SavedModel that takes texts."""
+"""Exports a text model as a SavedModel that takes texts."""
 
 from pathlib import Path
 
@@ -16,12 +16,12 @@ def export_texts(text_model, path, format):
 
     Args:
         text_model: `TextModel` with a packer.
-        path: Path that does not exist yet, or holds a SavedModel.
+        path: Path that does not exist yet, or an earlier SavedModel.
         format: `"tf_saved_model"`.
 
     Raises:
-        UserError: If the format is another one, something else is there, or
-            the packer needs no TensorFlow Text.
+        UserError: If the format is different, `path` exists and is not a
+            SavedModel, or the packer does not use TensorFlow Text.
     """
     if format != FORMAT:
         raise UserError(
@@ -30,7 +30,7 @@ def export_texts(text_model, path, format):
             "`model.adapter_model.export(path, format)` writes Keras's other "
             "formats, which take token features."
         )
-    # Here, not above: models train without TensorFlow.
+    # Imported here, because models can train without TensorFlow.
     from tf_adapters.export import saved_model
 
     path = Path(path)

@@ -1,4 +1,4 @@
-"""A Keras model that trains on texts of every form."""
+"""A Keras model that trains on texts in all supported input forms."""
 
 from tf_adapters.text import columns
 from tf_adapters.text import rows as text_rows
@@ -7,7 +7,7 @@ from tf_adapters.text.answering_model import AnsweringModel
 
 
 class FittingModel(AnsweringModel):
-    """`fit` on texts, and what it needs besides."""
+    """Implements `fit` on texts."""
 
     def fit(
         self,
@@ -29,49 +29,50 @@ class FittingModel(AnsweringModel):
     ):
         """Trains the active adapter, as Keras's `fit` does.
 
-        With heads of classes and numbers that read no windows, memory is
-        bounded for any number of texts. A list or table of more than 50,000
-        rows is tokenized a batch at a time, in each epoch again: two million
-        short texts took 105 MB besides themselves. A `tf.data.Dataset` is never
-        in memory as a whole: two million took as much as 100,000.
+        For heads of classes and numbers without windows, memory use is bounded
+        for any number of texts. A list or table of more than 50,000 rows is
+        tokenized one batch at a time, again in each epoch: two million short
+        texts took 105 MB in addition to the texts. A `tf.data.Dataset` is never
+        in memory as a whole: two million texts took as much as 100,000.
 
         Args:
             x: Texts: a list, an array, a `pandas.Series`; pairs; a table
                 (`pandas.DataFrame`, `datasets.Dataset`, list of dicts, dict of
-                columns); or token features. Or, for heads of classes and
-                numbers, a `tf.data.Dataset`, batched or not, of `(texts,
-                labels)`, `(texts, labels, weights)` or dicts of columns, where
-                a pair is a tuple of two texts; several labels a text are a 0
-                or 1 for each class.
+                columns); or token features. Heads of classes and numbers also
+                take a `tf.data.Dataset`, batched or not, of `(texts, labels)`,
+                `(texts, labels, weights)` or dicts of columns. In it, a pair is
+                a tuple of two texts, and a text with several labels has a 0 or
+                1 for each class.
             y: A label for each text: a class's name or id, a number, a list of
-                classes, a tag for each word, answers. `None` where a column of
-                `x` holds them.
-            batch_size: Texts in a step. Defaults to 32. A batched
-                `tf.data.Dataset` keeps its own.
-            epochs: How often all texts are seen. Defaults to 1.
+                classes, a tag for each word, or answers. `None` if a column of
+                `x` contains them.
+            batch_size: Number of texts per step. Defaults to 32. Has no effect
+                on a batched `tf.data.Dataset`.
+            epochs: Number of passes over the texts. Defaults to 1.
             verbose: See `keras.Model.fit`.
-            callbacks: Keras's callbacks; their `model` is `adapter_model`.
-            validation_split: Share of the texts, the last ones, that do not
-                train but are evaluated after each epoch.
+            callbacks: Keras callbacks; their `model` is `adapter_model`.
+            validation_split: Fraction of the texts, taken from the end, that
+                are held out and evaluated after each epoch. Defaults to 0.
             validation_data: `(texts, labels)`, or a table with the same
                 columns, or a `tf.data.Dataset`. The head's metrics are logged
                 as `val_<name>`.
-            shuffle: Whether each epoch has an order of its own. A
-                `tf.data.Dataset` has its own order.
+            shuffle: Whether to shuffle the texts in each epoch. Defaults to
+                `True`. A `tf.data.Dataset` is never shuffled.
             class_weight: Dict from a class's name or id to the factor of its
                 loss.
             sample_weight: A number for each text.
             initial_epoch: See `keras.Model.fit`.
-            text: Column of a table that holds the texts; two names for pairs.
-            label: Column of a table that holds the labels. Default: `label`.
+            text: Name of the table column with the texts, or two names for
+                pairs.
+            label: Name of the table column with the labels. Default: `label`.
             **options: See `keras.Model.fit`.
 
         Returns:
             Keras's `History`.
 
         Raises:
-            UserError: If texts or labels are malformed; names the first ten, or
-                of a `tf.data.Dataset` the first.
+            UserError: If texts or labels are malformed. The message names the
+                first ten, or only the first one of a `tf.data.Dataset`.
         """
         given = {
             "epochs": epochs,

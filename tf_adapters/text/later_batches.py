@@ -1,4 +1,4 @@
-"""Batches of texts that are tokenized when they are asked for."""
+"""Batches of texts that are tokenized on demand."""
 
 import keras
 import numpy as np
@@ -8,19 +8,19 @@ from tf_adapters.text.batches import TextBatches
 
 
 class LaterBatches(keras.utils.PyDataset):
-    """Batches of rows, of which memory holds no tokens.
+    """Batches of rows that are tokenized when Keras requests them.
 
-    Texts of about equal length, in characters, come together. Tokens are made
-    again in each epoch.
+    Texts with a similar number of characters are batched together. They are
+    tokenized again in each epoch, so that memory never holds all tokens.
 
     Args:
         head: Head that makes one example of each row.
         rows: `TextRows` with labels.
         packer: `Packer`.
-        batch_size: Rows in a batch; the last one may have fewer.
-        seed: Integer that the order follows from, with the epoch's number, or
-            `None` for the order of evaluation: the longest first.
-        weights: Array with the weight of each row's loss, or `None`.
+        batch_size: Rows per batch; the last batch may have fewer.
+        seed: Integer that, with the epoch's number, determines the order, or
+            `None` (default) for the order of evaluation: longest first.
+        weights: Array with the weight of each row's loss, or `None` (default).
     """
 
     def __init__(self, head, rows, packer, batch_size, seed=None, weights=None):
@@ -51,10 +51,11 @@ class LaterBatches(keras.utils.PyDataset):
         )
 
     def _let_lengths_differ(self):
-        """Shows Keras in the first two batches whether lengths differ.
+        """Makes the first two batches differ in length, or all be equal.
 
-        It takes a dimension in which these two agree for a constant one, so the
-        first batch is as long as can be, and all are if the second one is.
+        Keras treats a dimension as constant if it is equal in these two. The
+        first batch is therefore padded to the maximum length. If the second one
+        has this length, too, all batches are padded to it.
         """
         longest = self._packer.max_length
         if len(self) > 1 and self[1][0]["token_ids"].shape[1] == longest:
@@ -83,7 +84,7 @@ class LaterBatches(keras.utils.PyDataset):
 
 
 def _characters(rows):
-    """Returns the characters of each row's texts, an integer array."""
+    """Returns the number of characters of each row, an integer array."""
     counts = np.zeros(len(rows), "int64")
     for field in rows.fields:
         lengths = map(len, rows.columns[field])

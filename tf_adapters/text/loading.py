@@ -1,4 +1,4 @@
-"""A folder becomes a text model."""
+"""Loads a text model from a folder or file."""
 
 from pathlib import Path
 
@@ -18,20 +18,20 @@ def load(folder, encoder=None, tokenizer=None, dtype=None, **options):
     """Returns the text model of a trained adapter.
 
     Args:
-        folder: Folder that `save_adapter` wrote, or of a finished run, or
-            `hf://owner/name@revision`; or a `.keras` file of
-            `TextModel.save`, with which no other argument is given. Folders of
-            AdapterHub's `adapters` and of PEFT need `encoder`, which they do
-            not name.
+        folder: Folder that `save_adapter` wrote or of a finished run, or an
+            address `hf://owner/name@revision`. Or a `.keras` file of
+            `TextModel.save`, which takes no other arguments. Folders of
+            AdapterHub's `adapters` and of PEFT require `encoder`, because they
+            do not name it.
         encoder: Name of the encoder, or an `Encoder` with its `tokenizer`.
-            Default: the one that the adapter was trained on, by its name.
-        tokenizer: See `encoder`.
-        dtype: See `load_encoder`; not with an `Encoder`.
+            Default: the name of the encoder that the adapter was trained on.
+        tokenizer: The tokenizer of an `Encoder`. Default: `None`.
+        dtype: See `load_encoder`. Has no effect with an `Encoder`.
         **options: See `TextModel`: `max_length`, `learning_rate` ...
 
     Raises:
-        AdapterError: If there is no adapter, it is damaged, or the encoder is
-            another one.
+        AdapterError: If there is no adapter, it is damaged, or it was trained
+            on another encoder.
         UserError: If the encoder cannot be found.
 
     Examples:

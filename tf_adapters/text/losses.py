@@ -1,4 +1,4 @@
-"""A head's loss and metrics as Keras has them."""
+"""A head's loss and metrics as Keras objects."""
 
 import keras
 
@@ -29,9 +29,9 @@ class HeadLoss(keras.losses.Loss):
 
 
 def training_metrics(head):
-    """Returns the Keras metrics that a progress bar shows for a head.
+    """Returns the Keras metrics that the progress bar shows for a head.
 
-    The head's own metrics need the whole set; `TextModel.evaluate` has them.
+    The head's own metrics need the whole data set; see `TextModel.evaluate`.
     """
     if heads.name_of(head) in ("classification", "choice"):
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]

@@ -1,7 +1,7 @@
 """A text model in a `.keras` file: encoder, packer and all adapters.
 
-Keras writes the active adapter with the encoder as it is now. What belongs to
-the others, and the values that the encoder was loaded with, is written here.
+Keras saves the active adapter with the encoder's current weights. This file
+saves the other adapters and the encoder's original weights.
 """
 
 import json
@@ -38,7 +38,7 @@ def check(text_model, path):
 
 
 def config_of(text_model):
-    """Returns what `model_from` needs, as plain values."""
+    """Returns the configuration for `model_from`, as plain values."""
     adapters = text_model.adapters
     layer = text_model.preprocessor
     return {
@@ -56,7 +56,7 @@ def config_of(text_model):
 
 
 def _plain(value):
-    """Returns lists in place of tuples, which Keras writes in its own way."""
+    """Converts tuples to lists, because Keras writes tuples differently."""
     return json.loads(json.dumps(value))
 
 
@@ -65,7 +65,7 @@ def model_from(cls, config):
 
     Args:
         cls: `TextModel`.
-        config: What `config_of` returned.
+        config: Return value of `config_of`.
     """
     encoder = model_config.encoder_from(config)
     layer = config["preprocessor"]
@@ -90,11 +90,11 @@ def model_from(cls, config):
 
 
 def save_weights(text_model, store):
-    """Writes what Keras does not find at the active adapter.
+    """Writes the weights that are not part of the active adapter's model.
 
     Args:
         text_model: `TextModel`.
-        store: Keras's, a mapping from name to array.
+        store: Keras's store, a mapping from name to array.
     """
     adapters = text_model.adapters
     loaded = adapters.encoder.loaded
@@ -108,7 +108,7 @@ def save_weights(text_model, store):
 
 
 def load_weights(text_model, store):
-    """Reads what `save_weights` wrote."""
+    """Reads the weights that `save_weights` wrote."""
     adapters = text_model.adapters
     loaded = adapters.encoder.loaded
     paths = list(loaded.values())
@@ -138,5 +138,5 @@ def _own(adapter):
 
 
 def _key(*parts):
-    # A slash would be a group of the file.
+    # A slash would create a group in the file.
     return "|".join(map(str, parts)).replace("/", "|")

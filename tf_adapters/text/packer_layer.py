@@ -1,4 +1,4 @@
-"""The packer as a Keras layer, which is saved with the model."""
+"""The packer as a Keras layer, to be saved with the model."""
 
 import keras
 
@@ -16,8 +16,8 @@ class PackerLayer(keras.layers.Layer):
     In a `.keras` file the tokenizer's vocabulary is an asset.
 
     Args:
-        packer: `Packer`, or `None` of a layer that is about to be loaded.
-        stored: What `get_config` returned of it, or `None`.
+        packer: `Packer`, or `None` (default) for a layer that is being loaded.
+        stored: The entry `stored` of `get_config`, or `None` (default).
 
     Call arguments:
         texts_a: Strings, `(batch,)`.
@@ -31,14 +31,14 @@ class PackerLayer(keras.layers.Layer):
         super().__init__(trainable=False, **kwargs)
         self.packer = packer
         self._stored = stored
-        # As of KerasHub's tokenizers: texts are not made tensors of a backend.
+        # As in KerasHub's tokenizers: do not convert texts to tensors.
         self._convert_input_args = False
         self._allow_non_tensor_positional_args = True
         self.built = True
 
     @property
     def max_length(self):
-        """Longest input in tokens."""
+        """Maximum length of an input in tokens."""
         return self.packer.max_length
 
     @property
@@ -77,8 +77,9 @@ def make_layer(tokenizer, model, preprocessor, max_length=None):
     Args:
         tokenizer: See `packers.make_packer`.
         model: See `packers.make_packer`.
-        preprocessor: See `packers.make_packer`; a `PackerLayer` stays itself.
-        max_length: Longest input, or `None` for 128.
+        preprocessor: See `packers.make_packer`. A `PackerLayer` is returned
+            unchanged.
+        max_length: Maximum length in tokens, or `None` (default) for 128.
     """
     packer = packers.make_packer(
         tokenizer, model, preprocessor, max_length or MAX_LENGTH

@@ -1,4 +1,4 @@
-"""The packer of a text model."""
+"""Makes the packer of a text model."""
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.extras import has_tensorflow_text
@@ -6,16 +6,17 @@ from tf_adapters.data.tokens.python_packing import PythonPacker
 
 
 def make_packer(tokenizer, model, preprocessor, max_length):
-    """Returns what turns texts into token features, or `None`.
+    """Returns the packer that turns texts into token features, or `None`.
 
     Args:
         tokenizer: Tokenizer from `load_encoder`, or `None`.
         model: `AdapterModel`.
         preprocessor: `"auto"`, `None`, or a packer.
-        max_length: Longest input; the encoder's own limit counts if it is less.
+        max_length: Maximum length in tokens. The encoder's limit applies if it
+            is smaller.
 
     Raises:
-        UserError: If there is no tokenizer to pack with.
+        UserError: If `preprocessor` is `"auto"` without a tokenizer.
     """
     if preprocessor != "auto":
         return preprocessor
@@ -30,7 +31,7 @@ def make_packer(tokenizer, model, preprocessor, max_length):
 
 
 def packer_of(tokenizer, max_length, takes_segments):
-    """Returns a packer: TensorFlow Text's if that is installed."""
+    """Returns a packer of TensorFlow Text if installed, or else of Python."""
     make = PythonPacker
     if has_tensorflow_text():
         from tf_adapters.data.tokens.packing import TextPacker as make

@@ -1,4 +1,4 @@
-"""What a text model is made of: its method, its head, its first weights."""
+"""Makes the parts of a text model: method, head, and initial weights."""
 
 import contextlib
 import dataclasses
@@ -12,7 +12,7 @@ from tf_adapters.heads.windows import check_pools_windows
 
 
 def as_method(method):
-    """Returns a method, with the settings of its preset if it is a name."""
+    """Returns a method. A name gives the method of its preset."""
     if not isinstance(method, str):
         return method
     return methods.from_config(presets.complete({"name": method}))
@@ -22,13 +22,14 @@ def as_head(head, labels, windows=None):
     """Returns the head of a text model.
 
     Args:
-        head: A head, the name of one without settings, or `None`.
+        head: A head, the name of a head without settings, or `None`.
         labels: Class names, or `None`.
-        windows: Most windows of a text, or `None` for the head's own.
+        windows: Maximum number of windows per text, or `None` (default) for the
+            head's own setting.
 
     Raises:
-        UserError: If head and labels are given, or none, or the head has no
-            windows.
+        UserError: If both or neither of `head` and `labels` are given, or if
+            `windows` is given but the head does not support windows.
     """
     head = _head_of(head, labels)
     if windows is None:
@@ -58,10 +59,10 @@ def _head_of(head, labels):
 
 @contextlib.contextmanager
 def initial_weights(seed):
-    """Lets Keras's initializers draw from a seed for the time of a `with`.
+    """Seeds Keras's initializers within a `with` block.
 
-    `keras.utils.set_random_seed` would also set TensorFlow's seed, at which
-    TensorFlow forgets the vocabularies of SentencePiece.
+    `keras.utils.set_random_seed` would also set TensorFlow's seed, and
+    TensorFlow would then lose the SentencePiece vocabularies.
     """
     before = random.getstate()
     random.seed(seed)

@@ -1,4 +1,4 @@
-"""What a text model answers about rows, a part of them at a time."""
+"""Predicts and evaluates rows of texts, one part at a time."""
 
 import numpy as np
 
@@ -10,18 +10,18 @@ from tf_adapters.text.batches import TextBatches
 from tf_adapters.text.rows import ROWS_AT_ONCE
 from tf_adapters.training.mean_loss import mean_loss
 
-# Texts of about equal length are computed together where outputs have a row
-# for each token.
+# Bucket limits: outputs with a row per token are computed together for texts of
+# similar length.
 _LENGTHS = (16, 32, 64, 128, 256, 512)
 
 
 def is_of_tokens(head):
-    """Returns whether a head's outputs are as long as the texts."""
+    """Returns whether a head has one output per token."""
     return head.reads == "sequence_output"
 
 
 def is_of_texts(head):
-    """Returns whether each row is one input, with an output of one shape."""
+    """Returns whether each row is one input, with an output of fixed shape."""
     kind = KINDS[heads.name_of(head)].label
     if kind not in ("class", "classes", "number"):
         return False
@@ -29,20 +29,20 @@ def is_of_texts(head):
 
 
 def metrics_of(head):
-    """Returns the names of all metrics that suit a head."""
+    """Returns the names of all metrics that apply to a head."""
     kind = KINDS[heads.name_of(head)]
     binary_only = {"f1"} if len(head.labels) != 2 else set()
     return [name for name in kind.metrics if name not in binary_only]
 
 
 class Predictor:
-    """Computes outputs of rows with the packer and the model that it is given.
+    """Computes the outputs of rows with a given packer and model.
 
     Args:
         model: Keras model that takes token features.
         head: The `Head` that makes examples of rows.
         packer: `Packer`.
-        batch_size: Examples at a time.
+        batch_size: Examples per batch. Defaults to 32.
         verbose: See `keras.Model.predict`.
     """
 
@@ -54,7 +54,7 @@ class Predictor:
         self.verbose = verbose
 
     def _parts(self, rows, labelled=False):
-        """Yields examples and the list of their outputs, for parts of rows."""
+        """Yields examples and the list of their outputs, one part at a time."""
         size = ROWS_AT_ONCE if is_of_texts(self.head) else len(rows)
         pad = self.packer.special_tokens.pad
         for part in rows.parts(size):
@@ -74,16 +74,16 @@ class Predictor:
             )
 
     def outputs(self, rows):
-        """Returns outputs as an array, or a list of arrays of tokens."""
+        """Returns outputs as one array, or a list of arrays for tokens."""
         parts = [outputs for _, outputs in self._parts(rows)]
         return parts[0] if is_of_tokens(self.head) else _stacked(parts)
 
     def vectors(self, rows):
-        """Returns outputs of a model of one vector a text, as an array."""
+        """Returns the outputs of a model with one vector per text, an array."""
         return _stacked([outputs for _, outputs in self._parts(rows)])
 
     def answers(self, rows):
-        """Returns what the head decodes, a dict for each row."""
+        """Returns the head's decoded answers, a dict for each row."""
         return [
             answer
             for encoded, outputs in self._parts(rows)
@@ -91,7 +91,7 @@ class Predictor:
         ]
 
     def evaluate(self, rows):
-        """Returns the loss and the head's metrics of rows with labels."""
+        """Returns the loss and the head's metrics for labeled rows."""
         found = [
             (
                 outputs,
@@ -131,7 +131,7 @@ def outputs_of(model, encoded, batch_size, pad_id, verbose, head):
 
 
 def _groups(encoded, by_length):
-    """Yields a common length, or `None`, and the places of some examples."""
+    """Yields groups: a common length or `None`, and the examples' indices."""
     if not len(encoded):
         return
     everything = np.arange(len(encoded))

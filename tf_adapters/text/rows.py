@@ -1,4 +1,4 @@
-"""The rows of a task, made of columns when they are needed and checked."""
+"""The rows of a task, made from columns and checked on demand."""
 
 import dataclasses
 
@@ -12,20 +12,20 @@ from tf_adapters.tasks.task import Task
 from tf_adapters.text import columns
 from tf_adapters.text.columns import LABEL
 
-# Rows that are dicts, and token arrays, at the same time, so that the memory
-# of millions of texts is that of their columns.
+# Maximum number of rows that exist as dicts and token arrays at a time. Other
+# rows of large data sets take only the memory of their columns.
 ROWS_AT_ONCE = 50_000
 
 
 @dataclasses.dataclass(frozen=True)
 class TextRows:
-    """The rows of columns of equal length, each made when it is asked for.
+    """The rows of columns of equal length, each created on demand.
 
     Attributes:
         fields: Names of the text fields.
         columns: Dict with a list for each field and, if there are labels, for
             `"label"`, as the user gave them.
-        task: `Task` that says what a row is.
+        task: `Task` that defines a row.
         labels: See `typed_rows`.
     """
 
@@ -43,10 +43,10 @@ class TextRows:
             yield from self.at(places)
 
     def at(self, places):
-        """Returns the checked rows at some places, a list of dicts.
+        """Returns the checked rows at the given indices, a list of dicts.
 
         Raises:
-            DataError: If a row is malformed; names the first ten.
+            DataError: If rows are malformed. The message names the first ten.
         """
         table = Table(
             "the texts", [(i, self._as_given(i)) for i in places], unit="row"
@@ -59,19 +59,19 @@ class TextRows:
         }
 
     def check(self):
-        """Raises the `DataError` of the first malformed rows, if any."""
+        """Raises an error if there are no rows, or if rows are malformed."""
         if not len(self):
             raise UserError("There are no texts. Expected at least one.")
         for _ in self:
             pass
 
     def part(self, first, last=None):
-        """Returns the rows from one place to another."""
+        """Returns the rows from index `first` to `last`, exclusive."""
         cut = {name: list_[first:last] for name, list_ in self.columns.items()}
         return dataclasses.replace(self, columns=cut)
 
     def parts(self, size):
-        """Yields all rows in parts of a size; the last may be smaller."""
+        """Yields parts of `size` rows; the last part may be smaller."""
         for first in range(0, len(self), size):
             yield self.part(first, first + size)
 
@@ -80,24 +80,25 @@ def rows_of(texts, labels, head, text=None, label=None, labelled=True):
     """Returns the rows of a head's task, all of them checked.
 
     Args:
-        texts: List, tuple, array or `pandas.Series` of texts, or of pairs; of
-            lists of words for tags; of a question and its text for spans, of a
+        texts: List, tuple, array or `pandas.Series`. Its elements are texts or
+            pairs; lists of words for tags; a question and its text for spans; a
             question and its list of choices for choices. Or a table: a
             `pandas.DataFrame`, a `datasets.Dataset`, a list of dicts, or a
             dict of columns.
-        labels: A label for each text, by name or by id; `None` where a column
-            holds them, or there are none.
+        labels: A label for each text, by name or id, or `None` if a column
+            contains them or there are none.
         head: `Head`.
-        text: Name of the column with the texts of a table, or names of two.
-        label: Name of the column with the labels of a table.
-        labelled: Whether labels are needed.
+        text: Name of the table column with the texts, or two names for pairs.
+        label: Name of the table column with the labels.
+        labelled: Whether labels are required. If `False`, they are ignored.
+            Defaults to `True`.
 
     Returns:
         `TextRows`.
 
     Raises:
-        UserError: If the texts are nothing of the above, or a row is malformed;
-            names the first ten.
+        UserError: If `texts` has an unsupported type, or rows are malformed.
+            The message names the first ten.
     """
     fields, named = columns.columns_of(texts, labels, head, text, label)
     wanted = "required" if labelled else "ignored"
@@ -117,14 +118,14 @@ def _task(head, fields):
 
 
 def plain(value):
-    """Returns a value as a file would have it: no NumPy, no NaN, no NA."""
+    """Returns a value as in a file: without NumPy types, NaN and NA."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, tuple):
         value = list(value)
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
-    # The missing values of pandas answer no comparison.
+    # Comparisons with the missing values of pandas do not return a boolean.
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
     return None if isinstance(value, float) and value != value else value

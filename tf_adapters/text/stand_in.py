@@ -1,4 +1,4 @@
-"""A Keras model that stands for an `AdapterModel` which can be exchanged."""
+"""A Keras model that delegates to an exchangeable `AdapterModel`."""
 
 import keras
 
@@ -7,12 +7,12 @@ from tf_adapters.models.variable_groups import trained_table
 
 
 def _of_adapter_model(name):
-    """Returns a property with the value that the active model has."""
+    """Returns a property that reads an attribute of the active model."""
     return property(lambda model: getattr(model.adapter_model, name))
 
 
 class StandInModel(keras.Model):
-    """What Keras asks of a model is answered by `adapter_model`."""
+    """A Keras model that delegates to its `adapter_model`."""
 
     @property
     def adapter_model(self) -> AdapterModel:
@@ -43,7 +43,7 @@ class StandInModel(keras.Model):
         return self.adapter_model(inputs, training=training)
 
     def summary(self, **options):
-        """Prints Keras's summary, and the table of what trains."""
+        """Prints Keras's summary, and the table of trained weights."""
         self.adapter_model.summary(**options)
         print_fn = options.get("print_fn") or print
         print_fn(trained_table(self.adapter_model))

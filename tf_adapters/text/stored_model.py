@@ -1,4 +1,4 @@
-"""A Keras model of texts that is saved as an adapter, whole, or exported."""
+"""A Keras model of texts that can be saved and exported."""
 
 from tf_adapters.models import saving
 from tf_adapters.text import exporting
@@ -7,18 +7,18 @@ from tf_adapters.text.fitting_model import FittingModel
 
 
 class StoredModel(FittingModel):
-    """`save_adapter`, `save` and `export` of a text model."""
+    """Implements `save_adapter`, `save` and `export` of a text model."""
 
     def save_adapter(self, folder, details=None, overwrite=False, **options):
-        """Saves the active adapter, with its labels and how texts are packed.
+        """Saves the active adapter, with its labels and packing settings.
 
-        `tf_adapters.load(folder)` gives the text model back.
+        `tf_adapters.load(folder)` restores the text model.
 
         Args:
             folder: Path.
-            details: Dict of plain values for the card.
-            overwrite: See `save_adapter`.
-            **options: See `save_adapter`.
+            details: Dict of plain values for the card. Default: none.
+            overwrite: See `tf_adapters.save_adapter`.
+            **options: See `tf_adapters.save_adapter`.
         """
         packing = {}
         if self.preprocessor is not None:
@@ -36,12 +36,14 @@ class StoredModel(FittingModel):
     def save(self, filepath, overwrite=True, **options):
         """Saves the whole model as a `.keras` file; see `keras.Model.save`.
 
-        `tf_adapters.load(path)` gives the text model back, and so does
+        The file contains the encoder, all adapters with their labels, the
+        tokenizer with its vocabulary, `max_length`, and the optimizer of the
+        active adapter. The encoder's weights make it large: 93 MB with
+        `minilm`. `save_adapter` saves only the adapter.
+
+        `tf_adapters.load(path)` restores the text model. So does
         `keras.saving.load_model(path)` after `from tf_adapters import
-        TextModel`: encoder, all adapters with their labels, the tokenizer with
-        its vocabulary, `max_length`, and the optimizer of the active adapter.
-        The encoder's weights make it large: 93 MB with `minilm`.
-        `save_adapter` writes the adapter alone.
+        TextModel`.
 
         Args:
             filepath: Path that ends in `.keras`.
@@ -49,30 +51,30 @@ class StoredModel(FittingModel):
             **options: See `keras.Model.save`.
 
         Raises:
-            UserError: If the path ends otherwise, the model is merged or
-                `disabled`, or its tokenizer cannot be saved.
+            UserError: If the path does not end in `.keras`, a model is folded
+                or `disabled`, or the tokenizer cannot be saved.
         """
         model_file.check(self, filepath)
-        # One without variables is loaded with a warning.
+        # Loading an optimizer without variables would give a warning.
         if not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
         super().save(filepath, overwrite=overwrite, **options)
 
     def export(self, filepath, format="tf_saved_model", **options):
-        """Writes a SavedModel that takes texts, with its tokenizer inside.
+        """Writes a SavedModel that takes texts and includes the tokenizer.
 
-        Signatures are those of `tf_adapters.export_model` and of
-        `tf-adapters export`: `serving_default` takes texts, `token_ids` token
-        features. Without a preprocessor see `keras.Model.export`.
+        Its signatures are the same as those of `tf_adapters.export_model` and
+        `tf-adapters export`: `serving_default` takes texts, and `token_ids`
+        takes token features. Without a preprocessor, see `keras.Model.export`.
 
         Args:
-            filepath: Path of the SavedModel, which replaces an earlier one.
+            filepath: Path of the SavedModel. An earlier one is replaced.
             format: `"tf_saved_model"` (default).
-            **options: Without a preprocessor see `keras.Model.export`.
+            **options: Without a preprocessor, see `keras.Model.export`.
 
         Raises:
-            UserError: If the format is another one, or something else than a
-                SavedModel is there.
+            UserError: If the format is different, or `filepath` exists and is
+                not a SavedModel.
 
         Examples:
             >>> model = tf_adapters.TextModel(

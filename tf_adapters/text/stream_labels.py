@@ -1,4 +1,4 @@
-"""Labels of a `tf.data.Dataset` become a head's targets, in the graph."""
+"""Converts labels of a `tf.data.Dataset` to a head's targets, in the graph."""
 
 import contextlib
 import re
@@ -11,20 +11,20 @@ from tf_adapters.data.rows.class_ids import class_id
 from tf_adapters.tasks.output_kinds import KINDS
 
 _UNKNOWN = "The dataset has a wrong label:"
-# What an assertion of a graph says.
+# The message of a failed assertion in a graph.
 _SAID = re.compile(rf"\[{_UNKNOWN}\] \[(.*?)\](?:\n|$)", re.DOTALL)
 
 
 def targets_function(head):
-    """Returns the function from a batch of labels to targets.
+    """Returns the function that converts a batch of labels to targets.
 
     Args:
-        head: `Head` with one output a text.
+        head: `Head` with one output per text.
 
     Returns:
-        Function of a tensor `(batch,)`, for several labels a text
-        `(batch, classes)`, or of `None`. It raises a `UserError` while it is
-        traced if labels are of a wrong type; later, see `in_sentences`.
+        Function of a tensor `(batch,)`, or `(batch, classes)` for several
+        labels per text, or `None`. It raises a `UserError` during tracing if
+        the labels have the wrong type. For wrong values, see `in_sentences`.
     """
     make = {"class": _class_ids, "classes": _many_hot, "number": _numbers}[
         KINDS[heads.name_of(head)].label
@@ -44,7 +44,7 @@ def targets_function(head):
 
 @contextlib.contextmanager
 def in_sentences(head):
-    """Says in a sentence which label of a dataset was refused."""
+    """Raises a readable error for a wrong label in a dataset."""
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
@@ -123,7 +123,7 @@ def _wrong(labels, expected):
 
 
 def _checked(is_right, labels, targets):
-    """Returns targets after a check of all labels; says the first wrong one."""
+    """Returns targets with a check that reports the first wrong label."""
     wrong = tf.boolean_mask(labels, ~is_right)[:1]
     check = tf.debugging.Assert(
         tf.reduce_all(is_right),

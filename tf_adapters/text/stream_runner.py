@@ -1,4 +1,4 @@
-"""What a text model does with a `tf.data.Dataset` of texts."""
+"""Runs a text model on a `tf.data.Dataset` of texts."""
 
 from keras import ops
 import numpy as np
@@ -10,7 +10,7 @@ from tf_adapters.text.stream_labels import in_sentences
 
 
 class StreamRunner:
-    """Trains and computes on the texts of a dataset, a batch at a time.
+    """Trains, evaluates and predicts on a dataset, one batch at a time.
 
     Args:
         model: `AdapterModel`.
@@ -21,8 +21,8 @@ class StreamRunner:
         label: See `streams.open_stream`.
 
     Raises:
-        UserError: If the dataset has no texts, or they cannot be packed in a
-            graph.
+        UserError: If the dataset does not contain texts, or they cannot be
+            packed in a graph.
     """
 
     def __init__(
@@ -72,16 +72,16 @@ class StreamRunner:
         return {"loss": total / len(outputs), **values}
 
     def outputs(self, verbose=0, model=None):
-        """Returns the outputs of the model, or another one, as an array."""
+        """Returns the outputs of `model` (default: the own one) as an array."""
         streams.check_finite(self._stream.dataset)
         model = self.model if model is None else model
         features = self._features(labelled=False)
-        # Keras fails at a dataset without elements.
+        # Keras fails with an empty dataset.
         _check_some(list(features.take(1)))
         return model.predict(features, verbose=verbose)
 
     def answers(self, verbose=0):
-        """Returns what the head decodes, a dict for each text."""
+        """Returns the head's decoded answers, a dict for each text."""
         return self.model.head.decode(self.outputs(verbose), None)
 
 

@@ -1,7 +1,7 @@
-"""A `tf.data.Dataset` of texts becomes one of token features.
+"""Converts a `tf.data.Dataset` of texts to one of token features.
 
-Elements are tokenized in the graph, one batch at a time: however many there
-are, memory holds a few batches.
+Elements are tokenized in the graph, one batch at a time. Memory holds only a
+few batches, independent of the number of elements.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from tf_adapters.text.columns import usual_fields
 
 @dataclasses.dataclass(frozen=True)
 class Stream:
-    """A dataset of texts, and how its elements are read.
+    """A dataset of texts, and the function that reads its elements.
 
     Attributes:
         dataset: `tf.data.Dataset` of batches.
@@ -44,10 +44,10 @@ class Stream:
         Args:
             head: `Head`.
             packer: Packer that works in a graph.
-            labelled: Whether targets are needed.
+            labelled: Whether to return targets and weights.
             class_weight: See `fit`.
         """
-        # Other backends compile a program for each length.
+        # Other backends would compile a program for each length.
         fixed = keras.backend.backend() != "tensorflow"
         length = packer.max_length if fixed else None
         make = stream_labels.targets_function(head) if labelled else None
@@ -75,16 +75,17 @@ def open_stream(dataset, head, batch_size, text=None, label=None):
     """Returns the `Stream` of a dataset.
 
     Args:
-        dataset: `tf.data.Dataset`, batched or not, of texts; of `(texts,
-            labels)` or `(texts, labels, weights)`; or of dicts of columns.
-            Two texts that are read together are a tuple.
+        dataset: `tf.data.Dataset`, batched or not, of texts, of `(texts,
+            labels)` or `(texts, labels, weights)`, or of dicts of columns. A
+            pair is a tuple of two texts.
         head: `Head`.
-        batch_size: Texts in a batch where the dataset is not batched.
+        batch_size: Number of texts per batch if the dataset is not batched.
         text: See `TextModel.fit`.
         label: See `TextModel.fit`.
 
     Raises:
-        UserError: If it has other elements, or the head needs more than texts.
+        UserError: If the elements have another form, or the head does not have
+            one output per text.
     """
     if not predicting.is_of_texts(head):
         raise UserError(
@@ -118,7 +119,7 @@ def packer_of(preprocessor):
     """Returns a packer that works in a graph.
 
     Raises:
-        UserError: If the tokenizer runs in Python only.
+        UserError: If the tokenizer only runs in Python.
     """
     packer = preprocessor.packer
     packer = in_graph(packer) if isinstance(packer, TextPacker) else None
@@ -153,7 +154,7 @@ def _read_tuple(texts, labels=None, weights=None):
 
 
 def _rank(texts, spec):
-    """Returns 0 if texts are single, 1 if they are batched."""
+    """Returns 0 for single texts, 1 for batches of texts."""
     ranks = {
         text.shape.rank
         if isinstance(text, tf.TensorSpec) and text.dtype == tf.string

@@ -24,33 +24,37 @@ from tf_adapters.text.stored_model import StoredModel
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class TextModel(StoredModel):
-    """Texts in, answers out: an encoder with an adapter, a head and a packer.
+    """A model that takes texts: an encoder with adapter, head and packer.
 
-    It is compiled already: the head's loss, and AdamW with a learning rate for
-    short runs. `fit`, `evaluate` and `predict` take lists of texts, tables with
-    columns, or, with `preprocessor=None`, token features.
+    It is already compiled with the head's loss, and with AdamW at a learning
+    rate for short runs. `fit`, `evaluate` and `predict` take lists of texts,
+    tables with columns, or, if `preprocessor=None`, token features.
 
     Args:
-        encoder: `Encoder` from `load_encoder`, or a backbone of KerasHub.
-        tokenizer: Its tokenizer. `None` needs `preprocessor=None`.
-        method: A method or the name of one: `"pfeiffer"` (default),
-            `"houlsby"`, `"lora"` ...; names are those of `--list=methods`.
+        encoder: `Encoder` from `load_encoder`, or a KerasHub backbone.
+        tokenizer: The encoder's tokenizer. `None` (default) requires
+            `preprocessor=None`.
+        method: A method or its name: `"pfeiffer"` (default), `"houlsby"`,
+            `"lora"` ...; `--list=methods` lists all names.
         labels: Class names in the order of their ids; short for
             `head=heads.Classification(labels)`.
-        head: A head, or the name of one without settings, `"regression"`.
-        max_length: Longest input in tokens, special tokens included. Defaults
-            to 128, or to what the encoder can take if that is less.
-        learning_rate: Number; `"paper"` for that of the method's preset; `None`
-            (default) for one that suits some hundred to thousand texts.
+        head: A head, or the name of a head without settings: `"regression"`.
+        max_length: Maximum length in tokens, including special tokens. Defaults
+            to 128, or to the encoder's limit if that is smaller.
+        learning_rate: A number, `"paper"` for the rate of the method's preset,
+            or `None` (default) for a rate that suits hundreds to thousands of
+            texts.
         preprocessor: `"auto"` (default) packs texts; `None` if `fit` and
             `predict` get token features.
-        seed: Integer, 0 by default: initial weights, order and dropout.
+        seed: Integer, seed of initial weights, order and dropout. Defaults
+            to 0.
         adapter_name: Name of the first adapter, see `add_adapter`.
         use_encoder_dropout: See `AdapterModel`.
-        windows: Most windows that a text of more than `max_length` tokens is
-            read in; 1 cuts it. `None` (default): the head's. See `VectorHead`;
-            `head=heads.Classification(labels, windows=4, pooling="max")` has
-            the other settings.
+        windows: Maximum number of windows for texts longer than `max_length`
+            tokens; 1 truncates them. `None` (default) uses the head's setting.
+            For other settings of windows, pass a head:
+            `head=heads.Classification(labels, windows=4, pooling="max")`. See
+            `VectorHead`.
 
     Attributes:
         adapter_model: The active adapter's `AdapterModel`, the Keras model that
@@ -111,8 +115,8 @@ class TextModel(StoredModel):
         """Returns the text model of an `AdapterModel`.
 
         Args:
-            adapter_model: What `adapt`, `fuse`, `compose` or `load_adapter`
-                returned.
+            adapter_model: A model from `adapt`, `fuse`, `compose` or
+                `load_adapter`.
             tokenizer: See `TextModel`.
             max_length: See `TextModel`.
             learning_rate: See `TextModel`.
@@ -144,9 +148,9 @@ class TextModel(StoredModel):
         """Returns a text model of a pretrained encoder.
 
         Args:
-            preset: Name, folder or address, as `load_encoder` takes them:
-                `"minilm"`, `"bert_base_en_uncased"`, `"hf://owner/model"`; or
-                an `Encoder`, with `tokenizer=` next to it.
+            preset: Name, folder or address for `load_encoder`: `"minilm"`,
+                `"bert_base_en_uncased"`, `"hf://owner/model"`. Or an
+                `Encoder`; then also pass `tokenizer`.
             dtype: See `load_encoder`.
             **options: See `TextModel`: `method`, `labels`, `head` ...
 
@@ -187,8 +191,8 @@ class TextModel(StoredModel):
         Args:
             optimizer: Default: AdamW with the model's learning rate, and
                 gradients clipped to a global norm of 1.
-            loss: Default: the head's.
-            metrics: Default: accuracy where there is one class a text.
+            loss: Default: the head's loss.
+            metrics: Default: accuracy if each text has one class.
             **options: See `keras.Model.compile`.
         """
         model = self.adapter_model
@@ -202,17 +206,18 @@ class TextModel(StoredModel):
         model.compile(optimizer, loss=loss, metrics=metrics, **options)
 
     def add_adapter(self, name, adapter, labels=None, head=None):
-        """Adds another adapter on the same encoder; it becomes the active one.
+        """Adds another adapter on the same encoder and makes it active.
 
         Args:
             name: Its name.
-            adapter: Folder of a trained adapter, `hf://owner/name`, or a method
-                or the name of one, to be trained.
-            labels: See `TextModel`; of a method only.
-            head: See `TextModel`; of a method only.
+            adapter: Folder of a trained adapter, `hf://owner/name`, or, to
+                train one, a method or its name.
+            labels: See `TextModel`; only with a method.
+            head: See `TextModel`; only with a method.
 
         Raises:
-            UserError: If the name is taken, or the adapter of another encoder.
+            UserError: If the name is taken, or the adapter belongs to another
+                encoder.
         """
         self.adapters.add(
             name, lambda: self._make_adapter(name, adapter, labels, head)
@@ -233,18 +238,18 @@ class TextModel(StoredModel):
         )
 
     def set_active(self, name):
-        """Makes another adapter the one that trains and answers.
+        """Makes another adapter active, so that it trains and predicts.
 
-        What an adapter trained of the encoder (norms, biases) is put into the
-        encoder, and that of the adapter before is kept for it.
+        If an adapter trained weights of the encoder (norms, biases), they are
+        swapped: the previous adapter's are stored, the new one's are restored.
         """
         self.adapters.activate(name)
 
     @contextlib.contextmanager
     def disabled(self):
-        """Answers and encodes without the adapter for the time of a `with`.
+        """Predicts and encodes without the adapter within a `with` block.
 
-        The encoder is as it was loaded; the head is the active adapter's.
+        The encoder has its original weights; the head is the active adapter's.
         """
         with self.adapters.disabled():
             yield self

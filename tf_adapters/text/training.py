@@ -1,4 +1,4 @@
-"""What `fit` of a text model makes of its arguments."""
+"""Prepares the arguments of a text model's `fit`."""
 
 import keras
 import numpy as np
@@ -15,17 +15,17 @@ from tf_adapters.text.rows import ROWS_AT_ONCE
 
 
 def batches_of(head, rows, packer, batch_size, seed, weights):
-    """Returns the batches that train, a `PyDataset`.
+    """Returns the batches for training, a `PyDataset`.
 
-    Up to `ROWS_AT_ONCE` rows are tokenized now; of more, each batch is when it
-    is asked for, if the head makes one example of each row.
+    Up to `ROWS_AT_ONCE` rows are tokenized immediately. With more rows, and if
+    the head makes one example of each row, batches are tokenized on demand.
 
     Args:
         head: `Head`.
         rows: `TextRows` with labels.
         packer: `Packer`.
-        batch_size: Rows in a batch.
-        seed: Integer that the order follows from, or `None` for no shuffling.
+        batch_size: Rows per batch.
+        seed: Integer that determines the order, or `None` for no shuffling.
         weights: Array with the weight of each row's loss, or `None`.
     """
     options = {"seed": seed, "weights": weights}
@@ -37,12 +37,12 @@ def batches_of(head, rows, packer, batch_size, seed, weights):
 
 
 def split_rows(rows, held_out, validation_split):
-    """Returns the rows that train, and those that are evaluated or `None`.
+    """Returns the rows for training, and the held-out data or `None`.
 
-    As Keras does, `validation_split` takes the last rows.
+    As in Keras, `validation_split` takes the last rows.
 
     Raises:
-        UserError: If both are given, or nothing would be left to train on.
+        UserError: If both are given, or one of the two parts would be empty.
     """
     if not validation_split:
         return rows, held_out
@@ -61,7 +61,7 @@ def split_rows(rows, held_out, validation_split):
 
 
 def check_stream_arguments(y, validation_split, sample_weight):
-    """Raises a `UserError` if a `tf.data.Dataset` has to hold an argument."""
+    """Raises a `UserError` for arguments that a `tf.data.Dataset` excludes."""
     if y is not None or sample_weight is not None:
         raise UserError(
             "A `tf.data.Dataset` holds labels and weights itself: `(texts, "
@@ -79,8 +79,8 @@ def row_weights(head, rows, class_weight, sample_weight):
     """Returns the weight of each row's loss as an array, or `None`.
 
     Raises:
-        UserError: If there are not as many weights as rows, a class is not
-            known, or the head has no weights for rows.
+        UserError: If the number of weights differs from the number of rows, a
+            class is unknown, or the head does not support weights.
     """
     if class_weight is None and sample_weight is None:
         return None
@@ -108,8 +108,8 @@ def weights_by_id(head, class_weight):
         class_weight: Dict from a class's name or id to its weight.
 
     Raises:
-        UserError: If a class is not known, or the head is another kind than
-            one class a text.
+        UserError: If a class is unknown, or the head does not have exactly one
+            class per text.
     """
     if KINDS[heads.name_of(head)].label != "class":
         raise UserError("`class_weight` is for heads of one class a text.")
@@ -127,7 +127,7 @@ def _checked_weights(sample_weight, count):
 
 
 class _Validation(keras.callbacks.Callback):
-    """Logs the values of held-out texts after each epoch."""
+    """Logs the metrics of held-out texts after each epoch."""
 
     def __init__(self, evaluate):
         super().__init__()
@@ -139,10 +139,10 @@ class _Validation(keras.callbacks.Callback):
 
 
 def with_validation(callbacks, evaluate):
-    """Returns callbacks, and first one that evaluates after each epoch.
+    """Returns callbacks, preceded by one that evaluates after each epoch.
 
     Args:
-        callbacks: What `fit` was given.
+        callbacks: Argument of `fit`.
         evaluate: Function that returns a dict of values, or `None` if nothing
             is held out.
     """

@@ -1,4 +1,4 @@
-"""Texts as vectors."""
+"""A Keras model that turns texts into vectors."""
 
 import keras
 from keras import ops
@@ -18,8 +18,9 @@ class TextVectors(keras.Model):
         pooling: One of `POOLINGS`.
 
     Call arguments:
-        inputs: Dict as for `AdapterModel`, `(batch, tokens)`, or `(batch,
-            windows, tokens)`: a text's vector is the mean of its windows'.
+        inputs: Dict as for `AdapterModel`, `(batch, tokens)` or `(batch,
+            windows, tokens)`. With windows, a text's vector is the mean of its
+            windows' vectors.
 
     Returns:
         Float32 tensor `(batch, width)`.
@@ -46,6 +47,6 @@ class TextVectors(keras.Model):
         mask = as_sequences(inputs)["padding_mask"]
         mask = ops.cast(mask, "float32")[..., None]
         vectors = ops.cast(outputs["sequence_output"], "float32")
-        # A window that only fills up has no token.
+        # A padding window has no tokens.
         counts = ops.maximum(ops.sum(mask, axis=1), 1.0)
         return ops.sum(vectors * mask, axis=1) / counts

@@ -1,1 +1,1 @@
-"""The training loop and its parts; nothing here writes a file."""
+"""The training loop and its parts. Nothing in this folder writes files."""

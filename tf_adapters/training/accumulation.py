@@ -1,4 +1,4 @@
-"""Gradient accumulation: a batch in parts, one after the other, in one step."""
+"""Gradient accumulation: computes a step from the parts of a batch in turn."""
 
 import tensorflow as tf
 
@@ -6,14 +6,15 @@ import tensorflow as tf
 def accumulate(gradients, features, parts, shapes):
     """Returns the sums of loss and gradients over the parts of a batch.
 
-    Only one part's activations are in memory at a time. Weights of the loss are
-    those of the whole batch, so that the sums are its own loss and gradients.
+    Memory holds the activations of only one part at a time. The loss weights
+    are computed for the whole batch, so the sums equal the batch's loss and
+    gradients.
 
     Args:
         gradients: Function of a part's features and its number, an integer
-            tensor, that returns loss and list of gradients.
+            tensor, that returns the loss and a list of gradients.
         features: Dict of tensors, rows first.
-        parts: Integer. Parts of equal size, the last ones filled up.
+        parts: Integer. Number of equal parts; the last ones are padded.
         shapes: Shape of each gradient.
     """
     if parts == 1:
@@ -37,9 +38,9 @@ def accumulate(gradients, features, parts, shapes):
 
 
 def _in_parts(name, value, parts):
-    """Returns `(parts, rows, ...)`, filled up with rows that weigh nothing.
+    """Returns `(parts, rows, ...)`, padded with rows of weight 0.
 
-    These repeat the first row: a real text, so that nothing becomes infinite.
+    The padding repeats the first row, since a real text cannot give infinities.
     """
     rows = value.shape[0]
     rows = tf.shape(value)[0] if rows is None else rows

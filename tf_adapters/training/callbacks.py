@@ -1,4 +1,4 @@
-"""Keras callbacks in our loop, as `train.callbacks` names them."""
+"""Runs the Keras callbacks of `train.callbacks` in this library's loop."""
 
 import importlib
 
@@ -8,7 +8,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
 from tf_adapters.common.extras import needs_extra
 
-# Where Keras's own callbacks of other packages are, which are extras here.
+# Keras callbacks in other packages, which are optional extras here.
 NAMES = {
     "mlflow": "mlflow.keras:MlflowCallback",
     "wandb": "wandb.integration.keras:WandbMetricsLogger",
@@ -20,11 +20,12 @@ def make_callbacks(items):
 
     Args:
         items: List of names, or of dicts with `name` and the arguments of the
-            callback. A name is one of `NAMES` or reads `module:Class`. `None`
-            for no callbacks.
+            callback. A name is one of `NAMES` or has the form `module:Class`.
+            `None` for no callbacks.
 
     Raises:
-        ConfigError: If an item is no callback, cannot be imported or made.
+        ConfigError: If an item is not a callback, or cannot be imported or
+            created.
     """
     if not isinstance(items, list | tuple | None):
         raise ConfigError(
@@ -46,7 +47,7 @@ def _make(item):
     cls = _find(name)
     try:
         return cls(**settings)
-    except Exception as error:  # Whatever another's constructor raises.
+    except Exception as error:  # A third-party constructor may raise anything.
         raise ConfigError(
             f"The callback `{shown(name)}` of `train.callbacks` cannot be "
             f"made: {type(error).__name__}: {error!s:.200}"
@@ -85,7 +86,7 @@ def _imported(path):
 
 
 def _begin_wandb_run():
-    # Its callback wants one; its environment variables say which.
+    # The callback requires a run; environment variables configure it.
     import wandb
 
     if wandb.run is None:
@@ -93,14 +94,14 @@ def _begin_wandb_run():
 
 
 class LoopCallbacks:
-    """Calls Keras callbacks where our loop is what `fit` would be.
+    """Calls Keras callbacks at the same points as Keras's `fit`.
 
-    `logs` have the last values that were logged to `metrics.jsonl`, under the
-    names that TensorBoard shows: `loss`, `validation/accuracy`.
+    `logs` contains the values last logged to `metrics.jsonl`, with the same
+    names as in TensorBoard: `loss`, `validation/accuracy`.
 
     Args:
         callbacks: List of `keras.callbacks.Callback`.
-        trainer: See `TrainerProtocol`, its optimizer made.
+        trainer: See `TrainerProtocol`. Its optimizer must exist.
         epochs: Number of epochs, which callbacks find in `params`.
     """
 
@@ -109,21 +110,21 @@ class LoopCallbacks:
             callbacks, add_history=False, add_progbar=False, epochs=epochs
         )
         self._has_any = bool(callbacks)
-        # Whether somebody wants to hear of each call of the device, which
-        # waits for it.
+        # Whether a callback is called after batches. Reading their losses
+        # then waits for the device.
         self.want_batches = any(map(_overrides_batch_end, callbacks))
         self._logs = {}
         if callbacks:
-            # MLflow and W&B read it; the model was not compiled.
+            # MLflow and W&B read the optimizer, but the model is not compiled.
             trainer.model.optimizer = trainer.optimizer
             self._list.set_model(trainer.model)
 
     def note(self, record):
-        """Keeps the numbers of a record for the end of the epoch."""
+        """Stores the numbers of a record for the logs at the epoch's end."""
         self._logs |= dict(_flat(record))
 
     def train_begins(self, step):
-        """Says where training begins: after `step` steps, if it resumes."""
+        """Reports the start of training, after `step` steps if resumed."""
         if self._has_any:
             self._list.on_train_begin({"step": step})
 
@@ -132,7 +133,7 @@ class LoopCallbacks:
             self._list.on_epoch_begin(epoch)
 
     def batches_end(self, step, losses):
-        """Passes on the mean loss of the steps of one call of the device."""
+        """Reports the mean loss of the steps of one device call."""
         if self.want_batches:
             mean = float(keras.ops.mean(losses))
             self._list.on_train_batch_end(step - 1, {"loss": mean})

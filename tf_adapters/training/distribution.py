@@ -1,4 +1,4 @@
-"""Strategies by name."""
+"""Creates distribution strategies by name."""
 
 import functools
 import json
@@ -16,7 +16,8 @@ def strategy_for_config(config):
     """Returns the strategy of a `Config`.
 
     Raises:
-        ConfigError: If there is none such here, or it needs other settings.
+        ConfigError: If the strategy is not available on this machine, or
+            requires other settings.
     """
     if config.distribution_strategy == "tpu" and not config.data.fixed_lengths:
         raise ConfigError(
@@ -35,18 +36,18 @@ def strategy_for_config(config):
 
 
 def make_strategy(name, tpu=""):
-    """Returns a `tf.distribute.Strategy`, the same one each time.
+    """Returns a `tf.distribute.Strategy`, the same object each time.
 
-    Strategies over several machines must be made before TensorFlow computes
-    anything.
+    Call this before TensorFlow runs any operation if the strategy uses several
+    machines.
 
     Args:
-        name: `"one_device"`: the first GPU, or the CPU. `"mirrored"`: all local
-            GPUs, or all logical CPUs. `"multi_worker_mirrored"`: those of all
-            workers that the environment variable `TF_CONFIG` names. `"tpu"`:
-            all cores of a TPU.
-        tpu: Name or address of the TPU, `"local"` on a TPU's own machine; only
-            for `"tpu"`.
+        name: `"one_device"`: the first GPU, or else the CPU. `"mirrored"`: all
+            local GPUs, or else all logical CPUs. `"multi_worker_mirrored"`: the
+            devices of all workers in the environment variable `TF_CONFIG`.
+            `"tpu"`: all cores of a TPU.
+        tpu: Name or address of the TPU, or `"local"` on the TPU's own machine;
+            only for `"tpu"`.
 
     Raises:
         ConfigError: If the cluster or the TPU cannot be found.
@@ -54,8 +55,8 @@ def make_strategy(name, tpu=""):
     return _kept(name, tpu)
 
 
-# A process keeps one strategy of a kind: a second MirroredStrategy counts its
-# collective operations from the start again and meets those of the first.
+# Cached, because a second MirroredStrategy in a process would number its
+# collective operations from the start and collide with those of the first.
 @functools.cache
 def _kept(name, tpu):
     return _MAKERS[name](tpu)
@@ -106,7 +107,7 @@ def _tpu(tpu):
 
 
 def _check_reachable(tpu):
-    # TensorFlow waits without end for an address where nothing answers.
+    # TensorFlow would wait forever for an address that does not respond.
     if tpu.startswith("grpc://"):
         url = urllib.parse.urlsplit(tpu)
         with socket.create_connection((url.hostname, url.port), timeout=10):

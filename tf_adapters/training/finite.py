@@ -1,4 +1,4 @@
-"""What to say of losses, gradients and weights that are not finite."""
+"""Describes losses, gradients and weights that are not finite."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ _ADVICE += "another, or look at the examples of that step "
 
 
 def bad_step(trainer, first, losses, norms, epoch):
-    """Returns a sentence about the first bad one of some steps, or "".
+    """Returns a message about the first bad step, or "" if there is none.
 
     Args:
         trainer: See `TrainerProtocol`.
@@ -36,14 +36,15 @@ def bad_step(trainer, first, losses, norms, epoch):
 
 
 def are_finite(norms):
-    """Returns for each step whether all its norms `(steps, variables)` are."""
+    """Returns whether all norms `(steps, variables)` of a step are finite."""
     return np.isfinite(np.asarray(norms)).all(axis=-1)
 
 
 def _may_skip(loss_scale):
-    """Returns whether a step without a finite gradient was a skipped one.
+    """Returns whether a step with infinite gradients may have been skipped.
 
-    A gradient that overflows where its loss is not enlarged is a bad one.
+    If the loss scale is below 1, the loss was not enlarged, so an overflow is
+    an error.
     """
     return loss_scale is not None and loss_scale.read() >= 1
 
@@ -56,12 +57,12 @@ def _bad_norms(names, norms):
 
 
 def bad_weight(trainer, weights, step, epoch):
-    """Returns a sentence about the first bad weight, or "".
+    """Returns a message about the first bad weight, or "" if there is none.
 
     Args:
         trainer: See `TrainerProtocol`.
         weights: Array of each of its variables.
-        step: Number of steps that were done.
+        step: Number of steps done.
         epoch: Number of the epoch.
     """
     for name, weight in zip(trainer.names, weights, strict=False):

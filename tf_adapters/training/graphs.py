@@ -1,4 +1,4 @@
-"""Python functions as graphs, traced no more often than they must be."""
+"""Compiles Python functions to graphs and runs them."""
 
 import collections
 from concurrent import futures
@@ -7,13 +7,13 @@ import tensorflow as tf
 
 
 def traced(function):
-    """Returns a `tf.function`, traced once for each kind of its arguments."""
-    # Nothing in a step is Python's control flow; to look for it takes seconds.
+    """Returns a `tf.function`, traced once for each kind of arguments."""
+    # Steps have no Python control flow, and AutoGraph would take seconds.
     return tf.function(function, autograph=False)
 
 
 def one_trace(function, batches):
-    """Returns a `tf.function`, traced here, once, for batches of any size."""
+    """Returns a `tf.function`, traced once for batches of any size."""
     step = tf.function(
         function, input_signature=[batches.element_spec], autograph=False
     )
@@ -22,11 +22,11 @@ def one_trace(function, batches):
 
 
 class Iterators:
-    """Makes iterators, and lets go of them where nobody waits for it.
+    """Creates iterators, and releases them in the background.
 
-    TensorFlow takes up to two idle seconds to end the threads of one
-    (docs/log.md). Each is kept until the next one is made, when whoever used it
-    has let go of it, and then ends in a thread.
+    TensorFlow may take two idle seconds to end an iterator's threads
+    (docs/log.md). Each iterator is therefore kept until the next one is
+    created, when it is no longer in use, and then released in a thread.
     """
 
     def __init__(self):
@@ -42,9 +42,9 @@ class Iterators:
 
 
 def map_in_order(function, items, at_once):
-    """Yields `function(item)` in order, computing `at_once` of them together.
+    """Yields `function(item)` in order, computing `at_once` items in parallel.
 
-    No more than `at_once` results wait to be taken.
+    At most `at_once` results are waiting to be consumed.
     """
     with futures.ThreadPoolExecutor(at_once) as pool:
         pending = collections.deque()

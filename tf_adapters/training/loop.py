@@ -1,4 +1,4 @@
-"""One training run: steps, checks, validations, and the best weights kept."""
+"""A training run: steps, checks, validations, and storing the best weights."""
 
 import itertools
 import time
@@ -14,30 +14,30 @@ from tf_adapters.training.progress import Progress
 from tf_adapters.training.progress import assign_values
 from tf_adapters.training.progress import read_values
 
-# Losses and gradients are looked at this often: reading waits for the device.
+# Checks read losses and gradients, which waits for the device.
 _STEPS_BETWEEN_CHECKS = 20
 
 
 class Loop:
-    """Trains, and leaves the best weights in the model.
+    """Trains a model and leaves the best weights in it.
 
     Args:
         trainer: See `TrainerProtocol`.
-        train: What the trainer takes: `Examples` or `Mixture`.
-        validation: The same.
+        train: Training data of the trainer: `Examples` or `Mixture`.
+        validation: Validation data, likewise.
         log: Function of a dict, called at every check and validation.
-        save_best: Function of a dict of metrics, called when the weights of a
-            validation are the ones to keep: those whose first metric is better
-            than ever, or with `train.keep` of "last" all.
-        recovery: `Recovery`, which writes checkpoints and knows the one to go
-            on from, or `None` (default).
+        save_best: Function of a dict of metrics, called after each validation
+            whose weights are kept: those with the best value of the first
+            metric so far, or all if `train.keep` is "last".
+        recovery: `Recovery`, which writes checkpoints and finds the one to
+            resume from, or `None` (default).
         save_snapshot: Function of the number of steps done, called every
             `train.snapshot_steps`, or `None` (default).
-        callbacks: List of `keras.callbacks.Callback`; none by default.
+        callbacks: List of `keras.callbacks.Callback`. Default: none.
 
     Attributes:
-        predictions: Those of the weights that are kept, on `validation`, as the
-            trainer's `judge` returns them.
+        predictions: Predictions of the kept weights on `validation`, as
+            returned by the trainer's `judge`.
     """
 
     def __init__(
@@ -67,28 +67,29 @@ class Loop:
         )
         self.batches = list(itertools.chain.from_iterable(self.plans))
         sizes = [len(batch.indices) for batch in self.batches]
-        # By the number of steps done: how many examples were in them.
+        # Number of examples seen, indexed by the number of steps done.
         self.examples_after = [0, *itertools.accumulate(sizes)]
         self.last_phase = trainer.model.last_phase_step(len(self.batches))
         self.is_built = False
         self.predictions = None
 
     def run(self):
-        """Trains.
+        """Trains the model.
 
         Returns:
-            Dict with `validation` (metrics of the weights that are kept),
-            `best_step`, `mean_metric` over validations, `steps`, `examples`,
-            `seconds` spent in training steps, `examples_per_second` from the
-            second step on (the first one, which builds the graph, counts only
-            where there is no other), `padding_share` of the batches that
-            were run, and in float16 `skipped_steps`: how many of the steps
-            changed nothing, because their gradients overflowed.
+            Dict with `validation` (metrics of the kept weights), `best_step`,
+            `mean_metric` over validations, `steps`, `examples`, `seconds` spent
+            in training steps, `examples_per_second` (without the first steps,
+            which build the graph, unless there are no others),
+            `padding_share` of the batches that were run, and, in float16,
+            `skipped_steps`: the number of steps without effect, because their
+            gradients overflowed.
 
         Raises:
-            NonFiniteError: If a loss or a gradient is not finite; names the
-                step and the variable. No weights were saved since.
-            Stopped: If the process was told to stop.
+            NonFiniteError: If a loss, a gradient or a weight is not finite. The
+                message names the step and the variable. No such weights are
+                saved.
+            Stopped: If the process was asked to stop.
         """
         self.trainer.prepare_training(len(self.batches))
         self.callbacks = LoopCallbacks(
@@ -110,18 +111,17 @@ class Loop:
             self.callbacks.train_ends()
         assign_values(self.trainer.variables, self.progress.best_weights)
         if self.predictions is None:
-            # No validation since the process that had them was stopped is
-            # better.
+            # The run was resumed, and no validation since then was better.
             _, self.predictions = self.trainer.judge(self.validation)
         return self._summary()
 
     def _recover(self):
-        """Goes to where the run was stopped, if it was."""
+        """Resumes from the checkpoint, if there is one."""
         if self.recovery is None or self.recovery.checkpoint is None:
             return
         self.progress = Progress.read(self.recovery.checkpoint, self.trainer)
         if self.progress.best is not None:
-            # A later one may lie there, of steps that are now done again.
+            # The saved weights may come from a later step than the checkpoint.
             now = read_values(self.trainer.variables)
             assign_values(self.trainer.variables, self.progress.best_weights)
             self.save_best(self._best["validation"])
@@ -129,12 +129,12 @@ class Loop:
 
     @property
     def _examples(self):
-        """How many examples were in the steps so far."""
+        """Number of examples seen so far."""
         return self.examples_after[self.progress.step]
 
     @property
     def _best(self):
-        """The record of the validation whose weights are kept."""
+        """The validation record of the kept weights."""
         return self.progress.history[self.progress.best]
 
     def _run_epoch(self, epoch, plan):
@@ -159,7 +159,7 @@ class Loop:
             self.progress.seconds += time.perf_counter() - started
             if validates:
                 self._validate(epoch, norms[-1])
-            # Now that it knows the loss and the metric of these steps.
+            # Updated here, with the loss and the metric of these steps.
             self.bar.update(self._examples - self.bar.n)
             if snapshots:
                 self.save_snapshot(self.progress.step)
@@ -170,9 +170,9 @@ class Loop:
             started = time.perf_counter()
 
     def _loops(self, plan):
-        """Yields lists of batches, those that the device does in one call.
+        """Yields lists of batches, each for one device call.
 
-        Whatever the host does between steps ends one.
+        A list ends whenever the host has something to do between steps.
         """
         loop = []
         for step, batch in enumerate(plan, self.progress.step + 1):
@@ -198,7 +198,7 @@ class Loop:
         return bool(self.save_snapshot and every and step % every == 0)
 
     def _count(self, loop, losses, norms):
-        """Counts a loop's steps; returns whether it is time to look at them."""
+        """Counts a loop's steps; returns whether a check is due."""
         before = self.progress.step
         self.progress.step += len(loop)
         self.progress.pending.append((losses, norms))
@@ -211,10 +211,13 @@ class Loop:
         self.progress.building_examples += sum(len(b.indices) for b in loop)
 
     def _check(self, epoch):
-        """Reads what the steps since the last check gave; stops at a bad one.
+        """Reads the results of the steps since the last check.
 
-        It comes before each validation and each snapshot, so that no bad
-        weights are saved.
+        Called before each validation and snapshot, so that weights after a bad
+        step are never saved.
+
+        Raises:
+            NonFiniteError: If a loss or a gradient is not finite.
         """
         problem = self.progress.bad_step(self.trainer)
         if problem:
@@ -250,7 +253,7 @@ class Loop:
             "epoch": epoch,
             "validation": values,
         }
-        # Those of a skipped step are infinite.
+        # The norms of a skipped step are infinite.
         if self.settings.log_gradient_norms and np.isfinite(norms).all():
             entry["gradient_norms"] = dict(
                 zip(
@@ -275,7 +278,7 @@ class Loop:
         self.callbacks.note(record)
 
     def _is_to_keep(self, value):
-        """Returns whether the weights of a validation just done are kept."""
+        """Returns whether to keep the weights of the last validation."""
         if self.progress.step < self.last_phase:
             return False
         if self.progress.best is None or self.settings.keep == "last":
@@ -310,7 +313,7 @@ class Loop:
         }
 
     def _examples_per_second(self):
-        """Returns the speed without the steps that build the graph."""
+        """Returns the speed, excluding the steps that build the graph."""
         examples = self._examples - self.progress.building_examples
         if not examples:
             return self._examples / self.progress.seconds
@@ -319,7 +322,7 @@ class Loop:
 
 
 def _plans(plan, settings):
-    """Yields each epoch's batches, until epochs and steps are enough."""
+    """Yields each epoch's batches until epochs and steps suffice."""
     epoch, steps = 0, 0
     while epoch < settings.epochs or steps < (settings.min_steps or 0):
         batches = plan(epoch)
@@ -328,7 +331,7 @@ def _plans(plan, settings):
 
 
 def _first_steps(plans, max_steps):
-    """Returns each epoch's batches, `max_steps` in all at most, if given."""
+    """Returns each epoch's batches, at most `max_steps` in total if given."""
     kept, left = [], max_steps
     for plan in plans:
         plan = plan[:left]

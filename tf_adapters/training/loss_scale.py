@@ -1,28 +1,28 @@
-"""The factor of a loss that keeps float16 gradients from becoming zero."""
+"""Loss scaling, which prevents float16 gradients from becoming zero."""
 
 import keras
 import tensorflow as tf
 
-# As `keras.optimizers.LossScaleOptimizer`.
+# As in `keras.optimizers.LossScaleOptimizer`.
 _FIRST = 2.0**15
 _STEPS_BETWEEN_GROWTHS = 2000
 
 
 class LossScale:
-    """A loss scale that is doubled now and then, and halved when it overflows.
+    """A loss scale that grows regularly and is halved on overflow.
 
-    Float16 has no number between 0 and 6e-8, and none above 65,504. So the loss
-    is multiplied by the scale, and the gradients are divided by it as soon as
-    they are float32. The scale is halved, and the step is skipped, if a
-    gradient is not finite. It is doubled after 2,000 steps without that.
+    Float16 has no numbers between 0 and 6e-8, and none above 65,504. The loss
+    is therefore multiplied by the scale, and gradients are divided by it once
+    they are float32. If a gradient is not finite, the step is skipped and the
+    scale is halved. After 2,000 steps without overflow, the scale is doubled.
 
-    This is what `keras.optimizers.LossScaleOptimizer` does. That one divides
-    when it applies the gradients, which is too late here: they are clipped, and
-    their norms are logged, before.
+    `keras.optimizers.LossScaleOptimizer` does the same, but divides when it
+    applies the gradients. This is too late here, because gradients are clipped
+    and their norms logged before that.
 
     Args:
-        optimizer: A Keras optimizer, built. The scale's variables become its
-            own, and so they are in checkpoints.
+        optimizer: A built Keras optimizer. The scale's variables are added to
+            it, so that checkpoints include them.
 
     Attributes:
         scale: Scalar variable.
@@ -52,13 +52,13 @@ class LossScale:
     def apply_if_finite(self, norms, apply):
         """Applies gradients and counts the step, or skips it.
 
-        It is called where all replicas are one, outside of `strategy.run`: not
-        every strategy updates variables in a condition within a replica.
+        Call this outside of `strategy.run`, once for all replicas: not every
+        strategy can update variables in a condition within a replica.
 
         Args:
-            norms: Norms of the gradients that were summed over replicas, so
-                that all replicas decide alike.
-            apply: Function without arguments.
+            norms: Norms of the gradients after summing over replicas, so that
+                all replicas make the same decision.
+            apply: Function without arguments that applies the gradients.
         """
         tf.cond(
             tf.reduce_all(tf.math.is_finite(norms)),

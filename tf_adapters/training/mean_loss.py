@@ -1,4 +1,4 @@
-"""The mean loss of a set of examples, from what the model gave for them."""
+"""The mean loss of a set of examples, computed from the model's outputs."""
 
 import collections
 
@@ -39,7 +39,7 @@ def _targets(examples):
 
 
 def _as_long(target, output):
-    """Returns a list of classes of words, filled up as its batch was."""
+    """Pads a list of word classes to the length of the outputs."""
     if not isinstance(target, list):
         return target
     filled = target + [IGNORED] * (len(output) - len(target))

@@ -1,4 +1,4 @@
-"""Training several models that share variables, each batch with one of them."""
+"""Trains several models that share variables, one of them per batch."""
 
 import collections
 
@@ -10,17 +10,17 @@ from tf_adapters.training.optimizers import make_optimizer
 
 
 class MultiTaskTrainer:
-    """The trainers of several tasks as one, for `Loop`.
+    """Combines the trainers of several tasks into one, for `Loop`.
 
-    A batch is of one task, and its step is that of the task's own `Trainer`;
-    so there is one graph a task. One optimiser knows the variables of all. A
-    step moves only the variables of its task: neither momentum nor weight decay
-    touches those of the others. Adam's correction of its averages counts the
-    steps of all tasks.
+    Each batch belongs to one task and is trained by the task's own `Trainer`,
+    so there is one graph per task. A single optimizer holds the variables of
+    all tasks. A step changes only the variables of its own task: momentum and
+    weight decay do not affect the others. The step count in Adam's bias
+    correction includes the steps of all tasks.
 
     Args:
         model: `MultiTaskModel`.
-        trainers: Dict from task to `Trainer` of its model.
+        trainers: Dict from task to the `Trainer` of its model.
         config: `Config` of the whole run.
     """
 
@@ -40,11 +40,11 @@ class MultiTaskTrainer:
         }
 
     def plan(self, examples, epoch):
-        """Returns the batches of one epoch, see `mixture.plan_training`."""
+        """Returns the batches of one epoch, see `task_mixture.plan_mixture`."""
         return task_mixture.plan_mixture(examples, self.config, epoch)
 
     def prepare_training(self, total_steps):
-        """Creates the optimiser."""
+        """Creates the optimizer."""
         trainers = self.trainers.values()
         first = next(iter(trainers))
         with first.strategy.scope():
@@ -58,14 +58,14 @@ class MultiTaskTrainer:
             trainer.use_optimizer(self.optimizer)
 
     def kind(self, examples, batch):
-        """Returns what the batches of one loop on the device have in common."""
+        """Returns a key: batches with equal keys can share a device call."""
         task, own = examples.locate(batch)
         return task, self.trainers[task].kind(examples.tasks[task], own)
 
     def train_loops(self, examples, loops):
         """Yields each loop's losses `(steps,)` and norms `(steps, variables)`.
 
-        The norm of a variable that a step does not use is 0.
+        Variables that a step does not use have norm 0.
         """
         located = collections.defaultdict(list)
         tasks = []
@@ -87,14 +87,14 @@ class MultiTaskTrainer:
             yield losses, tf.transpose(spread)
 
     def evaluate(self, examples):
-        """Returns `<task>/<metric>` for each, and `mean`.
+        """Returns all metrics as `<task>/<metric>`, and their `mean`.
 
-        `mean` is the mean over the tasks of the first metric of each.
+        `mean` is the mean of the tasks' first metrics.
         """
         return self.judge(examples)[0]
 
     def judge(self, examples):
-        """Returns what `evaluate` does, and each task's predictions by task."""
+        """Returns the metrics of `evaluate`, and a dict of predictions."""
         values, first, compared = {}, [], {}
         for task, trainer in self.trainers.items():
             own, compared[task] = trainer.judge(examples.tasks[task])
@@ -104,7 +104,7 @@ class MultiTaskTrainer:
 
 
 def of_task(values, task):
-    """Returns the metrics of one task among those that `evaluate` returned."""
+    """Returns one task's metrics from the return value of `evaluate`."""
     return {
         name.removeprefix(f"{task}/"): value
         for name, value in values.items()

@@ -1,4 +1,4 @@
-"""AdamW with linear warm-up, and linear decay or none."""
+"""AdamW with linear warm-up, and with linear or no decay."""
 
 import keras
 from keras import ops
@@ -12,9 +12,10 @@ class LinearWarmupAndDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     Args:
         peak: Highest learning rate.
-        total_steps: Steps after which the rate is 0.
-        warmup_steps: Steps until the highest rate.
-        decays: Whether it falls; else it stays. Defaults to `True`.
+        total_steps: Number of steps after which the rate is 0.
+        warmup_steps: Number of steps until the rate is highest.
+        decays: Whether the rate decays after the warm-up or stays constant.
+            Defaults to `True`.
     """
 
     def __init__(self, peak, total_steps, warmup_steps, decays=True):
@@ -45,11 +46,11 @@ class LinearWarmupAndDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 class SequentialSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """One schedule, and after it another one, which counts from its own start.
+    """Two schedules in sequence. The second one starts counting at 0.
 
     Args:
         first: Schedule.
-        steps: Integer. How many steps are the first one's.
+        steps: Integer. Number of steps of the first schedule.
         second: Schedule.
     """
 
@@ -65,18 +66,18 @@ class SequentialSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
 
 class AdamWOfSums(keras.optimizers.AdamW):
-    """AdamW for gradients that have been summed over replicas.
+    """AdamW for gradients that are already summed over replicas.
 
-    Keras's sums them when it applies them; but clipping by their global norm
-    needs the sum before. A second sum would move every gradient between devices
-    twice. `tests/training/trainer_test.py` counts them.
+    Keras's AdamW sums them when it applies them, but clipping by the global
+    norm needs the sum before that. Summing twice would move every gradient
+    between devices twice. `tests/training/trainer_test.py` counts these sums.
 
     Args:
         schedule: `LearningRateSchedule`.
         **kwargs: See `keras.optimizers.AdamW`.
 
     Attributes:
-        loss_scale: `LossScale` where gradients are computed in float16, else
+        loss_scale: `LossScale` if gradients are computed in float16, or else
             `None`.
     """
 
@@ -86,9 +87,10 @@ class AdamWOfSums(keras.optimizers.AdamW):
         self.loss_scale = None
 
     def rate_of_last_step(self) -> float:
-        """Returns the learning rate of the last step that was taken.
+        """Returns the learning rate of the last step taken.
 
-        Keras's `learning_rate` is that of the next step, which is 0 at the end.
+        Keras's `learning_rate` is the rate of the next step, which is 0 at the
+        end of training.
         """
         return float(self._schedule(self.iterations - 1))
 
@@ -97,18 +99,18 @@ class AdamWOfSums(keras.optimizers.AdamW):
 
 
 def make_optimizer(train, phases, variables, scales_loss=False):
-    """Returns a built AdamW for `variables`, for gradients that are sums.
+    """Returns a built AdamW for gradients that are summed over replicas.
 
-    Weight decay leaves out what is not a matrix: norms, biases, vectors, gates.
-    Epsilon is 1e-8, as in PyTorch (Keras has 1e-7).
+    Weight decay applies only to matrices, and not to norms, biases, vectors and
+    gates. Epsilon is 1e-8, as in PyTorch (Keras has 1e-7).
 
     Args:
         train: `TrainConfig`.
-        phases: List of one or two pairs, of a phase's number of steps and what
-            its learning rate is multiplied by. Each warms up and decays.
+        phases: List of one or two pairs: the number of steps of a phase, and a
+            factor for its learning rate. Each phase warms up and decays.
         variables: Keras variables to train.
-        scales_loss: Whether the optimizer gets a `LossScale`, which float16
-            needs.
+        scales_loss: Whether to add a `LossScale` to the optimizer, which
+            float16 requires. Defaults to `False`.
     """
     schedule, *later = [
         LinearWarmupAndDecay(
@@ -136,7 +138,8 @@ def make_optimizer(train, phases, variables, scales_loss=False):
 def has_decay(variable):
     """Returns whether weight decay applies: only to kernels and embeddings.
 
-    A fusion's value has a pull of its own, to the identity and not to zero.
+    A fusion's value kernel is excluded, because its own penalty pulls it to the
+    identity instead of zero.
     """
     if variable.path.endswith("fusion/value_kernel"):
         return False

@@ -1,4 +1,4 @@
-"""What a run has done so far, into a checkpoint and out of it again."""
+"""The progress of a run, and how it is saved to and read from checkpoints."""
 
 import dataclasses
 import itertools
@@ -12,24 +12,24 @@ from tf_adapters.training import finite
 
 @dataclasses.dataclass
 class Progress:
-    """What a run has done so far.
+    """The progress of a run.
 
     Attributes:
-        step: Steps done.
+        step: Number of steps done.
         history: Records of the validations, oldest first.
         best: Index in `history` of the validation whose weights are kept, or
-            `None` before the first one that counts.
-        best_weights: Those weights, one array for each of the trainer's
+            `None` if there is none yet.
+        best_weights: The kept weights, one array for each of the trainer's
             variables.
-        pending: Losses and gradient norms of the steps that nobody has looked
-            at yet: pairs of arrays, one pair for each call of the device.
+        pending: Losses and gradient norms of the steps that were not checked
+            yet: one pair of arrays for each device call.
         seconds: Time spent in steps.
-        skipped_steps: How many of the steps that were looked at were skipped,
-            because their float16 gradients overflowed.
-        building_seconds: The part of it that went into each process's first
-            steps, which build the graph.
-        building_examples: Examples in those steps.
-        epoch: Number of the epoch that is under way.
+        skipped_steps: Number of checked steps that were skipped because their
+            float16 gradients overflowed.
+        building_seconds: Part of `seconds` spent in each process's first steps,
+            which build the graph.
+        building_examples: Number of examples in those steps.
+        epoch: Number of the current epoch.
     """
 
     step: int = 0
@@ -44,7 +44,7 @@ class Progress:
     epoch: int = 0
 
     def bad_step(self, trainer):
-        """Returns what is wrong with the steps in `pending`, or ""."""
+        """Returns a message about a bad step in `pending`, or ""."""
         if not self.pending:
             return ""
         losses, norms = (
@@ -58,7 +58,7 @@ class Progress:
         """Returns the trained weights, one array for each variable.
 
         Raises:
-            NonFiniteError: If one is not finite; names it.
+            NonFiniteError: If a weight is not finite. The message names it.
         """
         weights = read_values(trainer.variables)
         problem = finite.bad_weight(trainer, weights, self.step, self.epoch)
@@ -67,10 +67,10 @@ class Progress:
         return weights
 
     def write(self, trainer):
-        """Returns what a checkpoint holds: arrays by name, and plain values.
+        """Returns a checkpoint's content: a dict of arrays, and plain values.
 
-        Among the arrays are the trained weights and the optimiser's variables
-        (and with its count of steps the learning rate and dropout's seeds).
+        The arrays include the trained weights and the optimizer's variables.
+        The optimizer's step count determines learning rate and dropout seeds.
 
         Raises:
             NonFiniteError: If a loss, a gradient or a weight is not finite.
@@ -94,19 +94,19 @@ class Progress:
 
     @classmethod
     def read(cls, checkpoint, trainer):
-        """Takes a trainer, its optimiser made, to where a checkpoint was.
+        """Restores a trainer's state from a checkpoint.
 
         Args:
             checkpoint: `Checkpoint`.
-            trainer: See `TrainerProtocol`.
+            trainer: See `TrainerProtocol`. Its optimizer must exist.
 
         Returns:
-            `Progress` until then.
+            The `Progress` at the checkpoint.
 
         Raises:
             UserError: If the checkpoint lacks a value.
         """
-        # Checkpoints of earlier versions count no skipped steps.
+        # Checkpoints of earlier versions have no number of skipped steps.
         needed = [name for name in _PLAIN if name != "skipped_steps"]
         lacking = [name for name in needed if name not in checkpoint.state]
         if lacking:
@@ -143,11 +143,11 @@ def _part(tensors, name):
 
 
 def read_values(variables):
-    """Returns variables as arrays; scalars too, which NumPy has as numbers."""
+    """Returns variables as arrays; scalars become arrays of rank 0."""
     return [np.asarray(variable.numpy()) for variable in variables]
 
 
 def assign_values(variables, arrays):
-    """Gives variables the values of as many arrays."""
+    """Assigns a list of arrays to a list of variables."""
     for variable, array in zip(variables, arrays, strict=True):
         variable.assign(array)

@@ -1,4 +1,4 @@
-"""One train step and one eval step for every method and strategy."""
+"""Training and evaluation steps for all methods and strategies."""
 
 import collections
 import dataclasses
@@ -21,17 +21,18 @@ from tf_adapters.training.optimizers import make_optimizer
 class Trainer:
     """Trains a model's declared variables and evaluates it.
 
-    The model must have been built in the strategy's scope. One train step and
-    one eval step serve every strategy: gradients are summed over replicas, then
-    clipped by their global norm, then applied.
+    The model must be built in the strategy's scope. All strategies use the same
+    train step and eval step: gradients are summed over replicas, then clipped
+    by their global norm, then applied.
 
     Args:
         model: `AdapterModel` with a head.
         strategy: `tf.distribute.Strategy`.
         config: `Config`.
-        metric_names: Names in `heads.metrics`; the first one selects.
-        trained: Dict from name to variable of what is trained; `None` (default)
-            for all that the model declares.
+        metric_names: Names in `heads.metrics`. The first metric selects the
+            best weights.
+        trained: Dict from name to variable of the variables to train, or `None`
+            (default) for all that the model declares.
     """
 
     def __init__(self, model, strategy, config, metric_names, trained=None):
@@ -47,7 +48,7 @@ class Trainer:
         self._eval_steps = {}
 
     def evaluate(self, examples):
-        """Returns the metrics of all of `examples`."""
+        """Returns the metrics on all of `examples`."""
         return self.judge(examples)[0]
 
     def judge(self, examples, title=None):
@@ -58,13 +59,13 @@ class Trainer:
             title: See `predict`.
 
         Returns:
-            Dict of metrics, and what `compare` of the head returned.
+            Dict of metrics, and the predictions from the head's `judge`.
         """
         head, outputs = self.model.head, self.predict(examples, title)
         values, compared = head.judge(
             self.metric_names, outputs, examples.targets, examples.source
         )
-        # Masked language modelling has its loss among its metrics.
+        # For masked language modeling, the loss is one of the metrics.
         if self.config.train.evaluate_loss and examples.targets is not None:
             values["loss"] = mean_loss(head, outputs, examples)
         return values, compared
@@ -72,12 +73,12 @@ class Trainer:
     def predict(self, examples, title=None):
         """Returns a list with the model's outputs for each example, in order.
 
-        Where outputs are as long as texts, they are as long as in the batch.
+        Outputs with one row per token have the padded length of their batch.
 
         Args:
             examples: `Examples`.
-            title: What a progress bar says if this takes long. `None`
-                (default) shows none.
+            title: Title of a progress bar, shown if this takes long, or `None`
+                (default) for no progress bar.
         """
         rows = [None] * len(examples)
         plans = self._evaluation_plans(examples.lengths, examples.costs)
@@ -90,7 +91,7 @@ class Trainer:
         return workers.gather_rows(self.strategy, rows)
 
     def _predict_plan(self, examples, plan, rows, bar):
-        """Puts the outputs of some batches at their places in `rows`."""
+        """Stores the outputs of some batches in `rows`."""
         step, batches = self.evaluation(examples, plan)
         batches = itertools.islice(batches, len(plan))
         for outputs, indices in self.eval_steps(step, batches):
@@ -98,13 +99,13 @@ class Trainer:
                 self._gathered(indices), self._gathered(outputs), strict=True
             )
             for place, row in found:
-                # Rows that only fill a batch up are in the place -1.
+                # Padding rows have index -1.
                 if place >= 0:
                     rows[place] = row
             bar.update()
 
     def _evaluation_plans(self, lengths, costs=None):
-        """Returns lists of batches; those of a list have shapes in common."""
+        """Returns lists of batches. All batches of a list have equal shapes."""
         data = self.config.data
         plan = batch_plan.plan_evaluation(
             lengths,
@@ -116,20 +117,20 @@ class Trainer:
         return [list(batches) for _, batches in groups]
 
     def evaluation(self, examples, batches):
-        """Returns the eval step of some batches, and their features.
+        """Returns the eval step for some batches, and their features.
 
         Args:
-            examples: `Examples`. Their targets are left out.
-            batches: List of `Batch`, whose shapes agree.
+            examples: `Examples`. Their targets are not used.
+            batches: List of `Batch` with equal shapes.
 
         Returns:
-            The step, traced, and an iterator of the features of each batch,
-            which begins again after the last one.
+            The traced step, and an iterator over the features of the batches.
+            The iterator starts over after the last batch.
         """
         unlabelled = dataclasses.replace(examples, targets=None)
         batches = self._distribute(unlabelled, batches)
-        # Static shapes differ between lengths, and between data sets with
-        # different most choices.
+        # Static shapes depend on the padded length and on the data set's
+        # maximum number of choices.
         shapes = repr(batches.element_spec)
         if shapes not in self._eval_steps:
             self._eval_steps[shapes] = graphs.one_trace(
@@ -138,20 +139,20 @@ class Trainer:
         return self._eval_steps[shapes], self._iterators.over(batches)
 
     def eval_steps(self, step, batches):
-        """Yields outputs and places of the examples of each batch, in order.
+        """Yields outputs and indices of the examples of each batch, in order.
 
-        On one device two batches are computed at a time: the small operations
-        of one leave cores idle that the other one uses.
+        On a single device, two batches are computed in parallel: the small
+        operations of one batch leave cores idle that the other can use.
 
         Args:
             step: See `evaluation`.
-            batches: Some of the features that it returns.
+            batches: Some of the features from `evaluation`.
         """
         at_once = 2 if self.strategy.num_replicas_in_sync == 1 else 1
         yield from graphs.map_in_order(step, batches, at_once)
 
     def _gathered(self, value):
-        """Returns the rows of this process's replicas."""
+        """Returns the rows computed by this process's replicas."""
         parts = self.strategy.experimental_local_results(value)
         return [row for part in parts for row in part.numpy()]
 
@@ -167,13 +168,13 @@ class Trainer:
                 replicas,
                 range(first, first + local),
             )
-            # Where the end is in sight, every step of several workers asks
-            # all of them whether there is a batch left.
+            # If the end were known, every step with several workers would
+            # ask all of them whether there is another batch.
             return data.repeat()
 
         if isinstance(self.strategy, tf.distribute.OneDeviceStrategy):
-            # It distributes nothing, and its iterators end seconds late: their
-            # autotuning cannot be turned off (docs/log.md).
+            # There is nothing to distribute, and a distributed iterator ends
+            # seconds late: its autotuning cannot be turned off (docs/log.md).
             return build(tf.distribute.InputContext())
         return self.strategy.distribute_datasets_from_function(build)
 
@@ -185,17 +186,17 @@ class Trainer:
         return self.strategy.run(step, args=(features,))
 
     def plan(self, examples, epoch):
-        """Returns the batches of one epoch, see `batch_plan.plan_training`."""
+        """Returns the batches of one epoch, see `batch_plan.plan_epoch`."""
         return batch_plan.plan_epoch(
             examples.lengths, self.config, epoch, examples.costs
         )
 
     def kind(self, examples, batch):
-        """Returns what the batches of one loop on the device have in common."""
+        """Returns a key: batches with equal keys can share a device call."""
         return batch.length if batch.size else None
 
     def prepare_training(self, total_steps):
-        """Creates the optimiser and the train step."""
+        """Creates the optimizer and the train step."""
         self._check_places()
         with self.strategy.scope():
             optimizer = make_optimizer(
@@ -207,7 +208,7 @@ class Trainer:
         self.use_optimizer(optimizer)
 
     def _check_places(self):
-        """Raises a `ConfigError` if two parts of a step would draw alike."""
+        """Raises a `ConfigError` if parts of a step would share dropout."""
         replicas = self.strategy.num_replicas_in_sync
         most = stateless_seeds.MAX_PLACES // replicas
         parts = self.config.train.accumulation_steps
@@ -219,9 +220,9 @@ class Trainer:
             )
 
     def use_optimizer(self, optimizer):
-        """Trains with an optimiser, which may know other variables too."""
+        """Sets the optimizer, which may hold other variables, too."""
         self.optimizer = optimizer
-        # A step is traced with its optimiser, and once for each kind of batch.
+        # The step must be traced for this optimizer, once per kind of batch.
         self._train_loop = graphs.traced(self._loop_on_replicas)
 
     def train_loops(self, examples, loops):
@@ -229,8 +230,8 @@ class Trainer:
 
         Args:
             examples: `Examples`.
-            loops: List of lists of `Batch`, each of one kind. A list is what
-                the device does in one call.
+            loops: List of lists of `Batch`. The batches of a list have the
+                same `kind` and are trained in one device call.
         """
         kinds = [self.kind(examples, loop[0]) for loop in loops]
         batches = collections.defaultdict(list)
@@ -285,7 +286,7 @@ class Trainer:
         return loss, norms
 
     def _replica_gradients(self, features):
-        """Returns a replica's loss, and all replicas' gradients and norms."""
+        """Returns one replica's loss, and summed gradients and their norms."""
         replica = tf.distribute.get_replica_context()
         loss, gradients = accumulation.accumulate(
             lambda part, number: self._gradients(part, number, replica),
@@ -307,7 +308,7 @@ class Trainer:
         self.optimizer.apply(gradients, self.variables)
 
     def _gradients(self, features, number, replica):
-        """Returns loss and gradients of one part of a replica's batch."""
+        """Returns loss and gradients for one part of a replica's batch."""
         values = [variable.value for variable in self.variables]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(values)
@@ -318,7 +319,7 @@ class Trainer:
         return loss, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
     def dropout_seed(self, replica, number=0):
-        """Returns a seed: a function of run, replica, step and part of it."""
+        """Returns a seed that depends on run, replica, step and part."""
         step = tf.cast(self.optimizer.iterations.value, tf.int64)
         place = tf.cast(replica.replica_id_in_sync_group, tf.int64)
         place *= self.config.train.accumulation_steps
@@ -326,7 +327,7 @@ class Trainer:
         return stateless_seeds.pass_seed(self.config.seed, place, step)
 
     def _loss(self, features, number, replica):
-        """Returns a part's share of the batch's mean loss and penalty."""
+        """Returns a part's share of the batch's mean loss and the penalty."""
         inputs = _without(features, ("indices", "targets", "weights"))
         seed = self.dropout_seed(replica, number)
         outputs = self.model(inputs, training=True, seed=seed)

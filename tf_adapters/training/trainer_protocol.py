@@ -1,21 +1,21 @@
-"""What a training run asks of a trainer, whatever it trains."""
+"""The interface between the training loop and its trainers."""
 
 from typing import Protocol
 
 
 class TrainerProtocol(Protocol):
-    """`Trainer` of one task and `MultiTaskTrainer` of several are ones.
+    """Interface of `Trainer` (one task) and `MultiTaskTrainer` (several).
 
     Attributes:
-        model: Has `last_phase_step(total_steps)` and `start_last_phase()`, as
-            `AdapterModel` has.
+        model: An object with `last_phase_step(total_steps)` and
+            `start_last_phase()`, such as `AdapterModel`.
         config: `Config`.
-        metric_names: Names of metrics; `judge` returns each, and the first one
-            selects the weights that are kept.
-        variables: The `keras.Variable`s that are trained.
+        metric_names: Names of metrics that `judge` returns. The first one
+            selects the weights to keep.
+        variables: The trained `keras.Variable`s.
         names: Their names.
-        optimizer: `AdamWOfSums` once `prepare_training` was called. If it has a
-            `loss_scale`, steps whose norms are not finite were skipped.
+        optimizer: `AdamWOfSums`, after `prepare_training` was called. If it has
+            a `loss_scale`, steps with norms that are not finite are skipped.
     """
 
     model: object
@@ -29,22 +29,22 @@ class TrainerProtocol(Protocol):
         """Returns the list of `Batch` of one epoch."""
 
     def kind(self, examples, batch):
-        """Returns what all batches of one call of the device must share."""
+        """Returns a key: batches with equal keys can share a device call."""
 
     def prepare_training(self, total_steps):
-        """Makes the optimiser for so many steps."""
+        """Creates the optimizer for `total_steps` steps."""
 
     def train_loops(self, examples, loops):
-        """Trains; yields losses and gradient norms of each list of batches.
+        """Trains; yields losses and gradient norms for each list of batches.
 
         Args:
-            examples: What `plan` was made of.
-            loops: List of lists of `Batch`, each of one kind. The device does
-                the steps of a list in one call.
+            examples: The argument of `plan`.
+            loops: List of lists of `Batch`. The batches of a list have the
+                same `kind` and are trained in one device call.
 
         Yields:
             Losses `(steps,)` and norms `(steps, variables)`.
         """
 
     def judge(self, examples):
-        """Returns a dict of metrics, and the predictions behind them."""
+        """Returns a dict of metrics, and the predictions."""

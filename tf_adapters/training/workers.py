@@ -1,9 +1,9 @@
-"""What the processes of one training tell each other.
+"""Communication between the processes of a training run.
 
-Under `MultiWorkerMirroredStrategy` each worker runs the same program on its own
-part of each batch. The first one, the chief, alone writes the run folder; the
-others learn from it where to go on. Under every other strategy there is one
-process, and these functions return what they were given.
+Under `MultiWorkerMirroredStrategy`, each worker runs the same program on its
+own part of each batch. Only the first worker, the chief, writes the run folder,
+and it tells the others where to resume. Other strategies have one process, and
+these functions return their argument.
 """
 
 import contextlib
@@ -16,10 +16,10 @@ import tensorflow as tf
 
 from tf_adapters.common.errors import Stopped
 
-# Bytes that are sent at a time: sizes are int32, and a message needs its room
-# several times over.
+# Maximum number of bytes per message: sizes are int32, and a message takes
+# several times its size in memory.
 _AT_ONCE = 1 << 28
-# What an operation between workers ends with where one of them is gone.
+# Errors of an operation between workers if one of them is gone.
 _LOST = (
     tf.errors.AbortedError,
     tf.errors.CancelledError,
@@ -44,7 +44,7 @@ def is_chief(strategy):
 
 
 def _first_replica(strategy):
-    """Returns the number of this worker's first replica among all."""
+    """Returns the lowest global number of this worker's replicas."""
     contexts = []
     strategy.experimental_distribute_values_from_function(
         lambda context: contexts.append(context) or tf.constant(0)
@@ -59,7 +59,7 @@ def sum_over_workers(strategy, array):
     first = _first_replica(strategy)
 
     def of_replica(context):
-        # A worker counts once, however many replicas it has.
+        # Each worker counts once, even with several replicas.
         mine = context.replica_id_in_sync_group == first
         return tf.constant(array if mine else np.zeros_like(array))
 
@@ -72,12 +72,12 @@ def sum_over_workers(strategy, array):
 def sum_function(strategy):
     """Returns the traced function that sums a tensor over replicas.
 
-    One a strategy, so that a shape that came before needs no new graph.
+    It is cached per strategy, so that known shapes need no new graph.
     """
 
     def of_replica(value):
         replica = tf.distribute.get_replica_context()
-        # An argument of a graph has no device, which the sum goes by.
+        # A graph's argument has no device, but the sum needs one.
         value = tf.identity(value)
         return replica.all_reduce(tf.distribute.ReduceOp.SUM, value)
 
@@ -94,25 +94,25 @@ def any_of(strategy, flag):
 
 
 def wait_for_all(strategy):
-    """Returns when all workers are here."""
+    """Blocks until all workers have called this function."""
     sum_over_workers(strategy, np.array(0, "int32"))
 
 
 def gather_bytes(strategy, content):
-    """Returns the bytes of each worker that has any, on all of them."""
+    """Returns a list of all workers' bytes, without empty ones, on each."""
     number = _first_replica(strategy)
     sizes = np.zeros(strategy.num_replicas_in_sync, "int32")
     sizes[number] = len(content)
     sizes = sum_over_workers(strategy, sizes)
     ends = np.cumsum(-(-sizes // 4))
     if not ends[-1]:
-        return []  # TensorFlow crashes over an empty sum.
-    # In few different lengths: each is a graph of its own.
+        return []  # TensorFlow crashes when it sums an empty array.
+    # Rounded up to a power of two: each length needs its own graph.
     words = np.zeros(1 << int(ends[-1] - 1).bit_length(), "int32")
     start = 4 * (ends[number] - -(-len(content) // 4))
     place = slice(start, start + len(content))
     words.view("uint8")[place] = np.frombuffer(content, "uint8")
-    # Exact, since all but one of the terms are 0.
+    # The sum is exact, because all terms but one are 0.
     total = sum_over_workers(strategy, words)[: ends[-1]]
     parts = np.split(total, ends[:-1])
     return [
@@ -127,7 +127,7 @@ def broadcast_from_chief(strategy, content):
 
     Args:
         strategy: `tf.distribute.Strategy`.
-        content: Bytes on the chief; not looked at on the others.
+        content: Bytes on the chief; ignored on other workers.
     """
     mine = content if is_chief(strategy) else b""
     count = np.array(-(-len(mine) // _AT_ONCE), "int32")
@@ -141,11 +141,11 @@ def broadcast_from_chief(strategy, content):
 
 
 def gather_rows(strategy, rows):
-    """Returns a list of arrays in which each worker knows some of them.
+    """Returns a list of arrays, completed with the rows of other workers.
 
     Args:
         strategy: `tf.distribute.Strategy`.
-        rows: List of arrays, `None` where another worker knows it.
+        rows: List of arrays, `None` for the rows of other workers.
     """
     if num_workers(strategy) == 1:
         return rows
@@ -159,10 +159,11 @@ def gather_rows(strategy, rows):
 
 @contextlib.contextmanager
 def losses_as_stops(strategy):
-    """Ends with `Stopped` where another worker is gone.
+    """Raises `Stopped` if another worker is lost in the `with` block.
 
     Raises:
-        Stopped: The same command, started on all workers, goes on.
+        Stopped: If a worker is lost. Starting the same command again on all
+            workers resumes the run.
     """
     try:
         yield

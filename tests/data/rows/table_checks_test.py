@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tf_adapters.common.errors import DataError
-from tf_adapters.config.fields import DataConfig
+from tf_adapters.config.settings import DataConfig
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import table_checks
 from tf_adapters.tasks.table_task import task_of_table

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tf_adapters.common.errors import DataError
-from tf_adapters.config.fields import DataConfig
+from tf_adapters.config.settings import DataConfig
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import tfds_rows

@@ -1,11 +1,11 @@
-"""The weights of adapters, slot by slot.
+"""The weights of adapters, grouped by slot.
 
-A bottleneck is a sum over its units: each has a column of `down_kernel`, a
-number of `down_bias` and a row of `up_kernel`. A LoRA is one over its ranks,
+A bottleneck is a sum over its units. Each unit has a column of `down_kernel`, a
+number in `down_bias` and a row of `up_kernel`. A LoRA is a sum over its ranks,
 which have no bias and no activation.
 """
 
-# What a unit's output is proportional to; with its sign changes that of all.
+# The output is linear in these: negating them negates the adapter.
 UP = ("up_kernel", "up_bias")
 
 
@@ -13,7 +13,7 @@ def by_slot(tensors):
     """Returns an adapter's weights as a dict of dicts, without the head.
 
     Args:
-        tensors: Dict from name to array, as an adapter folder has them.
+        tensors: Dict from name to array, as in an adapter folder.
 
     Returns:
         Dict from a slot's name to a dict from part (`down_kernel`, ...) to
@@ -28,7 +28,7 @@ def by_slot(tensors):
 
 
 def to_tensors(slots):
-    """Returns what `by_slot` was given, but for the head."""
+    """Undoes `by_slot`: returns a dict from name to array, without the head."""
     return {
         f"{slot}/{part}": array
         for slot, parts in slots.items()
@@ -37,5 +37,5 @@ def to_tensors(slots):
 
 
 def of_head(tensors):
-    """Returns the head's weights among those of an adapter."""
+    """Returns the head's weights from an adapter's."""
     return {k: v for k, v in tensors.items() if k.startswith("head/")}

@@ -1,0 +1,118 @@
+"""Writes the files of an adapter folder, completely or not at all."""
+
+import json
+import os
+from pathlib import Path
+import shutil
+
+import numpy as np
+import safetensors.numpy
+
+from tf_adapters.common import adapter_folder
+from tf_adapters.common import own_files
+from tf_adapters.common.adapter_folder import CONFIG_FILE
+from tf_adapters.common.adapter_folder import WEIGHTS_FILE
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
+from tf_adapters.interop import formats
+
+
+def write_adapter(folder, config, tensors, overwrite=False):
+    """Writes an adapter folder, replacing an earlier one of the same model.
+
+    The folder appears complete or not at all: it is written under another name
+    and then moved.
+
+    Args:
+        folder: Path.
+        config: Dict from `describe_adapter`.
+        tensors: Dict from name to array.
+        overwrite: Whether to replace the adapter of another model, too.
+            Defaults to `False`.
+
+    Returns:
+        Size of the weights file in bytes.
+
+    Raises:
+        AdapterError: If `folder` exists and is not an adapter of this library's
+            format, or belongs to another model and `overwrite` is not set, or
+            if a weight is not finite.
+    """
+    adapter_folder.check_finite(tensors)
+    folder = Path(folder)
+    if folder.exists():
+        _check_replaceable(folder, config, overwrite)
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    own_files.make_new_folder(partial)
+    try:
+        located = adapter_folder.with_relative_paths(config, folder)
+        _write_files(partial, located, tensors)
+    except BaseException:
+        # If the disk is full, the partial folder would use up space.
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    adapter_folder.replace(folder, partial)
+    return (folder / WEIGHTS_FILE).stat().st_size
+
+
+def _check_replaceable(folder, config, overwrite):
+    """Raises an error if the adapter in a folder must not be replaced."""
+    form, there = formats.read_format(folder)
+    if form != formats.OURS or "format_version" not in (there or {}):
+        raise AdapterError(
+            f"{folder} exists and is no adapter folder of this library; saving "
+            "there would delete it. Give a folder that does not exist yet."
+        )
+    if overwrite:
+        return
+    # Convert as in a JSON file: tuples become lists.
+    new = json.loads(json.dumps(config))
+    for part in ("encoder", "method", "head", "below"):
+        if _identity(there.get(part)) != _identity(new.get(part)):
+            raise AdapterError(
+                f"{folder} holds the adapter of another model: its {part} is "
+                f"{cut(_identity(there.get(part)))}, and the one to save has "
+                f"{cut(_identity(new.get(part)))}. Give another folder, or "
+                "pass overwrite=True to replace it."
+            )
+
+
+def _identity(part):
+    """Returns the value that identifies a part of the configuration."""
+    # The same encoder may have several names, but only one fingerprint.
+    return part.get("fingerprint", part) if isinstance(part, dict) else part
+
+
+def _write_files(folder, config, tensors):
+    safetensors.numpy.save_file(tensors, folder / WEIGHTS_FILE)
+    checksum = adapter_folder.checksum(folder / WEIGHTS_FILE)
+    config = {**config, "weights_sha256": checksum}
+    (folder / CONFIG_FILE).write_text(
+        json.dumps(config, indent=2) + "\n", encoding="utf-8"
+    )
+    (folder / "README.md").write_text(_card(config, tensors), encoding="utf-8")
+
+
+def _card(config, tensors):
+    weights = sum(int(np.prod(tensor.shape)) for tensor in tensors.values())
+    method = dict(config["method"])
+    name = method.pop("name")
+    details = "\n".join(
+        f"- {key}: `{value}`" for key, value in config["details"].items()
+    )
+    settings = ", ".join(f"`{key}={value}`" for key, value in method.items())
+    return f"""# An adapter for `{config["encoder"]["name"]}`
+
+Trained with tf_adapters, method `{name}` ({settings or "no parameters"}):
+{weights:,} weights. It works only with the encoder whose fingerprint is
+`{config["encoder"]["fingerprint"]}`.
+
+{details}
+
+```python
+import tf_adapters
+
+encoder, tokenizer = tf_adapters.load_encoder("{config["encoder"]["name"]}")
+model = tf_adapters.load_adapter("path/of/this/folder", encoder)
+```
+"""

@@ -1,4 +1,4 @@
-"""Finds the result of a run that is finished before a training command."""
+"""Finds the result of a finished run, so that it is not trained again."""
 
 from tf_adapters.config import settings as config_settings
 

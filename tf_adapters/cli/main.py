@@ -30,14 +30,13 @@ def run_command(flag_layer, options, texts=()):
         flag_layer: Nested dict of the settings in flags.
         options: Object with `mode`, `model_dir`, `config_file`,
             `params_override`, `adapters`, `format`, `input`, `output`,
-            `overwrite`,
-            `glue_submission`, `list`, `plugin`, `study_processes`, and what
-            `study.run` reads.
+            `overwrite`, `glue_submission`, `list`, `plugin`,
+            `study_processes`, and the options of a study.
         texts: Texts of one row to predict, instead of `input`. Default: none.
 
     Returns:
-        0, 1 after a user error or a failed run of a study, 75 after SIGTERM if
-        the same command can be resumed, or 130 after Ctrl-C.
+        0 on success, 1 after a user error or a failed run of a study, 75 after
+        SIGTERM if the same command can be resumed, or 130 after Ctrl-C.
     """
     return cli_errors.exit_status(_run, flag_layer, options, texts)
 

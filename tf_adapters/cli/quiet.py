@@ -52,9 +52,10 @@ class _Loader(importlib.abc.Loader):
 
 @contextlib.contextmanager
 def _silenced():
-    """Discards output to standard error, unless the block raises an error.
+    """Discards what is written to standard error while a block runs.
 
-    This includes output from Python, which shares the file descriptor.
+    If the block raises an error, the output is shown after all. This includes
+    output from Python, which shares the file descriptor.
     """
     sys.stderr.flush()
     kept = os.dup(2)

@@ -226,7 +226,7 @@ def _answers(outputs, num_labels, labels, temperatures):
 
 
 def _of_known_tasks(answers, found, task):
-    """Clears the answers to rows of unknown tasks, and adds `status`."""
+    """Returns answers with `status`, and empty for rows of unknown tasks."""
     known = found >= 0
     empty = {"label_id": -1, "label": "", "labels": ""}
 

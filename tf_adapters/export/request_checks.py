@@ -31,7 +31,7 @@ def check_packer(packer, encoder):
 
 
 def checked_texts(names, texts):
-    """Returns texts after a check in the graph that their batch sizes agree.
+    """Returns texts, after the graph has checked that batch sizes agree.
 
     Args:
         names: Names of the inputs.
@@ -43,7 +43,7 @@ def checked_texts(names, texts):
 
 
 def checked_tokens(names, values, encoder):
-    """Returns a dict of features after a check in the graph of their values.
+    """Returns a dict of features, which the graph checks before it reads them.
 
     Args:
         names: Names of the inputs.

@@ -62,11 +62,7 @@ class Space:
         return next((size for size in SIZES if size in fields), None)
 
     def usual(self, method):
-        """Returns the trial parameters that stand for a method's defaults.
-
-        Returns:
-            Dict of parameters for Optuna.
-        """
+        """Returns a dict of Optuna parameters that give a method's defaults."""
         values = {"method": method} if len(self.methods) > 1 else {}
         if self.has_rate:
             values["learning_rate_factor"] = 1.0

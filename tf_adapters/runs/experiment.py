@@ -206,14 +206,15 @@ class Experiment:
 
 
 def _check_languages(config, task):
-    """Raises an error if a language adapter belongs to no known language.
+    """Raises an error if a key of `language_adapters` is not a language.
 
-    Its texts would otherwise be answered on another language's adapter.
+    Without this check, a misspelled language would be evaluated on another
+    language's adapter.
     """
     names = task.languages.names if task.languages else ()
     asked = config.data.eval_languages
     for language in set(config.language_adapters or ()) - set(asked):
-        # A folder may be called `en_ewt`; YAML reads `no` as false.
+        # Treebank folders have names like `en_ewt`. YAML reads `no` as false.
         code = str(language).partition("_")[0]
         check_known("language of `language_adapters`", code, names, ConfigError)
 

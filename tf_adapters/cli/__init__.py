@@ -1,1 +1,1 @@
-"""What the commands do: flags, modes, lists, summaries, how errors are told."""
+"""The command line: subcommands, flags, help texts, lists and errors."""

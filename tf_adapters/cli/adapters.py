@@ -1,4 +1,4 @@
-"""`tf-adapters adapters FOLDER`: the adapters in a folder or on the Hub."""
+"""`tf-adapters adapters FOLDER`: lists adapters in a folder or on the Hub."""
 
 from pathlib import Path
 
@@ -13,7 +13,12 @@ _HEADER = ("folder", "task", "method", "kB", "metrics", "encoder", "format")
 
 
 def run(options, layer, arguments):
-    """Prints a table."""
+    """Prints a table of the adapters in a folder or at a Hub address.
+
+    Raises:
+        ConfigError: If there is not exactly one argument.
+        AdapterError: If the folder does not exist or holds no adapter.
+    """
     if len(arguments) != 1:
         raise ConfigError(
             "`tf-adapters adapters` takes a folder, or "
@@ -23,7 +28,7 @@ def run(options, layer, arguments):
 
 
 def _list(folder):
-    # Here, so that --help answers at once.
+    # Imported here, so that --help is fast.
     from tf_adapters.interop import hub
     from tf_adapters.interop import hub_address
     from tf_adapters.interop import listing

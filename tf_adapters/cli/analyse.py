@@ -1,23 +1,24 @@
-"""`tf-adapters analyse <name>`: a table and a picture of finished runs."""
+"""`tf-adapters analyse NAME`: makes a table and a picture of finished runs."""
 
 from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli.command import Command
 
 
 def run(arguments):
-    """Runs one analysis; returns the exit status.
+    """Runs an analysis and returns the exit status.
 
-    Writes `<name>.csv` and `<name>.png` into the folder that is analysed, the
-    first of several, or to where `--output` says.
+    Writes `<name>.csv` and `<name>.png` to the analyzed folder (the first one,
+    if there are several), or to the path in `--output`. With `--format=svg`,
+    the picture is an SVG file.
 
     Args:
-        arguments: List of strings, what stands behind `analyse`.
+        arguments: List of strings, the command line after `analyse`.
     """
     return cli_errors.exit_status(_run, arguments)
 
 
 def _run(arguments):
-    # Here, so that the help of all commands answers at once.
+    # Imported here, so that the help of other commands is fast.
     from tf_adapters.papers.analysis.support import make
     from tf_adapters.papers.analysis.support.analysis import ANALYSES
 
@@ -28,7 +29,7 @@ def _run(arguments):
 
 
 def _write(make, one, options):
-    """Yields the paths of what was written; prints the table."""
+    """Prints and writes the results; yields the paths of the files."""
     table = one.table(options)
     output = options.output or f"{options.folders[0]}/{options.name}"
     path = make.write_table(table, output)
@@ -37,8 +38,8 @@ def _write(make, one, options):
     yield make.write_picture(one, table, output, options.format)
 
 
-# An analysis has flags of its own, which its class declares: see
-# `Analysis.add_flags`. So `flags` hands the arguments over as they are.
+# Each analysis declares its own flags, see `Analysis.add_flags`. So `flags`
+# passes the arguments on without parsing them.
 COMMAND = Command(
     name="analyse",
     summary="Makes a table and a picture of finished runs or of a study; "

@@ -1,4 +1,4 @@
-"""What a subcommand is: its words for people, its flags, and what it does."""
+"""The description of a subcommand: its help texts, its flags, its function."""
 
 from collections.abc import Callable
 import dataclasses
@@ -11,15 +11,15 @@ from tf_adapters.common.errors import cut
 
 @dataclasses.dataclass(frozen=True)
 class Flag:
-    """A flag that is not short for a setting.
+    """A flag that does not set a setting.
 
     Attributes:
         name: Name without dashes.
-        help: What it means, a sentence.
-        default: Its default.
-        kind: What its value is.
-        least: Least value of a number, or `None`.
-        choices: The values that an enum has.
+        help: A sentence for `--help`.
+        default: Default value.
+        kind: Type of the value.
+        least: Minimum of a number, or `None` (default).
+        choices: Values of an enum.
     """
 
     name: str
@@ -38,19 +38,21 @@ class Command:
     """A subcommand of `tf-adapters`.
 
     Attributes:
-        name: What it is called by.
-        summary: What it does, a sentence.
-        usage: What follows its name, flags left out.
-        examples: Whole lines as they are typed.
-        groups: Dict from a title to names of flags, the common ones first.
-        run: Function of the options, an object with a value for each flag; of
-            the nested dict of the settings that flags give; and of the list of
-            arguments that are no flags. Returns an exit status, or `None`.
-        own_flags: Flags that only this subcommand has, or that mean something
-            else in it.
-        defaults: From a flag to words for its default, where that depends.
-        common: Flags that this subcommand's help describes, though other
-            subcommands' do not.
+        name: Name on the command line.
+        summary: A sentence that says what the subcommand does.
+        usage: The arguments after its name, as `--help` shows them.
+        examples: Complete command lines.
+        groups: Dict from a title to names of flags, common ones first.
+        run: Function that runs the subcommand and returns an exit status or
+            `None`. Its arguments are the options (an object with an attribute
+            for each flag), a nested dict of the settings in flags, and a list
+            of the arguments that are not flags.
+        own_flags: Flags that only this subcommand has, or that have another
+            meaning in it.
+        defaults: Dict from a flag to a description of its default, if the
+            default is not a fixed value.
+        common: Rarely used flags that this subcommand's help describes
+            nevertheless.
     """
 
     name: str
@@ -65,25 +67,32 @@ class Command:
 
     @property
     def flag_names(self):
-        """Names of all its flags."""
+        """List of the names of all flags."""
         return [name for names in self.groups.values() for name in names]
 
 
 def said(arguments):
-    """Returns the arguments of a subcommand for a message."""
+    """Returns the arguments of a subcommand as text for a message."""
     return cut(" ".join(arguments)) or "none"
 
 
 def with_options(options, **changes):
-    """Returns a copy of options with other values."""
+    """Returns a copy of options with changed values."""
     return types.SimpleNamespace(**{**vars(options), **changes})
 
 
 def on_run(name, options, arguments):
-    """Returns options for the run folder that a subcommand is given.
+    """Returns options with the run folder that a subcommand was given.
+
+    Args:
+        name: Name of the subcommand, which becomes `mode`.
+        options: Options of the subcommand. They may have the folder as
+            `model_dir`.
+        arguments: List of arguments that are not flags. Otherwise, the folder
+            is among these.
 
     Raises:
-        ConfigError: If there is none, or more than that.
+        ConfigError: If there is not exactly one folder.
     """
     given = [*filter(None, [options.model_dir]), *arguments]
     if len(given) != 1:

@@ -1,4 +1,4 @@
-"""Exit statuses; which errors are told in a sentence, and in which one."""
+"""Exit statuses, and the errors that are reported without a traceback."""
 
 import errno
 import os
@@ -10,21 +10,22 @@ from tf_adapters.common.errors import Stopped
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 
-# What Python prints after the traceback of any other error.
+# Printed after the traceback of any other error.
 FAULT = (
     "This is a fault of tf_adapters, not of yours, unless a --plugin of yours "
     "is the last file above. Please report it where you have tf_adapters from, "
     "with the command and all of the above."
 )
 
-# Of a write that did not fit: the disk, a quota, the largest file allowed.
+# Writing failed for lack of space: a full disk, a quota, or a file size limit.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REFUSED = (
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR),
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.EEXIST, errno.ENOENT),
 )
-# One of our errors, raised in Python that a graph calls: the last line of the
-# traceback that TensorFlow makes the text of its own error.
+# Matches an error of this library that was raised in Python code called by a
+# graph. TensorFlow's own error contains its traceback, and this is the last
+# line of it.
 _IN_A_GRAPH = re.compile(
     r"^ *(?:tf_adapters\.[\w.]+)?(?:User|Config|Data|Adapter)Error: (.+)$",
     re.MULTILINE,
@@ -32,20 +33,25 @@ _IN_A_GRAPH = re.compile(
 
 
 def exit_status(command, *arguments):
-    """Runs a command, tells its error, and returns the exit status.
+    """Runs a command, reports its error, and returns the exit status.
 
     Args:
-        command: Function that returns its own status, or `None` for 0.
-        *arguments: What it is called with.
+        command: Function that returns an exit status, or `None` for 0.
+        *arguments: Arguments of the function.
 
     Returns:
-        The command's own status; 1 after a mistake of the user; 75 after
-        SIGTERM, if the same command can go on; 130 after Ctrl-C.
+        The command's own status, 1 after a user error, 75 after SIGTERM if the
+        same command can be resumed, or 130 after Ctrl-C.
+
+    Raises:
+        Exception: An error of the command that is a bug of this library, with
+            a note that says so.
     """
     try:
         return command(*arguments) or 0
     except BrokenPipeError:
-        # `| head` has read enough. Python would complain again at its end.
+        # A reader such as `head` has closed the pipe. Redirect the output, or
+        # Python reports the broken pipe again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
@@ -53,7 +59,7 @@ def exit_status(command, *arguments):
         if sentence is None:
             error.add_note(FAULT)
             raise
-        # What can be gone on with has an exit status of its own.
+        # Errors after which the command can be resumed have their own status.
         status = getattr(error, "exit_status", 1)
         print(f"{'Error: ' * (status == 1)}{sentence}", file=sys.stderr)
         return status
@@ -62,9 +68,10 @@ def exit_status(command, *arguments):
 
 
 def error_sentence(error):
-    """Returns what people are told about an error, or `None`.
+    """Returns the message to show to the user for an error, or `None`.
 
-    `None` is a mistake of this program: it needs its traceback.
+    `None` means that the error is a bug of this program, whose traceback is
+    needed.
     """
     ours = isinstance(error, UserError | NonFiniteError | Stopped)
     inside = _IN_A_GRAPH.findall(str(error))
@@ -72,7 +79,7 @@ def error_sentence(error):
         return inside[-1]
     if ours:
         return str(error)
-    # TensorFlow and safetensors have their own errors, with the same words.
+    # TensorFlow and safetensors raise their own errors with the same message.
     full = [os.strerror(code) for code in _FULL]
     if any(words in str(error) for words in full):
         return (

@@ -1,4 +1,4 @@
-"""`tf-adapters eval RUN`: the metrics of a finished run, computed again."""
+"""`tf-adapters eval RUN`: computes the metrics of a finished run again."""
 
 import sys
 
@@ -10,14 +10,22 @@ from tf_adapters.runs import summary
 
 
 def run(options, layer, arguments):
-    """Evaluates the run that is named; returns the exit status."""
+    """Evaluates a run and returns the exit status."""
     from tf_adapters.cli import main
 
     return main.run_command(layer, on_run("eval", options, arguments))
 
 
 def evaluate(config, model_dir, options):
-    """Prints the metrics of a run and writes its report; see `main`."""
+    """Evaluates a run, prints its metrics, and writes its report.
+
+    With `data.eval_languages`, no report is written.
+
+    Args:
+        config: `Config`.
+        model_dir: Path of the run folder.
+        options: See `main.run_command`.
+    """
     from tf_adapters.runs import finished_run
 
     summary.print_evaluation(
@@ -28,7 +36,7 @@ def evaluate(config, model_dir, options):
 
 
 def _report(model_dir):
-    """Shows what the stored predictions say; an evaluation may do without."""
+    """Prints and writes the report; prints a line if that fails."""
     from tf_adapters.report import run_report
 
     try:

@@ -1,4 +1,4 @@
-"""`tf-adapters export RUN`: a SavedModel, or an adapter for other libraries."""
+"""`tf-adapters export RUN`: exports to a SavedModel or to other libraries."""
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
@@ -9,7 +9,7 @@ from tf_adapters.runs import remote_folder
 
 
 def run(options, layer, arguments):
-    """Exports the run, or the adapters, that are named; returns the status."""
+    """Exports a run, or several adapters; returns the exit status."""
     from tf_adapters.cli import main
 
     if options.adapters and not arguments:
@@ -20,7 +20,10 @@ def run(options, layer, arguments):
 
 
 def is_of_many_tasks(options):
-    """Whether this is an export of adapters, and not of a fusion over them."""
+    """Returns whether options ask for one SavedModel of several adapters.
+
+    If `model_dir` holds a run, `adapters` are the members of its fusion.
+    """
     if options.mode != "export" or not options.adapters:
         return False
     given = options.model_dir and remote_folder.local(options.model_dir)
@@ -28,7 +31,13 @@ def is_of_many_tasks(options):
 
 
 def export_run(config, model_dir, options):
-    """Exports one run, see `main.run_command`."""
+    """Exports one run in the format of the options, and prints the path.
+
+    Args:
+        config: `Config`.
+        model_dir: Path of the run folder.
+        options: See `main.run_command`.
+    """
     if options.format != "saved_model":
         from tf_adapters.export import foreign
 
@@ -38,7 +47,8 @@ def export_run(config, model_dir, options):
         remote_folder.push(model_dir)
         print(f"Adapter for {options.format}: {remote_folder.address(folder)}")
         if options.format == "adapterhub":
-            # Its default file is a pickle, which is not written here.
+            # The default format of `adapters` is a pickle, which we do not
+            # write.
             print("`adapters` loads it with use_safetensors=True only.")
         return
     from tf_adapters.export import saved_model
@@ -49,7 +59,15 @@ def export_run(config, model_dir, options):
 
 
 def export_bank(flag_layer, options):
-    """Exports the adapters of many runs as one SavedModel."""
+    """Exports the adapters of many runs as one SavedModel; prints its path.
+
+    Args:
+        flag_layer: Nested dict of the settings in flags.
+        options: See `main.run_command`.
+
+    Raises:
+        ConfigError: If a setting is given, or another format than a SavedModel.
+    """
     from tf_adapters.export import many_tasks
 
     _check_no_settings(flag_layer, options)
@@ -67,7 +85,7 @@ def export_bank(flag_layer, options):
 
 
 def _check_no_settings(flag_layer, options):
-    """Raises if there is a setting that an export of many tasks ignores."""
+    """Raises a `ConfigError` if an export of many tasks ignores a setting."""
     flat = dataclass_config.flatten(flag_layer)
     given = {key for key, value in flat.items() if value not in (None, (), [])}
     given -= {"data.data_dir", "method.adapters"}

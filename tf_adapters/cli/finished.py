@@ -1,15 +1,16 @@
-"""The result of a run that a training command finds finished."""
+"""Finds the result of a finished run, so that it is not trained again."""
 
 from tf_adapters.config import settings as config_settings
 
-# What is printed of a finished run of one task, of several, and of a search.
+# Values that are printed for a run of several tasks, of one task, and for a
+# search.
 _SHOWN_OF_TASKS = ("examples_per_second", "padding_share", "seconds")
 _SHOWN = ("encoder_weights", *_SHOWN_OF_TASKS)
 _SHOWN_OF_SEARCH = ("settings", "trials", "trained_weights")
 
 
 def check_shown(result, model_dir):
-    """Refuses a result that lacks a value which is printed."""
+    """Raises a `ConfigError` if a result lacks a value that is printed."""
     shown = _SHOWN_OF_SEARCH
     if "best_trial" not in result:
         shown = _SHOWN_OF_TASKS if "tasks" in result else _SHOWN
@@ -21,9 +22,18 @@ def check_shown(result, model_dir):
 
 
 def find_finished(config, model_dir, fingerprint):
-    """Returns the result of a run that is finished, or `None`."""
+    """Returns the result of a finished run, or `None`.
+
+    Args:
+        config: `Config`.
+        model_dir: Path of the run folder.
+        fingerprint: See `sampling.fingerprints`.
+
+    Raises:
+        ConfigError: See `earlier_runs.finished`.
+    """
     if config.distribution_strategy in config_settings.CLUSTERS:
-        # The chief decides: without a common folder the others have none.
+        # The chief decides. Without a shared folder, others cannot see the run.
         from tf_adapters.runs import run_folder_of_workers
         from tf_adapters.training import distribution
         from tf_adapters.training import workers

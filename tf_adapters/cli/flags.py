@@ -63,7 +63,7 @@ def _define_flag(flag, values=flags.FLAGS):
 
 for _flag in shared_flags.FLAGS:
     _define_flag(_flag)
-# Settings with a flag of the same meaning, which `describe` knows.
+# Flags that set a setting. `describe` has the help texts.
 _SHORT = {
     "task": ("task", flags.DEFINE_string),
     "task_file": ("data.task_file", flags.DEFINE_string),
@@ -92,7 +92,7 @@ _SHORT = {
 for _name, (_key, _define) in _SHORT.items():
     _meaning = f"{describe.meaning(_key)} Short for --params_override={_key}="
     _define(_name, None, f"{_meaning}...")
-# From each flag that sets something to the setting's name.
+# From each flag that sets a setting to the setting's name.
 SETTINGS = {name: key for name, (key, _) in _SHORT.items()} | {
     "method": "method.name",
     "adapters": "method.adapters",
@@ -104,12 +104,12 @@ _FULL = "--helpfull"
 
 
 def load_command(name):
-    """Returns the `Command` of a subcommand's name."""
+    """Returns the `Command` with a subcommand's name."""
     return importlib.import_module(f"tf_adapters.cli.{name}").COMMAND
 
 
 def define(command):
-    """Returns the flags of a subcommand, as `FlagValues`, not yet parsed."""
+    """Returns the flags of a subcommand as unparsed `FlagValues`."""
     values = flags.FlagValues()
     values.set_gnu_getopt()
     for flag in command.own_flags:
@@ -122,14 +122,19 @@ def define(command):
 
 
 def parse(command, arguments):
-    """Returns options, the layer of settings, and what is not a flag.
+    """Parses the command line of a subcommand.
 
     Args:
         command: `Command`.
-        arguments: List of strings, what follows the subcommand's name.
+        arguments: List of strings, the command line after the subcommand.
+
+    Returns:
+        The options (an object with an attribute for each flag), a nested dict
+        of the settings in flags, and a list of the arguments that are not
+        flags.
 
     Raises:
-        SystemExit: After `--help`, and after a sentence about a wrong flag.
+        SystemExit: After printing help, or with a message about a wrong flag.
     """
     values = define(command)
     before_texts = list(itertools.takewhile("--".__ne__, arguments))
@@ -145,7 +150,7 @@ def parse(command, arguments):
 
 
 def _parse_or_exit(values, argv):
-    """Returns what is not a flag; a wrong flag ends the process."""
+    """Parses flags and returns the other arguments; exits on a wrong flag."""
     try:
         return values(argv)
     except flags.Error as error:
@@ -158,7 +163,7 @@ def _parse_or_exit(values, argv):
 
 
 def _flag_layer(values=flags.FLAGS):
-    """Returns the settings that flags give, as nested dicts."""
+    """Returns a nested dict of the settings in flags."""
     layer = {"data": {}, "train": {}}
     for name, key in SETTINGS.items():
         value = values[name].value if name in values else None
@@ -172,14 +177,14 @@ def _flag_layer(values=flags.FLAGS):
 
 
 def main(argv):
-    """Runs the command without a subcommand: `--mode` says what to do."""
+    """Runs the command without a subcommand, as `--mode` says."""
     if len(argv) > 1:
         sys.exit(
             f"Error: Unknown argument `{argv[1]}`. Flags are --name=value, or "
             "--name alone."
         )
     _start(flags.FLAGS)
-    # Imported here, so that --help and wrong flags answer at once.
+    # Imported here, so that --help and messages about wrong flags are fast.
     from tf_adapters.cli import main as cli_main
 
     sys.exit(cli_main.run_command(_flag_layer(), flags.FLAGS))
@@ -187,7 +192,7 @@ def main(argv):
 
 def _start(options):
     logging.set_verbosity(logging.WARNING)
-    # absl's prefix (time, process, source line) says nothing to a user.
+    # absl's prefix (time, process, source line) is of no use to users.
     logging.get_absl_handler().setFormatter(
         python_logging.Formatter("%(levelname)s: %(message)s")
     )
@@ -217,7 +222,7 @@ def run():
             f"Error: Unknown command `{name}`.{did_you_mean(name, COMMANDS)} "
             f"Known: {', '.join(COMMANDS)}."
         )
-    # absl's --helpfull shows text and flags of the program that was started.
+    # absl's --helpfull shows the docstring and the flags of the main program.
     sys.modules["__main__"].__doc__ = __doc__
     for flag in flags.FLAGS.get_flags_for_module(__name__):
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
@@ -229,7 +234,7 @@ def _print(text):
 
 
 def _parse_subcommand(argv):
-    flags.FLAGS(argv[:1])  # absl's own flags need to have values.
+    flags.FLAGS(argv[:1])  # Parse, so that absl's own flags have values.
     command = load_command(argv[1])
     return command, *parse(command, argv[2:])
 

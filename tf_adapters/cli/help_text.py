@@ -1,4 +1,4 @@
-"""The texts of `--help`: grouped, the common flags first."""
+"""Makes the texts of `--help`, with grouped flags, common ones first."""
 
 import dataclasses
 import re
@@ -8,7 +8,7 @@ from tf_adapters.config import describe
 
 _WIDTH = 80
 _COLUMN = 26
-# Flags that few need: without --helpfull only their names are listed.
+# Rarely used flags. Without --helpfull, only their names are listed.
 _RARE = (
     *("tasks", "adapters", "init_adapter", "stack_on", "pretrain_steps"),
     *("plugin", "max_train_examples", "task_file", "eval_languages"),
@@ -23,8 +23,8 @@ def command_help(command, values, full=False):
 
     Args:
         command: `Command`.
-        values: Mapping from the names of its flags to flags of absl.
-        full: Whether flags that few need are described, too.
+        values: Mapping from the names of its flags to absl flags.
+        full: Whether to describe rarely used flags too. Default: `False`.
     """
     rare = () if full else set(_RARE) - set(command.common)
     lines = [
@@ -45,9 +45,10 @@ def overview(commands, groups, values):
     """Returns the help of the whole command.
 
     Args:
-        commands: List of `Command`s.
-        groups: Dict from a title to names of the flags that need no subcommand.
-        values: Mapping from these names to flags of absl.
+        commands: List of `Command`.
+        groups: Dict from a title to names of flags for use without a
+            subcommand.
+        values: Mapping from these names to absl flags.
     """
     lines = [
         "Adapters for BERT-family encoders.",
@@ -91,7 +92,7 @@ def _groups(groups, values, defaults, rare):
 
 def _flag(flag, words, of_settings):
     meaning, _, setting = flag.help.partition(" Short for --params_override=")
-    # absl repeats that a flag may be repeated.
+    # absl appends to the help that a flag may be repeated. Ours says so too.
     meaning = meaning.partition(";\n")[0]
     meaning = re.sub(r"[,;] (or )?`None`[^.;]*", "", meaning)
     default = words or _shown(flag.default)
@@ -112,7 +113,7 @@ def _shown(default):
 
 
 def _entry(name, text, column):
-    """Returns lines with a name and, in a column of its own, its meaning."""
+    """Returns lines with a name, and its meaning in a second column."""
     lines = textwrap.wrap(text, _WIDTH - column, break_on_hyphens=False)
     first, *rest = lines or [""]
     return [

@@ -30,7 +30,7 @@ def list_tasks():
 
 
 def list_methods():
-    """Returns a table of all method presets with their files' comments."""
+    """Returns a table of all method presets, with comments from their files."""
     rows = []
     for name in presets.preset_names():
         path = presets.PRESETS / f"{name}.yaml"

@@ -1,4 +1,4 @@
-"""One function for each mode of the command; errors become sentences."""
+"""Runs a command: resolves its settings and calls the function for its mode."""
 
 import dataclasses
 from pathlib import Path
@@ -24,21 +24,19 @@ from tf_adapters.text import defaults
 
 
 def run_command(flag_layer, options, texts=()):
-    """Runs what the flags ask for.
+    """Runs a command and returns the exit status.
 
     Args:
-        flag_layer: Nested dict of the settings that flags give.
+        flag_layer: Nested dict of the settings in flags.
         options: Object with `mode`, `model_dir`, `config_file`,
             `params_override`, `adapters`, `format`, `input`, `output`,
-            `overwrite`,
-            `glue_submission`, `list`, `plugin`, `study_processes`, and what
-            `study.run` reads.
-        texts: Texts of one row to predict, instead of `input`.
+            `overwrite`, `glue_submission`, `list`, `plugin`,
+            `study_processes`, and the options of a study.
+        texts: Texts of one row to predict, instead of `input`. Default: none.
 
     Returns:
-        Exit status: 0; 1 after a mistake of the user or a failed run of a
-        study; 75 after SIGTERM, if the same command can go on; 130 after
-        Ctrl-C.
+        0 on success, 1 after a user error or a failed run of a study, 75 after
+        SIGTERM if the same command can be resumed, or 130 after Ctrl-C.
     """
     return cli_errors.exit_status(_run, flag_layer, options, texts)
 
@@ -67,7 +65,11 @@ def _run(flag_layer, options, texts):
 
 
 def layers_of(flag_layer, options):
-    """Returns layers of the settings that a command gives, the flags' last."""
+    """Returns a list of the layers of settings in a command.
+
+    Later layers override earlier ones: first the configuration file, then
+    `params_override`, then the flags.
+    """
     layers = []
     if options.config_file:
         layers.append(resolve.load_yaml(options.config_file))
@@ -97,7 +99,7 @@ def _resolve(flag_layer, options):
         f"runs/{config.task}_{presets.preset_name(layers)}_{config.seed}"
     )
     if options.mode in ("train", "train_and_eval"):
-        # Before anything imports Keras, which takes seconds.
+        # Check this before importing Keras, which takes seconds.
         for one in config_task.by_task(config).values():
             splits.check_data_exists(one)
         return resolve.build_method(config), model_dir
@@ -108,7 +110,8 @@ def _resolve(flag_layer, options):
 
 
 def _check_stack(layers):
-    # That of a run may have moved, which its adapter knows; this one has not.
+    # A run's saved path may be stale, because loading finds an adapter that
+    # moved. A path from the command line must exist.
     for folder in filter(None, (layer.get("stack_on") for layer in layers)):
         if "://" not in str(folder) and not Path(str(folder)).is_dir():
             raise ConfigError(
@@ -119,13 +122,13 @@ def _check_stack(layers):
 def _with_encoder_of_adapters(config, layers):
     """Returns a configuration with the encoder of the adapters it names.
 
-    That is what `encoder` is where no layer of settings says it.
+    If a layer of settings sets `encoder`, this encoder is kept.
     """
     folders = config.method.get("adapters") or (
         config.stack_on and [config.stack_on]
     )
     is_named = any("encoder" in layer for layer in layers)
-    # Of another type it is refused when the method is built.
+    # Values of other types are refused later, when the method is built.
     if is_named or not folders or not isinstance(folders, list | tuple):
         return config
     from tf_adapters.interop import formats
@@ -133,7 +136,7 @@ def _with_encoder_of_adapters(config, layers):
 
     stored = stored_adapter.find_stored(str(folders[0]))
     if stored.format != formats.OURS:
-        # Other libraries name no encoder that could be found here.
+        # The encoder names of other libraries are not known here.
         return config
     name = stored.config["encoder"]["name"]
     return dataclasses.replace(config, encoder=name)
@@ -150,7 +153,7 @@ def _check_one_task(config, model_dir, mode):
 
 
 def _near_run(model_dir):
-    """Returns a question that names a run folder of a similar name, or ""."""
+    """Returns a question that suggests a run folder with a similar name."""
     runs = model_dir.parent.glob("*/config.yaml")
     return did_you_mean(model_dir, [str(path.parent) for path in runs])
 

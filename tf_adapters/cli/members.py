@@ -1,4 +1,4 @@
-"""The adapters that a fusion trains first, where it is given none."""
+"""Trains the members of a fusion first, if the command names none."""
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import settings as config_settings
@@ -6,7 +6,7 @@ from tf_adapters.runs import remote_folder
 
 
 def _trains_members(config):
-    """Whether this is a fusion that names no trained adapters."""
+    """Returns whether this is a fusion that names no trained adapters."""
     from tf_adapters import methods
 
     is_fusion = isinstance(config.method, methods.Fusion)
@@ -14,7 +14,14 @@ def _trains_members(config):
 
 
 def check_members(config, model_dir):
-    """Refuses a fusion whose members cannot train, before any data are read."""
+    """Raises an error if a fusion's members cannot be trained.
+
+    Call it before reading data, so that it fails early.
+
+    Raises:
+        ConfigError: If the run is at an address or on several machines.
+        DataError: If the data of a member are missing.
+    """
     if not _trains_members(config):
         return
     _check_members_train_here(config, model_dir)
@@ -24,9 +31,15 @@ def check_members(config, model_dir):
 
 
 def with_members(config, model_dir, options):
-    """Returns a fusion's configuration with adapters, trained if it has none.
+    """Trains a fusion's members if it has none; returns its configuration.
 
-    They lie beside the fusion's folder, where those of other tasks find them.
+    They are stored in `members`, next to the fusion's folder, where fusions of
+    other tasks find them too. Any other configuration is returned unchanged.
+
+    Args:
+        config: `Config`.
+        model_dir: Path of the fusion's run folder.
+        options: See `main.run_command`.
     """
     if not _trains_members(config):
         return config

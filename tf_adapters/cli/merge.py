@@ -1,4 +1,4 @@
-"""`tf-adapters merge`: one adapter of several, without training."""
+"""`tf-adapters merge`: merges several adapters into one, without training."""
 
 from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli.command import Command
@@ -10,12 +10,12 @@ from tf_adapters.runs import remote_folder
 
 
 def run(arguments):
-    """Runs the command; returns the exit status.
+    """Merges adapters and returns the exit status.
 
     Args:
-        arguments: List of strings, what stands behind `merge`.
+        arguments: List of strings, the command line after `merge`.
     """
-    # Here, since it imports this file, too.
+    # Imported here, because it imports this file too.
     from tf_adapters.cli import flags
 
     return cli_errors.exit_status(_run, *flags.parse(COMMAND, arguments))
@@ -27,7 +27,7 @@ def _run(options, layer, arguments):
         if not getattr(options, name):
             raise ConfigError(f"`tf-adapters merge` needs --{name}.")
     weights = _weights(options)
-    # Here, since they take seconds.
+    # Imported here, because it takes seconds.
     from tf_adapters.runs import merged_run
     from tf_adapters.runs import summary
 

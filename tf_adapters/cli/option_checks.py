@@ -1,8 +1,8 @@
-"""Refuses options that nothing would read, and predictions without input."""
+"""Checks for options without effect, and for the input of a prediction."""
 
 from tf_adapters.common.errors import ConfigError
 
-# What has to stand beside an option, and the option's default.
+# From a required flag to the options that need it, with their defaults.
 _NEEDED = {
     "--study": {
         "report": False,
@@ -17,10 +17,10 @@ _NEEDED = {
 
 
 def check_options(options):
-    """Raises `ConfigError` on an option that would do nothing.
+    """Raises a `ConfigError` if an option would have no effect.
 
     Args:
-        options: As of `main.run_command`.
+        options: See `main.run_command`.
     """
     there = {f"--mode={options.mode}", f"--executor={options.executor}"}
     if options.study:
@@ -35,10 +35,10 @@ def check_options(options):
 
 
 def check_input(options):
-    """Raises `ConfigError` where a prediction has no input, or two.
+    """Raises a `ConfigError` if a prediction has no input, or two.
 
     Args:
-        options: As of `main.run_command`.
+        options: See `main.run_command`.
     """
     if options.mode != "predict":
         return

@@ -1,6 +1,6 @@
-"""`tf-adapters predict RUN [TEXT]`: what a finished run answers.
+"""`tf-adapters predict RUN [TEXT]`: predicts with a finished run.
 
-Standard output holds the answers and nothing else.
+Only the predictions are written to standard output.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _STDIN = "-"
 
 
 def run(options, layer, arguments):
-    """Answers a text, or a file of them; returns the exit status."""
+    """Predicts for one text, or for a file; returns the exit status."""
     from tf_adapters.cli import main
 
     texts = arguments[1:] if not options.model_dir else arguments
@@ -38,7 +38,16 @@ def run(options, layer, arguments):
 
 
 def answer_text(config, model_dir, texts):
-    """Prints the answer to one text, or pair of texts, in a line of JSON."""
+    """Prints the prediction for one row as a line of JSON.
+
+    Args:
+        config: `Config`.
+        model_dir: Path of the run folder.
+        texts: One string for each text field of the task.
+
+    Raises:
+        ConfigError: If the number of texts is wrong, or a text is not UTF-8.
+    """
     task = splits.declared_task(config, check_files=False)
     (answer,) = _answers(config, model_dir, [_row_of(texts, task)], task)
     print(json.dumps(answer, ensure_ascii=False))
@@ -55,7 +64,7 @@ def _row_of(texts, task):
             f"{cut(', '.join(map(repr, texts)))}"
         )
     for text in texts:
-        # What is not in the terminal's encoding comes as halves of characters.
+        # Python passes undecodable bytes of an argument as lone surrogates.
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise ConfigError(
                 "The text is not in UTF-8, the encoding of this terminal. Give "
@@ -66,14 +75,22 @@ def _row_of(texts, task):
 
 
 def predict_file(config, model_dir, options):
-    """Predicts what `--input` says, see `main.run_command`."""
+    """Predicts for the rows of a file, standard input, or GLUE's test sets.
+
+    Writes the predictions to `options.output`, or to standard output.
+
+    Args:
+        config: `Config`.
+        model_dir: Path of the run folder.
+        options: See `main.run_command`.
+    """
     if options.glue_submission:
         _submit(config, model_dir, options)
         return
     task = pretraining_task.task_of_run(splits.declared_task(config), model_dir)
     if options.output:
         prediction_files.check_output_file(options.output, task)
-    # The class names are the adapter's: the task's data are not read.
+    # The task's data are not read, because the adapter has the class names.
     declared = splits.declared_task(config)
     if options.input == _STDIN:
         rows = load.load_stream(declared, sys.stdin.buffer, "standard input")
@@ -95,7 +112,7 @@ def predict_file(config, model_dir, options):
 def _answers(config, model_dir, rows, task):
     from tf_adapters.runs import finished_run
 
-    # Libraries may print what they download or load.
+    # Libraries may print messages when they download or load files.
     with contextlib.redirect_stdout(sys.stderr):
         experiment = finished_run.load_finished_run(config, task, model_dir)
         return experiment.predict(rows)

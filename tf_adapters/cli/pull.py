@@ -1,4 +1,4 @@
-"""`tf-adapters pull ADDRESS FOLDER`: an adapter from the Hub."""
+"""`tf-adapters pull ADDRESS FOLDER`: downloads an adapter from the Hub."""
 
 from pathlib import Path
 
@@ -9,13 +9,18 @@ from tf_adapters.common.errors import ConfigError
 
 
 def run(options, layer, arguments):
-    """Downloads an adapter and prints where it lies."""
+    """Downloads an adapter to a folder and prints its path.
+
+    Raises:
+        ConfigError: If there are not exactly two arguments.
+        AdapterError: If the folder is not empty.
+    """
     if len(arguments) != 2:
         raise ConfigError(
             "`tf-adapters pull` takes hf://owner/name[@revision] and the "
             f"folder to put it in. Received: {said(arguments)}"
         )
-    # Here, so that --help answers at once.
+    # Imported here, so that --help is fast.
     from tf_adapters.interop import hub
 
     address, folder = arguments[0], Path(arguments[1])

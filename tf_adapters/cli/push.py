@@ -1,4 +1,4 @@
-"""`tf-adapters push FOLDER ADDRESS`: an adapter to the Hub."""
+"""`tf-adapters push FOLDER ADDRESS`: uploads an adapter to the Hub."""
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
@@ -7,13 +7,19 @@ from tf_adapters.common.errors import ConfigError
 
 
 def run(options, layer, arguments):
-    """Uploads an adapter and prints its address."""
+    """Uploads an adapter and prints its address.
+
+    If it needs other adapters that are only on this machine, prints which.
+
+    Raises:
+        ConfigError: If there are not exactly two arguments.
+    """
     if len(arguments) != 2:
         raise ConfigError(
             "`tf-adapters push` takes an adapter folder, or the run that wrote "
             f"it, and hf://owner/name[@branch]. Received: {said(arguments)}"
         )
-    # Here, so that --help answers at once.
+    # Imported here, so that --help is fast.
     from tf_adapters.common import adapter_folder
     from tf_adapters.interop import hub
     from tf_adapters.interop import public_folder

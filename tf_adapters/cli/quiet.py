@@ -1,7 +1,7 @@
-"""Keeps TensorFlow's own start-up lines off the screen.
+"""Hides the messages that TensorFlow prints when it starts.
 
-They are written by C++, to the process's standard error, while TensorFlow is
-imported and looks for GPUs, and TF_CPP_MIN_LOG_LEVEL does not stop them.
+C++ code writes them to standard error while TensorFlow is imported and looks
+for GPUs. TF_CPP_MIN_LOG_LEVEL does not suppress them.
 """
 
 import contextlib
@@ -15,9 +15,10 @@ _NAME = "tensorflow"
 
 
 def install():
-    """Lets the first import of TensorFlow in this process be silent.
+    """Makes the first import of TensorFlow in this process silent.
 
-    What imports it, and when, does not matter: many commands never do.
+    It does not import TensorFlow, which many commands do not need. It has no
+    effect if TensorFlow is already imported.
     """
     if _NAME not in sys.modules:
         sys.meta_path.insert(0, _Finder())
@@ -45,15 +46,16 @@ class _Loader(importlib.abc.Loader):
         module.__loader__ = module.__spec__.loader = self._loader
         with _silenced():
             self._loader.exec_module(module)
-            # Here it says whether there is a GPU.
+            # This call prints messages about GPUs.
             module.config.list_physical_devices()
 
 
 @contextlib.contextmanager
 def _silenced():
-    """Holds back what is written to standard error, unless there is an error.
+    """Discards what is written to standard error while a block runs.
 
-    Lines of Python, too: the file descriptor is the process's.
+    If the block raises an error, the output is shown after all. This includes
+    output from Python, which shares the file descriptor.
     """
     sys.stderr.flush()
     kept = os.dup(2)

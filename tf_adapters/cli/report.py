@@ -1,4 +1,4 @@
-"""`tf-adapters report RUN`: tables and pictures of one finished run."""
+"""`tf-adapters report RUN`: writes a report on a finished run."""
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
@@ -6,9 +6,9 @@ from tf_adapters.runs import remote_folder
 
 
 def run(options, layer, arguments):
-    """Writes the report of the run that is named, and prints the paths."""
+    """Writes the report on a run and prints the paths of its files."""
     options = on_run("report", options, arguments)
-    # Here, so that --help answers at once.
+    # Imported here, so that --help is fast.
     from tf_adapters.report import run_report
 
     folder = remote_folder.local(options.model_dir)

@@ -1,4 +1,4 @@
-"""Which settings a finished run may be used with, and which are its own."""
+"""Checks the settings that a command gives for a finished run."""
 
 from tf_adapters.common import adapter_folder
 from tf_adapters.common import dataclass_config
@@ -8,7 +8,8 @@ from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
 from tf_adapters.data.rows import splits
 
-# What evaluation, prediction and export read, beside settings of the head.
+# Settings that evaluation, prediction and export use. Further ones depend on
+# the head.
 _FREE = (
     *("task", "encoder", "distribution_strategy", "tpu"),
     *("stack_on", "language_adapters", "method.adapters", "method.leave_out"),
@@ -23,15 +24,15 @@ _FREE = (
 
 
 def check_settings(config, model_dir, mode):
-    """Refuses a setting that differs from the run's and would have no effect.
+    """Raises an error if a setting differs from the run's without any effect.
 
     Args:
-        config: `Config` of the run and the command together.
+        config: `Config` of the run, with the settings of the command.
         model_dir: Path of the run folder.
         mode: `"eval"`, `"predict"` or `"export"`.
 
     Raises:
-        ConfigError: That names the first such setting.
+        ConfigError: Names the first such setting.
     """
     free = (*_FREE, *_free_of_head(config))
     head = _head_of_run(model_dir)
@@ -50,7 +51,7 @@ def check_settings(config, model_dir, mode):
 
 
 def _free_of_head(config):
-    # Here, not above: Keras comes with it.
+    # Imported here, because it imports Keras.
     from tf_adapters import heads
 
     head = heads.HEADS[splits.declared_task(config).head]
@@ -58,7 +59,10 @@ def _free_of_head(config):
 
 
 def _head_of_run(model_dir):
-    """Returns all settings of a run's head; its configuration says few."""
+    """Returns all settings of a run's head, from its adapter.
+
+    The run's configuration has only some of them.
+    """
     folder = model_dir / "adapter"
     if not folder.is_dir():
         return {}
@@ -67,7 +71,7 @@ def _head_of_run(model_dir):
 
 
 def _settings_of_run(model_dir):
-    """Returns a run's settings: as it ended, and as it was asked for."""
+    """Returns a run's final settings and, if they differ, the declared ones."""
     from tf_adapters.runs import earlier_runs
 
     names = ("config.yaml", earlier_runs.DECLARED)
@@ -76,7 +80,7 @@ def _settings_of_run(model_dir):
 
 def _read(path):
     values = resolve.load_saved(path)
-    # It may be gone: the task has its name from it already.
+    # The file may be gone, and the task's name is already known.
     values.get("data", {}).pop("task_file", None)
     return _flat(resolve.resolve_config(values))
 

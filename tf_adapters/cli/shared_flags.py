@@ -1,4 +1,4 @@
-"""The flags that set no setting, and the groups of all in `--help`."""
+"""The flags that do not set a setting, and the groups of flags in `--help`."""
 
 from tf_adapters.cli.command import Flag
 
@@ -160,7 +160,7 @@ FLAGS = (
         kind="boolean",
     ),
 )
-# All flags, those that are short for a setting too, the common ones first.
+# All flags, including those that set a setting, with common ones first.
 GROUPS = {
     "What": (
         *("task", "method", "encoder", "mode", "adapters", "tasks", "list"),
@@ -183,7 +183,7 @@ GROUPS = {
         *("executor", "ray_address", "ray_cpus", "ray_gpus"),
     ),
 }
-# The subcommands; each is a file here, with a `COMMAND`.
+# The subcommands. Each is a module in this folder that has a `COMMAND`.
 COMMANDS = (
     *("train", "eval", "predict", "export", "report", "study", "analyse"),
     *("tune", "merge", "adapters", "pull", "push"),

@@ -1,4 +1,4 @@
-"""`tf-adapters study NAME`: the runs of a study, and a report of them."""
+"""`tf-adapters study NAME`: trains the runs of a study and reports on them."""
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
@@ -9,7 +9,7 @@ from tf_adapters.common.extras import needs_extra
 
 
 def run(options, layer, arguments):
-    """Runs the study that is named; returns the exit status."""
+    """Runs the study in the arguments and returns the exit status."""
     if len(arguments) != 1:
         raise ConfigError(
             "`tf-adapters study` takes the name of one study, or a YAML file. "
@@ -21,9 +21,9 @@ def run(options, layer, arguments):
 
 
 def run_study(options, layer):
-    """Runs the study that `options.study` names; returns the exit status."""
-    # Here, not above: only the commands of papers need their wing. And before
-    # anything trains, since without the extra nothing could be reported.
+    """Runs the study in `options.study` and returns the exit status."""
+    # Imported here, because only studies need this package, and before
+    # training, because the report needs the extra.
     with needs_extra("studies", "A study"):
         from tf_adapters.papers.studies import study
 
@@ -31,7 +31,7 @@ def run_study(options, layer):
 
 
 def list_studies():
-    """Returns a table of all studies, with what each would cost."""
+    """Returns a table of all studies, with the cost of each."""
     from tf_adapters.papers.studies.grid import study_list
 
     return study_list.list_studies()

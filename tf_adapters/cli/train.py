@@ -1,4 +1,4 @@
-"""`tf-adapters train`, and what comes before a run that trains."""
+"""`tf-adapters train`: checks the settings, trains, and prints the result."""
 
 from tf_adapters.cli import finished
 from tf_adapters.cli import members
@@ -17,7 +17,7 @@ from tf_adapters.runs import summary
 
 
 def run(options, layer, arguments):
-    """Trains what the flags say; returns the exit status."""
+    """Trains a run and returns the exit status."""
     hint = ""
     if arguments:
         hint = f" Is this a table of texts: --data={arguments[0]}?"
@@ -34,7 +34,7 @@ def run(options, layer, arguments):
 
 
 def train_command(config, model_dir, options):
-    """Trains what a configuration says, unless it is there, and prints it.
+    """Trains a run, unless it is finished, and prints its result.
 
     Args:
         config: `Config`.
@@ -68,7 +68,7 @@ def train_command(config, model_dir, options):
         return
     if config.data.file:
         summary.print_plan(config, rows)
-    # Imported when the data is known to be there: it takes seconds.
+    # Imported after the data are found, because it takes seconds.
     from tf_adapters.runs import whole_run
 
     config = members.with_members(declared, model_dir, options)
@@ -85,7 +85,7 @@ def train_command(config, model_dir, options):
 
 
 def _join_cluster(config):
-    """Makes a strategy over machines: nothing may be computed before it."""
+    """Creates a cluster's strategy before TensorFlow computes anything."""
     if config.distribution_strategy in config_settings.CLUSTERS:
         from tf_adapters.training import distribution
 
@@ -93,7 +93,7 @@ def _join_cluster(config):
 
 
 def _is_finished(config, model_dir, options, fingerprint):
-    """Prints the result of a run that is there already; says whether it is."""
+    """Returns whether a run is finished; prints its result if it is."""
     if options.overwrite:
         return False
     result = finished.find_finished(config, model_dir, fingerprint)

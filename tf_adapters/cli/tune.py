@@ -1,4 +1,4 @@
-"""`tf-adapters tune`: searches for the settings of a run, on validation."""
+"""`tf-adapters tune`: searches for the best settings of a run."""
 
 import shlex
 
@@ -13,7 +13,12 @@ _CHOSEN = ("method", "learning_rate")
 
 
 def run(options, layer, arguments):
-    """Searches, and prints what was found; returns the exit status."""
+    """Searches for settings and prints the best ones.
+
+    Raises:
+        ConfigError: If the flags do not say what to train on, `--model_dir` is
+            an address, or the search fails, see `tuning.tune`.
+    """
     check_no_arguments("tune", arguments)
     if not ({"task"} & set(layer) or layer["data"] or options.config_file):
         raise ConfigError(
@@ -47,11 +52,13 @@ def run(options, layer, arguments):
 
 
 def command_of(options, layer, best):
-    """Returns the command that trains the best trial, with a test if named.
+    """Returns the command that trains with the settings of the best trial.
+
+    It has the test file, if one was given.
 
     Args:
         options: Options of `tune`.
-        layer: Nested dict of the settings that its flags gave.
+        layer: Nested dict of the settings in its flags.
         best: `tuning.Best`.
     """
     from tf_adapters.cli import flags
@@ -79,7 +86,7 @@ def command_of(options, layer, best):
 
 
 def given_rate(given):
-    """Returns the learning rate that a flag gave as a layer, or `None`."""
+    """Returns a dict with the learning rate in a flag, or `None`."""
     rate = given.get("train.learning_rate")
     return None if rate is None else {"learning_rate": rate}
 

@@ -1,1 +1,1 @@
-"""What every part may use: errors, files, checks, the network."""
+"""Helpers that any module can use: errors, files, checks, the network."""

@@ -1,7 +1,7 @@
-"""What `adapter_config.json` may hold: the types of its parts, checked once.
+"""Checks of the types of all parts of an `adapter_config.json`.
 
-Everybody who reads the file relies on these; methods and heads check their own
-settings.
+Code that reads the file can rely on these types. Methods and heads check their
+own settings.
 """
 
 import math
@@ -9,9 +9,9 @@ import math
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 
-# The longest path that Linux takes.
+# The maximum length of a path on Linux.
 _MAX_LENGTH = 4096
-# A composition of compositions has a few.
+# A composition of compositions has only a few levels.
 _MAX_DEPTH = 50
 _PARTS = {
     "encoder": (dict, "an object"),
@@ -28,10 +28,10 @@ _REQUIRED = ("encoder", "method", "head")
 
 
 def _read_version(config):
-    """Returns the number of the format that a parsed file is of.
+    """Returns the format version of a parsed file, an integer.
 
     Raises:
-        UserError: If it has none.
+        UserError: If there is no format version.
     """
     if not isinstance(config, dict):
         raise UserError(f"expected an object {{...}}, received {shown(config)}")
@@ -44,15 +44,16 @@ def _read_version(config):
 
 
 def check_config(config, known_version):
-    """Returns the version of a configuration, after a check of its parts.
+    """Checks the parts of a configuration and returns its format version.
 
     Args:
-        config: Value of `adapter_config.json`.
-        known_version: Integer. The parts of another version are not checked.
+        config: Parsed content of `adapter_config.json`.
+        known_version: Integer. If the configuration has another version, its
+            parts are not checked.
 
     Raises:
-        UserError: If there is no version, or a part is missing or has another
-            type. Names the part.
+        UserError: If there is no version, or if a part is missing or has the
+            wrong type. The message names the part.
     """
     version = _read_version(config)
     if version == known_version:
@@ -82,7 +83,7 @@ def _check_parts(config):
 
 
 def _check_texts(what, part, *keys):
-    """Raises an error unless a part has texts, no longer than a path."""
+    """Raises an error unless the keys of a part hold text of limited length."""
     if not isinstance(part, dict):
         raise _wrong(what, "objects", part)
     keys = (*keys, "relative") if "relative" in part else keys
@@ -97,7 +98,7 @@ def _check_texts(what, part, *keys):
 
 
 def _check_values(what, value, are_finite, depth=0):
-    """Raises an error if values are nested deeply, or numbers not finite."""
+    """Raises an error if values are nested too deeply or are not finite."""
     if depth > _MAX_DEPTH:
         raise UserError(f"`{what}` must be nested less deeply")
     if are_finite and isinstance(value, float) and not math.isfinite(value):

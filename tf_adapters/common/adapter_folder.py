@@ -1,4 +1,4 @@
-"""The files of an adapter folder, read strictly."""
+"""Strict reading of the files of an adapter folder."""
 
 import hashlib
 import os
@@ -20,32 +20,41 @@ FORMAT_VERSION = 1
 
 
 def find_adapter_folder(folder):
-    """Returns an adapter folder: `folder` itself, or that of a run.
+    """Finds the adapter folder at a path.
 
-    A folder that was being replaced when its process was killed is where
-    `replace` had moved it to.
+    If a process was killed while it replaced the folder, returns the folder to
+    which `replace` had moved it.
+
+    Args:
+        folder: Path of an adapter folder or of a run folder.
+
+    Returns:
+        `folder`, the folder `adapter` in it, or the moved folder of either. If
+        there is no adapter folder, returns `folder`.
     """
     folder = Path(folder)
     for place in (folder, folder / "adapter"):
         for candidate in (place, _moved_aside(place)):
-            # Of a text of any length, which `Path.is_file` does not take.
+            # Unlike `Path.is_file`, this accepts paths of any length.
             if os.path.isfile(candidate / CONFIG_FILE):
                 return candidate
     return folder
 
 
 def replace(folder, new):
-    """Moves a folder to the place of another, of which one is always whole.
+    """Replaces a folder by another one.
+
+    At any time, either the old or the new folder is complete.
 
     Args:
-        folder: Path of an adapter folder, which need not exist.
-        new: Path of the folder that takes its place, beside it.
+        folder: Path of an adapter folder. It need not exist.
+        new: Path of the folder that replaces it, in the same parent folder.
     """
     aside = _moved_aside(folder)
     if os.path.lexists(folder):
         own_files.remove(aside)
         folder.rename(aside)
-    # A process that is killed here leaves `aside`, which readers then find.
+    # If the process is killed here, readers find `aside`.
     new.rename(folder)
     own_files.remove(aside)
 
@@ -55,14 +64,19 @@ def _moved_aside(folder):
 
 
 def read_adapter_config(folder, parsed=None):
-    """Returns the checked `adapter_config.json` of a folder.
+    """Reads and checks the `adapter_config.json` of a folder.
 
     Args:
-        folder: Path.
-        parsed: What the file says, or `None` (default) to read it here.
+        folder: Path of the adapter folder.
+        parsed: Parsed content of the file. `None` (default) reads the file.
+
+    Returns:
+        Dict with the configuration. Paths of folders that were moved together
+        with the adapter are updated.
 
     Raises:
-        AdapterError: If it is missing or no such file.
+        AdapterError: If the file is missing, malformed, or has another format
+            version.
     """
     path = Path(folder) / CONFIG_FILE
     if not os.path.isfile(path):
@@ -92,9 +106,18 @@ def read_adapter_config(folder, parsed=None):
 
 
 def with_relative_paths(config, folder):
-    """Returns a configuration that says, too, how folders lie from `folder`.
+    """Adds paths relative to `folder` to a configuration.
 
-    They may move together: an adapter, its encoder's, a fusion's members.
+    An adapter, the folder of its encoder and the members of a fusion can then
+    be moved together.
+
+    Args:
+        config: Dict with the configuration.
+        folder: Path of the adapter folder.
+
+    Returns:
+        A new dict. Each encoder or member that is an existing folder with an
+        absolute path has the additional key `relative`.
     """
 
     def located(entry, key):
@@ -109,13 +132,13 @@ def with_relative_paths(config, folder):
 
 
 def _resolve_paths(config, folder):
-    """What has moved together with an adapter lies where it did from there."""
+    """Updates the paths of folders that were moved along with the adapter."""
 
     def from_here(path):
         return os.path.normpath(folder.absolute() / path)
 
     encoder = config["encoder"]
-    # It trained with the adapter, and is nowhere else.
+    # The encoder trained with the adapter and is stored only there.
     if encoder["name"].startswith(".."):
         encoder["name"] = from_here(encoder["name"])
     entries = [(entry, "folder") for entry in config.get("members", [])]
@@ -134,13 +157,17 @@ def checksum(path):
 
 
 def read_weights(folder, config):
-    """Returns what an adapter folder holds, a dict from name to array.
+    """Reads the tensors of an adapter folder.
 
     Args:
-        folder: Path.
-        config: What `read_adapter_config` returned. Its checksum is of the
-            file of tensors; folders that were written before there was one
-            are read without. Its own settings have none: people edit them.
+        folder: Path of the adapter folder.
+        config: Dict that `read_adapter_config` returned. It has a checksum of
+            the file of tensors, unless the folder was written by an early
+            version. The configuration itself has no checksum, because people
+            edit it.
+
+    Returns:
+        Dict from name to array.
 
     Raises:
         AdapterError: If the file is missing, damaged, or not the one that was
@@ -160,7 +187,7 @@ def read_weights(folder, config):
 
 
 def read_tensors(path):
-    """Returns a dict from name to array.
+    """Reads a safetensors file and returns a dict from name to array.
 
     Raises:
         AdapterError: If the file is missing or damaged.
@@ -184,10 +211,10 @@ def assign_tensors(variables, tensors, path):
     Args:
         variables: Dict from name to Keras variable.
         tensors: Dict from name to array.
-        path: Where the tensors come from, for the error.
+        path: Source of the tensors, for the error message.
 
     Raises:
-        AdapterError: See `check`. Then nothing was assigned.
+        AdapterError: See `check_tensors`. In this case, no variable is changed.
     """
     check_tensors(variables, tensors, path)
     for name, variable in variables.items():
@@ -195,7 +222,12 @@ def assign_tensors(variables, tensors, path):
 
 
 def check_tensors(variables, tensors, path):
-    """Raises an error unless tensors are what variables of these names hold.
+    """Checks that tensors can be assigned to the variables of the same names.
+
+    Args:
+        variables: Dict from name to Keras variable.
+        tensors: Dict from name to array.
+        path: Source of the tensors, for the error message.
 
     Raises:
         AdapterError: If a tensor is missing, unexpected, misshaped or not
@@ -223,13 +255,13 @@ def check_tensors(variables, tensors, path):
 
 
 def check_finite(tensors):
-    """Raises an error if a folder would hold what no reader takes.
+    """Checks that tensors to be written have only finite values.
 
     Args:
-        tensors: Dict from name to array, about to be written.
+        tensors: Dict from name to array.
 
     Raises:
-        AdapterError: If a value is not finite; names the weight.
+        AdapterError: If a value is not finite. The message names the weight.
     """
     for name, tensor in tensors.items():
         if not np.isfinite(tensor).all():

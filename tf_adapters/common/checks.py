@@ -1,4 +1,4 @@
-"""Names and choices are checked here, and unknown ones are answered here."""
+"""Checks of names and choices, with suggestions for unknown ones."""
 
 import dataclasses
 import difflib
@@ -7,7 +7,7 @@ import typing
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 
-# What PEFT, `adapters` and KerasHub call a setting.
+# Names of settings in PEFT, `adapters` and KerasHub, and our names for them.
 _ELSEWHERE = {
     **dict.fromkeys(("size", "bottleneck_size", "adapter_size"), "units"),
     **dict.fromkeys(("bottleneck_dim", "hidden_dim", "dim", "width"), "units"),
@@ -22,7 +22,7 @@ _ELSEWHERE = {
 
 
 def did_you_mean(name, known):
-    """Returns " Did you mean `x`?" where a known name is close, else ""."""
+    """Returns " Did you mean `x`?" for a similar known name `x`, or ""."""
     known = list(known)
     before, dot, last = str(name).rpartition(".")
     close = [f"{before}{dot}{_ELSEWHERE.get(last)}"]
@@ -32,17 +32,18 @@ def did_you_mean(name, known):
 
 
 def check_known(what, name, known, error=UserError, hint=""):
-    """Raises an error unless `name` is one of `known`.
+    """Raises an error if `name` is not one of `known`.
 
     Args:
-        what: What `name` names, for example "method".
-        name: Anything.
-        known: Iterable of texts.
+        what: Kind of thing that has the name, such as "method".
+        name: The name, a value of any type.
+        known: Iterable of strings.
         error: Class of the error. Defaults to `UserError`.
-        hint: What else may be given, a sentence.
+        hint: Sentence that is added to the message. Defaults to `""`.
 
     Raises:
-        UserError: Says what is close to `name`, and all that is known.
+        UserError: If `name` is unknown. The message suggests a similar name and
+            lists all known names.
     """
     known = list(known)
     if isinstance(name, str) and name in known:
@@ -54,12 +55,15 @@ def check_known(what, name, known, error=UserError, hint=""):
 
 
 def check_choices(instance):
-    """Raises an error if a dataclass has a value that its `Literal` has not.
+    """Raises an error if a field's value is not one of its `Literal` choices.
 
-    Fields that are a tuple of choices are checked one by one.
+    If a field is a tuple of choices, each of its items is checked.
+
+    Args:
+        instance: Instance of a dataclass.
 
     Raises:
-        UserError: Names the field.
+        UserError: If a value is not a choice. The message names the field.
     """
     hints = typing.get_type_hints(type(instance))
     for name in (field.name for field in dataclasses.fields(instance)):

@@ -1,7 +1,7 @@
-"""Settings: nested dicts from YAML and text, and dataclasses from them.
+"""Settings: nested dicts from YAML and text, and dataclasses from dicts.
 
-Nothing is guessed: an unknown key, a missing one, or a value of another type is
-an error that names it.
+Reading is strict. An unknown key, a missing key or a value of the wrong type
+raises an error that names it.
 """
 
 import dataclasses
@@ -22,7 +22,11 @@ from tf_adapters.common.text_files import read_file
 
 
 def load_yaml(path):
-    """Returns the mapping in a YAML file."""
+    """Returns the mapping in a YAML file as a dict.
+
+    Raises:
+        ConfigError: If the file cannot be read or does not hold a mapping.
+    """
     try:
         content = read_file(path)
     except UserError as error:
@@ -37,15 +41,17 @@ def load_yaml(path):
 
 
 def load_setting(path, name, default=dataclasses.MISSING):
-    """Returns one plain value of a YAML file.
+    """Returns a single plain value from a YAML file.
 
     Args:
         path: Path of the file.
-        name: Name of the value, with dots between nested ones.
-        default: What is returned if the file lacks it. Default: an error.
+        name: Dotted name of the value, such as `"method.name"`.
+        default: Value to return if the file lacks it. If not given, a missing
+            value is an error.
 
     Raises:
-        ConfigError: If the file cannot be read, or lacks the value.
+        ConfigError: If the file cannot be read, or if the value is missing, a
+            list or a mapping.
     """
     value = load_yaml(path)
     for key in name.split("."):
@@ -68,10 +74,16 @@ def _reason(error):
 
 
 def parse_items(text):
-    """Returns `{"a": {"b": value}}` for each item of `"a.b=value,..."`.
+    """Parses overrides such as `"a.b=value,..."`.
 
-    Commas inside brackets and quotes part no items, and values are read as
-    YAML.
+    Values are parsed as YAML. Commas inside of brackets and quotes do not
+    separate items.
+
+    Returns:
+        List with a nested dict for each item, such as `{"a": {"b": value}}`.
+
+    Raises:
+        ConfigError: If an item has no `=` or its value is malformed.
     """
     return [_parse_item(item) for item in _split_outside_brackets(text)]
 
@@ -95,7 +107,7 @@ def _parse_item(item):
     return nested
 
 
-# A quote is one where a value begins, as in YAML.
+# Quotes count only at the start of a value, as in YAML.
 _QUOTED = re.compile(
     r"""(?<=[=\[{,:])\s*(?:"(?:\\.|[^"\\])*"|'(?:''|[^'])*')""", re.DOTALL
 )
@@ -114,10 +126,9 @@ def _split_outside_brackets(text):
 
 
 def merge(base, layer):
-    """Returns `base` updated by `layer`, nested dicts merged.
+    """Returns `base` updated by `layer`, merging nested dicts.
 
-    One that has another `name` than its predecessor is another thing, and
-    replaces it.
+    A nested dict with a different `name` replaces the earlier one as a whole.
     """
     merged = dict(base)
     for key, value in layer.items():
@@ -134,7 +145,7 @@ def _same_thing(new, old):
 
 
 def flatten(nested, prefix=""):
-    """Returns nested dicts as one dict with dotted keys."""
+    """Flattens nested dicts into one dict with dotted keys."""
     flat = {}
     for key, value in nested.items():
         if isinstance(value, dict):
@@ -146,12 +157,21 @@ def flatten(nested, prefix=""):
 
 @functools.cache
 def type_hints(cls):
-    """Returns the types of a class's fields; a study asks for them often."""
+    """Returns the types of a class's fields.
+
+    They are cached, because a study needs them often.
+    """
     return typing.get_type_hints(cls)
 
 
 def from_dict(cls, values, prefix=""):
-    """Returns dataclass `cls` from a dict, checked key by key.
+    """Creates a dataclass instance from a dict, checking each key.
+
+    Args:
+        cls: The dataclass.
+        values: Dict of values for its fields; nested dicts for fields that are
+            dataclasses.
+        prefix: Text before each key in messages, such as `"method."`.
 
     Raises:
         ConfigError: If a key is unknown or missing, or a value has the wrong
@@ -178,17 +198,22 @@ def from_dict(cls, values, prefix=""):
 
 
 def check_fields(cls, settings):
-    """Raises a `UserError` if a dataclass has no field of a setting's name."""
+    """Raises a `UserError` if a dataclass does not have one of the settings.
+
+    Args:
+        cls: The dataclass.
+        settings: Iterable of names.
+    """
     fields = [field.name for field in dataclasses.fields(cls)]
     for name in settings:
         check_known(f"setting of {cls.__name__},", name, fields)
 
 
 def check_values(instance):
-    """Raises a `UserError` if a field's value is not of the field's type.
+    """Raises a `UserError` if a field's value does not have the field's type.
 
-    Numbers of NumPy are numbers. NaN and infinity are none: what they are
-    multiplied by would be lost, and no folder could store it.
+    NumPy numbers are accepted. NaN and infinity are not: they would destroy
+    whatever they are multiplied with, and folders cannot store them.
     """
     hints = type_hints(type(instance))
     for field in dataclasses.fields(instance):
@@ -209,7 +234,7 @@ def _is_number(value, kind):
     return is_number and math.isfinite(value)
 
 
-# What a value of a type is, the more general types first.
+# Checks of values by type. More general types come first.
 _KINDS = {
     float: lambda value: _is_number(value, numbers.Real),
     int: lambda value: _is_number(value, numbers.Integral),
@@ -250,7 +275,7 @@ def _coerce(value, hint, name):
     if value is None and types.NoneType in accepted:
         return None
     if float in accepted and not isinstance(value, bool):
-        # YAML reads `3e-4`, which has no dot, as text.
+        # YAML parses `3e-4` as text, because it has no dot.
         try:
             return float(value)
         except (TypeError, ValueError, OverflowError):
@@ -265,7 +290,7 @@ def _coerce(value, hint, name):
 
 
 def _accepted(hint):
-    """Returns the types that an annotation names."""
+    """Returns a tuple of the types that an annotation accepts."""
     if isinstance(hint, types.UnionType):
         return typing.get_args(hint)
     return (typing.get_origin(hint) or hint,)

@@ -1,4 +1,4 @@
-"""The errors that people can mend, by what they are about."""
+"""The errors of this library, and helpers for their messages."""
 
 import re
 
@@ -6,10 +6,10 @@ _MAX_SHOWN = 200
 
 
 class UserError(ValueError):
-    """What a user can mend, said in one sentence or two.
+    """An error that the user can fix, with a message of one or two sentences.
 
-    The command prints it alone. Every other error is a fault of this library,
-    or of one below it, and keeps its traceback.
+    The command line prints only the message. Any other error is a bug in this
+    library or in one that it uses, and is printed with its traceback.
 
     Examples:
         >>> try:
@@ -19,21 +19,21 @@ class UserError(ValueError):
         True
     """
 
-    # Autograph makes an error that is raised in a graph's Python anew, and so
-    # keeps its class only where the constructor is plainly this one.
+    # If an error is raised in a traced function, AutoGraph creates a new one.
+    # It keeps the class only if the constructor is exactly this one.
     __init__ = Exception.__init__
 
 
 class ConfigError(UserError):
-    """A mistake in a configuration, said in one sentence."""
+    """A mistake in a configuration."""
 
 
 class DataError(UserError):
-    """A data set that is missing, unreachable or malformed."""
+    """A dataset that is missing, unreachable or malformed."""
 
 
 class AdapterError(UserError):
-    """An adapter folder that cannot be used, and why."""
+    """An adapter folder that cannot be used."""
 
 
 class NonFiniteError(RuntimeError):
@@ -41,31 +41,32 @@ class NonFiniteError(RuntimeError):
 
 
 class Stopped(RuntimeError):
-    """The run was told to stop; the same command goes on with it.
+    """The run was asked to stop; the same command resumes it.
 
     Attributes:
-        exit_status: What a program should end with: that of sysexits.h for
-            "try again".
+        exit_status: Exit status for the program, `EX_TEMPFAIL` of sysexits.h
+            ("try again later").
     """
 
     exit_status = 75
 
 
 def shown(value):
-    """Returns the `repr` of a received value in one line, cut if long."""
+    """Returns the `repr` of a received value on one line, cut if it is long."""
     try:
-        # Arrays and tensors have several lines.
+        # The `repr` of arrays and tensors can have several lines.
         return cut(re.sub(r"\s*\n\s*", " ", repr(value)))
-    # The libraries' readers allow more depth than is left here.
+    # The readers accept values that are nested more deeply than `repr` can.
     except RecursionError:
         return f"a {type(value).__name__} that is nested too deeply"
 
 
 def cut(text):
-    """Returns received text for a message: its first 200 characters at most.
+    """Cuts received text for a message to at most 200 characters.
 
     Args:
-        text: A string, or a value whose `str` is shown: a path, an error.
+        text: A string, or another value that is converted with `str`, such as
+            a path or an error.
     """
     text = str(text)
     if len(text) <= _MAX_SHOWN:

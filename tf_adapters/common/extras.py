@@ -1,4 +1,4 @@
-"""Packages that only some commands need: the extras of pyproject.toml."""
+"""Optional packages, the extras of pyproject.toml."""
 
 import contextlib
 import importlib.util
@@ -8,11 +8,13 @@ from tf_adapters.common.errors import ConfigError
 
 @contextlib.contextmanager
 def needs_extra(extra, what):
-    """Says which extra to install where an import in its block fails.
+    """Converts a failed import in a `with` block to an error for the user.
+
+    The message says which extra to install.
 
     Args:
-        extra: Name in `[project.optional-dependencies]`.
-        what: What needs it, the beginning of a sentence.
+        extra: Name of the extra in `[project.optional-dependencies]`.
+        what: Feature that needs the extra, as the beginning of a sentence.
 
     Raises:
         ConfigError: If a package is not installed.
@@ -28,9 +30,9 @@ def needs_extra(extra, what):
 
 
 def has_tensorflow_text():
-    """Returns whether texts can be packed by TensorFlow Text.
+    """Returns whether TensorFlow Text is installed.
 
-    Models train without TensorFlow on Keras's other backends.
+    With Keras's other backends, models train without TensorFlow.
     """
     try:
         return importlib.util.find_spec("tensorflow_text") is not None

@@ -1,7 +1,7 @@
-"""Whether a host can be reached, soon.
+"""A quick check whether a host can be reached.
 
-Libraries that download retry for up to minutes without a network and then end
-deep inside themselves, so hosts are tried before they are called.
+Without a network, libraries that download files retry for minutes and then fail
+with obscure errors. This check is therefore run before they are called.
 """
 
 import http.client
@@ -17,16 +17,17 @@ _SECONDS = 3.0
 
 
 def answers(*addresses):
-    """Returns whether one of some addresses can be reached, in six seconds.
+    """Returns whether at least one address can be reached within six seconds.
 
-    Through the proxy where the environment names one for it (`https_proxy`,
-    `no_proxy` and so on).
+    The proxy settings of the environment are used (`https_proxy`, `no_proxy`
+    and so on).
 
     Args:
-        *addresses: Such as `"https://huggingface.co"`.
+        *addresses: Addresses such as `"https://huggingface.co"`.
     """
     found = queue.Queue()
-    # Threads that are left behind: to look up a name has no time limit.
+    # Daemon threads can be abandoned, which is necessary because looking up a
+    # name has no time limit.
     for address in addresses:
         threading.Thread(
             target=lambda address=address: found.put(_answers(address)),
@@ -43,7 +44,11 @@ def answers(*addresses):
 
 
 def _answers(address):
-    """Asks for a page: a proxy may answer and yet let nothing through."""
+    """Returns whether an address answers a request.
+
+    A connection alone would not suffice, because a proxy can accept connections
+    and still not forward requests.
+    """
     scheme = urllib.parse.urlsplit(address).scheme
     proxies = urllib.request.getproxies()
     proxy = proxies.get(scheme) or proxies.get("all")
@@ -54,9 +59,9 @@ def _answers(address):
     try:
         opener.open(request, timeout=_SECONDS).close()
     except urllib.error.HTTPError:
-        return True  # The host's own: there is a way to it.
+        return True  # The error is from the host, so it can be reached.
     except urllib.error.URLError as error:
-        # Likewise; which certificates hold is the download's business.
+        # Likewise. The download itself will check certificates.
         return isinstance(error.reason, ssl.SSLError)
     except (OSError, http.client.HTTPException):
         return False

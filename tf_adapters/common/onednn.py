@@ -1,4 +1,4 @@
-"""The setting that doubles TensorFlow's speed on some processors."""
+"""The oneDNN setting, which doubles TensorFlow's speed on some processors."""
 
 import logging
 import os
@@ -6,16 +6,16 @@ from pathlib import Path
 import sys
 
 _VARIABLE = "TF_ENABLE_ONEDNN_OPTS"
-# On processors that have one of these TensorFlow sets it by itself.
+# TensorFlow enables oneDNN by default on processors with one of these flags.
 _BY_DEFAULT = ("avx512_vnni", "avx512_bf16", "avx_vnni", "amx_tile")
 _CPU_INFO = Path("/proc/cpuinfo")
 
 
 def switch_on():
-    """Lets TensorFlow compute with oneDNN, unless the environment says.
+    """Enables oneDNN in TensorFlow, unless the environment variable is set.
 
-    TensorFlow reads the variable when it is imported. Where that has happened,
-    and it would not have oneDNN on by itself, a line of the log says so.
+    TensorFlow reads the variable when it is imported. If TensorFlow was already
+    imported and does not enable oneDNN by default, this logs a warning.
     """
     if _VARIABLE in os.environ:
         return
@@ -31,7 +31,7 @@ def switch_on():
 
 
 def _is_on_by_default():
-    """Returns whether TensorFlow sets it here; `True` where nobody knows."""
+    """Returns whether oneDNN is enabled by default; `True` if unknown."""
     if not _CPU_INFO.is_file():
         return True
     text = _CPU_INFO.read_text(encoding="utf-8", errors="replace")

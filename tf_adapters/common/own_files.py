@@ -1,8 +1,9 @@
-"""Files and folders that a run writes, and never through a link.
+"""Writing of files and folders without following symbolic links.
 
-A folder that was copied from somewhere may hold links to files elsewhere. The
-name of a file to write is removed first and the file is made new; a link in the
-place of a folder is refused. The folder that the user named may be a link.
+A folder that was copied from elsewhere may contain links to other files. These
+functions remove an existing file or link before they create a file, and raise
+an error if a folder is a link. Only the folder that the user specified may be a
+link.
 """
 
 import os
@@ -13,44 +14,50 @@ from tf_adapters.common.errors import UserError
 
 
 def remove(path):
-    """Removes a file, a link, or of a folder all that can be removed."""
+    """Removes a file, a link or a folder, if it exists.
+
+    Files in a folder that cannot be removed are ignored.
+    """
     path = Path(path)
     if path.is_dir() and not path.is_symlink():
-        # A network file system keeps what somebody still reads.
+        # A network file system keeps files that are still open.
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
 
 
 def remove_link(path):
-    """Removes what has this name if it is a link."""
+    """Removes a path if it is a symbolic link."""
     if Path(path).is_symlink():
         os.unlink(path)
 
 
 def create(path):
-    """Returns a new binary file; an old one of its name is removed first."""
+    """Opens a new binary file for writing; removes an existing file first."""
     Path(path).unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     return os.fdopen(os.open(path, flags, 0o666), "wb")
 
 
 def open_to_append(path):
-    """Returns a text file that is appended to, and made if it is missing."""
+    """Opens a text file for appending, and creates it if it is missing."""
     remove_link(path)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     return os.fdopen(os.open(path, flags, 0o666), "a", encoding="utf-8")
 
 
 def replace_file(path, content):
-    """Writes a small file whole: it has its old content until then.
+    """Writes a small file atomically.
+
+    Readers see either the old content or the complete new content.
 
     Args:
-        path: Path in a folder that exists.
-        content: Bytes.
+        path: Path of the file, in an existing folder.
+        content: Bytes to write.
     """
     path = Path(path)
-    # Two processes may write the report of one study at the same time.
+    # The name has the process id, because two processes may write the report of
+    # a study at the same time.
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with create(partial) as file:
@@ -62,10 +69,10 @@ def replace_file(path, content):
 
 
 def check_folder(path):
-    """Refuses what is there under the name of a folder to write into.
+    """Checks that a path can be used as a folder to write to.
 
     Raises:
-        UserError: If it is a link, or no folder.
+        UserError: If the path is a link, or exists but is not a folder.
     """
     path = Path(path)
     if path.is_symlink():
@@ -82,14 +89,15 @@ def check_folder(path):
 
 
 def make_folder(root, *names):
-    """Makes folders, one in the other, and returns the path of the last.
+    """Creates nested folders and returns the path of the innermost.
 
     Args:
-        root: Path of the first one, which may be a link to a folder.
-        *names: Names of the others.
+        root: Path of the outermost folder, which may be a link to a folder.
+        *names: Names of the nested folders.
 
     Raises:
-        UserError: If one of the others is a link, or no folder.
+        UserError: If one of the nested folders is a link, or exists but is not
+            a folder.
     """
     path = Path(root)
     path.mkdir(parents=True, exist_ok=True)
@@ -101,6 +109,6 @@ def make_folder(root, *names):
 
 
 def make_new_folder(path):
-    """Makes an empty folder; what has its name is removed first."""
+    """Creates an empty folder; an existing file or folder is removed first."""
     remove(path)
     Path(path).mkdir(parents=True)

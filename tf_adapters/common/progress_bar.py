@@ -1,31 +1,32 @@
-"""Progress of long loops: a bar on a terminal, a line each tenth elsewhere."""
+"""Progress of long loops: a bar on a terminal, or a line for each tenth."""
 
 import sys
 import time
 
 import tqdm
 
-# Loops that end sooner than this show nothing, unless they ask for it.
+# In seconds. Loops that use this delay show nothing if they end sooner.
 DELAY = 3.0
 _LINE = "{desc}: {percentage:.0f}%, {n_fmt} of {total_fmt}, {elapsed}"
 _LINE += "<{remaining}, {rate_fmt}{postfix}"
 
 
 def progress_bar(total, description, initial=0, unit="ex", delay=0.0):
-    """Returns what shows the progress of a loop on standard error.
+    """Returns a context manager that shows progress on standard error.
 
     Args:
-        total: Number of items in the loop, examples for instance.
-        description: Text before the numbers. `None` shows nothing at all.
-        initial: Items that an earlier process has done. Defaults to 0.
-        unit: What the items are called. Defaults to `"ex"`, examples.
-        delay: Seconds before anything is shown. Defaults to 0.
+        total: Total number of items in the loop, such as examples.
+        description: Text before the numbers. If `None`, nothing is shown.
+        initial: Number of items that an earlier process has done. Defaults to
+            0.
+        unit: Name of an item. Defaults to `"ex"`, for examples.
+        delay: Seconds before progress is shown. Defaults to 0.
 
     Returns:
         Context manager with `update(count)`, `set_description(text)`,
-        `set_postfix(dict)` and the number of items done, `n`. On a terminal it
-        is a bar of `tqdm`; elsewhere, in a log file for example, a line is
-        written each time that another tenth of the loop is done.
+        `set_postfix(dict)` and `n`, the number of items done. On a terminal, it
+        is a `tqdm` bar. Otherwise, for example in a log file, it writes a line
+        after each tenth of the loop.
     """
     if description is None or sys.stderr is None or sys.stderr.isatty():
         return tqdm.tqdm(
@@ -41,7 +42,7 @@ def progress_bar(total, description, initial=0, unit="ex", delay=0.0):
 
 
 class TenthLines:
-    """Writes a line to standard error for each tenth of a loop.
+    """Writes a line to standard error after each tenth of a loop.
 
     Args:
         total: See `progress_bar`.
@@ -75,16 +76,16 @@ class TenthLines:
         self._description = text
 
     def set_postfix(self, values):
-        """Sets values, a dict, that follow the numbers of later lines."""
+        """Sets a dict of values to show after the numbers of later lines."""
         self._postfix = ", ".join(f"{k}={v}" for k, v in values.items())
 
     def update(self, count=1):
-        """Counts items as done; writes a line if another tenth is full."""
+        """Counts items as done, and writes a line after another tenth."""
         before, self.n = self.n, self.n + count
         if not self.total or self._tenths(self.n) == self._tenths(before):
             return
         elapsed = time.monotonic() - self._started
-        # A loop that ends with its first line had no progress to follow.
+        # If the first line would be the last one, it is not worth showing.
         self._is_shown |= elapsed >= self._delay and self.n < self.total
         if self._is_shown:
             print(self._line(elapsed), file=sys.stderr, flush=True)

@@ -1,38 +1,39 @@
-"""Classes by the names that settings and folders know them by."""
+"""Registries of classes by the names that settings and folders use."""
 
 from tf_adapters.common.checks import did_you_mean
 from tf_adapters.common.errors import UserError
 
 
 class Registry(dict):
-    """From a name to a class.
+    """A dict from name to class.
 
     Args:
-        kind: What the classes are, for messages: "method", say.
-        decorator: How one is registered, for messages.
+        kind: Word for a class in messages, such as "method".
+        decorator: The decorator that registers a class, for messages.
     """
 
     def __init__(self, kind, decorator):
         super().__init__()
         self.kind = kind
         self.decorator = decorator
-        # Of replaced classes, too: they may have instances.
+        # Includes replaced classes, because they may still have instances.
         self._names = {}
 
     def add(self, name, cls, base):
-        """Makes a class known by a name.
+        """Registers a class under a name.
 
-        A class that is defined again, as by a notebook's cell that runs twice,
-        replaces the older one. Instances of that keep their name.
+        If a class is defined again, for example by running a notebook cell
+        twice, it replaces the earlier one. Instances of the earlier class keep
+        their name.
 
         Args:
-            name: What settings and folders say.
+            name: Name of the class in settings and folders.
             cls: The class.
-            base: What it must inherit from.
+            base: Class that `cls` must inherit from.
 
         Raises:
-            UserError: If it inherits from something else, or the name is
-                taken.
+            UserError: If `cls` does not inherit from `base`, or a different
+                class has this name.
         """
         if not (isinstance(cls, type) and issubclass(cls, base)):
             raise UserError(
@@ -40,7 +41,8 @@ class Registry(dict):
                 f"Received: {cls}"
             )
         known = self.setdefault(name, cls)
-        # A file that is imported twice, as a module and as a plug-in.
+        # Classes are compared by name, because a file can be imported twice, as
+        # a module and as a plugin.
         if known.__qualname__ != cls.__qualname__:
             raise UserError(
                 f"There is a {self.kind} `{name}` already, {known.__name__}. "
@@ -50,11 +52,12 @@ class Registry(dict):
         self._names.setdefault(cls, name)
 
     def no_attribute(self, package, name):
-        """Returns the error of a package of classes that lacks an attribute.
+        """Returns the error for a missing attribute of a package of classes.
 
         Args:
             package: Full name of the package.
-            name: What it was asked for; perhaps the name of settings.
+            name: Name of the attribute, possibly a registered name instead of
+                a class.
         """
         classes = {cls.__name__: cls for cls in self.values()}
         if name in self:
@@ -70,10 +73,10 @@ class Registry(dict):
         )
 
     def name_of(self, value):
-        """Returns the name of an object's class.
+        """Returns the name under which an object's class is registered.
 
         Raises:
-            UserError: If the class has none.
+            UserError: If the class is not registered.
         """
         name = self._names.get(type(value))
         if name is None:

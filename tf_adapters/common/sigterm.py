@@ -1,4 +1,4 @@
-"""What a process does when it is told to end."""
+"""Handling of SIGTERM, the signal that asks a process to end."""
 
 import contextlib
 import signal
@@ -7,13 +7,16 @@ import threading
 
 @contextlib.contextmanager
 def on_sigterm(handle):
-    """Calls a function at SIGTERM, in place of ending the process.
+    """Calls a function on SIGTERM instead of ending the process.
+
+    In a thread other than the main thread, the context manager has no effect.
 
     Args:
-        handle: Function of the signal's number and the frame, as Python's.
+        handle: Function that takes the signal number and the frame, as for
+            `signal.signal`.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # Only the main thread hears of signals.
+        yield  # Only the main thread can handle signals.
         return
     before = signal.signal(signal.SIGTERM, handle)
     try:

@@ -1,7 +1,8 @@
-"""JSON and YAML read so that any text gives a value or a `ValueError`.
+"""Safe reading of JSON and YAML: any text gives a value or a `ValueError`.
 
-The libraries have many more ways to fail: recursion, numbers of thousands of
-digits, tags that make dates out of anything, aliases that unfold to billions.
+The underlying libraries can fail in many other ways: through recursion, numbers
+with thousands of digits, tags that convert any value to a date, or aliases that
+expand to billions of values.
 """
 
 import itertools
@@ -14,25 +15,29 @@ from tf_adapters.common import own_files
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 
-# Files that are read whole are far smaller.
+# In bytes. Files that are read as a whole are much smaller.
 _LARGEST_FILE = 1 << 28
-# A file of settings has a few hundred; aliases can unfold to billions.
+# A settings file has a few hundred nodes; aliases can expand to billions.
 _MAX_YAML_NODES = 100_000
-# PyYAML looks for 1,024 characters behind each bracket that is open.
+# PyYAML looks ahead 1,024 characters for each open bracket.
 _MAX_YAML_DEPTH = 100
 
 
 def read_file(path, largest=_LARGEST_FILE):
-    """Returns the bytes of a file.
+    """Returns the content of a file as bytes.
+
+    Args:
+        path: Path of the file.
+        largest: Maximum size in bytes. Defaults to 256 MiB.
 
     Raises:
-        UserError: Why it cannot be read, without its path: it is a folder, a
-            pipe, larger than `largest` bytes, or not to be read.
+        UserError: If the path is a folder or a pipe, or if the file is too
+            large or cannot be read. The message does not include the path.
     """
     path = Path(path)
     try:
         if path.exists() and not path.is_file():
-            # To open a pipe may wait without end.
+            # Opening a pipe can block forever.
             raise UserError("it is no file")
         if path.stat().st_size > largest:
             raise UserError(f"it is larger than {largest:,} bytes")
@@ -42,7 +47,7 @@ def read_file(path, largest=_LARGEST_FILE):
 
 
 def read_json(path):
-    """Returns what a JSON file says.
+    """Returns the value in a JSON file.
 
     Raises:
         UserError: See `read_file` and `parse_json`.
@@ -54,17 +59,17 @@ def read_json(path):
 
 
 def parse_json(text):
-    """Returns what JSON says.
+    """Returns the value of a JSON text.
 
     Raises:
-        UserError: If it is no JSON, is nested too deeply, or has text that
-            is no Unicode; it says where or why.
+        UserError: If the text is not JSON, is nested too deeply, or has a
+            string that is not valid Unicode. The message says where or why.
     """
     try:
         value = json.loads(text)
         if "\\u" in text:
-            # Half of a pair of surrogates is JSON, but no tokenizer or file
-            # takes it.
+            # JSON allows half of a surrogate pair, but tokenizers and files do
+            # not.
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, " if "\n" in text else ""
@@ -86,10 +91,11 @@ def parse_json(text):
 
 
 def parse_yaml(text):
-    """Returns what YAML says.
+    """Returns the value of a YAML text.
 
     Raises:
-        UserError: If it is no YAML, or of values that cannot be read.
+        UserError: If the text is not YAML, is nested too deeply or too large,
+            or has values that cannot be read.
     """
     loader = None
     try:
@@ -104,7 +110,7 @@ def parse_yaml(text):
         raise UserError("not YAML that can be read: nested too deeply") from (
             error
         )
-    # What PyYAML's constructors raise for `!!int ""`, `!!timestamp x`, ...
+    # PyYAML's constructors raise these for `!!int ""`, `!!timestamp x`, ...
     except (ValueError, TypeError, AttributeError, LookupError) as error:
         raise UserError(f"not YAML that can be read: {cut(error)}") from error
     finally:
@@ -113,7 +119,7 @@ def parse_yaml(text):
 
 
 def _cut(error):
-    """Returns an error of PyYAML's with long names and tags in it cut."""
+    """Cuts long names and tags in the message of a PyYAML error."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem:
         error.problem = cut(error.problem)
     return error
@@ -128,12 +134,17 @@ def _check_depth(text):
 
 
 def _unfolded_size(node, sizes, depth):
-    """Returns how many nodes there are when every alias is a copy.
+    """Returns the number of nodes if every alias is expanded.
+
+    Args:
+        node: PyYAML node.
+        sizes: Dict from the id of each visited node to its size. It is updated.
+        depth: Depth of the node.
 
     Raises:
-        UserError: If there are too many, or a node is a part of itself.
-        RecursionError: If it is nested deeper than brackets may be, whatever
-            depth of calls Python allows in this process.
+        UserError: If there are too many nodes, or a node contains itself.
+        RecursionError: If nodes are nested more deeply than `_MAX_YAML_DEPTH`,
+            regardless of Python's recursion limit.
     """
     if depth > _MAX_YAML_DEPTH:
         raise RecursionError
@@ -153,5 +164,5 @@ def _unfolded_size(node, sizes, depth):
 
 
 def replace_text(path, text):
-    """Writes a small text file whole, see `own_files.replace_file`."""
+    """Writes a small text file atomically; see `own_files.replace_file`."""
     own_files.replace_file(path, text.encode())

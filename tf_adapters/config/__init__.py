@@ -1,1 +1,1 @@
-"""Settings: their fields, presets, and how one run's are made of them."""
+"""The settings of a run: fields, presets, and how they are combined."""

@@ -1,8 +1,8 @@
-"""What each setting means, from the docstrings of the settings.
+"""Describes each setting, with the docstrings of the settings' classes.
+
+This writes the page of all settings:
 
     python -m tf_adapters.config.describe > docs/settings.md
-
-writes the page of them all.
 """
 
 import dataclasses
@@ -25,8 +25,9 @@ def settings(cls=config_settings.Config, prefix=""):
     """Yields name, default and meaning of each setting.
 
     Args:
-        cls: A dataclass of settings; those within it come at their place.
-        prefix: What stands before each name.
+        cls: A dataclass of settings. Settings of nested dataclasses are
+            included. Defaults to `Config`.
+        prefix: Prefix of each name.
     """
     meanings = attributes(cls)
     for field in dataclasses.fields(cls):
@@ -38,14 +39,14 @@ def settings(cls=config_settings.Config, prefix=""):
 
 
 def attributes(cls):
-    """Returns a dict from attribute to what a class's docstring says of it."""
+    """Returns a dict from attribute to its description in the docstring."""
     text = inspect.getdoc(cls).partition("Attributes:\n")[2]
     found = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", text, re.MULTILINE)
     return {name: " ".join(words.split()) for name, words in found}
 
 
 def meaning(name):
-    """Returns what a setting means, the first sentence of it."""
+    """Returns the first sentence of a setting's description."""
     texts = {found: text for found, _, text in settings()}
     return re.split(r"(?<=\.) ", texts[name])[0]
 

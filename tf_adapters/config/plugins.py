@@ -1,4 +1,4 @@
-"""Files of a user's own that register methods and heads."""
+"""Imports users' own files that register methods and heads."""
 
 import importlib.util
 from pathlib import Path
@@ -7,7 +7,7 @@ import sys
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 
-# What an unknown method or head may still be.
+# Added to errors about an unknown method or head.
 HINT = "One of your own needs the file that registers it: --plugin=<file>."
 
 
@@ -16,7 +16,7 @@ _LOADED = []
 
 
 def plugin_flags():
-    """Returns the flags by which another process loads the same files."""
+    """Returns the flags with which another process loads the same files."""
     return [f"--plugin={path}" for path in _LOADED]
 
 
@@ -24,10 +24,11 @@ def load_plugins(paths):
     """Imports Python files, each once in a process.
 
     Args:
-        paths: Iterable of paths. The files are run: only give your own.
+        paths: Iterable of paths. The files are executed, so use trusted ones
+            only.
 
     Raises:
-        ConfigError: If one does not exist, or fails.
+        ConfigError: If a file does not exist or fails.
     """
     for path in map(Path, paths):
         if not path.is_file():

@@ -1,4 +1,4 @@
-"""Methods by name: the presets in `official_configs/methods`, as settings."""
+"""Reads the presets of methods in `official_configs/methods`."""
 
 import functools
 import importlib
@@ -12,7 +12,7 @@ from tf_adapters.common.errors import shown
 from tf_adapters.config import plugins
 
 _PACKAGE = Path(__file__).parents[1]
-# A wheel has the folder inside the package, a checkout has it beside.
+# In a wheel the folder is inside the package, in a checkout next to it.
 OFFICIAL_CONFIGS = next(
     folder / "official_configs"
     for folder in (_PACKAGE, _PACKAGE.parent)
@@ -20,21 +20,22 @@ OFFICIAL_CONFIGS = next(
 )
 PRESETS = OFFICIAL_CONFIGS / "methods"
 DEFAULT = "houlsby"
-# The key of a preset, no setting, that names a module; see `import_method`.
+# The key of a preset with the name of a module; see `import_method`. It is not
+# a setting.
 _MODULE = "module"
 
 
 def with_preset(layers):
-    """Returns layers of settings, that of the method they name before them.
+    """Returns layers of settings, with the preset of their method as the first.
 
     Args:
-        layers: Nested dicts, later ones winning. `method` is a preset's name,
-            or a dict with `name` and hyper-parameters.
+        layers: Nested dicts. Later ones override earlier ones. `method` is a
+            preset's name, or a dict with `name` and hyperparameters.
 
     Returns:
-        List of nested dicts. The name that is left is that of the method, and
-        only the first one, the preset, has it. What a layer says of another
-        method, by its name, is left out.
+        List of nested dicts. Only the first, the preset, has the method's
+        `name`. Settings that a layer has for a method of another name are
+        dropped.
 
     Raises:
         ConfigError: If there is no such preset.
@@ -47,7 +48,7 @@ def with_preset(layers):
 
 
 def preset_name(layers):
-    """Returns the preset that layers of settings name last."""
+    """Returns the name of the preset in the last layer that has one."""
     for layer in reversed(layers):
         method = with_method_as_dict(layer).get("method", {})
         if "name" in method:
@@ -56,9 +57,14 @@ def preset_name(layers):
 
 
 def with_name_of_command(layers):
-    """Returns the first layer, a run's, as if it named the command's preset.
+    """Returns a run's layer with the name of the command's preset.
 
-    A run says its method, and a command perhaps a preset of that method.
+    A run stores the name of its method, and the command can have the name of a
+    preset of that method. If the preset is of another method, the run's layer
+    is returned unchanged.
+
+    Args:
+        layers: Nested dicts, the run's first, then those of the command.
     """
     run, name = layers[0], preset_name(layers)
     method = with_method_as_dict(run).get("method", {})
@@ -68,7 +74,13 @@ def with_name_of_command(layers):
 
 
 def with_method_as_dict(layer):
-    """Returns a layer whose `method`, if any, is a dict; its adapter too."""
+    """Returns a layer with dicts instead of names of methods.
+
+    This affects `method` and `method.adapter`, if the layer has them.
+
+    Raises:
+        ConfigError: If `method` is neither a name nor a dict.
+    """
     method = layer.get("method", {})
     if isinstance(method, str):
         return {**layer, "method": {"name": method}}
@@ -84,13 +96,14 @@ def with_method_as_dict(layer):
 
 
 def complete(method):
-    """Returns a method's settings on top of those of the preset it names.
+    """Completes a method's settings with those of its preset.
 
     Args:
-        method: Dict with the `name` of a preset, and settings.
+        method: Dict with the `name` of a preset, and settings that override
+            it.
 
     Raises:
-        ConfigError: If it is no such dict, or there is no such preset.
+        ConfigError: If it is not such a dict, or there is no such preset.
     """
     if not isinstance(method, dict) or "name" not in method:
         raise ConfigError(
@@ -108,9 +121,9 @@ def _on_top(layer, earlier, name):
         return layer
     method = dict(layer["method"])
     if method.pop("name", name) != name:
-        # As of every mapping whose `name` changes, nothing of it stays.
+        # A mapping whose `name` changes is replaced as a whole.
         method = {}
-    # Whoever says how wide wins over who said before how much narrower.
+    # `units` overrides a `reduction_factor` from an earlier layer.
     if "units" in method and any(
         "reduction_factor" in layer.get("method", {}) for layer in earlier
     ):
@@ -119,9 +132,10 @@ def _on_top(layer, earlier, name):
 
 
 def import_method(name):
-    """Imports the module that registers a preset's method, if it names one.
+    """Imports the module that registers a preset's method, if it has one.
 
-    Methods in `tf_adapters.methods` need none: that package imports them all.
+    Presets of methods in `tf_adapters.methods` have none, because that package
+    imports all its methods.
 
     Args:
         name: Name of a preset, or of a method without one.
@@ -131,16 +145,16 @@ def import_method(name):
 
 
 def preset_names():
-    """Returns the names that `--method` takes."""
+    """Returns the sorted names of all presets, for `--method`."""
     return sorted(path.stem for path in PRESETS.glob("*.yaml"))
 
 
 def _load(name):
-    # Not a path: names that climb out of the folder are unknown, too.
+    # Paths are unknown names, so that no file outside the folder is read.
     known = isinstance(name, str) and Path(name).name == name
     if known and os.path.isfile(PRESETS / f"{name}.yaml"):
         return {k: v for k, v in _read(name).items() if k != _MODULE}
-    # Here, not above: Keras comes with it.
+    # Imported here, because it imports Keras.
     from tf_adapters import methods
 
     known = sorted({*preset_names(), *methods.METHODS})

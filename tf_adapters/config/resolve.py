@@ -1,8 +1,9 @@
-"""The configuration of a run, from layers of settings.
+"""Combines layers of settings into the configuration of a run.
 
-Later layers win: defaults here, then `official_configs/methods/<method>.yaml`,
-then `--config_file`, then `--params_override` and the short flags. What comes
-out is saved with the run before its first step.
+Later layers override earlier ones: the defaults of `Config`, then
+`official_configs/methods/<method>.yaml`, then `--config_file`, then
+`--params_override` and the short flags. The result is saved with the run before
+its first step.
 """
 
 import dataclasses
@@ -27,11 +28,12 @@ from tf_adapters.config.settings import Config
 
 
 def resolve_config(*layers):
-    """Returns the `Config` that nested dicts, later ones winning, describe.
+    """Returns the `Config` of layers of settings, with its method built.
 
     Args:
-        *layers: Dicts with the fields of `Config`. `method` is a preset's name
-            or a dict with `name` and hyper-parameters.
+        *layers: Nested dicts with the fields of `Config`. Later ones override
+            earlier ones. `method` is a preset's name or a dict with `name` and
+            hyperparameters.
 
     Raises:
         ConfigError: If a key is unknown or a value has the wrong type.
@@ -40,9 +42,16 @@ def resolve_config(*layers):
 
 
 def combine(*layers):
-    """Returns what `resolve` returns, but `method` as a dict, not yet checked.
+    """Returns the `Config` of layers of settings, with `method` as a dict.
 
-    It needs no Keras, which takes seconds to import.
+    The method's settings are not checked yet; see `build_method`. Does not
+    import Keras, which takes seconds.
+
+    Args:
+        *layers: See `resolve_config`.
+
+    Raises:
+        ConfigError: If a key is unknown or a value is invalid.
     """
     merged = {}
     for layer in config_task.with_last_file(presets.with_preset(layers)):
@@ -55,7 +64,11 @@ def combine(*layers):
 
 
 def build_method(config):
-    """Returns the configuration from `combine` with its method built."""
+    """Returns a configuration from `combine` with its `method` built.
+
+    Raises:
+        ConfigError: If a setting of the method is unknown or invalid.
+    """
     try:
         method = _build(config.method, "method.")
     except ValueError as error:
@@ -64,13 +77,13 @@ def build_method(config):
 
 
 def _build(options, prefix):
-    # Here, not above: Keras comes with it.
+    # Imported here, because it imports Keras.
     from tf_adapters import methods
 
     options = dict(options)
     presets.import_method(options["name"])
     cls = methods.METHODS[options.pop("name")]
-    for key in {"adapter", "parts"} & set(options):  # Methods, too.
+    for key in {"adapter", "parts"} & set(options):  # Nested methods.
         options[key] = _build_within(options[key], f"{prefix}{key}.")
     return dataclass_config.from_dict(cls, options, prefix)
 
@@ -91,7 +104,7 @@ def _check_values(config):
         )
     for name, least in _MINIMA.items():
         value = operator.attrgetter(name)(config)
-        # Neither NaN nor infinity is a number to train with.
+        # This also rejects NaN and infinity.
         if value is not None and not least <= value < math.inf:
             raise ConfigError(
                 f"`{name}` must be at least {least}. Received: {cut(value)}"
@@ -174,7 +187,7 @@ def _check_examples_of(numbers):
         )
 
 
-# NumPy's generators take no larger one, nor do those of dropout.
+# The largest seed that NumPy and dropout accept.
 _MAX_SEED = 2**32 - 1
 _MINIMA = {
     "seed": 0,
@@ -208,7 +221,7 @@ _MINIMA = {
 
 
 def parse_override(text):
-    """Returns the nested dict of `"a.b=value,c=value,..."`."""
+    """Parses `"a.b=value,c=value,..."` into a nested dict."""
     values = {}
     for layer in dataclass_config.parse_items(text):
         values = merge(values, presets.with_method_as_dict(layer))
@@ -216,9 +229,9 @@ def parse_override(text):
 
 
 def with_absolute_paths(config):
-    """Returns a configuration that means the same from any folder.
+    """Returns a configuration with absolute paths, valid from any folder.
 
-    Names of encoders that are no folders here stay names.
+    An encoder that is not the path of a folder is left unchanged.
     """
     data = dataclasses.replace(
         config.data,
@@ -229,7 +242,7 @@ def with_absolute_paths(config):
         test_file=_absolute(config.data.test_file),
     )
     encoder = config.encoder
-    # As `load_encoder` has it: this one is never a folder.
+    # `load_encoder` never treats this name as a folder.
     if encoder != "minilm" and os.path.isdir(encoder):
         encoder = _absolute(encoder)
     return dataclasses.replace(
@@ -245,7 +258,7 @@ def with_absolute_paths(config):
 
 
 def _with_absolute_adapters(method):
-    # A dict is a method that is not yet built.
+    # A dict is a method that is not built yet.
     if isinstance(method, dict) or not method.adapters:
         return method
     folders = tuple(map(_absolute, method.adapters))
@@ -253,14 +266,14 @@ def _with_absolute_adapters(method):
 
 
 def _absolute(path):
-    # An address, `hf://owner/name` for example, means the same from anywhere.
+    # Addresses, such as `hf://owner/name`, are valid from anywhere.
     if path is None or "://" in str(path):
         return path
     return str(Path(path).expanduser().absolute())
 
 
 def save_config(config, path):
-    """Writes a configuration so that `load` gives an equal one."""
+    """Writes a configuration as YAML, for `load_config`."""
     values = to_dict(config)
     if config.encoder == _encoder_beside(path):
         values["encoder"] = ENCODER_BESIDE
@@ -268,14 +281,15 @@ def save_config(config, path):
 
 
 def load_config(path):
-    """Returns the configuration that `save` wrote."""
+    """Reads a configuration that `save_config` wrote."""
     return resolve_config(load_saved(path))
 
 
 def load_saved(path):
-    """Returns as nested dicts what `save` wrote."""
+    """Reads a configuration that `save_config` wrote, as nested dicts."""
     values = load_yaml(path)
-    # Of older runs: where tokens lay and batches were made was no part of them.
+    # Settings of older runs, for the location of tokens and of batching. They
+    # do not change results.
     if isinstance(values.get("data"), dict):
         for name in ("cache_dir", "service"):
             values["data"].pop(name, None)
@@ -285,15 +299,18 @@ def load_saved(path):
 
 
 def load_for_one_machine(path):
-    """Returns the same where what many machines trained answers on one."""
+    """Reads a configuration as `load_saved` does, for use on one machine.
+
+    The strategy of a run on several machines or a TPU becomes `"one_device"`.
+    """
     values = load_saved(path)
     if values.get("distribution_strategy") in CLUSTERS:
         values |= {"distribution_strategy": "one_device", "tpu": ""}
     return values
 
 
-# The encoder that tasks trained together lies beside their run folders, and
-# moves with them.
+# Tasks that are trained together share an encoder. It is stored next to their
+# run folders and moves with them.
 ENCODER_BESIDE = "../encoder"
 
 

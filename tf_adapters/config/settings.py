@@ -3,66 +3,67 @@
 import dataclasses
 import typing
 
-# Strategies over more than this machine's own devices.
+# Strategies that use more than this machine's own devices.
 CLUSTERS = ("multi_worker_mirrored", "tpu")
-# Where data and TPU are makes no other run; the data's fingerprints do.
+# Settings that do not make a different run: paths of data, and the TPU. The
+# data itself is compared by its fingerprints.
 FILES = ("data.file", "data.validation_file", "data.test_file")
 ELSEWHERE = ("data.data_dir", "tpu", *FILES)
 
 
 @dataclasses.dataclass(frozen=True)
 class DataConfig:
-    """What is read, and how it is batched.
+    """The data to read, and how it is batched.
 
     Attributes:
         data_dir: Folder with `<task>/{train,dev,test}.{jsonl,csv,tsv}`, GLUE's
-            own layout, or sets prepared by TensorFlow Datasets; `None` for the
-            folder of TensorFlow Datasets.
+            own layout, or data sets prepared by TensorFlow Datasets. `None`
+            uses TensorFlow Datasets' default folder.
         task_file: YAML file that defines a task of your own, or `None`.
         file: Table of texts and labels to train on, `.csv`, `.tsv` or `.jsonl`.
             It replaces a named task and a task file.
-        text: Column of the table that holds the texts, or two columns.
-        label: Column of the table that holds the labels.
-        head: `"classification"`, where the labels are classes, or
-            `"regression"`, where they are numbers. The classes are those that
-            occur in `file`.
-        validation_file: Table to validate on. `None` for a tenth of each class
-            in `file`, drawn with the seed.
+        text: Column of the table with the texts, or two columns.
+        label: Column of the table with the labels.
+        head: `"classification"` if the labels are classes, `"regression"` if
+            they are numbers. The classes are all that occur in `file`.
+        validation_file: Table to validate on. `None` holds out a tenth of each
+            class in `file`, drawn with the seed.
         test_file: Table to test on. `None` for no test.
-        max_length: Longest text in tokens, special tokens counted.
-        doc_stride: Tokens between the beginnings of two windows of a text that
-            is too long to look for an answer in, at most.
-        windows: Most windows of a text that is longer than `max_length`, where
-            a text has one class, several labels or a number. The windows
-            overlap, and the text's output is the mean or the maximum of
-            theirs, in training, too. 1 cuts the text. Not for pairs.
-        window_stride: Tokens between the beginnings of two such windows, at
-            most `max_length` - 2. `None` for three quarters of that.
-        pooling: `"mean"` or `"max"` of the windows' logits or numbers.
-        max_train_examples: Training examples to draw with the seed, or `None`
-            for all.
-        train_examples_of: Dict from a task to its own number in place of
-            `max_train_examples`, where runs have several tasks, as those of a
-            fusion's members or of method `multitask`; or `None`.
-        train_fraction: Part of the training examples to draw with the seed, at
-            least one, or `None` for all (He et al. 2021, table 4: 0.05, 0.1,
-            0.2).
-        max_validation_examples: Validation examples to draw, the same for all
-            seeds, or `None` for all.
-        max_test_examples: Test examples to draw, of each of `eval_languages`
-            too, the same for all seeds, or `None` for all. Those of
-            `low_resource` stay whole.
-        low_resource: `k` of He et al. 2021, section 3.2, or `None`: draw `k`
-            training and 1,000 validation examples from the training split and
-            test on the original validation split.
-        batching: `"grouped"` (batches of similar length, little padding),
-            `"random"`, or `"fixed"` (all of `batch_size` rows, filled up where
-            rows lack, of `max_length` tokens or one of `length_buckets`, for
-            TPUs).
-        length_buckets: Shorter lengths that fixed batches may have; a text goes
-            into a batch of the smallest that holds it.
-        eval_languages: Languages to evaluate a task of many languages in, or
-            `all` for those that the data has; see `tasks.languages`.
+        max_length: Largest number of tokens in a text, including special
+            tokens.
+        doc_stride: Largest number of tokens between the starts of two windows,
+            if a text is too long to search for an answer at once.
+        windows: Largest number of windows of a text that is longer than
+            `max_length`. Windows overlap, and the text's output is the mean or
+            the maximum over them, in training too. 1 truncates the text. Only
+            for single texts with one class, several labels or a number.
+        window_stride: Number of tokens between the starts of two such windows,
+            at most `max_length` - 2. `None` for three quarters of that.
+        pooling: `"mean"` or `"max"` over the windows' logits or numbers.
+        max_train_examples: Number of training examples to draw with the seed,
+            or `None` for all.
+        train_examples_of: Dict from task to a number that replaces
+            `max_train_examples`, or `None`. For runs with several tasks, such
+            as a fusion's members or method `multitask`.
+        train_fraction: Fraction of the training examples to draw with the
+            seed, at least one example, or `None` for all (He et al. 2021,
+            table 4: 0.05, 0.1, 0.2).
+        max_validation_examples: Number of validation examples to draw, the
+            same for all seeds, or `None` for all.
+        max_test_examples: Number of test examples to draw, the same for all
+            seeds, or `None` for all. It applies to each of `eval_languages`,
+            and not to the test set of `low_resource`.
+        low_resource: `k` of He et al. 2021, section 3.2, or `None`. Draws `k`
+            training and 1,000 validation examples from the training split, and
+            tests on the original validation split.
+        batching: `"grouped"` for batches of similar length, with little
+            padding; `"random"`; or `"fixed"` for TPUs. Fixed batches always
+            have `batch_size` rows, padded if needed, and `max_length` tokens
+            or one of `length_buckets`.
+        length_buckets: Shorter lengths for fixed batches. A text goes into a
+            batch of the smallest length that fits.
+        eval_languages: Languages in which to evaluate a multilingual task, or
+            `all` for those in the data; see `tasks.languages`.
     """
 
     data_dir: str | None = None
@@ -89,13 +90,13 @@ class DataConfig:
     eval_languages: tuple[str, ...] = ()
 
     def most_train_examples(self, task):
-        """Returns the number of training examples of a task, `None` for all."""
+        """Returns a task's number of training examples, `None` for all."""
         own = self.train_examples_of or {}
         return own.get(task, self.max_train_examples)
 
     @property
     def fixed_lengths(self):
-        """All lengths of fixed batches, ascending; `()` for other batches."""
+        """Lengths of fixed batches, ascending; `()` if `batching` differs."""
         if self.batching != "fixed":
             return ()
         shorter = {n for n in self.length_buckets if n < self.max_length}
@@ -104,65 +105,73 @@ class DataConfig:
 
 @dataclasses.dataclass(frozen=True)
 class TrainConfig:
-    """How the declared weights are trained.
+    """How the trainable weights are trained.
 
     Attributes:
         learning_rate: Highest learning rate, reached after the warm-up.
-        epochs: Passes over the training examples.
-        batch_size: Examples in a step, over all replicas.
-        eval_batch_size: Examples in a batch of evaluation and prediction.
-        warmup_fraction: Share of the steps in which the rate grows linearly;
-            it then falls linearly to zero (Houlsby et al. 2019, section 3.1;
-            the other papers give no warm-up).
-        weight_decay: Decoupled decay, not on norms and biases.
-        steps_per_loop: Steps that the device does in one call. Between two
-            calls the host looks at losses, validates and writes checkpoints.
-            TPUs want many.
-        accumulation_steps: Parts that each batch is computed in, one after the
-            other, for batches that do not fit into memory whole.
+        epochs: Number of passes over the training examples.
+        batch_size: Number of examples in a step, over all replicas.
+        eval_batch_size: Number of examples in a batch of evaluation and
+            prediction.
+        warmup_fraction: Fraction of the steps in which the learning rate rises
+            linearly from zero. See `decay` for the other steps. Houlsby et al.
+            2019, section 3.1, use a tenth; the other papers state no warm-up.
+        weight_decay: Decoupled weight decay. Norms and biases are excluded.
+        steps_per_loop: Number of steps that the device runs in one call.
+            Between two calls the host checks losses, validates and writes
+            checkpoints. Use many on TPUs.
+        accumulation_steps: Number of parts into which each batch is split.
+            They are computed one after the other, for batches that do not fit
+            into memory.
         remat: Whether a block's activations are computed again in the backward
-            pass, not kept, for models and batches that do not fit into memory:
-            less memory, more time, the same gradients.
-        max_steps: Steps after which training ends, if the epochs have more.
-        min_steps: Steps that training has at least: where the epochs have
-            fewer, there are more epochs; or `None`. Only for runs of one task.
-        decay: `"linear"`: the rate falls to zero after the warm-up; `"none"`:
-            it stays.
-        clip_norm: Largest global norm of the gradients, or `None` for any.
-        validate_every_steps: Steps between validations; `None` for once an
-            epoch.
-        early_stopping_patience: Validations without a better metric before the
-            run stops, or `None`.
-        select_by: Metric that chooses the best weights, of those that suit the
-            task's kind; `None` for the task's first. Houlsby et al. (section
-            3.1) and Pfeiffer et al. (section 4) choose by accuracy.
-        keep: Which weights a run ends with: the `"best"` on validation, or the
-            `"last"` (Han et al. 2021, figures 1, 4 and 9); then nothing stops
-            early.
-        snapshot_steps: Steps between snapshots, or `None` for none: adapter
-            folders of the weights as they are then, `snapshots/<step>` in the
-            run folder, which `init_adapter` takes (Han et al. 2021, figures 1
-            and 9, tune after so many steps of pretraining).
-        evaluate_loss: Whether evaluations have the `loss` among their metrics
-            (He et al. 2021, figures 5 and 10).
-        precision: Keras policy of the encoder: `"float32"`,
+            pass instead of stored. This takes less memory and more time, and
+            gives the same gradients.
+        max_steps: Number of steps after which training ends, even within an
+            epoch. `None` for all epochs.
+        min_steps: Smallest number of training steps, or `None`. Epochs are
+            added if there are fewer. Only for runs of one task.
+        decay: `"linear"`: the learning rate falls to zero after the warm-up.
+            `"none"`: it stays constant.
+        clip_norm: Largest global norm of the gradients, or `None` for no
+            clipping.
+        validate_every_steps: Number of steps between validations. `None` for
+            once an epoch.
+        early_stopping_patience: Number of validations without improvement
+            after which the run stops, or `None` to never stop early.
+        select_by: Metric that selects the best weights; it must suit the
+            task's kind. `None` for the task's first metric. Houlsby et al.
+            (section 3.1) and Pfeiffer et al. (section 4) select by accuracy.
+        keep: Weights to keep at the end: the `"best"` on validation, or the
+            `"last"` (Han et al. 2021, figures 1, 4 and 9). With `"last"` the
+            run does not stop early.
+        snapshot_steps: Number of steps between snapshots, or `None` for none.
+            A snapshot is an adapter folder with the current weights,
+            `snapshots/<step>` in the run folder, for `init_adapter` (Han et
+            al. 2021, figures 1 and 9, tune after so many steps of
+            pretraining).
+        evaluate_loss: Whether evaluations include the `loss` as a metric (He
+            et al. 2021, figures 5 and 10).
+        precision: Keras dtype policy of the encoder: `"float32"`,
             `"mixed_bfloat16"`, or `"mixed_float16"` for GPUs without bfloat16,
-            such as a T4; the loss is then scaled. What trains is float32 in
-            all three.
-        encoder_dropout: Whether the frozen encoder's dropout acts.
-        checkpoint_seconds: Least time between two checkpoints, from which a
-            stopped run goes on.
-        deterministic: Whether equal runs are equal bit for bit on GPUs too,
-            where operations whose sums have no fixed order then give way to
-            slower ones.
-        calibrate: Whether the temperature of a classification's probabilities
-            is fitted on validation after the training, see `head.temperature`.
+            such as a T4. The latter scales the loss. Trained weights are
+            float32 in all three.
+        encoder_dropout: Whether the frozen encoder's dropout is active in
+            training.
+        checkpoint_seconds: Shortest time between two checkpoints, in seconds.
+            A stopped run resumes from the latest.
+        deterministic: Whether equal runs give bit-identical results on GPUs
+            too. Operations without a fixed order of summation are then
+            replaced by slower ones.
+        calibrate: Whether to fit the temperature of a classification's
+            probabilities on the validation split after training; see
+            `head.temperature`.
         log_gradient_norms: Whether each validation logs the gradient norm of
             every trained variable.
-        callbacks: List of Keras callbacks that watch the training: `mlflow`,
-            `wandb`, or `module:Class` of your own; or mappings of such a `name`
-            and the callback's arguments. `None` for none. They are told of
-            epochs, with what was logged; of steps only where they ask.
+        callbacks: List of Keras callbacks that observe the training, or `None`
+            for none. Each is `mlflow`, `wandb` or your own `module:Class`, or
+            a mapping with such a `name` and the callback's arguments. They are
+            called for epochs, with the logged values, and for steps only if
+            they ask.
     """
 
     learning_rate: float = 3e-4
@@ -197,19 +206,20 @@ class TrainConfig:
 
 @dataclasses.dataclass(frozen=True)
 class PretrainConfig:
-    """Task-adaptive pretraining: masked language modelling before the task.
+    """Task-adaptive pretraining: masked language modeling before the task.
 
-    What the method trains goes on from there; see `runs.pretraining`.
+    The method's trained weights are then the initial weights for the task; see
+    `runs.pretraining`.
 
     Attributes:
-        steps: Steps on the task's own training texts; 0 for none.
-        learning_rate: Highest learning rate. Defaults to 1e-4, that of He et
-            al. 2021, section 3.1, for adapters.
-        batch_size: Texts in a step.
-        whole_words: Whether whole words are hidden, not single tokens.
-        adapters_only: Whether nothing trains but what the method adds to the
-            encoder: neither norms nor the checkpoint's own head for masked
-            tokens, which it must have (He et al. 2021, section 3.1).
+        steps: Number of steps on the task's own training texts. 0 for none.
+        learning_rate: Highest learning rate. Defaults to 1e-4, as for adapters
+            in He et al. 2021, section 3.1.
+        batch_size: Number of texts in a step.
+        whole_words: Whether to hide whole words instead of single tokens.
+        adapters_only: Whether to train only the weights that the method adds to
+            the encoder. Norms and the checkpoint's own head for masked tokens,
+            which it must have, stay frozen (He et al. 2021, section 3.1).
     """
 
     steps: int = 0
@@ -221,12 +231,12 @@ class PretrainConfig:
 
 @dataclasses.dataclass(frozen=True)
 class MembersConfig:
-    """The single-task adapters that fusion trains first, where none are given.
+    """The single-task adapters that fusion trains first if none are given.
 
     Attributes:
-        tasks: Names of tasks; an adapter is trained for each.
-        settings: Settings of their runs. Encoder, data, seed, strategy and
-            precision are those of the fusion's own run.
+        tasks: Names of tasks. An adapter is trained for each.
+        settings: Settings of the members' runs. Encoder, data, seed, strategy
+            and precision are taken from the fusion's own run.
     """
 
     tasks: tuple[str, ...] = ()
@@ -238,10 +248,10 @@ class SearchConfig:
     """The search of method `no_bert` for a network without an encoder.
 
     Attributes:
-        trials: Networks to try; the best on validation counts.
-        space: From a setting of the network to a list to choose from, or to
-            `low`, `high` and perhaps `log` of a range; those of the preset
-            `no_bert`.
+        trials: Number of networks to try. The best on validation is used.
+        space: Dict from a setting of the network to a list of values, or to a
+            range with `low`, `high` and optionally `log`. The preset `no_bert`
+            has one.
     """
 
     trials: int = 0
@@ -250,34 +260,35 @@ class SearchConfig:
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """Everything that decides a run.
+    """All settings of a run.
 
     Attributes:
-        task: Name of a task, see `--list=tasks`; where several train together
-            all of their names with `+` between.
+        task: Name of a task; see `--list=tasks`. If several are trained
+            together, all their names, joined by `+`.
         encoder: `minilm`, a KerasHub preset, a Hugging Face folder,
             `hf://owner/name`, or the folder of a run that trained an encoder;
             see `--list=encoders`.
-        method: A method, see `tf_adapters.methods`.
-        seed: Decides samples, initial weights, order and dropout; at most
+        method: A method; see `tf_adapters.methods`.
+        seed: Seed of samples, initial weights, order and dropout, at most
             4,294,967,295.
         distribution_strategy: `"one_device"`, `"mirrored"`,
-            `"multi_worker_mirrored"` or `"tpu"`, see `make_strategy`.
+            `"multi_worker_mirrored"` or `"tpu"`; see `make_strategy`.
         tpu: Name or address of the TPU, for `"tpu"`.
-        head: Settings of the task's head in place of its defaults, a dict such
-            as `{"reads": "pooled_output"}`, or `None`; see `tf_adapters.heads`.
+        head: Dict of settings that override the defaults of the task's head,
+            such as `{"reads": "pooled_output"}`, or `None`; see
+            `tf_adapters.heads`.
         data: `DataConfig`.
         train: `TrainConfig`.
-        members: `MembersConfig`; only fusion reads it.
+        members: `MembersConfig`. Used by fusion only.
         pretrain: `PretrainConfig`.
-        search: `SearchConfig`; only `no_bert` reads it.
-        init_adapter: Folder of a run or of an adapter of the same method and
-            encoder, whose weights but for its head are the initial ones.
-        stack_on: Folder of a run or of an adapter that stays frozen below what
-            trains, a language's for example. That is MAD-X (Pfeiffer et al.
-            2020, arXiv:2005.00052, section 3.3).
+        search: `SearchConfig`. Used by `no_bert` only.
+        init_adapter: Folder of a run or of an adapter with the same method and
+            encoder, whose weights, except the head's, are the initial ones.
+        stack_on: Folder of a run or of an adapter, such as a language's, that
+            stays frozen and on which the trained adapter is stacked. This is
+            MAD-X (Pfeiffer et al. 2020, arXiv:2005.00052, section 3.3).
         language_adapters: Dict from a language of `data.eval_languages` to the
-            folder of the adapter that takes the place of `stack_on` there.
+            folder of the adapter that replaces `stack_on` for it.
     """
 
     task: str

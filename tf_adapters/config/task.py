@@ -1,4 +1,4 @@
-"""Which task a configuration is of: one, one of a file, or several."""
+"""Settings of the task: a name, a task file, a table, or several tasks."""
 
 import dataclasses
 
@@ -10,13 +10,17 @@ from tf_adapters.tasks.task_file import load_task_file
 
 
 def with_task_of_file(layer, earlier):
-    """Returns a layer in which task, task file and table belong together.
+    """Returns a layer with consistent task, task file and table.
 
-    A layer that names one of them replaces all of earlier layers.
+    If a layer sets one of them, it overrides all three from earlier layers.
+
+    Args:
+        layer: Nested dict.
+        earlier: Nested dict, all earlier layers combined.
 
     Raises:
-        ConfigError: If a layer names two tasks, or gives settings of a task,
-            which a later name would replace in silence.
+        ConfigError: If a layer has two tasks, or settings of a task instead of
+            a name. A later name would silently replace such settings.
     """
     if not isinstance(layer.get("task"), str | None):
         raise ConfigError(
@@ -45,7 +49,14 @@ def with_task_of_file(layer, earlier):
 
 
 def _named(layer, what, name, other):
-    """Returns a layer with the name of its task, and without the other way."""
+    """Returns a layer with the name of its task file or table.
+
+    Args:
+        layer: Nested dict.
+        what: The setting that defines the task, for errors.
+        name: Name of the task.
+        other: The alternative setting in `data`, which becomes `None`.
+    """
     if layer.get("task", name) != name:
         raise ConfigError(
             f"{what} defines task `{cut(name)}`, but `task` is "
@@ -55,10 +66,10 @@ def _named(layer, what, name, other):
 
 
 def with_last_file(layers):
-    """Returns layers in which only the last named task file is named.
+    """Removes all task files from layers but the last.
 
-    Another one may be gone: it is what a run's own configuration says, and the
-    command line says where it is now.
+    The others may no longer exist: a run's configuration has the original path,
+    and the command line can have a new one.
     """
     layers = list(layers)
     naming = [
@@ -74,7 +85,15 @@ def with_last_file(layers):
 
 
 def with_name_of_tasks(merged):
-    """Names a run of several tasks, where there are several, after them all."""
+    """Sets the task's name in a run of several tasks, to `"a+b"`.
+
+    Args:
+        merged: Nested dict, all layers combined.
+
+    Raises:
+        ConfigError: If the method and the tasks do not match, or both one task
+            and several are set.
+    """
     method = merged["method"]
     tasks = method.get("tasks") or []
     if method["name"] != "multitask":
@@ -105,7 +124,7 @@ def with_name_of_tasks(merged):
 def by_task(config):
     """Returns a dict from each task of a run to its own configuration."""
     method = config.method
-    if isinstance(method, dict):  # Not yet built.
+    if isinstance(method, dict):  # Not built yet.
         tasks = method.get("tasks")
     else:
         tasks = method.tasks

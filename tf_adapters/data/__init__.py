@@ -1,1 +1,1 @@
-"""From names of tasks to rows, and from rows to batches of token ids."""
+"""Loads the rows of tasks and turns them into batches of token ids."""

@@ -1,4 +1,4 @@
-"""Rows as a head reads them: token ids and targets, before any batch."""
+"""A head's examples before batching: token ids and targets."""
 
 import dataclasses
 from typing import Any
@@ -7,25 +7,24 @@ import numpy as np
 
 from tf_adapters.data.tokens.windows import tokenize_windows
 
-# What fills up targets that come one a token: such a place has no target.
+# In targets with one entry for each token: this position has no target.
 IGNORED = -1
 
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-    """How masked language modelling hides tokens, see `data.masking`.
+    """How masked language modeling hides tokens; see `data.batches.masking`.
 
     Attributes:
         mask_id: Id of the mask token.
-        special_ids: Ids that are never chosen.
+        special_ids: Ids of tokens that are never hidden.
         vocabulary_size: Random tokens are drawn from `[0, vocabulary_size)`.
-        continues: Boolean array `(vocabulary_size,)`, whether a token goes on
-            with the word before it: then whole words are chosen. `None`
-            (default) chooses single tokens.
+        continues: Boolean array `(vocabulary_size,)`, whether a token continues
+            the word before it. If set, whole words are hidden. `None` (default)
+            hides single tokens.
         seed: Integer.
-        is_drawn: Whether hidden tokens are drawn. If not, a text itself has the
-            mask token where something is asked for, and nothing else of this
-            is read.
+        is_drawn: Whether hidden tokens are drawn at random. If not, the texts
+            have mask tokens themselves, and only `mask_id` is used.
     """
 
     mask_id: int
@@ -38,29 +37,30 @@ class Masking:
 
 @dataclasses.dataclass(frozen=True)
 class Encoded:
-    """The examples that a head makes of rows.
+    """The examples that a head makes from rows.
 
-    An example is what one loss belongs to: a text, all choices of a question,
-    or a window of a long text. A row may become several, or none.
+    An example is the unit with a loss of its own: a text, all choices of a
+    question, or a window of a long text. A row can give several examples, or
+    none.
 
     Attributes:
-        token_ids: List with an int32 array `(tokens,)` for each example, or a
-            list of such arrays, one for each choice or window. Special tokens
-            are in.
-        segment_ids: The same shape, or `None` where the encoder takes none.
+        token_ids: List with an entry for each example: an int32 array
+            `(tokens,)`, or a list of such arrays, one for each choice or
+            window. Includes special tokens.
+        segment_ids: Same structure as `token_ids`, or `None` if the encoder
+            takes none.
         targets: Array with one entry for each example; or a list of int32
-            arrays with one entry for each token, `IGNORED` where there is no
-            target; or `None`.
-        counts: Number of terms that the loss of each example sums, an integer
-            array, or `None` for one each. A batch's loss is its mean over
-            terms.
-        source: What the head needs to find its way back from the model's
-            outputs to the rows; nobody else reads it.
-        masking: `Masking` where the targets are hidden tokens, drawn anew for
-            each batch, or where they are to be predicted, `counts` of each
-            example; else `None`.
-        is_pooled: Whether a list of arrays holds the windows of one text, whose
-            number the model's output does not show. Defaults to `False`.
+            arrays with one entry for each token, `IGNORED` for tokens without
+            a target; or `None`.
+        counts: Integer array, the number of terms in the loss of each example,
+            or `None` for one each. A batch's loss is the mean over its terms.
+        source: Data that the head needs to map the model's outputs back to
+            rows. Only the head reads it.
+        masking: `Masking` for masked language modeling, in which `counts`
+            tokens of each example are hidden, drawn again for each batch, or
+            are mask tokens in the text. Otherwise `None`.
+        is_pooled: Whether each list of arrays has the windows of one text, for
+            which the model gives a single output. Defaults to `False`.
     """
 
     token_ids: list
@@ -77,7 +77,7 @@ class Encoded:
     def count(self, indices):
         """Returns the number of terms in the loss of some examples.
 
-        At least 1, so that a batch without any has a mean, which is 0.
+        At least 1, so that the mean loss of a batch without terms is 0.
         """
         if self.counts is None:
             return len(indices)
@@ -85,13 +85,13 @@ class Encoded:
 
 
 def encoder_inputs(features):
-    """Returns those of a batch's features that an encoder takes."""
+    """Returns the encoder's inputs from a batch's features, as a dict."""
     names = ("token_ids", "padding_mask", "segment_ids")
     return {name: features[name] for name in names if name in features}
 
 
 def encode_texts(rows, fields, packer, targets=None):
-    """Returns one example for each row, of its text or its two texts.
+    """Makes an example from each row's text, or from its two texts.
 
     Args:
         rows: List of dicts.
@@ -104,11 +104,11 @@ def encode_texts(rows, fields, packer, targets=None):
 
 
 def encode_windows(rows, field, packer, windows, targets=None):
-    """Returns one example for each row, of the windows of its text.
+    """Makes an example from the windows of each row's text.
 
     Args:
         rows: List of dicts.
-        field: Key of the rows' text.
+        field: Key of the text in a row.
         packer: `TextPacker` or `PythonPacker`.
         windows: `Windows`.
         targets: Array with one entry for each row, or `None`.

@@ -1,1 +1,1 @@
-"""From a trained adapter to what serves it."""
+"""Exports trained adapters: for serving, for GLUE, and for other libraries."""

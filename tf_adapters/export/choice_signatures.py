@@ -1,11 +1,13 @@
-"""Signatures of a choice.
+"""Signatures of a multiple-choice model.
 
 `serving_default` takes a string tensor `(batch,)` for each text field of the
-question and `(batch, choices)` for the choices; "" fills up where a question
-has fewer. `token_ids` takes tensors `(batch, choices, tokens)`, and a choice
-without a token is none. The answer is `label_id` (int32, the place of the
-choice), `probabilities` (float32, `(batch, choices)`) and, from texts, `label`
-(string, the choice itself).
+question, and one `(batch, choices)` for the choices. Questions with fewer
+choices are padded with "". `token_ids` takes tensors `(batch, choices, tokens)`
+and ignores choices without tokens.
+
+The answer has `label_id` (int32, the index of the choice), `probabilities`
+(float32, `(batch, choices)`) and, for texts, `label` (string, the choice
+itself).
 """
 
 import tensorflow as tf
@@ -15,7 +17,7 @@ from tf_adapters.export import signature_inputs
 
 
 def text_function(model, packer, text_fields):
-    """Returns the traced function from questions and choices to an answer."""
+    """Returns a traced function from questions and choices to an answer."""
 
     def from_texts(*texts):
         *question, choices = texts
@@ -30,7 +32,7 @@ def text_function(model, packer, text_fields):
 
 
 def _features(head, packer, question, choices):
-    """Returns what `Choice.encode` makes, in a graph."""
+    """Returns the features that `Choice.encode` makes, computed in a graph."""
     shape = tf.shape(choices)
     question = tf.strings.join(question, " ")
     repeated = tf.repeat(question, shape[1])
@@ -45,7 +47,7 @@ def _features(head, packer, question, choices):
 
 
 def _texts(blank, question, choice):
-    """Returns what `Choice.texts` makes, in a graph."""
+    """Returns the texts that `Choice.texts` makes, computed in a graph."""
     if not blank:
         return question, choice
     parts = tf.strings.split(question, blank, maxsplit=1)
@@ -58,12 +60,12 @@ def _texts(blank, question, choice):
 
 
 def token_function(model, packer):
-    """Returns the traced function from token ids to an answer."""
+    """Returns a traced function from token ids to an answer."""
     return signature_inputs.token_function(model, _answer, rank=3)
 
 
 def _answer(outputs):
-    """Returns what a client gets, from the head's outputs."""
+    """Returns the answer to a client, computed from the head's outputs."""
     outputs = tf.cast(outputs, tf.float32)
     return {
         "label_id": tf.argmax(outputs, axis=-1, output_type=tf.int32),
@@ -72,7 +74,10 @@ def _answer(outputs):
 
 
 def warmup_inputs(packer, text_fields):
-    """Returns inputs of one question and of several, short and cut."""
+    """Returns warm-up inputs with one question and with two.
+
+    Some texts are short and others are truncated.
+    """
     long = packer.too_long("A longer text, cut. ")
     questions = ["A question?", long]
     choices = [["yes", "no", ""], ["yes", "no", long]]

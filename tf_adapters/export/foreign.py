@@ -1,4 +1,4 @@
-"""The adapter of a run as a folder that other libraries load."""
+"""Exports a run's adapter as a folder that other libraries load."""
 
 from pathlib import Path
 import tempfile
@@ -14,21 +14,21 @@ def export_adapter(config, model_dir, form, with_head=True):
 
     Args:
         config: `Config` of the run.
-        model_dir: The run's folder.
+        model_dir: Path of the run folder.
         form: `"adapterhub"` or `"peft"`.
-        with_head: Whether the head goes along. Defaults to `True`.
+        with_head: Whether to export the head too. Defaults to `True`.
 
     Returns:
-        Path of the folder, `<model_dir>/<form>/<task>`. One that is there is
+        Path of the folder, `<model_dir>/<form>/<task>`. An existing folder is
         replaced.
 
     Raises:
-        AdapterError: If the format has no room for what trained.
+        AdapterError: If the format cannot store the trained weights.
     """
     run = finished_run.load_to_export(config, model_dir)
     folder = Path(model_dir) / form / run.task.name
     with tempfile.TemporaryDirectory(dir=model_dir, prefix=".") as scratch:
-        # By its name: AdapterHub's files say what the adapter is called.
+        # Keep the folder's name, because AdapterHub's files store it.
         new = Path(scratch) / folder.name
         saving.save_adapter(run.model, new, format=form, with_head=with_head)
         own_files.make_folder(model_dir, form)

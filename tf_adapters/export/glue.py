@@ -1,8 +1,8 @@
-"""The files that GLUE's server scores: one for each test set.
+"""Writes the files that GLUE's server scores, one for each test set.
 
-File names, words for the classes and numbers of rows are those of the sample
-submission on gluebenchmark.com (Wang et al. 2019, arXiv:1804.07461). The
-server refuses a submission with other names or another number of rows.
+File names, class names and numbers of rows follow the sample submission on
+gluebenchmark.com (Wang et al. 2019, arXiv:1804.07461). The server refuses a
+submission with other names or another number of rows.
 """
 
 import dataclasses
@@ -17,17 +17,18 @@ from tf_adapters.tasks import glue as glue_tasks
 
 
 class SubmissionError(UserError):
-    """Predictions that GLUE's server would refuse, and why."""
+    """Raised for predictions that GLUE's server would refuse."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SubmissionFile:
-    """What the server expects for one test set.
+    """The file that the server expects for one test set.
 
     Attributes:
         name: File name.
-        num_rows: Rows of the test set.
-        words: From class name to what the file says; `None` for numbers.
+        num_rows: Number of rows in the test set.
+        words: Dict from class name to the word in the file, or `None` for a
+            task whose predictions are numbers.
     """
 
     name: str
@@ -44,7 +45,7 @@ def _names(task):
 
 
 _TASKS = {task.name: task for task in glue_tasks.GLUE}
-# The diagnostic set is answered by a model of MNLI and has only a test split.
+# A model of MNLI answers the diagnostic set, which has only a test split.
 DIAGNOSTIC = dataclasses.replace(
     glue_tasks.MNLI,
     name="ax",
@@ -54,7 +55,7 @@ DIAGNOSTIC = dataclasses.replace(
 )
 _MNLI_WORDS = _names(glue_tasks.MNLI)
 
-# From task and split to the file.
+# From a task and a split to their file.
 FILES = {
     ("cola", "test"): SubmissionFile("CoLA.tsv", 1063, _ids(_TASKS["cola"])),
     ("sst2", "test"): SubmissionFile("SST-2.tsv", 1821, _ids(_TASKS["sst2"])),
@@ -76,12 +77,13 @@ def export_submission(config, model_dir, folder):
     """Predicts the test sets of a run's task and writes their files.
 
     Args:
-        config: `Config` of the run; its task must be one of GLUE's.
-        model_dir: The run's folder.
-        folder: Where the files go; those of other tasks stay.
+        config: `Config` of the run. Its task must be one of GLUE's.
+        model_dir: Path of the run folder.
+        folder: Path of the folder to write to. Files of other tasks in it are
+            kept.
 
     Returns:
-        List of paths, one for each test set that was found.
+        List of paths, one for each available test set.
 
     Raises:
         SubmissionError: If the task is not one of GLUE's, or if a test set has
@@ -98,7 +100,7 @@ def export_submission(config, model_dir, folder):
         key: load_glue_rows(*key, config.data.data_dir)
         for key in _test_sets(config.task, config.data.data_dir)
     }
-    # Before the encoder is loaded and hours of prediction begin.
+    # Check first, because prediction may take hours.
     for key, rows in test_sets.items():
         _check_rows(FILES[key], len(rows))
     run = experiment.Experiment(
@@ -116,15 +118,15 @@ def write_submission(file, predictions, folder):
     Args:
         file: `SubmissionFile`, an entry of `FILES`.
         predictions: List of dicts with `label` (class name) or `score`, in the
-            order of the test set.
-        folder: Path; created if it is missing.
+            order of the test set. Scores are clipped to the range 0 to 5.
+        folder: Path of the folder. Created if it does not exist.
 
     Returns:
         Path of the file.
 
     Raises:
-        SubmissionError: If the number of rows, a class or a score is none that
-            the server accepts.
+        SubmissionError: If the number of rows is wrong, a class is unknown, or
+            a score is not finite.
     """
     _check_rows(file, len(predictions))
     lines = [
@@ -141,10 +143,10 @@ def load_glue_rows(task_name, split, data_dir=None):
     """Returns the rows of a test set in the official order.
 
     Args:
-        task_name: A key of `FILES`, with `split`.
+        task_name: Name of the task. With `split`, a key of `FILES`.
         split: `"test"` or `"test_mismatched"`.
         data_dir: See `tf_adapters.data.rows.load`. Local files must be in the
-            official order, as GLUE's own are.
+            official order, like the files that GLUE provides.
     """
     if task_name == "ax":
         local = _diagnostic_file(data_dir)
@@ -155,7 +157,10 @@ def load_glue_rows(task_name, split, data_dir=None):
 
 
 def _test_sets(task_name, data_dir):
-    """Returns the keys in `FILES` that a model of a task answers."""
+    """Returns the keys in `FILES` of the test sets that a task's model answers.
+
+    Further test sets of MNLI are included if their data are available.
+    """
     keys = [(task_name, "test")]
     if task_name == "mnli":
         if load.has_split(_TASKS["mnli"], "test_mismatched", data_dir):
@@ -168,7 +173,7 @@ def _test_sets(task_name, data_dir):
 
 
 def _diagnostic_file(data_dir):
-    """Returns the file of the diagnostic set, where GLUE's download has it."""
+    """Returns the path of the diagnostic set in GLUE's download, or `None`."""
     names = ("diagnostic/diagnostic.tsv", "AX/AX.tsv", "AX.tsv")
     files = [Path(data_dir) / name for name in names] if data_dir else []
     return next((file for file in files if file.is_file()), None)
@@ -184,7 +189,7 @@ def _check_rows(file, num_rows):
 
 
 def _word(file, index, prediction):
-    """Returns what the file says for one prediction."""
+    """Returns the word or number that stands for a prediction in the file."""
     if file.words is None:
         score = prediction.get("score", math.nan)
         if not math.isfinite(score):

@@ -1,8 +1,9 @@
-"""Many tasks in one SavedModel: one encoder, an adapter and a head for each.
+"""Exports many tasks as one SavedModel.
 
-The signature `serving_default` takes `text`, `text_pair` and `task`, string
-tensors `(batch,)`, and answers each row with the adapter of its task. Rows of
-different tasks may share a batch, so a server may batch whatever comes.
+The tasks share one encoder, and each has its own adapter and head. The
+signature `serving_default` takes `text`, `text_pair` and `task`, string tensors
+`(batch,)`, and answers each row with the adapter of its task. A batch may mix
+tasks, so a server may batch any requests together.
 """
 
 from pathlib import Path
@@ -23,17 +24,17 @@ def export_runs(folders, output):
     """Exports the adapters of several runs as one SavedModel.
 
     Args:
-        folders: Run folders. Their encoder, precision and `max_length` must
-            agree, their tasks differ.
-        output: Folder; `<output>/tasks/<version>` is written.
+        folders: List of run folders. They must have the same encoder, precision
+            and `max_length`, and different tasks.
+        output: Path of the folder to write `tasks/<version>` to.
 
     Returns:
-        Path of the SavedModel.
+        Path of the SavedModel, `<output>/tasks/<version>`.
 
     Raises:
-        AdapterError: If they do not fit together.
+        AdapterError: If the runs do not fit together.
     """
-    # Imported here: library users export without the training code.
+    # Imported here, so that library users can export without training code.
     from tf_adapters.config import resolve
     from tf_adapters.data.rows import splits
     from tf_adapters.data.tokens.packing import TextPacker
@@ -69,7 +70,10 @@ def _check_runs(folders):
 
 
 def _check_encoders(folders):
-    """Refuses different ones. One may have several names, or lie twice."""
+    """Raises an error if the runs have different encoders.
+
+    Compares fingerprints, because the same encoder may have several names.
+    """
     names = {}
     for folder in folders:
         encoder = adapter_folder.read_adapter_config(
@@ -108,18 +112,23 @@ def _common(configs, what, of):
 def export_bank(bank, packer, tasks, folder):
     """Writes the next version of a bank in TensorFlow Serving's layout.
 
-    Every answer has, for each row: `status` (string: empty, or what is wrong
-    with this row, the others being answered all the same), `label` (string),
-    `label_id` (int32), `num_labels` (int32), `labels` (string) and
-    `probabilities` (float32), both `(batch, most labels)` and filled up with
-    "" and 0, and `score` (float32), the number of a regression. What does not
-    apply is "", -1 or 0.
+    The answer is a dict of tensors with a value for each row:
+
+    - `status` (string): empty, or an error message for this row. Other rows are
+      answered nevertheless.
+    - `label` (string) and `label_id` (int32): the predicted class.
+    - `num_labels` (int32): the number of classes.
+    - `labels` (string) and `probabilities` (float32), both
+      `(batch, most labels)`: all classes, padded with "" and 0.
+    - `score` (float32): the number that a regression predicts.
+
+    Values that do not apply to a row are "", -1 or 0.
 
     Args:
         bank: `BankModel`.
         packer: `TextPacker` as in training.
-        tasks: The task of each member, in their order.
-        folder: Path `<somewhere>/<name>`.
+        tasks: List with the `Task` of each member of the bank, in order.
+        folder: Path `<parent>/<name>`. The model is served as `<name>`.
 
     Returns:
         Path of the version's folder, `<folder>/<version>`.
@@ -151,7 +160,7 @@ def export_bank(bank, packer, tasks, folder):
 
 
 class _Module(tf.Module):
-    """What is saved: one traced function, its weights and its tables."""
+    """The saved module: one traced function, its weights and its tables."""
 
     def __init__(self, bank, packer, tasks):
         super().__init__()
@@ -198,7 +207,7 @@ class _Module(tf.Module):
 
 
 def _answers(outputs, num_labels, labels, temperatures):
-    """Returns the answers of all rows, as if each task were known."""
+    """Returns the answers for all rows, as if each task were known."""
     classifies = num_labels > 0
     label_ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
     label = tf.gather(labels, label_ids, batch_dims=1)
@@ -217,7 +226,7 @@ def _answers(outputs, num_labels, labels, temperatures):
 
 
 def _of_known_tasks(answers, found, task):
-    """Returns the answers with those of unknown tasks emptied."""
+    """Returns answers with `status`, and empty for rows of unknown tasks."""
     known = found >= 0
     empty = {"label_id": -1, "label": "", "labels": ""}
 
@@ -241,7 +250,7 @@ def _warmup_requests(name, tasks):
 
 
 def _describe(folder, bank, packer, tasks):
-    """Writes what a client may want to know beside the SavedModel."""
+    """Writes a description for clients into the SavedModel's folder."""
     description = {
         "tasks": {
             task.name: {

@@ -1,13 +1,18 @@
-"""Signatures of masked language modelling.
+"""Signatures of masked language modeling.
 
 `serving_default` takes a string tensor `(batch,)` for each of the task's text
-fields, named as in `input_names`, with the mask token wherever a token is asked
-for. The answer is `positions` (int32, `(batch, masks)`, the places of the masks
-among the input's tokens, filled up with -1), `tokens` (string, `(batch, masks,
-num_best)`, filled up with "") and `token_id` (int32, filled up with -1), the
-likeliest first, and their `probabilities` (float32, filled up with 0). A mask
-beyond the longest input is not there. `token_ids` answers the same without
-`tokens`.
+fields, named as in `input_names`. Texts contain the mask token at each position
+to predict. The answer has
+
+- `positions` (int32, `(batch, masks)`): the position of each mask among the
+  tokens of the input, padded with -1.
+- `tokens` (string, `(batch, masks, num_best)`): the most likely tokens, best
+  first, padded with "".
+- `token_id` (int32, same shape): their ids, padded with -1.
+- `probabilities` (float32, same shape): their probabilities, padded with 0.
+
+Masks beyond the maximum length are dropped. `token_ids` takes token ids and
+gives the same answer without `tokens`.
 """
 
 import tensorflow as tf
@@ -19,13 +24,13 @@ from tf_adapters.export import signature_inputs
 
 
 def text_function(model, packer, text_fields):
-    """Returns the traced function from texts to the tokens of their masks."""
+    """Returns a traced function from texts to the tokens at their masks."""
     packer = packer.reading_masks()
     size = model.head.vocabulary_size
     texts_of_tokens = vocabulary.token_texts(packer.tokenizer, size)
 
     def from_texts(*texts):
-        if len(texts) > 2:  # As in training.
+        if len(texts) > 2:  # Join texts as in training.
             first = tf.strings.strip(tf.strings.join(texts[:-1], " "))
             texts = (first, texts[-1])
         answer = _answer(model, packer.mask_id, packer(*texts))
@@ -38,7 +43,7 @@ def text_function(model, packer, text_fields):
 
 
 def token_function(model, packer):
-    """Returns the traced function from token ids to the tokens of masks."""
+    """Returns a traced function from token ids to the tokens at masks."""
     mask_id = packer.mask_id
     return signature_inputs.features_function(
         model, lambda features: _answer(model, mask_id, features)
@@ -46,8 +51,8 @@ def token_function(model, packer):
 
 
 def _answer(model, mask_id, features):
-    """Returns what a client gets, from what the packer makes."""
-    # In an empty batch Keras's `take_along_axis` cannot take nothing.
+    """Returns the answer to a client, computed from the packer's features."""
+    # Keras's `take_along_axis` fails on an empty batch without masks.
     no_rows = tf.cast(tf.shape(features["token_ids"])[0] == 0, tf.int32)
     max_masks = tf.maximum(
         mask_tokens.count_mask_tokens(features, mask_id), no_rows
@@ -63,7 +68,10 @@ def _answer(model, mask_id, features):
 
 
 def warmup_inputs(packer, text_fields):
-    """Returns inputs of one text and of several, with and without masks."""
+    """Returns warm-up inputs with one text and with three.
+
+    Some texts have masks and others do not.
+    """
     short = f"A {packer.mask} text."
     texts = ["", short, packer.too_long(f"{short} {short} ")]
     names = signature_inputs.input_names(text_fields)

@@ -1,7 +1,8 @@
-"""What a SavedModel refuses: one sentence, before anything is computed.
+"""Checks the inputs of a SavedModel before anything is computed.
 
-Lookups and oneDNN's kernels do not check what they read. Shapes that do not fit
-are broadcast, read beyond a tensor's end, or end the server's process.
+Lookups and oneDNN's kernels do not check their inputs. Wrong shapes may be
+broadcast, read beyond the end of a tensor, or crash the server. With these
+checks, a request fails with a one-sentence error.
 """
 
 import tensorflow as tf
@@ -11,9 +12,13 @@ from tf_adapters.data.tokens import assertions
 
 
 def check_packer(packer, encoder):
-    """Raises a `UserError` if texts are cut at more tokens than can be read.
+    """Raises a `UserError` if a packer's inputs are too long for an encoder.
 
-    Every long text would be an error of the server.
+    Otherwise the server would fail on every long text.
+
+    Args:
+        packer: `TextPacker`.
+        encoder: `AdaptedEncoder`, whose `max_tokens` is the limit.
     """
     longest = encoder.max_tokens
     if longest is not None and packer.max_length > longest:
@@ -26,23 +31,24 @@ def check_packer(packer, encoder):
 
 
 def checked_texts(names, texts):
-    """Returns texts that a graph reads only if there are as many of each.
+    """Returns texts, after the graph has checked that batch sizes agree.
 
     Args:
         names: Names of the inputs.
-        texts: String tensors `(batch,)`, the last perhaps `(batch, choices)`.
+        texts: String tensors `(batch,)`. The last one may be
+            `(batch, choices)`.
     """
     rows = dict(zip(names, _of_declared_ranks(texts), strict=True))
     return list(assertions.same_number_of_rows(rows).values())
 
 
 def checked_tokens(names, values, encoder):
-    """Returns a dict of features that a graph reads only if they are valid.
+    """Returns a dict of features, which the graph checks before it reads them.
 
     Args:
         names: Names of the inputs.
         values: Int32 tensors `(batch, tokens)` or `(batch, choices, tokens)`.
-        encoder: `AdaptedEncoder` that reads them.
+        encoder: `AdaptedEncoder` that reads the features.
     """
     features = dict(zip(names, _of_declared_ranks(values), strict=True))
     limits = {
@@ -64,7 +70,7 @@ def checked_tokens(names, values, encoder):
 def with_choices(choices):
     """Returns strings `(batch, choices)` after a check that there is a choice.
 
-    The likeliest of no choices is not defined.
+    Without choices, the most likely one is undefined.
     """
     shape = tf.shape(choices)
     said = ["Expected at least one choice. Received choices of shape:", shape]
@@ -72,7 +78,7 @@ def with_choices(choices):
 
 
 def _of_declared_ranks(inputs):
-    # A signature does not compare what it is called with with what it declares.
+    # A signature does not check its inputs against its declaration.
     return [tf.ensure_shape(value, value.shape) for value in inputs]
 
 
@@ -87,7 +93,7 @@ def _same_shapes(features):
 
 
 def _length(token_ids, longest):
-    """Asserts that there is a token (and a choice), and not too many."""
+    """Asserts that there are tokens (and choices), but not too many tokens."""
     shape = tf.shape(token_ids)
     is_right = tf.reduce_all(shape[1:] > 0)
     expected = "Expected at least one token"

@@ -1,8 +1,9 @@
-"""An adapted model as a SavedModel that needs neither Keras nor this library.
+"""Exports an adapted model as a SavedModel.
 
-What is saved is a plain `tf.Module`: two traced functions, the variables that
-they read, once, and the tables of the tokenizer. It loads wherever TensorFlow
-and the operations of tensorflow_text are, TensorFlow Serving among them.
+The SavedModel needs neither Keras nor this library. It is a plain `tf.Module`
+with two traced functions, one copy of their variables, and the tables of the
+tokenizer. It can be loaded with TensorFlow and the operations of
+tensorflow_text, for example in TensorFlow Serving.
 """
 
 import logging
@@ -26,16 +27,16 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def export_run(config, model_dir):
-    """Exports the adapter of a run, whatever strategy trained it.
+    """Exports the adapter of a run as a SavedModel.
 
     Args:
-        config: `Config` of the run.
-        model_dir: The run's folder.
+        config: `Config` of the run. Its distribution strategy is ignored.
+        model_dir: Path of the run folder.
 
     Returns:
         Path of the SavedModel, `<model_dir>/export/<task>/<version>`.
     """
-    # Imported here: library users export without the training code.
+    # Imported here, so that library users can export without training code.
     from tf_adapters.runs import finished_run
 
     run = finished_run.load_to_export(config, model_dir)
@@ -48,25 +49,26 @@ def export_run(config, model_dir):
 def export_model(model, packer, folder=None, text_fields=("text",)):
     """Writes the next version of a model in TensorFlow Serving's layout.
 
-    The signature `serving_default` takes texts and has the tokenizer inside;
-    `token_ids` takes what the packer makes, of any batch and length. What both
-    take and answer is the head's: see the modules that `signatures` names.
-    Where the tokenizer cannot run in a graph, `serving_default` takes token ids
-    as well, and a warning says so.
+    The signature `serving_default` takes texts and includes the tokenizer. The
+    signature `token_ids` takes the packer's features, with any batch size and
+    length. Inputs and outputs depend on the head, see the modules that are
+    listed in `signatures`. If the tokenizer cannot run in a graph,
+    `serving_default` takes token ids too, and a warning is logged.
 
     Args:
         model: `AdapterModel` with a head.
-        packer: `TextPacker` as in training: it decides where texts are cut.
-        folder: Path `<somewhere>/<name>`. The model is served as `<name>`.
-        text_fields: Names of the texts that the model reads together, the
-            inputs of `serving_default`: one, `"text"` (default), or two, as
-            `("premise", "hypothesis")`; of a `Task` its `text_fields`.
+        packer: `TextPacker` as in training. It decides where texts are cut.
+        folder: Path `<parent>/<name>`. The model is served as `<name>`.
+        text_fields: Names of the texts that the model reads together, which
+            are the inputs of `serving_default`: one, `("text",)` (default), or
+            two, such as `("premise", "hypothesis")`. For a `Task`, pass its
+            `text_fields`.
 
     Returns:
         Path of the version's folder, `<folder>/<version>`.
 
     Raises:
-        UserError: If the model has no head, an argument is another thing, or
+        UserError: If the model has no head, an argument has the wrong type, or
             the packer makes longer inputs than the encoder has positions for.
 
     Examples:
@@ -79,7 +81,7 @@ def export_model(model, packer, folder=None, text_fields=("text",)):
     _check_arguments(model, packer, folder)
     request_checks.check_packer(packer, model.encoder)
     folder = Path(folder)
-    # What is served computes with the final weights, not from their parts.
+    # Serve the final weights, so that they are not computed at each request.
     with model.reparameterization.folded_meanwhile():
         module, functions = _trace(model, packer, text_fields)
         partial, version = next_version(folder)
@@ -126,25 +128,29 @@ def _check_arguments(model, packer, folder):
 
 
 def next_version(folder):
-    """Returns a folder for a model's next version, and where to move it.
+    """Creates a temporary folder for a model's next version.
 
-    The server takes no notice of a name that is not a number, so it never sees
-    half a model.
+    The server ignores folders whose name is not a number, so it never sees an
+    incomplete model.
+
+    Returns:
+        Path of the temporary folder, and the path to move it to when it is
+        complete.
     """
     folder = Path(folder)
-    # TensorFlow would make it, too, but raise no `OSError`, of which commands
-    # tell the path.
+    # TensorFlow would make it too, but without raising an `OSError`, from which
+    # commands report the path.
     folder.mkdir(parents=True, exist_ok=True)
     number = max(serving.versions(folder), default=0) + 1
     while os.path.lexists(folder / str(number)):
-        number += 1  # What is no version, a link to nowhere for example.
+        number += 1  # Skip names that are taken, by a broken link for example.
     partial = folder / f".{number}.partial"
     own_files.make_new_folder(partial)
     return partial, folder / str(number)
 
 
 def _trace(model, packer, text_fields):
-    """Returns the module to save, and its signatures by name."""
+    """Returns the module to save, and a dict of its signatures."""
     kind = signatures.signatures_of_head(model.head)
     module = tf.Module()
     token_function = kind.token_function(model, packer)
@@ -168,7 +174,7 @@ def _trace(model, packer, text_fields):
         TEXT_SIGNATURE: text_function,
         TOKEN_SIGNATURE: token_function,
     }
-    # By identity: both functions read the same variables.
+    # Remove duplicates, because both functions read the same variables.
     module.weights = list(
         {
             id(variable): variable
@@ -180,9 +186,9 @@ def _trace(model, packer, text_fields):
 
 
 def resources(tokenizer):
-    """Returns the tables that a KerasHub tokenizer looks things up in.
+    """Returns the lookup tables of a KerasHub tokenizer.
 
-    Keras does not track them, and a SavedModel holds only what is tracked.
+    Keras does not track them, and a SavedModel stores only tracked objects.
     """
     return [
         value
@@ -192,7 +198,7 @@ def resources(tokenizer):
 
 
 def _warmup_requests(name, functions, inputs):
-    """Returns a request to each signature for each dict of inputs."""
+    """Returns a list with a request to each signature for each input dict."""
     return [
         serving.predict_request(
             name,
@@ -210,7 +216,7 @@ def _inputs(function):
 
 
 def _describe(folder, name, model, packer, functions):
-    """Writes what a client may want to know beside the SavedModel."""
+    """Writes a description for clients into the SavedModel's folder."""
     description = {
         "task": name,
         "labels": list(model.head.labels),

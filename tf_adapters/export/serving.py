@@ -1,8 +1,8 @@
-"""The files that TensorFlow Serving reads beside a SavedModel.
+"""Writes the files that TensorFlow Serving reads in addition to a SavedModel.
 
 `assets.extra/tf_serving_warmup_requests` in a version's folder holds requests
-that the server answers before it takes others; `models.config` above all
-models names them. Layout and limits: tensorflow/serving,
+that the server answers before it accepts others. `models.config`, in the folder
+above all models, lists them. Layout and limits: tensorflow/serving,
 tensorflow_serving/g3doc/{saved_model_warmup,serving_config}.md.
 """
 
@@ -51,7 +51,7 @@ def write_warmup(version_folder, requests):
 
     Args:
         version_folder: Folder of the SavedModel.
-        requests: List of `PredictRequest`; the server reads at most 1,000.
+        requests: List of `PredictRequest`. The server reads at most 1,000.
 
     Returns:
         Path of the file.
@@ -68,16 +68,21 @@ def write_warmup(version_folder, requests):
 
 
 def write_description(version_folder, description):
-    """Writes what a client needs to know of a model, a dict, as JSON."""
+    """Writes `model.json`, which describes a model to clients.
+
+    Args:
+        version_folder: Folder of the SavedModel.
+        description: Dict of JSON values.
+    """
     path = Path(version_folder) / EXTRA_FOLDER / DESCRIPTION_FILE
     text = json.dumps(description, indent=2, ensure_ascii=False)
     path.write_text(f"{text}\n", encoding="utf-8")
 
 
 def versions(model_folder):
-    """Returns the versions in a model's folder, ascending integers.
+    """Returns the versions in a model's folder as a sorted list of integers.
 
-    Like the server, it counts only folders whose whole name is a number.
+    Like the server, counts only folders whose name is a number.
     """
     return sorted(
         int(path.name)
@@ -91,8 +96,8 @@ def write_models_config(export_folder, served_from="/models"):
 
     Args:
         export_folder: Folder that holds `<name>/<version>/`.
-        served_from: Where the server will find that folder. Defaults to
-            `"/models"`, where the `docker run` line of docs/serving.md
+        served_from: Path of that folder on the server. Defaults to
+            `"/models"`, where the `docker run` command in docs/serving.md
             mounts it.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Names and shapes of what a SavedModel takes."""
+"""Names and shapes of the inputs of a SavedModel."""
 
 import re
 
@@ -10,14 +10,14 @@ from tf_adapters.export import request_checks
 def input_names(text_fields):
     """Returns the names of the inputs of `serving_default`.
 
-    They are the text fields, or `text_1`, `text_2` where one of the fields
-    cannot name an input of a graph ("my text", "1st").
+    They are the text fields, or `text_1`, `text_2` if one of the fields is not
+    a valid name for an input of a graph ("my text", "1st").
     """
     are_names = all(
         re.fullmatch(r"(?!self$)[A-Za-z][A-Za-z0-9_]*", field)
         for field in text_fields
     )
-    # The names of a graph's nodes do not differ by case alone.
+    # Names of nodes in a graph must not differ by case alone.
     if are_names and len({field.lower() for field in text_fields}) == len(
         text_fields
     ):
@@ -26,12 +26,12 @@ def input_names(text_fields):
 
 
 def text_function(function, names, last_rank=1):
-    """Returns the traced function from texts to an answer.
+    """Returns a traced function from texts to an answer.
 
     Args:
         function: Function of string tensors `(batch,)` that returns a dict.
         names: Names of its inputs, in order.
-        last_rank: Number of dimensions of the last input.
+        last_rank: Number of dimensions of the last input. Default: 1.
     """
     ranks = [*[1] * (len(names) - 1), last_rank]
 
@@ -48,12 +48,12 @@ def text_function(function, names, last_rank=1):
 
 
 def token_function(model, answer, rank=2):
-    """Returns the traced function from token ids to an answer.
+    """Returns a traced function from token ids to an answer.
 
     Args:
         model: `AdapterModel`.
         answer: Function of the model's outputs that returns a dict.
-        rank: Number of dimensions of the inputs.
+        rank: Number of dimensions of the inputs. Default: 2.
     """
     return features_function(
         model, lambda features: answer(model(features, training=False)), rank
@@ -64,9 +64,9 @@ def features_function(model, function, rank=2):
     """Returns a traced function of token ids.
 
     Args:
-        model: `AdapterModel`, whose backbone says what is taken.
-        function: Function of a dict of features.
-        rank: Number of dimensions of the inputs.
+        model: `AdapterModel`. Its backbone determines the inputs.
+        function: Function of a dict of features that returns a dict.
+        rank: Number of dimensions of the inputs. Default: 2.
     """
     names = ["token_ids", "padding_mask"]
     backbone = model.encoder_info.backbone

@@ -1,8 +1,9 @@
-"""What a SavedModel takes and answers, by the kind of its head.
+"""Finds the module that defines a SavedModel's inputs and outputs for a head.
 
-Each module has `token_function(model, packer)`, `warmup_inputs(packer,
-text_fields)` and, where texts can be read in a graph, `text_function(model,
-packer, text_fields)`. Text fields are the names of the texts in a row.
+Each module has `token_function(model, packer)` and `warmup_inputs(packer,
+text_fields)`. If texts can be processed in a graph, it also has
+`text_function(model, packer, text_fields)`. `text_fields` are the names of the
+texts in a row.
 """
 
 from tf_adapters.common.errors import UserError
@@ -13,7 +14,7 @@ from tf_adapters.export import tagging_signatures
 from tf_adapters.export import text_signatures
 from tf_adapters.export import window_signatures
 
-# By what a head's `signature` says.
+# From the `signature` of a head to its module.
 _MODULES = {
     "text": text_signatures,
     "windows": window_signatures,

@@ -1,8 +1,8 @@
-"""Signatures of a span: token ids only.
+"""Signatures of a span model, which take token ids only.
 
-A span is found among several windows and mapped back to characters, which is
-done in Python (`Span.decode`). Both signatures take what `Span.encode` makes
-and answer `start_logits` and `end_logits`, float32 `(batch, tokens)`.
+Choosing a span among several windows and mapping it back to characters is done
+in Python (`Span.decode`). Both signatures take the features that `Span.encode`
+makes and return `start_logits` and `end_logits`, float32 `(batch, tokens)`.
 """
 
 from tf_adapters.export import signature_inputs
@@ -13,7 +13,7 @@ NO_TEXTS = (
 
 
 def token_function(model, packer):
-    """Returns the traced function from token ids to logits."""
+    """Returns a traced function from token ids to logits."""
     return signature_inputs.token_function(
         model,
         lambda x: {"start_logits": x[..., 0], "end_logits": x[..., 1]},
@@ -21,7 +21,10 @@ def token_function(model, packer):
 
 
 def warmup_inputs(packer, text_fields):
-    """Returns inputs of one window and of several, short and long."""
+    """Returns warm-up inputs with one window and with two.
+
+    One text is short and the other is truncated.
+    """
     questions = ["Who came?", "Who came?"]
     texts = ["It was he.", packer.too_long("It was he. ")]
     return [packer(questions[:count], texts[:count]) for count in (1, 2)]

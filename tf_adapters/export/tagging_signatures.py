@@ -1,12 +1,13 @@
-"""Signatures of a tagging.
+"""Signatures of a tagging model.
 
 `serving_default` takes a string tensor `(batch,)` named `text`: sentences with
-blanks between their words. The answer is `words` and `tags` (string, `(batch,
-words)`, filled up with ""), `tag_id` (int32, filled up with -1) and
-`probabilities` (float32, `(batch, words, classes)`). A sentence is one input
-there: words beyond the longest length have no tag, "" and -1. (In prediction
-without a SavedModel a long sentence becomes several inputs, and each word has
-a tag.) `token_ids` answers `tag_id` and `probabilities` for each token.
+spaces between their words. The answer has `words` and `tags` (string, `(batch,
+words)`, padded with ""), `tag_id` (int32, padded with -1) and `probabilities`
+(float32, `(batch, words, classes)`). Words beyond the maximum length have the
+tag "" and the id -1. (Without a SavedModel, prediction splits a long sentence
+into several inputs, so that each word has a tag.)
+
+`token_ids` returns `tag_id` and `probabilities` for each token.
 """
 
 import tensorflow as tf
@@ -17,7 +18,7 @@ from tf_adapters.export import signature_inputs
 
 
 def text_function(model, packer, text_fields):
-    """Returns the traced function from sentences to their words' tags."""
+    """Returns a traced function from sentences to the tags of their words."""
 
     def from_texts(text):
         words = tf.strings.split(text)
@@ -29,9 +30,15 @@ def text_function(model, packer, text_fields):
 
 
 def _tokenize(packer, words):
-    """Returns the tokens of each sentence, and the place of each word's first.
+    """Tokenizes words in a graph, as `Tagging.encode` does.
 
-    As `Tagging.encode` has it, in a graph; the start token counts.
+    Args:
+        packer: Packer that tokenizes in a graph.
+        words: Ragged strings `(batch, words)`.
+
+    Returns:
+        Ragged integers: tokens `(batch, tokens)`, and the position of each
+        word's first token `(batch, words)`. Positions count the start token.
     """
     prefix = word_prefix(packer.tokenizer)
     tokens = packer.tokenize(tf.strings.join([prefix, words.flat_values]))
@@ -49,7 +56,7 @@ def _tokenize(packer, words):
 
 def _of_words(head, outputs, words, firsts):
     num_tokens = tf.shape(outputs)[1]
-    # The last token that a word may begin at stands before the end token.
+    # The last position of the input is reserved for the end token.
     indices = tf.cast(firsts.to_tensor(-1), tf.int32)
     has_tag = (indices > 0) & (indices < num_tokens - 1)
     scores = tf.gather(outputs, tf.where(has_tag, indices, 0), batch_dims=1)
@@ -66,7 +73,7 @@ def _of_words(head, outputs, words, firsts):
 
 
 def token_function(model, packer):
-    """Returns the traced function from token ids to each token's tag."""
+    """Returns a traced function from token ids to the tag of each token."""
 
     def answer(outputs):
         return {
@@ -78,6 +85,9 @@ def token_function(model, packer):
 
 
 def warmup_inputs(packer, text_fields):
-    """Returns inputs of one text and of several, short and cut."""
+    """Returns warm-up inputs with one text and with three.
+
+    One text is empty, one is short and one is truncated.
+    """
     texts = ["", "A short text .", packer.too_long("A longer text , cut . ")]
     return [{**packer(batch), "text": batch} for batch in (texts[1:2], texts)]

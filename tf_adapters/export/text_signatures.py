@@ -1,9 +1,11 @@
-"""Signatures of a classification or a regression.
+"""Signatures of a classification or regression model.
 
 `serving_default` takes a string tensor `(batch,)` for each of the task's text
-fields, named as in `input_names`. The answer is `label` (string), `label_id`
-(int32) and `probabilities` (float32, `(batch, classes)`), or for regression
-`score` (float32): what the head's `answer` returns, and the classes' names.
+fields, named as in `input_names`. For classification, the answer has `label`
+(string), `label_id` (int32) and `probabilities` (float32, `(batch, classes)`).
+With several classes for each text, it has `probabilities` and `is_predicted`
+(bool, `(batch, classes)`). For regression, it has `score` (float32). These are
+the outputs of the head's `answer`, and class names for its ids.
 """
 
 import tensorflow as tf
@@ -12,7 +14,7 @@ from tf_adapters.export import signature_inputs
 
 
 def text_function(model, packer, text_fields):
-    """Returns the traced function from texts to an answer."""
+    """Returns a traced function from texts to an answer."""
 
     def from_texts(*texts):
         return answer(model.head, model(packer(*texts), training=False))
@@ -22,14 +24,14 @@ def text_function(model, packer, text_fields):
 
 
 def token_function(model, packer):
-    """Returns the traced function from token ids to an answer."""
+    """Returns a traced function from token ids to an answer."""
     return signature_inputs.token_function(
         model, lambda x: answer(model.head, x)
     )
 
 
 def answer(head, outputs):
-    """Returns what a client gets, from the head's outputs."""
+    """Returns the answer to a client, computed from the head's outputs."""
     found = head.answer(tf.cast(outputs, tf.float32))
     names = {
         key.removesuffix("_id"): tf.gather(tf.constant(head.labels), ids)
@@ -40,7 +42,10 @@ def answer(head, outputs):
 
 
 def warmup_inputs(packer, text_fields):
-    """Returns inputs of one text and of several, short and cut."""
+    """Returns warm-up inputs with one text and with three.
+
+    One text is empty, one is short and one is truncated.
+    """
     texts = ["", "A short text.", packer.too_long("A longer text, cut. ")]
     names = signature_inputs.input_names(text_fields)
     return [

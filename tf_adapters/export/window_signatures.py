@@ -1,8 +1,8 @@
-"""Signatures of a head that reads a long text in windows.
+"""Signatures of a model that reads a long text in windows.
 
-They are those of `text_signatures`, with one text. `serving_default` cuts it
-into windows itself; `token_ids` takes tensors `(batch, windows, tokens)`, and a
-window without a token does not count.
+They are the same as in `text_signatures`, with a single text. `serving_default`
+splits it into windows. `token_ids` takes tensors `(batch, windows, tokens)` and
+ignores windows without tokens.
 """
 
 from tf_adapters.data.tokens.windows import Windows
@@ -11,7 +11,7 @@ from tf_adapters.export import text_signatures
 
 
 def text_function(model, packer, text_fields):
-    """Returns the traced function from texts to an answer."""
+    """Returns a traced function from texts to an answer."""
 
     def from_texts(*texts):
         features = model.head.pack(packer, *texts)
@@ -23,14 +23,17 @@ def text_function(model, packer, text_fields):
 
 
 def token_function(model, packer):
-    """Returns the traced function from token ids to an answer."""
+    """Returns a traced function from token ids to an answer."""
     return signature_inputs.token_function(
         model, lambda x: text_signatures.answer(model.head, x), rank=3
     )
 
 
 def warmup_inputs(packer, text_fields):
-    """Returns inputs of one text and of several, short and of two windows."""
+    """Returns warm-up inputs with one text and with three.
+
+    One text is empty, one is short and one fills two windows.
+    """
     texts = ["", "A short text.", packer.too_long("A longer text, in two. ")]
     (name,) = signature_inputs.input_names(text_fields)
     return [

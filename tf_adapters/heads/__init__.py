@@ -1,8 +1,8 @@
-"""Heads, one file for each kind of output.
+"""The heads: frozen dataclasses, one file for each kind of output.
 
-`head.py` has the contract. Every file of this folder is imported, and each
-class that `register` names in one is here by its name: `heads.Span`. Trainer,
-data and export know no head by name.
+`head.py` has their base class. Every file in this folder is imported, and each
+registered class is an attribute of this package, such as `heads.Span`. The code
+of the trainer, data and export does not refer to individual heads.
 """
 
 import importlib
@@ -31,8 +31,8 @@ __all__ = [
     "to_config",
 ]
 globals().update({cls.__name__: cls for cls in HEADS.values()})
-# A file that is called as its head would be answered first, and cannot be
-# called.
+# A module that has the name of its head would shadow it, and a module cannot be
+# called. `__getattr__` reports the class instead.
 for _name in HEADS.keys() & globals().keys():
     del globals()[_name]
 

@@ -1,4 +1,4 @@
-"""The right one of several choices: any number of them, also mixed."""
+"""Multiple choice, in which questions can have different numbers of choices."""
 
 import dataclasses
 import itertools
@@ -26,19 +26,21 @@ from tf_adapters.layers.float32_layer import Float32Layer
 @register("choice")
 @dataclasses.dataclass(frozen=True)
 class Choice(ValueHead):
-    """One score for each choice, and a softmax over a question's choices.
+    """Scores each choice, with a softmax over the choices of a question.
 
-    Each choice makes a sequence of its own, `[CLS] question [SEP] choice
-    [SEP]`, and all share one linear unit on one vector (Devlin et al. 2019,
-    section 4.4; Zellers et al. 2018).
+    Each choice is a sequence of its own, `[CLS] question [SEP] choice [SEP]`.
+    A linear unit on one vector of the sequence computes its score (Devlin et
+    al. 2019, section 4.4; Zellers et al. 2018).
 
     Attributes:
-        blank: What stands in the question for the choice, or `""` (default)
-            where the choice follows the question. With a blank the first text
-            is what comes before it, and the second the choice and what comes
-            after (Sakaguchi et al. 2020, arXiv:1907.10641, section 4.1).
-        reads: `"first_token"` (default) or `"pooled_output"`.
-        dropout_rate: Dropout before the linear unit. Defaults to 0.1.
+        blank: Placeholder for the choice in the question. If set, the first
+            text is the part of the question before the blank, and the second
+            is the choice and the part after it (Sakaguchi et al. 2020,
+            arXiv:1907.10641, section 4.1). If `""` (default), the choice
+            follows the question.
+        reads: Vector that the linear unit reads: `"first_token"` (default) or
+            `"pooled_output"`.
+        dropout_rate: Rate of dropout before the linear unit. Defaults to 0.1.
         hidden_layer: See `TextHead`.
         hidden_dropout_rate: See `TextHead`.
 
@@ -70,7 +72,7 @@ class Choice(ValueHead):
         check_reads(self.reads)
 
     def make_layer(self):
-        """Returns the layer from encoder outputs to scores."""
+        """Creates the layer that maps encoder outputs to scores."""
         return ChoiceLayer(
             self.reads,
             self.dropout_rate,
@@ -79,12 +81,12 @@ class Choice(ValueHead):
         )
 
     def encode(self, rows, fields, packer, labelled=True):
-        """Returns an example for each row, with a sequence for each choice.
+        """Converts each row to an example with a sequence for each choice.
 
         Args:
             rows: List of dicts.
             fields: Keys of the question's texts, which are joined by spaces,
-                and last the key of the list of choices.
+                followed by the key of the list of choices.
             packer: `TextPacker`.
             labelled: Whether rows have labels.
         """
@@ -106,7 +108,7 @@ class Choice(ValueHead):
         )
 
     def texts(self, question, choice):
-        """Returns the two texts of a choice."""
+        """Returns the two texts of the sequence of a choice."""
         if not self.blank:
             return question, choice
         before, _, after = question.partition(self.blank)
@@ -115,11 +117,11 @@ class Choice(ValueHead):
         return before.strip(spaces), (choice + after).strip(spaces)
 
     def targets(self, rows, choices_field="choices"):
-        """Returns the places of the right choices, `(len(rows),)` int32.
+        """Returns the indices of the right choices, `(len(rows),)` int32.
 
         Raises:
-            UserError: If a row has no label or one that is no place among
-                its choices; names the row.
+            UserError: If a row's label is not an index of one of its choices.
+                The message names the row.
         """
         return np.array(
             [
@@ -136,11 +138,11 @@ class Choice(ValueHead):
         )
 
     def predictions(self, outputs):
-        """Returns the places of the choices with the highest scores."""
+        """Returns the indices of the choices with the highest scores."""
         return np.array([int(np.argmax(row)) for row in outputs])
 
     def compare(self, outputs, targets, source=None):
-        """Returns what `ValueHead` does, and the choices' probabilities."""
+        """Returns the dict of `ValueHead` and the choices' probabilities."""
         there = [
             np.asarray(row)[np.asarray(row) > ABSENT / 2] for row in outputs
         ]
@@ -153,7 +155,7 @@ class Choice(ValueHead):
         }
 
     def decode(self, outputs, source):
-        """Returns one dict for each question, for people and JSON."""
+        """Returns a readable dict for each question."""
         return [
             _decoded(np.asarray(row[: len(choices)], "float64"), choices)
             for row, choices in zip(outputs, source, strict=True)
@@ -171,7 +173,7 @@ def _decoded(scores, choices):
 
 
 def _grouped(sequences, choices):
-    """Returns the sequences of each row as a list."""
+    """Groups the sequences of all choices into a list for each row."""
     remaining = iter(sequences)
     return [list(itertools.islice(remaining, len(c))) for c in choices]
 
@@ -189,7 +191,7 @@ def _place(row, label, count):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class ChoiceLayer(Float32Layer):
-    """One linear unit, or two layers, for all choices.
+    """Maps the vector of each choice to a score.
 
     Args:
         reads: See `LinearLayer`.
@@ -200,11 +202,15 @@ class ChoiceLayer(Float32Layer):
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns for sequences of all
             choices, and `padding_mask` `(batch, choices, tokens)`. A choice
-            without a token is none.
+            without tokens does not exist.
         seeds: `StatelessSeeds` in training, else `None`.
 
     Returns:
-        Float32 tensor `(batch, choices)`, `ABSENT` where there is no choice.
+        Float32 tensor `(batch, choices)`. It is `ABSENT` for choices that do
+        not exist.
+
+    Raises:
+        UserError: If `padding_mask` does not have three axes.
     """
 
     def __init__(

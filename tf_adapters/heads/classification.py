@@ -1,4 +1,4 @@
-"""One class for each text."""
+"""Classification of texts into one class each."""
 
 import dataclasses
 import math
@@ -23,25 +23,29 @@ from tf_adapters.heads.vector_head import rounded
 
 @dataclasses.dataclass(frozen=True)
 class TextHead(VectorHead):
-    """Settings that heads of classes on one vector for each text share.
+    """Base class of heads that compute logits of classes for each text.
 
-    The defaults are Houlsby's (section 3.1). Devlin's, as Hugging Face's for
-    BERT, has `reads="pooled_output"`; that in the code of AdapterBias beside it
-    `dropout_rate=0.5`. Hugging Face's for RoBERTa, and the head of the
-    `adapters` library, has `hidden_layer="tanh"` with
-    `hidden_dropout_rate=0.1`; that for DistilBERT `hidden_layer="relu"` with
-    `dropout_rate=0.2`.
+    The defaults are from Houlsby et al. 2019 (section 3.1). These settings
+    reproduce other heads:
+
+    - BERT (Devlin et al. 2019; Hugging Face): `reads="pooled_output"`.
+    - AdapterBias's code: `reads="pooled_output"` and `dropout_rate=0.5`.
+    - RoBERTa (Hugging Face) and the `adapters` library: `hidden_layer="tanh"`
+      and `hidden_dropout_rate=0.1`.
+    - DistilBERT (Hugging Face): `hidden_layer="relu"` and `dropout_rate=0.2`.
 
     Attributes:
-        labels: Class names in the order of their ids; at least two, each
-            named once.
-        reads: `"first_token"` (default) or `"pooled_output"`.
-        dropout_rate: Dropout before the linear layer. Defaults to 0.1 (Devlin
-            et al. 2019).
-        hidden_layer: `"none"` (default), or the activation of a dense layer, as
-            wide as the encoder, before the linear one.
-        hidden_dropout_rate: Dropout before that layer. Defaults to 0.
-        windows: See `VectorHead`, which has `window_stride` and `pooling`, too.
+        labels: Names of two or more different classes, in the order of their
+            ids.
+        reads: Vector that the head reads: `"first_token"` (default) or
+            `"pooled_output"`.
+        dropout_rate: Rate of dropout before the linear layer. Defaults to 0.1
+            (Devlin et al. 2019).
+        hidden_layer: Activation of a dense layer before the linear layer, which
+            is as wide as the encoder, or `"none"` (default) for no such layer.
+        hidden_dropout_rate: Rate of dropout before the dense layer. Defaults
+            to 0.
+        windows: See `VectorHead`, also for `window_stride` and `pooling`.
 
     Examples:
         >>> roberta_like = heads.Classification(
@@ -66,28 +70,29 @@ class TextHead(VectorHead):
 
     @classmethod
     def for_task(cls, task, encoder=None, **settings):
-        """Returns the head with a task's classes."""
+        """Creates the head with a task's classes."""
         return cls(labels=task.labels, **settings)
 
 
 @register("classification")
 @dataclasses.dataclass(frozen=True)
 class Classification(TextHead):
-    """A classifier on one vector for each text, linear by default.
+    """Predicts one class for each text, with a linear layer by default.
 
     See `TextHead` for the other settings.
 
     Attributes:
-        class_weights: What the losses of each class's examples are multiplied
-            by: nothing (default); a number for each class; or `("balanced",)`,
-            `n / (k n_c)` with `n_c` of the `n` training rows in class `c` of
-            `k`, as scikit-learn has it.
-        temperature: What logits are divided by before they become
-            probabilities. Defaults to 1; `train.calibrate` fits it.
+        class_weights: Factors of the losses of each class's examples: `()`
+            (default) for no factors, a number for each class, or
+            `("balanced",)`. The latter sets the factor of class `c` to
+            `n / (k n_c)`, as in scikit-learn, where `n_c` of the `n` training
+            rows belong to class `c`, and `k` is the number of classes.
+        temperature: Divisor of the logits in probabilities. Defaults to 1;
+            `train.calibrate` fits it.
         label_smoothing: Share of each target that is spread evenly over all
-            classes, the right one included, from 0 (default) to below 1
-            (Szegedy et al. 2016, section 7). An example's class weight
-            multiplies the whole of its loss, as in Keras.
+            classes, including the right one (Szegedy et al. 2016, section 7).
+            A number in `[0, 1)`; defaults to 0. As in Keras, a class weight
+            multiplies the smoothed loss.
 
     Examples:
         >>> head = heads.Classification(("no", "yes"), class_weights=(1.0, 5.0))
@@ -122,9 +127,9 @@ class Classification(TextHead):
 
     @property
     def has_temperature(self):
-        """Whether outputs are logits of the classes.
+        """Whether the outputs are known to be logits of the classes.
 
-        Those of a head that predicts in its own way need not be.
+        This is not known of a subclass that overrides `predictions`.
         """
         return type(self).predictions is Classification.predictions
 
@@ -140,7 +145,11 @@ class Classification(TextHead):
             )
 
     def for_rows(self, rows):
-        """Returns the head with the weights that balance these rows."""
+        """Returns the head with balanced class weights as numbers.
+
+        Raises:
+            UserError: If the weights are balanced and a class has no rows.
+        """
         if self.class_weights != ("balanced",):
             return self
         counts = np.bincount(self.targets(rows), minlength=len(self.labels))
@@ -157,7 +166,7 @@ class Classification(TextHead):
         """Returns the class ids of rows, `(len(rows),)` int32.
 
         Raises:
-            UserError: If a row has no label or one that is no class id; names
+            UserError: If a row's label is not a class id. The message names
                 the row.
         """
         for place, row in enumerate(rows):
@@ -165,9 +174,9 @@ class Classification(TextHead):
         return np.array([row["label"] for row in rows], "int32")
 
     def check_labels(self, labels, ignored_class=None):
-        """Raises a `UserError` if ids are not those of its classes.
+        """Raises a `UserError` if a label is not a class id.
 
-        A row of numbers for each text, one a class, is no id.
+        Labels of shape `(texts, classes)` are not ids and are not checked.
         """
         if labels.ndim > 2 or (labels.ndim == 2 and labels.shape[1] != 1):
             return
@@ -183,7 +192,7 @@ class Classification(TextHead):
             targets, outputs, from_logits=True
         )
         if self.label_smoothing:
-            # That of the even distribution: the mean over the classes.
+            # The cross-entropy with the uniform distribution.
             even = -ops.mean(ops.log_softmax(outputs), axis=-1)
             losses += self.label_smoothing * (even - losses)
         if not self.class_weights:
@@ -192,11 +201,11 @@ class Classification(TextHead):
         return losses * ops.take(weights, ops.cast(targets, "int32"))
 
     def predictions(self, outputs):
-        """Returns the most probable class ids of logits, as metrics want."""
+        """Returns the id of the most probable class for each row of logits."""
         return np.argmax(outputs, axis=-1)
 
     def compare(self, outputs, targets, source=None):
-        """Returns what `ValueHead` does, and each row's probabilities."""
+        """Returns the dict of `ValueHead` and each row's probabilities."""
         compared = super().compare(outputs, targets)
         if self.has_temperature:
             compared["probabilities"] = rounded(self._probabilities(outputs))
@@ -207,7 +216,7 @@ class Classification(TextHead):
         return scipy.special.softmax(logits, axis=-1)
 
     def decode(self, outputs, source=None):
-        """Returns one dict for each row of logits, for people and JSON."""
+        """Returns a readable dict for each row of logits."""
         check_outputs(outputs, self.labels)
         return [
             {
@@ -221,7 +230,7 @@ class Classification(TextHead):
         ]
 
     def answer(self, outputs):
-        """Returns the likeliest class's id, and all probabilities."""
+        """Returns the id of the most probable class, and all probabilities."""
         return {
             "label_id": ops.cast(ops.argmax(outputs, axis=-1), "int32"),
             "probabilities": ops.softmax(outputs / self.temperature),

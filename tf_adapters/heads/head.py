@@ -1,4 +1,4 @@
-"""The contract of a head, and the registry of all heads."""
+"""The base class of all heads, and their registry."""
 
 import dataclasses
 import typing
@@ -16,40 +16,42 @@ HEADS = Registry("head", "@tf_adapters.heads.register")
 
 @dataclasses.dataclass(frozen=True)
 class Head:
-    """What an encoder's outputs are made into.
+    """Defines a kind of output: its examples, layer, loss and metrics.
 
-    A head is a frozen dataclass that owns everything about a kind of output.
-    What of it is data, its rows' fields, labels, metrics and files, stands in
-    `tf_adapters.tasks.output_kinds`. `outputs` below has an array for each
-    example, `source` is what `encode` gave.
+    A head is a frozen dataclass with the settings of the output.
+    `tf_adapters.tasks.output_kinds` describes the rows, labels, metrics and
+    files of each kind. In the methods below, `outputs` has one array for each
+    example, and `source` is the attribute of the `Encoded` that `encode`
+    returned.
 
     Examples:
         >>> heads.from_config(heads.to_config(head)) == head
         True
     """
 
-    # What it reads of the encoder: "first_token", "pooled_output" or
-    # "sequence_output".
+    # The encoder's output that the head reads: "first_token", "pooled_output"
+    # or "sequence_output".
     reads = "sequence_output"
-    # Names of its classes, if it has any.
+    # Names of the classes, if the head has classes.
     labels = ()
-    # How a SavedModel is called; a key of `tf_adapters.export.signatures`, or
-    # `None` where it cannot be exported.
+    # The signature of an exported model, a key of
+    # `tf_adapters.export.signatures`. `None` if the head cannot be exported.
     signature = None
-    # Settings that a finished run may be given anew: they make no weights, but
-    # what is read for them or answered by them.
+    # Settings that can be changed for a finished run. They do not affect the
+    # weights, but how inputs are read or outputs are interpreted.
     at_inference: typing.ClassVar[tuple[str, ...]] = ()
-    # Shape of the token features that its model takes, and from the name of
-    # what it takes besides to the shape.
+    # Shape of the token features of the head's model, and a dict from the name
+    # of each additional feature to its shape.
     feature_shape: typing.ClassVar[tuple[None, ...]] = (None, None)
     further_features: typing.ClassVar[dict[str, tuple[None, ...]]] = {}
-    # What logits are divided by before they become probabilities, and whether
-    # it can be fitted: `train.calibrate`.
+    # The divisor of the logits in probabilities, and whether `train.calibrate`
+    # can fit it.
     temperature = 1.0
     has_temperature: typing.ClassVar[bool] = False
-    # Whether a bank can answer with it: a linear layer on one vector a text.
+    # Whether a bank supports the head, because it is a linear layer on one
+    # vector for each text.
     is_linear: typing.ClassVar[bool] = False
-    # Whether a Keras loss on its outputs must be told `from_logits=True`.
+    # Whether a Keras loss on the outputs needs `from_logits=True`.
     gives_logits: typing.ClassVar[bool] = False
 
     def __new__(cls, *args, **settings):
@@ -62,79 +64,98 @@ class Head:
 
     @classmethod
     def for_task(cls, task, encoder=None, **settings):
-        """Returns the head of a task.
+        """Creates the head for a task.
 
         Args:
             task: `Task`.
-            encoder: `Encoder`, for a head whose layer depends on it.
-            **settings: Fields of the head, as `head.*` on the command line.
+            encoder: `Encoder`. Only needed if the head's layer depends on it.
+            **settings: Fields of the head, like `head.*` on the command line.
         """
         return cls(**settings)
 
     def for_rows(self, rows):
-        """Returns the head with what it takes from the training rows."""
+        """Returns the head with the settings that depend on training rows.
+
+        Args:
+            rows: List of dicts, the training rows.
+        """
         return self
 
     def make_layer(self):
-        """Returns the layer from the encoder's outputs to the head's."""
+        """Creates the Keras layer that maps encoder outputs to head outputs."""
         raise NotImplementedError
 
     def attach(self, layer, encoder):
-        """Lets a layer of `make_layer` use an `AdaptedEncoder`."""
+        """Connects a layer from `make_layer` to an `AdaptedEncoder`."""
 
     def encode(self, rows, fields, packer, labelled=True):
-        """Returns rows as `Encoded` examples.
+        """Converts rows to `Encoded` examples.
 
         Args:
             rows: List of dicts.
-            fields: The task's text fields.
+            fields: Names of the task's text fields.
             packer: `TextPacker`.
             labelled: Whether rows have labels.
         """
         raise NotImplementedError
 
     def check_labels(self, labels, ignored_class=None):
-        """Raises a `UserError` if it has no such labels, for Keras's `fit`.
+        """Checks the labels that are passed to Keras's `fit`.
 
         Args:
-            labels: Array of numbers, as `fit` is given it.
-            ignored_class: Class id that the loss passes over, or `None`.
+            labels: Array of numbers.
+            ignored_class: Class id that the loss ignores, or `None` (default).
+
+        Raises:
+            UserError: If a label is not valid for the head.
         """
 
     def loss(self, targets, outputs):
-        """Returns the sum of each example's terms, `(batch,)`."""
+        """Returns the loss of each example, `(batch,)`, summed over its terms.
+
+        Args:
+            targets: `(batch, ...)`, as in `Encoded.targets`.
+            outputs: `(batch, ...)`, outputs of the head's layer.
+        """
         raise NotImplementedError
 
     def compare(self, outputs, targets, source=None):
-        """Returns what metrics are computed from, and a run stores.
+        """Returns targets and predictions for metrics and for a run's files.
 
         Returns:
-            Dict of lists, or arrays, with an entry for each row: `target` and
-            `predicted`. They hold numbers, texts, or lists of such. A head
-            that knows how sure it is adds `probabilities`: those of all
-            classes or choices, or that of the predicted tag or answer.
+            Dict with `target` and `predicted`: lists or arrays with one entry
+            for each row, which is a number, a text, or a list of them. Some
+            heads add `probabilities`, either of all classes or choices, or of
+            the predicted tags or answer.
         """
         raise NotImplementedError
 
     @classmethod
     def score(cls, names, compared):
-        """Returns a dict from the names of metrics to those of a whole set.
+        """Computes metrics over a whole set.
 
         Args:
-            names: Iterable of names.
-            compared: What `compare` returned, or read back from JSON.
+            names: Iterable of names of metrics.
+            compared: Dict that `compare` returned, possibly read from JSON.
+
+        Returns:
+            Dict from each name to a number.
         """
         raise NotImplementedError
 
     def evaluate(self, names, outputs, targets, source=None):
-        """Returns a dict from the names of metrics to those of a whole set."""
+        """Computes metrics over a whole set from outputs.
+
+        Returns:
+            Dict from each name to a number.
+        """
         return self.score(names, self.compare(outputs, targets, source))
 
     def judge(self, names, outputs, targets, source=None):
-        """Returns what `evaluate` does, and what a run stores of it.
+        """Returns the metrics, and the dict of `compare` for a run to store.
 
-        A head whose own `evaluate` goes another way than by `compare` and
-        `score` has nothing stored: an empty dict.
+        The second dict is empty if the head overrides `evaluate` so that it
+        does not use `compare` and `score`.
         """
         if not self._is_scored():
             return self.evaluate(names, outputs, targets, source), {}
@@ -143,7 +164,11 @@ class Head:
 
     @classmethod
     def _is_scored(cls):
-        """Whether no `evaluate` was written for this `compare`, or after it."""
+        """Returns whether `evaluate` uses this class's `compare`.
+
+        That is the case if `compare` is overridden in the same class as
+        `evaluate` or in a subclass of it.
+        """
         owners = [
             next(one for one in cls.__mro__ if name in vars(one))
             for name in ("compare", "evaluate")
@@ -151,30 +176,32 @@ class Head:
         return issubclass(*owners)
 
     def decode(self, outputs, source=None):
-        """Returns a dict for each row, for people and JSON."""
+        """Returns a readable dict for each row, which can be stored as JSON."""
         raise NotImplementedError
 
     def answer(self, outputs):
-        """Returns a dict of tensors, what an exported model answers.
+        """Returns the outputs of an exported model, a dict of tensors.
 
-        Integers named `<name>_id` are class ids; the export adds `<name>`, the
-        class's name.
+        Integers named `<name>_id` are class ids; the export adds the names of
+        the classes as `<name>`.
 
         Args:
-            outputs: What the layer returns for a batch, float32.
+            outputs: Float32 outputs of the layer for a batch.
         """
         raise NotImplementedError
 
 
 def register(name, kind=None):
-    """Returns a decorator that makes a `Head` known by a name.
+    """Returns a decorator that registers a `Head` under a name.
 
     Args:
-        name: What `head` in a task file says and adapter folders store.
-        kind: `OutputKind`, for a kind of output that is not known yet.
+        name: String that selects the head with `head` in a task file and
+            identifies it in adapter folders.
+        kind: `OutputKind`. Required unless there is one of this name.
 
     Raises:
-        UserError: If the class is no `Head`, or the name is taken.
+        UserError: If the class is not a `Head`, the name is taken, or `kind` is
+            missing.
     """
 
     def decorate(cls):
@@ -192,15 +219,15 @@ def register(name, kind=None):
 
 
 def for_task(task, encoder=None, **settings):
-    """Returns the head of a task.
+    """Creates the head for a task.
 
     Args:
         task: `Task`.
-        encoder: `Encoder`, which masked language modelling needs.
-        **settings: Fields of the head in place of its defaults.
+        encoder: `Encoder`. Required for masked language modeling.
+        **settings: Fields of the head that replace its defaults.
 
     Raises:
-        UserError: If the head has no such setting, or a value is wrong.
+        UserError: If the head does not have a setting, or a value is invalid.
     """
     cls = HEADS[task.head]
     fields = {field.name for field in dataclasses.fields(cls)} - {"labels"}
@@ -211,21 +238,21 @@ def for_task(task, encoder=None, **settings):
 
 
 def name_of(head):
-    """Returns the name that a head's class is registered by."""
+    """Returns the name under which a head's class is registered."""
     return HEADS.name_of(head)
 
 
 def to_config(head):
-    """Returns a head as a dict of plain values with its `name`."""
+    """Converts a head to a dict of plain values, including its `name`."""
     return {"name": name_of(head), **dataclasses.asdict(head)}
 
 
 def from_config(config):
-    """Returns the head that `to_config` described.
+    """Creates a head from a dict that `to_config` returned.
 
     Raises:
-        UserError: If the name or a parameter is not known, or has the wrong
-            type.
+        UserError: If the name or a parameter is unknown, or if a value has the
+            wrong type.
     """
     options = dict(config)
     name = options.pop("name")

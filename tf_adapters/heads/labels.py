@@ -1,6 +1,7 @@
-"""Class names of a head, and class ids in rows.
+"""Checks of a head's class names and of the class ids in rows.
 
-Rows hold ids: names are read where files are, see `data.rows.class_ids`.
+Rows contain ids. Names in files are converted to ids when the files are read;
+see `data.rows.class_ids`.
 """
 
 import collections
@@ -18,14 +19,14 @@ def class_names(labels: object, head: str) -> tuple[str, ...]:
     """Returns class names as a tuple, in the order of their ids.
 
     Args:
-        labels: What a head was given.
-        head: The name of its class, for the message.
+        labels: Iterable of names. Other values raise an error.
+        head: Name of the head's class, for the message.
 
     Raises:
-        UserError: If there are fewer than two, if one is no text, or if two
-            are the same.
+        UserError: If there are fewer than two names, a name is not a non-empty
+            string, or two names are the same.
     """
-    # A text is a list of letters, which nobody means.
+    # A string is an iterable of letters, which is never intended.
     is_list = isinstance(labels, Iterable) and not isinstance(labels, str)
     names = tuple(labels) if is_list else ()
     problem = _problem(names) if is_list else shown(labels)
@@ -49,11 +50,11 @@ def _problem(labels):
 
 
 def check_class_id(place: int, label: object, labels: tuple[str, ...]) -> None:
-    """Raises a `UserError` that names the row if a label is no class id.
+    """Raises a `UserError` if a row's label is not a class id.
 
     Args:
-        place: Place of the row.
-        label: Anything.
+        place: Index of the row, for the message.
+        label: The label, of any type.
         labels: Class names.
     """
     is_id = isinstance(label, numbers.Integral)
@@ -71,13 +72,13 @@ def check_class_ids(
     labels: tuple[str, ...],
     others: tuple[int, ...] = (),
 ) -> None:
-    """Raises a `UserError` that names the row if a label is no list of ids.
+    """Raises a `UserError` if a row's label is not a list of class ids.
 
     Args:
-        place: Place of the row.
-        label: Anything.
+        place: Index of the row, for the message.
+        label: The label, of any type.
         labels: Class names.
-        others: Numbers that may stand among the ids.
+        others: Further numbers that are allowed in the list. Defaults to none.
     """
     if np.ndim(label) != 1:
         raise UserError(
@@ -90,7 +91,12 @@ def check_class_ids(
 
 
 def check_outputs(outputs, names):
-    """Raises a `UserError` unless the last axis has a number for each class."""
+    """Raises a `UserError` if outputs do not have one number for each class.
+
+    Args:
+        outputs: Array that should have shape `(rows, len(names))`.
+        names: Names of the classes or outputs.
+    """
     shape = np.shape(outputs)
     if len(shape) < 2 or shape[-1] != len(names):
         raise UserError(

@@ -1,4 +1,4 @@
-"""Dropout and a linear layer, on one vector for each text."""
+"""The layers of heads: dropout, an optional dense layer and a linear one."""
 
 import typing
 
@@ -13,7 +13,7 @@ from tf_adapters.layers.stateless_seeds import dropout
 
 READS = ("first_token", "pooled_output")
 HiddenLayer = typing.Literal["none", "tanh", "relu", "gelu"]
-# The output for what is not there: padding, or a choice of other questions.
+# The output for padding, and for choices or windows that do not exist.
 ABSENT = -1e9
 
 
@@ -29,10 +29,14 @@ def width_of(input_shape):
 
 
 def hidden_options(head):
-    """Returns a head's hidden layer as its layer's constructor takes it.
+    """Returns the arguments of a layer's constructor for a head's hidden layer.
 
     Args:
-        head: `Head` with the settings of `TextHead`'s hidden layer.
+        head: `Head` with `hidden_layer` and `hidden_dropout_rate`; see
+            `TextHead`.
+
+    Returns:
+        Dict with `hidden_activation` and `hidden_dropout_rate`.
     """
     name = head.hidden_layer
     return {
@@ -42,17 +46,19 @@ def hidden_options(head):
 
 
 class DropoutAndLinearLayer(Float32Layer):
-    """What the heads of texts and of tokens have in common.
+    """Base class of layers that apply dropout and a linear layer.
 
-    With `hidden_activation` there is a dense layer of the vectors' own width
-    before the linear one, behind a dropout of its own.
+    With `hidden_activation`, they first apply another dropout and a dense
+    layer, which has the width of the vectors.
 
     Args:
         num_outputs: Integer. Width of the output.
-        dropout_rate: Float. Dropout before the linear layer, in training.
-        hidden_activation: Name of an activation, or `None` (default).
-        hidden_dropout_rate: Float. Dropout before the dense layer. Defaults
-            to 0.
+        dropout_rate: Float. Rate of dropout before the linear layer in
+            training.
+        hidden_activation: Name of the activation of the dense layer, or `None`
+            (default) for no dense layer.
+        hidden_dropout_rate: Float. Rate of dropout before the dense layer in
+            training. Defaults to 0.
     """
 
     def __init__(
@@ -88,11 +94,11 @@ class DropoutAndLinearLayer(Float32Layer):
 
     @property
     def kernel_after_dropout(self):
-        """What mixout mixes; nothing where two dropouts come after another."""
+        """The kernel to which mixout applies, or `None` with a dense layer."""
         return self.kernel if self.hidden_activation is None else None
 
     def project(self, x, seeds):
-        """Returns `(..., num_outputs)` in float32 from `(..., width)`."""
+        """Maps `(..., width)` to `(..., num_outputs)` in float32."""
         x = ops.cast(x, "float32")
         if self.hidden_activation is not None:
             x = dropout(x, self.hidden_dropout_rate, seeds)
@@ -105,12 +111,12 @@ class DropoutAndLinearLayer(Float32Layer):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class LinearLayer(DropoutAndLinearLayer):
-    """Reads one vector for each text and maps it to `num_outputs` numbers.
+    """Maps one vector for each text to `num_outputs` numbers.
 
     Args:
         num_outputs: Integer. Width of the output.
-        reads: `"first_token"` (Houlsby et al. 2019, section 3.1) or
-            `"pooled_output"`, the checkpoint's own pooler.
+        reads: Vector to map: `"first_token"` (Houlsby et al. 2019, section 3.1)
+            or `"pooled_output"`, from the checkpoint's pooler.
         dropout_rate: See `DropoutAndLinearLayer`.
         hidden_activation: See `DropoutAndLinearLayer`.
         hidden_dropout_rate: See `DropoutAndLinearLayer`.
@@ -154,9 +160,9 @@ class LinearLayer(DropoutAndLinearLayer):
 
 
 def check_reads(reads):
-    """Raises a `UserError` if no head can read what `reads` names."""
+    """Raises a `UserError` if `reads` is not one of `READS`."""
     check_known("reads", reads, READS)
 
 
-# The earlier name, which heads of a user's own may have.
+# The earlier name, which custom heads may still use.
 LinearHead = LinearLayer

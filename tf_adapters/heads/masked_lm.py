@@ -1,4 +1,4 @@
-"""The hidden tokens of a text: masked language modelling."""
+"""Masked language modeling: the head predicts hidden tokens of a text."""
 
 import dataclasses
 import typing
@@ -21,21 +21,24 @@ from tf_adapters.heads.masked_lm_layer import MaskedLMLayer
 @register("masked_lm")
 @dataclasses.dataclass(frozen=True)
 class MaskedLM(Head):
-    """BERT's head over the vocabulary, its last matrix the token embedding.
+    """Predicts hidden tokens with BERT's head over the vocabulary.
 
-    Dense, activation, layer norm, then the product with the encoder's own token
-    embedding and a bias (Devlin et al. 2019; google-research/bert,
-    run_pretraining.py, `get_masked_lm_output`).
+    The head has a dense layer, an activation and a layer norm, followed by the
+    product with the encoder's token embedding and a bias (Devlin et al. 2019;
+    google-research/bert, run_pretraining.py, `get_masked_lm_output`).
 
     Attributes:
-        vocabulary_size: Number of tokens.
+        vocabulary_size: Number of tokens in the vocabulary.
         embedding_width: Width of the token embedding.
-        activation: Name in `tf_adapters.layers.activations`.
-        layer_norm_epsilon: Epsilon of the norm.
-        mask_share: Share of a text's tokens that are hidden; at least one.
-        whole_words: Whether whole words are hidden (Google's later BERT).
-        seed: Integer. Decides which tokens are hidden.
-        num_best: Number of tokens that are predicted for each mask of a text.
+        activation: Name of the activation; see
+            `tf_adapters.layers.activations`.
+        layer_norm_epsilon: Epsilon of the layer norm.
+        mask_share: Share of a text's tokens to hide. At least one token is
+            hidden. Defaults to 0.15.
+        whole_words: Whether to hide whole words, as in Google's later BERT.
+        seed: Integer that determines which tokens are hidden.
+        num_best: Number of tokens to predict for each mask of a text. Defaults
+            to 5.
 
     Examples:
         >>> masked = heads.MaskedLM.for_encoder(encoder)
@@ -60,7 +63,11 @@ class MaskedLM(Head):
 
     @classmethod
     def for_task(cls, task, encoder=None, **settings):
-        """Returns the head that fits the encoder."""
+        """Creates the head for the vocabulary of an encoder.
+
+        Raises:
+            UserError: If `encoder` is missing.
+        """
         if encoder is None:
             raise UserError(
                 "A masked_lm head is made by `MaskedLM.for_encoder(encoder)`."
@@ -69,11 +76,11 @@ class MaskedLM(Head):
 
     @classmethod
     def for_encoder(cls, encoder, **options):
-        """Returns the head that fits an `Encoder`.
+        """Creates the head for the vocabulary of an encoder.
 
         Args:
-            encoder: `Encoder`, see `load_encoder`.
-            **options: Other attributes.
+            encoder: `Encoder`; see `load_encoder`.
+            **options: Attributes that do not depend on the encoder.
         """
         table = encoder.backbone.token_embedding.embeddings
         own = architecture_of(encoder.backbone).masked_lm_activation
@@ -85,7 +92,7 @@ class MaskedLM(Head):
         )
 
     def make_layer(self):
-        """Returns the layer, see `MaskedLMLayer`."""
+        """Creates the `MaskedLMLayer`."""
         return MaskedLMLayer(
             self.vocabulary_size,
             self.embedding_width,
@@ -96,7 +103,12 @@ class MaskedLM(Head):
         )
 
     def attach(self, layer, encoder):
-        """Lets the layer undo what a method did to the embeddings."""
+        """Makes the layer apply the inverse of an invertible adapter, if any.
+
+        Raises:
+            UserError: If there is an invertible adapter and the token embedding
+                does not have the encoder's width.
+        """
         undo = encoder.undo_embeddings
         if undo is not None and self.embedding_width != encoder.width:
             raise UserError(
@@ -108,17 +120,18 @@ class MaskedLM(Head):
         layer.undo_embeddings = undo
 
     def encode(self, rows, fields, packer, labelled=True):
-        """Returns an example for each row; its labels are not looked at.
+        """Converts each row to an example; its label is ignored.
 
-        A list of texts is read as one: words, or all choices of a question. Of
-        three texts the first two are.
+        If a field is a list of texts, such as words or the choices of a
+        question, they are joined by spaces. If there are three fields, the
+        first two are joined as well.
 
         Args:
             rows: List of dicts.
             fields: One to three keys of the rows.
             packer: `TextPacker`.
-            labelled: Whether tokens are drawn that will be hidden. If not, the
-                texts have the mask token where they ask for one.
+            labelled: Whether to hide random tokens. If false, the tokens to
+                predict are the mask tokens that the texts contain.
         """
         rows, fields = _plain_texts(rows, fields)
         if not labelled:
@@ -154,20 +167,21 @@ class MaskedLM(Head):
         )
 
     def _count(self, ids, special):
-        """Returns how many tokens of a text are hidden; at least one of any."""
+        """Returns the number of tokens to hide: at least 1 if there are any."""
         inside = np.count_nonzero(np.isin(ids, special, invert=True))
         return min(inside, max(1, round(self.mask_share * inside)))
 
     def loss(self, targets, outputs):
-        """Returns the sum of the hidden tokens' cross-entropies, `(batch,)`."""
+        """Returns the cross-entropy summed over hidden tokens, `(batch,)`."""
         there = targets != IGNORED
         return -ops.sum(ops.where(there, outputs[..., 0], 0.0), axis=-1)
 
     def evaluate(self, names, outputs, targets, source):
-        """Returns means over all hidden tokens of a set.
+        """Computes the mean metrics over all hidden tokens of a set.
 
-        `loss` is in nats a token, `log_likelihood` its negative, and
-        `masked_accuracy` the share whose most likely token is the right one.
+        `loss` is the cross-entropy in nats, and `log_likelihood` is its
+        negative. `masked_accuracy` is the share of hidden tokens for which the
+        most probable token is right.
         """
         values = np.concatenate(outputs)
         values = values[values[:, 1] != IGNORED]
@@ -179,17 +193,17 @@ class MaskedLM(Head):
         return {name: found[name] for name in names}
 
     def decode(self, outputs, source):
-        """Returns a dict with the likeliest tokens for each mask, for each row.
+        """Returns a dict for each row with the most probable tokens.
 
-        `masks` has a list for each mask of the row's texts, in order, of dicts
-        with `token`, see `vocabulary.token_texts`, and `probability`; one that
-        is empty where the input ends before the mask.
+        `masks` has a list for each mask in the row's texts, in order. Each list
+        has dicts with `token` (see `vocabulary.token_texts`) and `probability`.
+        It is empty if the mask was cut off from the input.
         """
         return source.answers(outputs)
 
 
 def _plain_texts(rows, fields):
-    """Returns rows with one text or two, and their keys."""
+    """Joins texts so that each row has one or two; also returns their keys."""
     plain = [{field: _joined(row[field]) for field in fields} for row in rows]
     if len(fields) < 3:
         return plain, fields

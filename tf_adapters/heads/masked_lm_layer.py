@@ -1,4 +1,4 @@
-"""The layer of masked language modelling, over a vocabulary."""
+"""The layer of the head for masked language modeling."""
 
 import keras
 from keras import ops
@@ -13,31 +13,32 @@ from tf_adapters.layers.normalization import layer_norm
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class MaskedLMLayer(Float32Layer):
-    """How likely the hidden tokens are, or which tokens are likeliest.
+    """Computes the probabilities of hidden tokens, or predicts tokens.
 
     Args:
-        vocabulary_size: Integer.
-        embedding_width: Integer.
+        vocabulary_size: Integer. Number of tokens in the vocabulary.
+        embedding_width: Integer. Width of the token embedding.
         activation: Name of an activation.
         epsilon: Epsilon of the layer norm.
-        num_best: Number of tokens that are predicted for each place.
+        num_best: Number of tokens to predict for each mask. Defaults to 5.
 
     Call arguments:
-        outputs: Dict that `AdaptedEncoder` returns, with the encoder's
-            `token_embeddings` `(vocabulary, embedding_width)`, with
-            `masked_positions` `(batch, masks)` and, where it is known what was
-            there, `masked_ids` of the same shape.
-        seeds: Not used: the head has no dropout.
+        outputs: Dict that `AdaptedEncoder` returns, and the encoder's
+            `token_embeddings` `(vocabulary, embedding_width)` and
+            `masked_positions` `(batch, masks)`. If the hidden tokens are known,
+            it also has `masked_ids` of shape `(batch, masks)`.
+        seeds: Not used, because the head has no dropout.
 
     Returns:
-        With `masked_ids` a float32 tensor `(batch, masks, 2)`: the logarithm of
-        the probability of each hidden token, and 1 where no token is likelier,
-        else 0. Without, `(batch, masks, num_best, 2)`: the probabilities of the
-        likeliest tokens, the likeliest first, and their ids. `IGNORED` where a
-        text has no further hidden token.
+        With `masked_ids`, a float32 tensor `(batch, masks, 2)`. It has the log
+        probability of each hidden token, and 1 if no other token is more
+        probable, else 0. Without `masked_ids`, a float32 tensor `(batch, masks,
+        num_best, 2)` with the probabilities and ids of the most probable
+        tokens, in descending order. Entries are `IGNORED` if a text has fewer
+        masks.
     """
 
-    # Function that takes back what a method did to the embeddings, or `None`.
+    # Function that inverts a method's map of the embeddings, or `None`.
     undo_embeddings = None
 
     def __init__(
@@ -72,11 +73,16 @@ class MaskedLMLayer(Float32Layer):
 
     @property
     def output_shape(self):
-        """For Keras's `summary`, of texts without `masked_ids`."""
+        """The output shape without `masked_ids`, for Keras's `summary`."""
         return (None, None, self.num_best, 2)
 
     def logits(self, x, token_embeddings):
-        """Returns logits over the vocabulary of vectors `(..., width)`."""
+        """Returns logits over the vocabulary, `(..., vocabulary)`.
+
+        Args:
+            x: `(..., width)`. Vectors of the encoder.
+            token_embeddings: `(vocabulary, embedding_width)`.
+        """
         x = dense(
             ops.cast(x, "float32"), *map(_value, (self.kernel, self.bias))
         )

@@ -1,4 +1,4 @@
-"""From predicted tokens back to the masks of texts."""
+"""The mapping from predicted tokens back to the masks of texts."""
 
 import dataclasses
 
@@ -9,13 +9,13 @@ from tf_adapters.data.tokens import vocabulary
 
 @dataclasses.dataclass(frozen=True)
 class MaskSource:
-    """What leads from predicted tokens back to rows.
+    """The data that maps predicted tokens back to rows.
 
     Attributes:
-        ranks: List with a list for each row: for each mask of its texts the
-            mask's place among those of the input, or `None` where the input
-            ends before it.
-        texts: What each token stands for, by id.
+        ranks: List with a list for each row. It has an entry for each mask in
+            the row's texts: the mask's index among the masks of the input, or
+            `None` if the mask was cut off.
+        texts: List with the text of each token id.
     """
 
     ranks: list
@@ -23,11 +23,15 @@ class MaskSource:
 
     @property
     def counts(self):
-        """Number of masks in each input."""
+        """List with the number of masks in each input."""
         return [sum(rank is not None for rank in ranks) for ranks in self.ranks]
 
     def answers(self, outputs):
-        """Returns what `MaskedLM.decode` returns."""
+        """Returns a dict for each row; see `MaskedLM.decode`.
+
+        Args:
+            outputs: List of arrays `(masks, num_best, 2)`.
+        """
         return [
             {
                 "masks": [
@@ -49,16 +53,16 @@ class MaskSource:
 
 
 def make_mask_source(rows, fields, packer, token_ids, vocabulary_size):
-    """Returns the `Source` of rows.
+    """Returns the `MaskSource` of rows.
 
     Args:
         rows: List of dicts.
         fields: One or two keys of the rows.
-        packer: `TextPacker` that reads masks.
-        token_ids: The input of each row, with its special tokens.
-        vocabulary_size: Number of tokens that may be predicted.
+        packer: `TextPacker` that recognizes masks.
+        token_ids: Token ids of each row's input, including special tokens.
+        vocabulary_size: Number of tokens that can be predicted.
     """
-    # A NUL is nothing to the packer either.
+    # The packer also ignores NUL characters.
     texts = [[row[field].replace("\0", "") for field in fields] for row in rows]
     mask = packer.mask
     ranks = [
@@ -71,16 +75,16 @@ def make_mask_source(rows, fields, packer, token_ids, vocabulary_size):
 
 
 def _ranks(numbers, ids, packer):
-    """Returns an entry of `Source.ranks`: of two texts both may be cut.
+    """Returns an entry of `MaskSource.ranks`. Each text may have been cut.
 
     Args:
-        numbers: Number of masks in each text.
-        ids: The input.
+        numbers: List with the number of masks in each text.
+        ids: Token ids of the input.
         packer: `TextPacker`.
     """
     special = packer.special_tokens
     ends = np.isin(ids[1:], (*special.separators, special.end))
-    # Where the first text ends; no text has special tokens.
+    # The end of the first text; texts do not contain special tokens.
     end = 1 + ends.argmax()
     indices = np.flatnonzero(ids == packer.mask_id)
     kept = (np.sum(indices < end), np.sum(indices > end))

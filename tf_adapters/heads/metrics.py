@@ -1,7 +1,8 @@
-"""Metrics of the papers, each over the whole set and never over batches.
+"""Metrics of the papers, computed over a whole set.
 
-An average over batches of F1, Matthews or a correlation is another number than
-the one over the set, so nothing here takes a batch.
+The mean of F1, of the Matthews correlation or of a correlation over batches
+differs from its value over the set, so these functions must not be called with
+batches.
 """
 
 import functools
@@ -24,14 +25,15 @@ def _correlation(function, labels, predictions):
 _f1 = functools.partial(sklearn_metrics.f1_score, zero_division=0)
 CLASSIFICATION_METRICS = {
     "accuracy": sklearn_metrics.accuracy_score,
-    # Of class 1 of two classes (MRPC and QQP of GLUE).
+    # F1 of class 1 of two classes (MRPC and QQP of GLUE).
     "f1": functools.partial(_f1, labels=[0, 1], pos_label=1),
-    # Over the counts of all classes (CHEMPROT and RCT of TAE). With one label
-    # an example it equals accuracy; He et al. 2021, table 1, reports it so.
+    # F1 from the counts of all classes (CHEMPROT and RCT of TAE). It equals
+    # accuracy if each example has one label; He et al. 2021, table 1, reports
+    # it under this name.
     "micro_f1": functools.partial(_f1, average="micro"),
-    # The mean of the classes that occur in either array.
+    # The mean F1 of the classes that occur in either array.
     "macro_f1": functools.partial(_f1, average="macro"),
-    # 0 where one side is constant (CoLA).
+    # 0 if labels or predictions are constant (CoLA).
     "matthews": sklearn_metrics.matthews_corrcoef,
 }
 REGRESSION_METRICS = {
@@ -42,12 +44,12 @@ METRICS = {**CLASSIFICATION_METRICS, **REGRESSION_METRICS}
 
 
 def both(compared):
-    """Returns targets and predictions of what `Head.compare` returned."""
+    """Returns the targets and predictions from a dict of `Head.compare`."""
     return compared["target"], compared["predicted"]
 
 
 def tag_accuracy(labels, predictions):
-    """Returns the share of words, over all sentences, that are right."""
+    """Returns the share of words with the right tag, over all sentences."""
     pairs = [
         pair
         for sentences in zip(labels, predictions, strict=True)
@@ -56,8 +58,8 @@ def tag_accuracy(labels, predictions):
     return sum(label == tag for label, tag in pairs) / len(pairs)
 
 
-# Of entities, which count where their words and their kind are right; seqeval's
-# own mode, that of the script of CoNLL 2000.
+# An entity is right if its words and its kind are right. This is seqeval's
+# default mode, which matches the script of CoNLL 2000.
 TAGGING_METRICS = {
     "accuracy": tag_accuracy,
     "entity_f1": functools.partial(seqeval_metrics.f1_score, zero_division=0),
@@ -75,8 +77,9 @@ def compute_tagging(names, labels, predictions):
 
     Args:
         names: Iterable of keys of `TAGGING_METRICS`.
-        labels: List with a list of class names for each sentence.
-        predictions: The same for what was predicted.
+        labels: List with a list of right class names for each sentence.
+        predictions: List with a list of predicted class names for each
+            sentence.
 
     Returns:
         Dict from each name to a Python float.
@@ -109,12 +112,13 @@ def compute_metrics(names, labels, predictions):
         predictions: Array of the same shape and kind.
 
     Returns:
-        Dict from each name to a Python float. A constant prediction scores
-        0.0 and not NaN where a metric is undefined for it.
+        Dict from each name to a Python float. If a metric is undefined because
+        the predictions are constant, it is 0.0 instead of NaN.
 
     Raises:
-        UserError: If a name is unknown, or the arrays are empty, differ in
-            shape, are not one-dimensional or hold a value that is not finite.
+        UserError: If a name is unknown, or if the arrays are empty, differ in
+            shape, are not one-dimensional, or contain a value that is not a
+            finite number.
     """
     labels, predictions = np.asarray(labels), np.asarray(predictions)
     _check_names(names, METRICS)

@@ -1,4 +1,4 @@
-"""Any number of classes for each text."""
+"""Classification of texts into any number of classes each."""
 
 import dataclasses
 
@@ -22,16 +22,17 @@ _AVERAGES = {"micro_f1": "micro", "macro_f1": "macro"}
 @register("multilabel")
 @dataclasses.dataclass(frozen=True)
 class MultiLabel(TextHead):
-    """A logistic regression for each class, on one vector for each text.
+    """Predicts any number of classes for each text.
 
-    As the multi-label head of the `adapters` library: the loss is the mean of
-    the classes' binary cross-entropies, and a class is predicted where its
-    probability is at least one half.
+    Each class has a logit of its own. The loss is the mean of the classes'
+    binary cross-entropies, and a class is predicted if its probability is at
+    least `threshold`. With the default threshold, this is the multi-label head
+    of the `adapters` library.
 
     Attributes:
-        labels: Class names in the order of their ids; at least two, each
-            named once.
-        threshold: Least probability of a predicted class. Defaults to 0.5.
+        labels: Names of two or more different classes, in the order of their
+            ids.
+        threshold: Minimum probability of a predicted class. Defaults to 0.5.
 
     Examples:
         >>> head = heads.MultiLabel(labels=("drama", "comedy", "crime"))
@@ -53,11 +54,13 @@ class MultiLabel(TextHead):
             )
 
     def targets(self, rows):
-        """Returns 1 where a row has a class, `(len(rows), classes)` float32.
+        """Returns the classes of rows, `(len(rows), classes)` float32.
+
+        An entry is 1 if the row has the class, else 0.
 
         Raises:
-            UserError: If a row's label is no list of class ids, which may be
-                empty; names the row.
+            UserError: If a row's label is not a list of class ids, which may be
+                empty. The message names the row.
         """
         targets = np.zeros((len(rows), len(self.labels)), "float32")
         for place, row in enumerate(rows):
@@ -66,18 +69,18 @@ class MultiLabel(TextHead):
         return targets
 
     def loss(self, targets, outputs):
-        """Returns the mean of the classes' cross-entropies, `(batch,)`."""
+        """Returns the mean cross-entropy over the classes, `(batch,)`."""
         return ops.mean(
             ops.binary_crossentropy(targets, outputs, from_logits=True), axis=-1
         )
 
     def predictions(self, outputs):
-        """Returns 1 where a class is predicted, of the shape of logits."""
+        """Returns an array of 1 for predicted classes and 0 for others."""
         probabilities = scipy.special.expit(np.asarray(outputs, "float64"))
         return (probabilities >= self.threshold).astype(int)
 
     def compare(self, outputs, targets, source=None):
-        """Returns 1 for each class that is there, and that is predicted."""
+        """Returns targets, predictions and probabilities of all classes."""
         probabilities = scipy.special.expit(np.asarray(outputs, "float64"))
         return {
             "target": np.asarray(targets, int),
@@ -87,10 +90,10 @@ class MultiLabel(TextHead):
 
     @classmethod
     def score(cls, names, compared):
-        """Returns micro and macro F1 over a whole set.
+        """Computes micro and macro F1 over a whole set.
 
-        A class that is neither there nor predicted has F1 0 in the macro mean,
-        as in scikit-learn.
+        A class that never occurs and is never predicted has an F1 of 0 in the
+        macro mean, as in scikit-learn.
         """
         for name in names:
             check_known("metric", name, _AVERAGES)
@@ -106,7 +109,7 @@ class MultiLabel(TextHead):
         }
 
     def decode(self, outputs, source=None):
-        """Returns one dict for each row of logits, for people and JSON."""
+        """Returns a readable dict for each row of logits."""
         check_outputs(outputs, self.labels)
         probabilities = scipy.special.expit(np.asarray(outputs, "float64"))
         return [
@@ -127,7 +130,7 @@ class MultiLabel(TextHead):
         ]
 
     def answer(self, outputs):
-        """Returns the classes' probabilities, and which are predicted."""
+        """Returns the probability of each class, and if it is predicted."""
         probabilities = ops.sigmoid(outputs)
         return {
             "probabilities": probabilities,

@@ -1,4 +1,4 @@
-"""One number for each text."""
+"""Regression of one number for each text."""
 
 import dataclasses
 import math
@@ -18,14 +18,15 @@ from tf_adapters.heads.vector_head import VectorHead
 @register("regression")
 @dataclasses.dataclass(frozen=True)
 class Regression(VectorHead):
-    """A linear regression on one vector for each text.
+    """Predicts one number for each text, with a linear layer by default.
 
     Attributes:
-        reads: `"first_token"` (default) or `"pooled_output"`.
-        dropout_rate: Dropout before the linear layer. Defaults to 0.1.
+        reads: Vector that the head reads: `"first_token"` (default) or
+            `"pooled_output"`.
+        dropout_rate: Rate of dropout before the linear layer. Defaults to 0.1.
         hidden_layer: See `TextHead`.
         hidden_dropout_rate: See `TextHead`.
-        windows: See `VectorHead`, which has `window_stride` and `pooling`, too.
+        windows: See `VectorHead`, also for `window_stride` and `pooling`.
 
     Examples:
         >>> head = heads.Regression()
@@ -40,10 +41,10 @@ class Regression(VectorHead):
     hidden_dropout_rate: float = 0.0
 
     def targets(self, rows):
-        """Returns the numbers of rows, `(len(rows),)` float32.
+        """Returns the labels of rows, `(len(rows),)` float32.
 
         Raises:
-            UserError: If a row has no label or one that is no finite number;
+            UserError: If a row's label is not a finite number. The message
                 names the row.
         """
         return np.array(
@@ -52,18 +53,18 @@ class Regression(VectorHead):
 
     def loss(self, targets, outputs):
         """Returns the squared error of each example, `(batch,)`."""
-        # In `compile(loss=head.loss)` Keras makes the targets `(batch, 1)`.
+        # With `compile(loss=head.loss)`, targets have shape `(batch, 1)`.
         targets = ops.cast(ops.reshape(targets, (-1,)), outputs.dtype)
         return ops.square(outputs[:, 0] - targets)
 
     def predictions(self, outputs):
-        """Returns the predicted numbers, as metrics want them."""
+        """Returns the predicted numbers, `(batch,)`."""
         return np.asarray(outputs)[:, 0]
 
     def compare(self, outputs, targets, source=None):
-        """Returns the numbers that are right and those predicted.
+        """Returns the right and the predicted numbers.
 
-        In float64, which is the same after JSON.
+        They are float64, so they are unchanged when read back from JSON.
         """
         predicted = self.predictions(outputs).astype("float64")
         return {
@@ -72,7 +73,7 @@ class Regression(VectorHead):
         }
 
     def decode(self, outputs, source=None):
-        """Returns one dict for each row, for people and JSON."""
+        """Returns a readable dict for each row."""
         check_outputs(outputs, ("score",))
         return [
             {"score": round(float(score), 6)}
@@ -80,7 +81,7 @@ class Regression(VectorHead):
         ]
 
     def answer(self, outputs):
-        """Returns the numbers."""
+        """Returns a dict with the predicted numbers, `score`."""
         return {"score": outputs[:, 0]}
 
 

@@ -1,4 +1,4 @@
-"""An answer as a span of a text."""
+"""Question answering: the answer is a span of a text."""
 
 import dataclasses
 
@@ -21,20 +21,24 @@ from tf_adapters.heads.tokens import TokenLayer
 @register("span")
 @dataclasses.dataclass(frozen=True)
 class Span(Head):
-    """The first and the last token of the answer (Devlin et al. 2019, 4.2).
+    """Predicts the first and last token of an answer.
 
-    A text that is too long becomes windows that overlap; a window without
-    the whole answer has the first token, `[CLS]`, as its target. Defaults are
-    those of the paper's code (google-research/bert, run_squad.py).
+    The head has two logits for each token (Devlin et al. 2019, section 4.2). A
+    text that is too long is split into overlapping windows. If a window does
+    not contain the whole answer, its target is the first token, `[CLS]`. The
+    defaults are from the paper's code (google-research/bert, run_squad.py).
 
     Attributes:
-        stride: Tokens between the beginnings of two windows, at most. Fewer
-            where windows would overlap by less than `max_answer_tokens`.
-        max_question_tokens: Longest question; what is longer is cut.
-        max_answer_tokens: Longest answer.
-        num_best: Best beginnings, ends and answers that are looked at.
-        dropout_rate: Dropout before the linear layer. The code has none;
-            defaults to 0.
+        stride: Maximum number of tokens between the starts of two windows. It
+            is reduced if windows would overlap by less than
+            `max_answer_tokens`. Defaults to 128.
+        max_question_tokens: Maximum length of a question. Longer questions are
+            cut. Defaults to 64.
+        max_answer_tokens: Maximum length of an answer. Defaults to 30.
+        num_best: Number of best first tokens, last tokens and answers to
+            consider. Defaults to 20.
+        dropout_rate: Rate of dropout before the linear layer. Defaults to 0,
+            since the paper's code has no dropout.
         hidden_layer: See `TextHead`.
         hidden_dropout_rate: See `TextHead`.
 
@@ -62,20 +66,21 @@ class Span(Head):
     )
 
     def make_layer(self):
-        """Returns the layer from encoder outputs to two logits a token."""
+        """Creates the layer that maps each token to two logits."""
         return TokenLayer(
             2, self.dropout_rate, **hidden_options(self), name="head"
         )
 
     def encode(self, rows, fields, packer, labelled=True):
-        """Returns an example for each window of each text.
+        """Converts each window of each text to an example.
 
         Args:
             rows: List of dicts.
             fields: The keys of the question and of the text.
             packer: `TextPacker`.
-            labelled: Whether rows have answers. Training takes the first; one
-                that the text does not have at its place trains nothing.
+            labelled: Whether rows have answers. The first answer is the target.
+                If it does not occur at its position in the text, the row has
+                no target.
         """
         source = span_windows.make_window_source(self, rows, fields, packer)
         targets = counts = None
@@ -101,7 +106,10 @@ class Span(Head):
         return Encoded(ids, segments, targets, counts, source)
 
     def loss(self, targets, outputs):
-        """Returns the mean of both ends' cross-entropies, `(batch,)`."""
+        """Returns the mean cross-entropy of both ends, `(batch,)`.
+
+        It is 0 for examples without a target.
+        """
         has_target = targets[:, 0] != IGNORED
         losses = [
             ops.sparse_categorical_crossentropy(
@@ -114,9 +122,11 @@ class Span(Head):
         return ops.where(has_target, (losses[0] + losses[1]) / 2, 0.0)
 
     def predictions(self, outputs, source):
-        """Returns the best answer to each row, as `(text, begin, score)`s.
+        """Returns the best answers of each row.
 
-        The first is the best; there are none where no window has one.
+        Returns:
+            List with a list of `(text, begin, score)` for each row, best answer
+            first. It is empty if no window has an answer.
         """
         found = [[] for _ in source.texts]
         for output, window in zip(outputs, source.windows, strict=True):
@@ -129,7 +139,10 @@ class Span(Head):
         ]
 
     def _candidates(self, output, window):
-        """Returns the window's best spans as (score, first, last) tokens."""
+        """Returns the best spans of a window as `(score, first, last)`.
+
+        `first` and `last` are indices of tokens in the text.
+        """
         logits = output[window.begin :][: window.length].astype("float64")
         firsts, lasts = (
             np.argsort(-logits[:, end], kind="stable")[: self.num_best]
@@ -148,7 +161,7 @@ class Span(Head):
         ]
 
     def _best(self, candidates, text, offsets):
-        """Returns the answers with the highest scores, each text once."""
+        """Returns the best `(text, begin, score)`, without repeated texts."""
         answers = {}
         for score, first, last in sorted(candidates, key=lambda c: -c[0]):
             begin, end = int(offsets[first][0]), int(offsets[last][1])
@@ -158,9 +171,10 @@ class Span(Head):
         return [(text, *rest) for text, rest in answers.items()]
 
     def compare(self, outputs, targets, source):
-        """Returns each row's right answers and its best one, `""` for none.
+        """Returns the right answers and the best predicted answer of each row.
 
-        `probabilities` has how likely that one is among those looked at.
+        The predicted answer is `""` if there is none. `probabilities` has its
+        probability among the best answers.
         """
         found = [_decoded(a) for a in self.predictions(outputs, source)]
         return {
@@ -176,15 +190,18 @@ class Span(Head):
 
     @classmethod
     def score(cls, names, compared):
-        """Returns metrics over a whole set, see `span_metrics.compute`."""
+        """Computes metrics over a whole set.
+
+        See `span_metrics.compute_span_metrics`.
+        """
         return span_metrics.compute_span_metrics(names, *metrics.both(compared))
 
     def decode(self, outputs, source):
-        """Returns one dict for each row, for people and JSON.
+        """Returns a readable dict for each row.
 
-        `answer` and `answer_start` are the best answer and its place in the
-        text, `best` all that were looked at with their probabilities among
-        them.
+        `answer` is the best answer, and `answer_start` the index of its first
+        character in the text. `best` lists the best answers with their
+        probabilities relative to each other.
         """
         return [
             _decoded(answers) for answers in self.predictions(outputs, source)

@@ -1,9 +1,10 @@
-"""Exact match and F1 of answers, as SQuAD v1.1 defines them.
+"""Exact match and F1 of answers, as defined by SQuAD v1.1.
 
-Rajpurkar et al. 2016, arXiv:1606.05250, section 6.1: punctuation and articles
-are ignored; F1 is over bags of words; each question counts with its best gold
-answer. As in the official evaluation, case and spaces are ignored too, and two
-answers of which nothing is left match exactly and have an F1 of 0.
+The metrics ignore punctuation and articles. F1 compares bags of words. Each
+question is scored with the gold answer that gives the highest score (Rajpurkar
+et al. 2016, arXiv:1606.05250, section 6.1). As in the official evaluation, case
+and spaces are ignored too. Two answers that are empty after this normalization
+match exactly, but have an F1 of 0.
 """
 
 import collections
@@ -18,18 +19,21 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalise(text):
-    """Returns what of an answer is compared, words with single spaces."""
+    """Normalizes an answer to lowercase words with single spaces.
+
+    Punctuation and articles are removed.
+    """
     text = text.lower().translate(_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", text).split())
 
 
 def exact_match(gold, answer):
-    """Returns whether an answer equals a gold answer, 0.0 or 1.0."""
+    """Returns 1.0 if an answer matches a gold answer, else 0.0."""
     return float(normalise(gold) == normalise(answer))
 
 
 def answer_f1(gold, answer):
-    """Returns F1 over the words of an answer and a gold answer."""
+    """Returns the F1 of the words of an answer, given a gold answer."""
     gold, answer = normalise(gold).split(), normalise(answer).split()
     common = collections.Counter(gold) & collections.Counter(answer)
     # Harmonic mean of common/gold and common/answer.
@@ -45,10 +49,10 @@ def compute_span_metrics(names, gold, answers):
     Args:
         names: Iterable of keys of `SPAN_METRICS`.
         gold: List with a list of gold answers for each question.
-        answers: List with an answer for each question, `""` for none.
+        answers: List with an answer for each question, `""` if there is none.
 
     Returns:
-        Dict from each name to a mean over questions, from 0 to 1.
+        Dict from each name to the mean over all questions, from 0 to 1.
 
     Raises:
         UserError: If a name is unknown, or a question has no gold answer.
@@ -67,7 +71,10 @@ def compute_span_metrics(names, gold, answers):
 
 
 def of_each(name, gold, answers):
-    """Returns a metric of each question; arguments as above."""
+    """Returns a list with the value of one metric for each question.
+
+    See `compute_span_metrics`.
+    """
     return [
         max(SPAN_METRICS[name](one, answer) for one in golds)
         for golds, answer in zip(gold, answers, strict=True)

@@ -1,4 +1,4 @@
-"""Windows over a text that is too long, and answers in their tokens."""
+"""Overlapping windows of long texts, and the tokens of answers in them."""
 
 import dataclasses
 
@@ -15,13 +15,13 @@ class Window:
     """A question with a part of its text.
 
     Attributes:
-        row: Place of its row.
-        token_ids: The input, with its special tokens.
-        begin: Place of the part's first token in the input.
-        first: Place of the part's first token in the text.
-        length: Number of the part's tokens.
-        is_widest: Whether each token of the part has in no other window more
-            tokens around it.
+        row: Index of the row.
+        token_ids: Token ids of the input, including special tokens.
+        begin: Index of the part's first token in the input.
+        first: Index of the part's first token in the text.
+        length: Number of tokens in the part.
+        is_widest: Boolean array, `(length,)`. Whether this is the first window
+            in which the token has the most context.
     """
 
     row: int
@@ -32,14 +32,16 @@ class Window:
     is_widest: np.ndarray
 
     def target(self, answer):
-        """Returns the indices of an answer's ends in the input.
+        """Returns the indices of an answer's first and last token in the input.
 
         Args:
-            answer: First and last token in the text, or `NOT_FOUND`.
+            answer: Indices of its first and last token in the text, or
+                `NOT_FOUND`.
 
         Returns:
-            Two indices; those of the first token where the answer is not whole
-            in this window; `NOT_FOUND` stays.
+            Two indices. They are 0, for the first token of the input, if the
+            window does not contain the whole answer. For `NOT_FOUND`, returns
+            `NOT_FOUND`.
         """
         if answer == NOT_FOUND:
             return NOT_FOUND
@@ -51,12 +53,13 @@ class Window:
 
 @dataclasses.dataclass(frozen=True)
 class WindowSource:
-    """What leads from windows back to rows.
+    """The data that maps windows back to rows.
 
     Attributes:
-        rows: The rows.
-        texts: The text of each row.
-        offsets: Characters of each text's tokens, `(tokens, 2)` arrays.
+        rows: List of dicts, the rows.
+        texts: List with the text of each row.
+        offsets: List with an array `(tokens, 2)` for each row: the first
+            character of each token of the text, and the end.
         windows: List of `Window`.
     """
 
@@ -67,10 +70,17 @@ class WindowSource:
 
 
 def make_window_source(head, rows, fields, packer):
-    """Returns the `Source` of rows; see `Span.encode`."""
+    """Splits the texts of rows into windows and returns a `WindowSource`.
+
+    Args:
+        head: `Span`.
+        rows: List of dicts.
+        fields: The keys of the question and of the text.
+        packer: `TextPacker`.
+    """
     question_field, text_field = fields
     texts = [row[text_field] for row in rows]
-    # Many questions share a text.
+    # Tokenizes each text once, since many questions share one.
     different = list(dict.fromkeys(texts))
     tokens = packer.tokenize_with_offsets(different)
     tokens = dict(zip(different, tokens, strict=True))
@@ -93,12 +103,12 @@ def _windows(head, row, question, text, packer):
     """Yields the windows of one row; none for a text without tokens."""
     special = packer.special_tokens
     room = packer.max_length - 2 - len(special.separators)
-    # However short the input, a quarter of it is left for the text.
+    # Reserves at least a quarter of the input for the text.
     question = question[: min(head.max_question_tokens, 3 * room // 4)]
     room -= len(question)
-    # BERT's code lets windows of 128 tokens touch, and an answer on the seam
-    # is whole in none. Here one of the longest answers fits an overlap, or the
-    # overlap is half a window.
+    # In BERT's code, windows of 128 tokens do not overlap, so no window
+    # contains the whole of an answer across their border. Here, windows overlap
+    # by the longest answer, but by at most half a window.
     overlap = min(head.max_answer_tokens, room // 2)
     stride = min(head.stride, room - overlap)
     parts = list(window_spans(len(text), room, stride))
@@ -117,14 +127,15 @@ def _windows(head, row, question, text, packer):
 
 
 def _is_widest(number, parts):
-    """Returns for each token of a part whether it has more context nowhere.
+    """Returns for each token of a part whether this part has most context.
 
-    Context is the smaller of the numbers of tokens before and after, and a
-    hundredth of the window's length; the first of equals counts.
+    The context of a token is the smaller of the numbers of tokens before and
+    after it in the part, plus a hundredth of the part's length. If several
+    parts have the same context, the first one wins.
     """
     part = parts[number]
-    # Parts further away do not overlap: to look at them takes minutes where a
-    # text has thousands of parts.
+    # Parts that are further away do not overlap. Comparing all of them would
+    # take minutes for a text with thousands of parts.
     step = parts[1].start - parts[0].start if len(parts) > 1 else 1
     reach = (parts[0].stop - parts[0].start) // step + 1
     first = max(0, number - reach)
@@ -141,12 +152,16 @@ def _context(indices, part):
 
 
 def answer_tokens(answer, text, offsets):
-    """Returns the first and the last token of an answer, or `NOT_FOUND`.
+    """Returns the indices of an answer's first and last token in its text.
 
     Args:
         answer: Dict with `text` and `answer_start`, in characters.
-        text: The text.
-        offsets: Characters of its tokens, `(tokens, 2)`.
+        text: The text that contains the answer.
+        offsets: `(tokens, 2)`. First character of each token, and its end.
+
+    Returns:
+        Two integers, or `NOT_FOUND` if the text does not have the answer at
+        this position.
     """
     begin = answer["answer_start"]
     end = begin + len(answer["text"])

@@ -1,4 +1,4 @@
-"""One class for each word of a sentence."""
+"""Tagging: classification of each word of a sentence."""
 
 import dataclasses
 import itertools
@@ -25,16 +25,16 @@ from tf_adapters.heads.vector_head import rounded
 @register("tagging")
 @dataclasses.dataclass(frozen=True)
 class Tagging(Head):
-    """A linear classifier on the first token of each word.
+    """Predicts a class for each word from the word's first token.
 
-    The other tokens of a word have no label (Devlin et al. 2019, section
-    5.3). A sentence longer than the longest input becomes several windows,
-    parted between words, so that each word has a prediction.
+    The other tokens of a word have no target (Devlin et al. 2019, section 5.3).
+    If a sentence does not fit into the input, it is split between words into
+    several windows, so every word has a prediction.
 
     Attributes:
-        labels: Class names in the order of their ids; at least two, each
-            named once.
-        dropout_rate: Dropout before the linear layer. Defaults to 0.1.
+        labels: Names of two or more different classes, in the order of their
+            ids.
+        dropout_rate: Rate of dropout before the linear layer. Defaults to 0.1.
         hidden_layer: See `TextHead`.
         hidden_dropout_rate: See `TextHead`.
 
@@ -55,7 +55,7 @@ class Tagging(Head):
 
     @classmethod
     def for_task(cls, task, encoder=None, **settings):
-        """Returns the head with a task's classes."""
+        """Creates the head with a task's classes."""
         return cls(labels=task.labels, **settings)
 
     def __post_init__(self):
@@ -64,7 +64,7 @@ class Tagging(Head):
         super().__post_init__()
 
     def make_layer(self):
-        """Returns the layer from encoder outputs to logits of each token."""
+        """Creates the layer that maps each token to logits."""
         return TokenLayer(
             len(self.labels),
             self.dropout_rate,
@@ -73,17 +73,18 @@ class Tagging(Head):
         )
 
     def encode(self, rows, fields, packer, labelled=True):
-        """Returns an example for each window.
+        """Converts each window of each sentence to an example.
 
         Args:
             rows: List of dicts.
-            fields: The key of the list of words.
+            fields: Tuple of one key, which has the list of words.
             packer: `TextPacker`.
-            labelled: Whether rows have labels: a class id for each word, or
-                `IGNORED`.
+            labelled: Whether rows have labels. A label is a list with a class
+                id or `IGNORED` for each word.
 
         Raises:
-            UserError: If a row's label is something else; names the row.
+            UserError: If a row's label is not such a list. The message names
+                the row.
         """
         (field,) = fields
         for place, row in enumerate(rows if labelled else ()):
@@ -111,7 +112,7 @@ class Tagging(Head):
         )
 
     def loss(self, targets, outputs):
-        """Returns the sum of the words' cross-entropies, `(batch,)`."""
+        """Returns the cross-entropy summed over the words, `(batch,)`."""
         has_target = targets != IGNORED
         losses = ops.sparse_categorical_crossentropy(
             ops.where(has_target, targets, 0), outputs, from_logits=True
@@ -119,13 +120,13 @@ class Tagging(Head):
         return ops.sum(ops.where(has_target, losses, 0.0), axis=-1)
 
     def predictions(self, outputs, source):
-        """Returns a list of class ids for the words of each row."""
+        """Returns a list of predicted class ids, one per word, for each row."""
         return self._of_words(
             lambda logits: np.argmax(logits, axis=-1), outputs, source
         )
 
     def _of_words(self, function, outputs, source):
-        """Returns a function's value of each word's logits, row by row."""
+        """Applies a function to the logits of the words of each row."""
         values = [[] for _ in source.rows]
         for output, window in zip(outputs, source.windows, strict=True):
             logits = np.asarray(output)[window.firsts]
@@ -133,9 +134,10 @@ class Tagging(Head):
         return values
 
     def compare(self, outputs, targets, source):
-        """Returns each word's class name, `None` without one, and its tag.
+        """Returns the right and the predicted class name of each word.
 
-        `probabilities` has how likely each predicted tag is.
+        The right one is `None` for words without a label. `probabilities` has
+        the probability of each predicted class.
         """
         return {
             "probabilities": self._of_words(_largest, outputs, source),
@@ -151,17 +153,17 @@ class Tagging(Head):
 
     @classmethod
     def score(cls, names, compared):
-        """Returns metrics over the words that have a label.
+        """Computes metrics over the words that have a label.
 
-        A word without one ends what stands before it: no entity reaches over
-        it. See `metrics.compute_tagging`.
+        Entities do not extend across a word without a label. See
+        `metrics.compute_tagging`.
         """
         parts = [part for row in labelled_parts(compared) for part in row]
         gold, predicted = ([part[side] for part in parts] for side in (0, 1))
         return metrics.compute_tagging(names, gold, predicted)
 
     def decode(self, outputs, source):
-        """Returns a dict with the tag of each word, for each row."""
+        """Returns a dict with the predicted tags for each row."""
         return [
             {"tags": [self.labels[i] for i in ids]}
             for ids in self.predictions(outputs, source)
@@ -169,13 +171,21 @@ class Tagging(Head):
 
 
 def _largest(logits):
-    """Returns the probability of each word's likeliest class."""
+    """Returns the probability of each word's most probable class."""
     probabilities = scipy.special.softmax(logits.astype("float64"), axis=-1)
     return rounded(probabilities.max(axis=-1))
 
 
 def labelled_parts(compared):
-    """Returns for each row its parts without a gap, labels and tags of each."""
+    """Splits each row at the words without a label.
+
+    Args:
+        compared: Dict that `Tagging.compare` returned.
+
+    Returns:
+        List with a list of parts for each row. A part is a pair of the right
+        and the predicted class names of successive labeled words.
+    """
     rows = zip(*metrics.both(compared), strict=True)
     return [list(_parts(*row)) for row in rows]
 
@@ -191,11 +201,11 @@ def _parts(labels, tags):
 
 @dataclasses.dataclass(frozen=True)
 class _Window:
-    """Where a window comes from.
+    """The origin of a window.
 
     Attributes:
-        row: Place of its row.
-        firsts: Places of its words' first tokens.
+        row: Index of the row.
+        firsts: Indices of the first tokens of the window's words.
     """
 
     row: int
@@ -214,7 +224,7 @@ def _lengths(tokens):
 
 
 def _window(words, packer):
-    """Returns tokens of words with the special ones, and each word's first.
+    """Returns the input of a window, and the index of each word's first token.
 
     Only a word that is alone in its window can be cut.
     """

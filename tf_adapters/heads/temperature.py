@@ -1,4 +1,4 @@
-"""Temperature scaling: one number that makes probabilities believable."""
+"""Temperature scaling, which calibrates the probabilities of a model."""
 
 import logging
 
@@ -8,16 +8,17 @@ from scipy import optimize
 import scipy.special
 
 _LOGGER = logging.getLogger(__name__)
-# Wider than any that Guo et al. 2017 report.
+# A wider range than the temperatures that Guo et al. 2017 report.
 _LEAST, _LARGEST = 0.05, 20.0
 
 
 def fit_temperature(logits: ArrayLike, targets: ArrayLike) -> float:
-    """Returns what logits are divided by for the largest likelihood.
+    """Returns the temperature that maximizes the likelihood of the targets.
 
-    No prediction changes, only how sure the model says that it is (Guo et al.
-    2017, arXiv:1706.04599, section 4.2). Of rows that are all right, whose
-    likelihood grows without an end as the temperature falls, it is 1.
+    Logits are divided by the temperature. This changes the probabilities, but
+    not the predicted classes (Guo et al. 2017, arXiv:1706.04599, section 4.2).
+    If all predictions are right, the likelihood has no maximum, because it
+    increases as the temperature decreases. The result is then 1.
 
     Args:
         logits: `(rows, classes)`.
@@ -38,7 +39,7 @@ def fit_temperature(logits: ArrayLike, targets: ArrayLike) -> float:
         totals = scipy.special.logsumexp(scale * logits, axis=-1)
         return np.mean(totals - scale * right)
 
-    # The loss is convex in 1 / temperature: this finds the only minimum.
+    # The loss is convex in 1 / temperature, so it has only one minimum.
     found = optimize.minimize_scalar(
         loss, bounds=np.log([_LEAST, _LARGEST]), method="bounded"
     )

@@ -1,4 +1,4 @@
-"""Dropout and a linear layer on every token, or two layers."""
+"""The layer of heads that map each token to numbers."""
 
 import keras
 from keras import ops
@@ -23,8 +23,8 @@ class TokenLayer(DropoutAndLinearLayer):
         seeds: `StatelessSeeds` in training, else `None`.
 
     Returns:
-        Float32 tensor of shape `(batch, tokens, num_outputs)`, `ABSENT` at
-        padding, so that a softmax over tokens does not see it.
+        Float32 tensor of shape `(batch, tokens, num_outputs)`. It is `ABSENT`
+        at padding, so a softmax over tokens ignores it.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""What heads of one value for each row, and those on one vector, share."""
+"""Base classes of heads that predict one value, or read one vector, per row."""
 
 import dataclasses
 import typing
@@ -19,7 +19,7 @@ from tf_adapters.heads.windows import WindowsLayer
 
 
 def rounded(probabilities):
-    """Returns probabilities as a run stores them, so that files are small."""
+    """Rounds probabilities to five decimals, to keep a run's files small."""
     return np.round(probabilities, 5)
 
 
@@ -27,31 +27,32 @@ class ValueHead(Head):
     """A head that predicts one class, choice or number for each row."""
 
     def compare(self, outputs, targets, source=None):
-        """Returns each row's right value and the predicted one."""
+        """Returns the right and the predicted value of each row."""
         return {"target": targets, "predicted": self.predictions(outputs)}
 
     @classmethod
     def score(cls, names, compared):
-        """Returns metrics over a whole set, see `metrics.compute_metrics`."""
+        """Computes metrics over a whole set; see `metrics.compute_metrics`."""
         return metrics.compute_metrics(names, *metrics.both(compared))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VectorHead(ValueHead):
-    """A head on one vector for each text, with the settings of `TextHead`.
+    """Base class of heads that read one vector for each text.
 
-    A text of more than `max_length` tokens can become several inputs, windows
-    that overlap. The pooled outputs of its windows are the text's output, in
-    training, too: the loss is that of the pooled output. A text that fits into
-    one window has the output that it has without windows.
+    A text of more than `max_length` tokens can be split into overlapping
+    windows, each an input of its own. The outputs of the windows are pooled to
+    one output for the text. In training, the loss is computed from the pooled
+    output. If a text fits into one window, its output is the same as without
+    windows.
 
     Attributes:
-        windows: Most windows of a text. 1 (default) cuts long texts. With more
-            a row has one text, no pair.
-        window_stride: Tokens between the beginnings of two windows. `None`
-            (default): three quarters of the tokens that fit into one.
-        pooling: `"mean"` (default) or `"max"` of the windows' logits or
-            numbers.
+        windows: Maximum number of windows of a text. 1 (default) cuts long
+            texts. With more than 1, a row must have one text, not a pair.
+        window_stride: Number of tokens between the starts of two windows.
+            `None` (default) is three quarters of the tokens of a window.
+        pooling: Function over the windows' logits or numbers: `"mean"`
+            (default) or `"max"`.
 
     Examples:
         >>> head = heads.Classification(("no", "yes"), windows=4, pooling="max")
@@ -80,21 +81,21 @@ class VectorHead(ValueHead):
 
     @property
     def signature(self):
-        """How a SavedModel is called; see `Head`."""
+        """The signature of an exported model; see `Head`."""
         return "windows" if self.windows > 1 else "text"
 
     @property
     def feature_shape(self):
-        """Shape of the token features: windows have an axis of their own."""
+        """The shape of the token features, with an axis for windows, if any."""
         return (None, None, None) if self.windows > 1 else (None, None)
 
     @property
     def is_linear(self):
-        """Whether there is no hidden layer."""
+        """Whether the head is linear, that is, has no hidden layer."""
         return self.hidden_layer == "none"
 
     def make_layer(self):
-        """Returns the layer from encoder outputs to logits or a number."""
+        """Creates the layer that maps encoder outputs to logits or a number."""
         return WindowsLayer(
             max(1, len(self.labels)),
             self.reads,
@@ -105,10 +106,10 @@ class VectorHead(ValueHead):
         )
 
     def encode(self, rows, fields, packer, labelled=True):
-        """Returns an example for each row; see `encode_texts`.
+        """Converts each row to an example; see `encode_texts`.
 
         Raises:
-            UserError: If there are windows, and two texts in a row.
+            UserError: If `windows` is greater than 1 and there are two fields.
         """
         self._check_fields(fields)
         targets = self.targets(rows) if labelled else None
@@ -119,11 +120,13 @@ class VectorHead(ValueHead):
         )
 
     def pack(self, packer, *texts):
-        """Returns the features of a batch, in a graph, too, as `encode` does.
+        """Returns the features of a batch of texts, like `encode`.
+
+        It can be called in a TensorFlow graph.
 
         Args:
             packer: `TextPacker`.
-            *texts: List of strings or string tensor `(batch,)`, one or two.
+            *texts: One or two lists of strings or string tensors `(batch,)`.
 
         Raises:
             UserError: See `encode`.

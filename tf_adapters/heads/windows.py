@@ -1,4 +1,4 @@
-"""The windows of a long text become one output of the text."""
+"""Pooling of the outputs of a long text's windows into one output."""
 
 import dataclasses
 
@@ -20,14 +20,14 @@ class WindowsLayer(LinearLayer):
         dropout_rate: See `LinearLayer`.
         hidden_activation: See `LinearLayer`.
         hidden_dropout_rate: See `LinearLayer`.
-        pooling: `"mean"` (default) or `"max"` over the windows, for each
-            output.
+        pooling: Function over the windows, for each output: `"mean"` (default)
+            or `"max"`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns for the sequences of all
-            windows, and `padding_mask`, `(batch, windows, tokens)`. A window
-            without a token does not count. With a `padding_mask` of shape
-            `(batch, tokens)`, or without one, each sequence is a text.
+            windows, and `padding_mask`, `(batch, windows, tokens)`. Windows
+            without tokens are ignored. If `padding_mask` has shape
+            `(batch, tokens)` or is missing, each sequence is a whole text.
         seeds: `StatelessSeeds` in training, else `None`.
 
     Returns:
@@ -63,10 +63,10 @@ class WindowsLayer(LinearLayer):
 
 
 def pool_windows(x, padding_mask, pooling):
-    """Returns `(batch, width)` from the outputs of all windows.
+    """Pools the outputs of each text's windows to `(batch, width)`.
 
     Args:
-        x: `(batch * windows, width)`.
+        x: `(batch * windows, width)`. Outputs of all windows.
         padding_mask: `(batch, windows, tokens)`.
         pooling: `"mean"` or `"max"`.
     """
@@ -81,11 +81,11 @@ def pool_windows(x, padding_mask, pooling):
 
 
 def check_pools_windows(head, name):
-    """Raises a `UserError` unless a head can pool windows.
+    """Raises a `UserError` if a head does not support windows.
 
     Args:
         head: `Head`, or a class of heads.
-        name: The name that it is registered by.
+        name: Name under which the head is registered, for the message.
     """
     if "windows" not in {field.name for field in dataclasses.fields(head)}:
         raise UserError(

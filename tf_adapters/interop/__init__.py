@@ -1,1 +1,1 @@
-"""Folders of AdapterHub's `adapters` and of Hugging Face's PEFT, in and out."""
+"""Imports and exports adapters of AdapterHub's `adapters` and of PEFT."""

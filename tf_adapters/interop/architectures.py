@@ -1,4 +1,4 @@
-"""Where the modules of an encoder are, by Hugging Face's names."""
+"""Hugging Face's names of the modules of each encoder family."""
 
 import dataclasses
 
@@ -32,22 +32,24 @@ class Architecture:
 
     Attributes:
         model_type: Hugging Face's `model_type`.
-        prefix: The encoder's name within a model with a head.
-        class_name: What its classes' names begin with.
+        prefix: Name of the encoder module in a model with a head.
+        class_name: Prefix of its class names, `"Bert"` for example.
         blocks: Name of the list of blocks.
-        projections: Dict from our name of a projection to its module's within
-            a block.
-        slots: Dict from our place to the module of AdapterHub's adapters.
-        prefix_tuning: AdapterHub's module of prefixes within a block, and the
-            name of the one prefix.
-        norms: Dict from KerasHub's name of a block's norm to its module.
-        pooler_in_head: Whether the pooler is a part of the classifier and not
-            of the encoder.
-        block_names: KerasHub's name of a block, before its number.
-        in_adapterhub: Whether folders of the `adapters` library are read and
-            written; PEFT takes any family.
-        takes_prefix: Whether the family's own model takes the keys and values
-            that PEFT's prefix tuning gives.
+        projections: Dict from our name of a projection to the name of its
+            module within a block.
+        slots: Dict from our name of a slot to the name of the module with
+            AdapterHub's adapters within a block.
+        prefix_tuning: Two names: AdapterHub's module of prefixes within a
+            block, and the prefix itself.
+        norms: Dict from KerasHub's name of a block's norm to the name of its
+            module within a block.
+        pooler_in_head: Whether the pooler belongs to the classifier instead of
+            the encoder.
+        block_names: KerasHub's name of a block, without its number.
+        in_adapterhub: Whether folders of the `adapters` library can be read
+            and written. PEFT supports all families.
+        takes_prefix: Whether the family's model in `transformers` accepts the
+            keys and values of PEFT's prefix tuning.
     """
 
     model_type: str
@@ -74,11 +76,15 @@ class Architecture:
     takes_prefix: bool = True
 
     def module(self, block, name):
-        """Returns the full name of a module of a block, without prefix."""
+        """Returns the full name of a block's module, without `prefix`."""
         return f"{self.blocks}.{block}.{name}"
 
     def peft_module(self, projection):
-        """Returns the end of a projection's name that tells it from others."""
+        """Returns the suffix by which PEFT finds a projection's modules.
+
+        It is the last part of the module's name, or the whole name within the
+        block if that part is `dense`, which several modules share.
+        """
         name = self.projections[projection]
         last = name.rpartition(".")[2]
         return name if last == "dense" else last
@@ -156,7 +162,7 @@ def of_encoder(encoder):
     """Returns the `Architecture` of an `Encoder`.
 
     Raises:
-        AdapterError: If the two libraries have no such encoder.
+        AdapterError: If AdapterHub and PEFT have no such encoder.
     """
     found = _ARCHITECTURES.get(type(encoder.backbone))
     if found is None:
@@ -168,7 +174,7 @@ def of_encoder(encoder):
 
 
 def check_in_adapterhub(architecture):
-    """Raises an `AdapterError` if a family is not exchanged with `adapters`."""
+    """Raises an `AdapterError` if AdapterHub's format lacks the family."""
     if not architecture.in_adapterhub:
         raise AdapterError(
             "Folders of the `adapters` library are not read or written for "

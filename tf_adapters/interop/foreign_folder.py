@@ -1,4 +1,4 @@
-"""A folder of another library as ours: what it says, and what it holds."""
+"""Reads and writes adapter folders in the formats of other libraries."""
 
 from pathlib import Path
 import tempfile
@@ -21,7 +21,7 @@ from tf_adapters.interop.peft import reading as peft_reading
 from tf_adapters.interop.peft import writing as peft_writing
 from tf_adapters.interop.sizes import check_sizes
 
-# What readers run into in a file that is not as the libraries write it.
+# Errors that a damaged or unexpected file can raise in the readers.
 _DAMAGED = (
     ArithmeticError,
     AttributeError,
@@ -34,20 +34,23 @@ _DAMAGED = (
 
 
 def read_folder(stored, encoder, with_head=True):
-    """Returns a folder of another library as one of ours.
+    """Reads an adapter folder of another library.
+
+    No code in the folder is run.
 
     Args:
-        stored: `StoredAdapter` of another library's format.
+        stored: `StoredAdapter` in another library's format.
         encoder: `Encoder`. The other libraries store no fingerprint of it.
-        with_head: Whether to look at the head. Defaults to `True`.
+        with_head: Whether to read the head. Defaults to `True`.
 
     Returns:
-        What `adapter_config.json` of ours would say, a dict from our names to
-        float32 arrays, and the file that these come from.
+        A tuple of three: the equivalent contents of our
+        `adapter_config.json`; a dict from our tensor names to float32 arrays;
+        and the path of the file with the tensors.
 
     Raises:
-        AdapterError: If the folder is damaged or of another encoder, or ours
-            has no such method or head. Nothing that it holds was run.
+        AdapterError: If the folder is damaged, is for another encoder, or has
+            a method or head that tf_adapters does not have.
     """
     folder, config = stored.path.absolute(), stored.config
     arguments = *_facts(encoder), with_head
@@ -97,7 +100,7 @@ def read_folder(stored, encoder, with_head=True):
 
 
 def _facts(encoder):
-    """Returns an encoder's shape and architecture."""
+    """Returns an encoder's `EncoderShape` and `Architecture`."""
     shape = methods.EncoderShape.of(encoder.backbone)
     return shape, architectures.of_encoder(encoder)
 
@@ -120,27 +123,27 @@ def _member(folder):
 
 
 def write_folder(folder, form, config, tensors, members, encoder):
-    """Writes an adapter of ours in another library's format.
+    """Writes one of our adapters in another library's format.
 
     Args:
         folder: Path that does not exist yet.
         form: One of `FORMATS`.
-        config: What our `adapter_config.json` says.
-        tensors: Dict from our names to arrays.
-        members: Of a fusion, a list of triples: a member's name, its
-            configuration and its tensors.
+        config: Contents of our `adapter_config.json`.
+        tensors: Dict from our tensor names to arrays.
+        members: For a fusion, a list of triples: a member's name, its
+            configuration and its tensors. Otherwise empty.
         encoder: `Encoder`.
 
     Raises:
-        AdapterError: If the format has no room for it, or the folder exists.
-            Then nothing is left behind.
+        AdapterError: If the format cannot store the adapter, or the folder
+            exists. No partial folder remains.
     """
     check_known("format", form, FORMATS, AdapterError)
     folder = Path(folder)
     if folder.exists():
         raise AdapterError(f"{folder} exists. Give a folder that does not.")
     config, tensors = _without(config.get("left_out"), config, tensors)
-    # In a set-up, as in the library, a fusion's blocks are its members'.
+    # In a setup the members leave out the same blocks as their fusion.
     blocks = config["method"].get("leave_out")
     members = [(name, *_without(blocks, *member)) for name, *member in members]
     arguments = _facts(encoder)
@@ -172,10 +175,15 @@ def write_folder(folder, form, config, tensors, members, encoder):
 
 
 def _without(blocks, config, tensors):
-    """Returns an adapter as if it never had been in some blocks.
+    """Returns configuration and tensors of an adapter without some blocks.
+
+    Args:
+        blocks: Numbers of the blocks to drop, or `None`.
+        config: Contents of our `adapter_config.json`.
+        tensors: Dict from our tensor names to arrays.
 
     Raises:
-        AdapterError: If the method has no such setting.
+        AdapterError: If the adapter cannot be exported without blocks.
     """
     if not blocks:
         return config, tensors

@@ -1,4 +1,4 @@
-"""Which library a folder is of."""
+"""Detects the library that wrote an adapter folder."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ def read_json(path):
     """Returns a parsed JSON file.
 
     Raises:
-        AdapterError: If it is missing, damaged, or no object.
+        AdapterError: If it is missing, damaged, or not a JSON object.
     """
     try:
         config = parse_json(Path(path).read_text(encoding="utf-8"))
@@ -37,14 +37,15 @@ def json_file(folder):
 
 
 def read_format(folder):
-    """Returns a folder's format, and the dict that its JSON file holds.
+    """Returns a folder's format and the contents of its JSON file.
 
     Args:
         folder: Path.
 
     Returns:
-        `"adapterhub"`, `"peft"`, or `"tf_adapters"` of any other folder; and
-        the dict, or `None` if the file is missing or damaged.
+        A tuple of two: `"adapterhub"`, `"peft"`, or `"tf_adapters"` for any
+        other folder; and the parsed dict, or `None` if the file is missing or
+        damaged.
     """
     path = json_file(folder)
     try:

@@ -1,6 +1,7 @@
-"""Heads of Hugging Face's and AdapterHub's model classes as ours, and back.
+"""Converts heads between our configurations and other libraries' classes.
 
-A head of ours is here what `adapter_config.json` says of it, a dict.
+Our head is represented by its configuration, the dict in
+`adapter_config.json`.
 """
 
 import dataclasses
@@ -14,14 +15,16 @@ HIDDEN_LAYERS = ("tanh", "relu", "gelu")
 
 @dataclasses.dataclass(frozen=True)
 class HeadForm:
-    """A head without its classes.
+    """The structure of a head, without its class names.
 
     Attributes:
-        kind: `"text"`, `"words"`, `"span"` or `"choice"`: one answer for each
-            text, for each token, for a beginning and an end, for each choice.
-        reads: `"first_token"` or `"pooled_output"`; of texts and choices.
+        kind: `"text"` classifies or scores a text, `"words"` each token,
+            `"span"` finds a start and an end, `"choice"` scores each choice.
+        reads: `"first_token"` or `"pooled_output"`. Used by the kinds `"text"`
+            and `"choice"`.
         hidden_layer: See `TextHead`.
-        modules: Names of the output's module and of the hidden layer's.
+        modules: Name of the output's module, followed by the hidden layer's
+            if there is one.
     """
 
     kind: str
@@ -33,7 +36,7 @@ class HeadForm:
         """Returns the head's `TensorName`s.
 
         Args:
-            prefix: What the modules' names begin with.
+            prefix: Prefix of the modules' names.
         """
         output = "head/score/" if self.kind == "choice" else "head/"
         names = linear(output, f"{prefix}{self.modules[0]}")
@@ -46,8 +49,9 @@ class HeadForm:
         """Returns our head's configuration.
 
         Args:
-            labels: Class names; one for regression.
-            is_multilabel: Whether a text has any number of classes.
+            labels: Class names. Exactly one means regression, unless
+                `is_multilabel`.
+            is_multilabel: Whether a text can have any number of classes.
         """
         hidden = {"hidden_layer": self.hidden_layer}
         if self.kind == "span":
@@ -71,7 +75,7 @@ _KINDS = {
     "span": "span",
     "choice": "choice",
 }
-# What Hugging Face's classes are called, behind the architecture's name.
+# Ends of Hugging Face's class names, after the architecture's name.
 CLASSES = {
     "text": "ForSequenceClassification",
     "words": "ForTokenClassification",
@@ -81,7 +85,7 @@ CLASSES = {
 
 
 def form_of(config):
-    """Returns the `HeadForm` of our head's configuration, without modules.
+    """Returns the `HeadForm` of our head's configuration, with no `modules`.
 
     Raises:
         AdapterError: If the other libraries have no such head.
@@ -138,8 +142,13 @@ def huggingface_form(kind, architecture):
 def names_of_labels(label2id, number):
     """Returns class names in the order of their ids.
 
+    Args:
+        label2id: Dict from class name to id. If empty or `None`, classes are
+            called `LABEL_0`, `LABEL_1`, ...
+        number: Number of classes.
+
     Raises:
-        AdapterError: If the ids are not 0, 1, ... to the number of classes.
+        AdapterError: If the ids are not 0, 1, ..., `number` - 1.
     """
     if not label2id:
         return [f"LABEL_{i}" for i in range(number)]

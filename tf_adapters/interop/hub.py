@@ -1,4 +1,4 @@
-"""Adapter folders on the Hugging Face Hub, down and up."""
+"""Downloads adapter folders from the Hugging Face Hub and uploads them."""
 
 import os
 from pathlib import Path
@@ -13,16 +13,18 @@ _FILES = ("*.json", "*.safetensors", "*.bin", "README.md")
 
 
 def pull(address, folder=None):
-    """Returns the local folder of an adapter on the Hub.
+    """Downloads an adapter from the Hub and returns its local folder.
+
+    Without a network, the cached copy is used.
 
     Args:
         address: `hf://owner/name`, or `hf://owner/name@revision`.
-        folder: Where to put it. Default: the Hub's own cache.
+        folder: Where to put it. Defaults to the Hub's own cache.
 
     Raises:
-        AdapterError: If it neither lies in the cache nor can be downloaded.
+        AdapterError: If it is not cached and cannot be downloaded.
     """
-    # Here, not above: only addresses need it, and it takes a second.
+    # Imported here: only addresses need it, and the import takes a second.
     import huggingface_hub
 
     repository, revision = parse_address(address)
@@ -37,16 +39,18 @@ def pull(address, folder=None):
                 local_files_only=not online,
             )
         )
-    # The library's errors have no class in common.
+    # The library's errors have no common base class.
     except Exception as error:
         raise _refusal(address, online, error) from error
 
 
 def find_cached(address):
-    """Returns the folder of an adapter in the Hub's cache, or `None`.
+    """Returns the cached folder of an adapter on the Hub, or `None`.
+
+    Does not download.
 
     Args:
-        address: See `pull`. Nothing is downloaded.
+        address: See `pull`.
     """
     import huggingface_hub
 
@@ -65,21 +69,21 @@ def find_cached(address):
 
 
 def push(folder, address, private=False):
-    """Uploads an adapter folder, and makes its repository if there is none.
+    """Uploads an adapter folder, and creates its repository if needed.
 
-    Only the files that make an adapter go there, and without the places of
-    this machine; see `public_folder`.
+    Only the files of the adapter are uploaded, with this machine's paths
+    replaced; see `public_folder`.
 
     Args:
         folder: Path of an adapter folder of any format.
-        address: `hf://owner/name`, with `@branch` perhaps.
+        address: `hf://owner/name`, or `hf://owner/name@branch`.
         private: Whether a new repository is private. Defaults to `False`.
 
     Returns:
-        The commit's address in the web.
+        The URL of the commit.
 
     Raises:
-        AdapterError: If the folder holds no adapter, nobody is logged in, or
+        AdapterError: If the folder has no adapter, nobody is logged in, or
             the Hub does not answer.
     """
     import huggingface_hub

@@ -6,18 +6,19 @@ from tf_adapters.common.errors import AdapterError
 
 
 def parse_address(address):
-    """Returns repository and revision of `hf://owner/name@revision`.
+    """Splits `hf://owner/name@revision` into repository and revision.
 
     Args:
-        address: Text; without `@revision` that is `None`, the newest.
+        address: Text. Without `@revision` the revision is `None`, which means
+            the newest.
 
     Raises:
-        AdapterError: If it is no such address.
+        AdapterError: If it is not such an address.
     """
     found = re.fullmatch(
         r"hf://([\w.-]+/[\w.-]+)(?:@([\w./-]+))?", str(address)
     )
-    # No name there has two dots, which would lead out of the cache.
+    # `..` could lead out of the cache. The Hub allows it in no name.
     if not found or ".." in str(address):
         raise AdapterError(
             f"`{address}` is no address of an adapter. Expected "
@@ -27,9 +28,9 @@ def parse_address(address):
 
 
 def name_of(address):
-    """Returns what an adapter at an address is called: `owner/name@revision`.
+    """Returns the name of an adapter at an address, `owner/name@revision`.
 
-    Without dots, which names in AdapterHub's folders cannot have.
+    Dots become underscores: names in AdapterHub's folders have no dots.
     """
     repository, revision = parse_address(address)
     at = f"@{revision.replace('/', '-')}" if revision else ""
@@ -37,5 +38,5 @@ def name_of(address):
 
 
 def is_address(folder):
-    """Returns whether this is an address on the Hub, and no path."""
+    """Returns whether this is an address on the Hub instead of a path."""
     return str(folder).startswith("hf://")

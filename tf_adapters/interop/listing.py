@@ -1,4 +1,4 @@
-"""What adapters lie in a folder: names, methods, sizes, metrics."""
+"""Lists the adapters in a folder: names, methods, sizes, metrics."""
 
 import dataclasses
 import os
@@ -21,9 +21,9 @@ class Listed:
         folder: Its path.
         format: `"tf_adapters"`, `"adapterhub"` or `"peft"`.
         task: Name of the task, or "-".
-        method: Name of the method, as the format has it.
-        size: Bytes of its tensors.
-        metrics: Text, "-" where none are stored.
+        method: Name of the method in the folder's format.
+        size: Size of the files with tensors, in bytes.
+        metrics: Text, or "-" if none are stored.
         encoder: Name of the encoder, or its type.
     """
 
@@ -37,7 +37,7 @@ class Listed:
 
 
 def list_adapters(folder):
-    """Returns a `Listed` for each adapter in a folder, however deep.
+    """Returns a `Listed` for each adapter in a folder and its subfolders.
 
     Args:
         folder: Path.
@@ -46,8 +46,8 @@ def list_adapters(folder):
         AdapterError: If a configuration is damaged.
     """
     configs = sorted(Path(folder).rglob(adapter_folder.CONFIG_FILE))
-    # A folder that is being written, or replaced, begins with a dot. A link
-    # may lead nowhere, which `Path.is_file` does not always take.
+    # The name of a folder that is being written or replaced begins with a dot.
+    # `os.path.isfile`, unlike `Path.is_file`, never fails on a broken link.
     return [
         _describe(path.parent)
         for path in configs

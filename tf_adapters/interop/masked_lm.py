@@ -1,7 +1,7 @@
-"""AdapterHub's head for masked tokens as ours, and back.
+"""Converts AdapterHub's head for masked tokens to ours and back.
 
-Its last matrix is the encoder's token embedding, of which the library writes a
-copy with each head; ours reads it from the encoder.
+The head's last matrix is the encoder's token embedding. AdapterHub stores a
+copy with each head; our head uses the encoder's.
 """
 
 import numpy as np
@@ -15,19 +15,21 @@ from tf_adapters.interop.tensor_names import linear
 
 NAME = "masked_lm"
 TABLE = "head/token_embeddings"
-# What the library's default head is, and ours always.
+# Settings of the library's default head; ours has no others.
 _PLAIN = {"layers": 2, "layer_norm": True, "bias": True, "shift_labels": False}
 
 
 def read_head(inner, name):
-    """Returns our head's configuration, without epsilon, and `TensorName`s.
+    """Returns our head's configuration and `TensorName`s.
+
+    The configuration lacks `layer_norm_epsilon`, which `tied` adds.
 
     Args:
-        inner: What stands under `config` in `head_config.json`.
+        inner: Value of `config` in `head_config.json`.
         name: The head's name.
 
     Raises:
-        AdapterError: If ours has no such head.
+        AdapterError: If tf_adapters has no such head.
     """
     activation = str(inner["activation_function"]).lower()
     given = {key: inner.get(key, value) for key, value in _PLAIN.items()}
@@ -58,7 +60,10 @@ def _tensor_names(name):
 
 
 def tied(config, tensors, encoder):
-    """Returns a head and tensors as the encoder completes them.
+    """Replaces a masked-token head's last matrix by the encoder's embedding.
+
+    The matrix is removed from the tensors, and the encoder's epsilon is added
+    to the configuration. Any other head is returned unchanged.
 
     Args:
         config: Our head's configuration, or `None`.
@@ -66,7 +71,7 @@ def tied(config, tensors, encoder):
         encoder: `Encoder`.
 
     Raises:
-        UserError: If the head's last matrix is not the token embedding.
+        UserError: If the head's last matrix differs from the token embedding.
     """
     if config is None or config["name"] != NAME:
         return config, tensors
@@ -84,11 +89,11 @@ def tied(config, tensors, encoder):
 
 
 def untied(config, tensors, encoder):
-    """Returns tensors with those that the library's head has beside ours.
+    """Adds the token embedding, which only the library's head stores.
 
     Raises:
-        AdapterError: If the head's norm has another epsilon than the
-            encoder's, which the library's has.
+        AdapterError: If the epsilon of the head's norm differs from the
+            encoder's, which the library's head always uses.
     """
     own, epsilon = config["layer_norm_epsilon"], encoder.layer_norm_epsilon
     if own != epsilon:
@@ -102,7 +107,7 @@ def untied(config, tensors, encoder):
 
 
 def write_head(config, name):
-    """Returns what stands under `config` in `head_config.json`, and names."""
+    """Returns `config` of `head_config.json`, and the `TensorName`s."""
     inner = {
         **_PLAIN,
         "activation_function": keys.NON_LINEARITIES[config["activation"]],

@@ -1,8 +1,8 @@
-"""The files of an adapter folder without the places of this machine.
+"""Prepares an adapter folder's files for upload, without local paths.
 
-An adapter folder says where its encoder and its members lie, in absolute
-paths: with these it loads again. Elsewhere they mean nothing, and they tell
-strangers what folders and users there are. So what is uploaded has names.
+An adapter folder has the absolute paths of its encoder and its members, so
+that it can be loaded again. They are useless on other machines and disclose
+folders and users of this one. In uploaded files, names replace them.
 """
 
 import json
@@ -16,8 +16,8 @@ from tf_adapters.interop.formats import SETUP_FILE
 from tf_adapters.interop.formats import read_json
 
 _CARD = "README.md"
-# The files that make an adapter. Others that lie next to them, a trainer's
-# arguments for example, stay here.
+# The files of an adapter. Other files next to them, such as a trainer's
+# arguments, are not uploaded.
 _FILES = {
     _CARD,
     SETUP_FILE,
@@ -34,19 +34,23 @@ _FILES = {
     "pytorch_model_adapter_fusion.bin",
     "pytorch_model_head.bin",
 }
-# What other libraries call the encoder: an id on the Hub, or a path.
+# Keys under which other libraries store an id on the Hub, or a path.
 _IDS = {"base_model_name_or_path", "model_name", "tokenizer_name_or_path"}
-# What looks like a path there is none.
+# Values under these keys are texts, even if they look like paths.
 _TEXTS = {"id2label", "labels", "prompt_tuning_init_text"}
 _MERGED_FROM = "merged_from"
 _ABSOLUTE = re.compile(r"(/|~/|file://|[A-Za-z]:[\\/]|\\\\)[^\n]*")
 
 
 def public_files(folder):
-    """Returns a dict from a file's name in the folder to its content or path.
+    """Returns the files to upload for an adapter folder.
 
     Args:
         folder: Path of an adapter folder of any format.
+
+    Returns:
+        Dict from a file's name, relative to the folder, to its path, or to its
+        new content in bytes if local paths in it were replaced.
 
     Raises:
         AdapterError: If a configuration is damaged.
@@ -79,11 +83,12 @@ def local_members(folder):
 
 
 def _public_json(path, replaced):
-    """Returns a configuration's text, or its path if there is no change.
+    """Returns a configuration's new content, or its path if unchanged.
 
     Args:
-        path: Its path.
-        replaced: Dict from a place to the name in its stead, which is added to.
+        path: Path of the JSON file.
+        replaced: Dict from each replaced path to its name. New replacements
+            are added to it.
     """
     config = read_json(path)
     public = _without_places(config, replaced)
@@ -94,7 +99,7 @@ def _public_json(path, replaced):
 
 
 def _without_places(config, replaced):
-    """Returns a configuration of ours by names of its encoder and members."""
+    """Replaces the paths of encoder and members in our configuration."""
     if "format_version" not in config:
         return config
     encoder = {k: v for k, v in config["encoder"].items() if k != "relative"}
@@ -113,7 +118,7 @@ def _without_places(config, replaced):
 
 
 def _public(value, key, replaced):
-    """Returns a value of a configuration without paths."""
+    """Replaces the paths in a value of a configuration, recursively."""
     if key in _TEXTS:
         return value
     if isinstance(value, dict):
@@ -133,7 +138,7 @@ def _public(value, key, replaced):
 
 
 def _key_within(outer, key):
-    # A merged adapter names the runs that it was merged from.
+    # A merged adapter lists the runs from which it was merged.
     is_run = outer == "merged" and key in ("adapters", "head_of")
     return _MERGED_FROM if is_run else key
 
@@ -146,9 +151,9 @@ def _replace(value, function, replaced):
 
 
 def _public_card(path, replaced):
-    """Returns a card's text, or its path if it names no such place."""
+    """Returns a model card's new content, or its path if unchanged."""
     text = content = path.read_bytes()
-    # The longest first: one place may be within another.
+    # Longest first, because one path can be within another.
     for place in sorted(replaced, key=len, reverse=True):
         text = text.replace(place.encode(), replaced[place].encode())
     return path if text == content else text

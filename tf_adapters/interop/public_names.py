@@ -1,4 +1,4 @@
-"""What encoders and adapters are called where this machine is not known."""
+"""Names of encoders and adapters that make sense on other machines."""
 
 from pathlib import Path
 import re
@@ -10,11 +10,11 @@ def hub_id(encoder_name: str) -> str | None:
     """Returns an encoder's id on the Hugging Face Hub, if it is known.
 
     Args:
-        encoder_name: As `load_encoder` takes it.
+        encoder_name: Name as given to `load_encoder`.
 
     Returns:
-        `owner/name`, which `from_pretrained` of `transformers` takes, or
-        `None` for a folder or a KerasHub preset.
+        `owner/name`, for `from_pretrained` of `transformers`, or `None` for a
+        folder or a KerasHub preset.
     """
     if encoder_name == "minilm":
         return minilm.HUB_ID
@@ -24,7 +24,7 @@ def hub_id(encoder_name: str) -> str | None:
 
 
 def public_name(name: str) -> str:
-    """Returns the last part of a path; a name or an address as it is.
+    """Returns the last part of a path. Names and addresses are unchanged.
 
     Args:
         name: A path, a name without slashes, or an address like
@@ -36,10 +36,10 @@ def public_name(name: str) -> str:
 
 
 def public_id(name: str) -> str:
-    """Returns an id on the Hub as it is, and the last part of a path.
+    """Returns the last part of a path. Ids on the Hub are unchanged.
 
     Args:
-        name: What a configuration of another library calls an encoder.
+        name: An encoder's name in another library's configuration.
     """
     is_id = re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", name)
     return name if is_id and not Path(name).exists() else public_name(name)

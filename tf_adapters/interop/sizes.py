@@ -1,4 +1,4 @@
-"""Whether tensors are as wide as their configuration says."""
+"""Checks the sizes of stored tensors against the configuration."""
 
 import re
 
@@ -7,15 +7,16 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.methods.support import bottleneck_slots
 
-# No tensor need be this long, whatever a method leaves out or does not use.
+# The method may have no tensor for a setting, so smaller sizes are accepted
+# without one. A larger size needs a stored tensor as evidence.
 _MAX_WITHOUT_TENSOR = 10_000
 
 
 def check_sizes(method, tensors, width, source):
-    """Raises an error unless tensors have the sizes that a method makes.
+    """Raises an error unless the tensors have the sizes of the method.
 
-    The model would find it too, but only after it has made weights of any size
-    that a damaged configuration says.
+    The model would find a mismatch too, but only after it has allocated
+    weights, and a damaged configuration can ask for any size.
 
     Args:
         method: `Method`.
@@ -24,7 +25,8 @@ def check_sizes(method, tensors, width, source):
         source: Path, for the error.
 
     Raises:
-        AdapterError: Names the tensor.
+        AdapterError: If a tensor has another size, or the configuration asks
+            for very large weights that are not stored.
     """
     for part in _parts(method):
         for pattern, axis, size in _sizes(part, width):
@@ -45,7 +47,7 @@ def check_sizes(method, tensors, width, source):
 
 
 def _parts(method):
-    """Returns the methods that a method consists of."""
+    """Returns the members of a composed method, or the method itself."""
     if isinstance(method, methods.Union):
         return method.parts
     if isinstance(method, methods.MultiTask):
@@ -54,7 +56,7 @@ def _parts(method):
 
 
 def _sizes(method, width):
-    """Returns triples: a pattern of names, an axis, and its length."""
+    """Returns triples: a pattern of tensor names, an axis, and its length."""
     if isinstance(method, methods.LoRA):
         return [
             (r"block_\w+/down_kernel", 1, method.rank),

@@ -1,4 +1,4 @@
-"""An adapter folder of any format, found once and its JSON read once."""
+"""Finds an adapter folder of any format and reads its JSON file once."""
 
 import dataclasses
 import functools
@@ -14,14 +14,17 @@ from tf_adapters.interop import hub_address
 
 @dataclasses.dataclass(frozen=True)
 class StoredAdapter:
-    """An adapter folder that was found; it may still be damaged or missing.
+    """The location and format of an adapter folder.
+
+    The folder can still be damaged or missing; `config` checks it.
 
     Attributes:
-        source: What its user named: an address or a path.
+        source: The address or path that the user gave.
         path: Path of the folder itself.
         format: `"tf_adapters"`, `"adapterhub"` or `"peft"`. A folder that is
-            missing or damaged counts as one of `tf_adapters`.
-        parsed: Dict that its JSON file holds, or `None` if that cannot be read.
+            missing or damaged counts as `"tf_adapters"`.
+        parsed: Contents of its JSON file, a dict, or `None` if the file cannot
+            be read.
     """
 
     source: Any
@@ -37,15 +40,17 @@ class StoredAdapter:
 
     @functools.cached_property
     def config(self):
-        """What the folder's JSON says; of this library's format, checked.
+        """The contents of the folder's JSON file.
+
+        In this library's own format they have been checked.
 
         Raises:
-            AdapterError: If it is missing or damaged.
+            AdapterError: If the file is missing or damaged.
         """
         if self.format == formats.OURS:
             return adapter_folder.read_adapter_config(self.path, self.parsed)
         if self.parsed is None:
-            # Says what is wrong with the file.
+            # Reads it again to raise an error that says what is wrong.
             return formats.read_json(formats.json_file(self.path))
         return self.parsed
 
@@ -54,9 +59,9 @@ def find_stored(folder):
     """Returns the `StoredAdapter` of a folder.
 
     Args:
-        folder: Path of an adapter folder, or of the run that wrote one, or
-            `hf://owner/name@revision`, which is downloaded if need be; or a
-            `StoredAdapter`, which is returned as it is.
+        folder: One of: the path of an adapter folder; the path of the run that
+            wrote one; `hf://owner/name@revision`, which is downloaded if
+            needed; or a `StoredAdapter`, which is returned unchanged.
 
     Raises:
         AdapterError: If an address cannot be downloaded.

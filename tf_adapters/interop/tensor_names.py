@@ -1,4 +1,4 @@
-"""Tensors by our names and by another library's."""
+"""Converts tensors between our names and layouts and another library's."""
 
 import dataclasses
 import typing
@@ -11,15 +11,16 @@ from tf_adapters.common.errors import cut
 
 @dataclasses.dataclass(frozen=True)
 class TensorName:
-    """One tensor's names, and how the other library lays it out.
+    """One tensor's names, and its layout in the other library.
 
     Attributes:
-        ours: As in our adapter folders.
-        theirs: The other library's; several where it stores copies.
-        layout: What ours, `(inputs, outputs)`, is there: the `"same"`;
-            `"transposed"`, as PyTorch's linear layers have it; a vector as a
-            `"column"` or a `"row"`; or a matrix `"flat"`.
-        rows: Rows of ours, of a flat one.
+        ours: The name in our adapter folders.
+        theirs: The other library's names; several if it stores copies.
+        layout: The other library's layout of our tensor: `"same"`;
+            `"transposed"`, `(outputs, inputs)` as in PyTorch's linear layers
+            instead of `(inputs, outputs)`; `"column"` or `"row"`, a matrix
+            for our vector; or `"flat"`, a vector for our matrix.
+        rows: Number of rows of our matrix, if `layout` is `"flat"`.
     """
 
     ours: str
@@ -30,7 +31,7 @@ class TensorName:
     rows: int = 0
 
     def to_ours(self, tensor):
-        """Returns another library's tensor as ours, or `None` if it is none."""
+        """Converts another library's tensor; `None` if the shape is wrong."""
         if self.layout == "transposed":
             return tensor.T if tensor.ndim == 2 else None
         if self.layout == "flat":
@@ -43,7 +44,7 @@ class TensorName:
         return tensor.reshape(-1) if is_vector else None
 
     def to_theirs(self, tensor):
-        """Returns our tensor as the other library's."""
+        """Converts our tensor to the other library's layout."""
         return {
             "same": lambda: tensor,
             "transposed": lambda: tensor.T,
@@ -57,10 +58,10 @@ def linear(ours, theirs, kernel="kernel", bias="bias"):
     """Returns the names of a linear layer's kernel and bias.
 
     Args:
-        ours: What our names begin with, before `kernel` and `bias`.
+        ours: Prefix of our names.
         theirs: The module's name in PyTorch.
-        kernel: How our name of the kernel ends.
-        bias: How our name of the bias ends.
+        kernel: Suffix of our name of the kernel. Defaults to `"kernel"`.
+        bias: Suffix of our name of the bias. Defaults to `"bias"`.
     """
     return [
         TensorName(f"{ours}{kernel}", (f"{theirs}.weight",), "transposed"),
@@ -69,7 +70,7 @@ def linear(ours, theirs, kernel="kernel", bias="bias"):
 
 
 def to_ours(names, tensors, source):
-    """Returns a dict from our names to float32 arrays.
+    """Converts another library's tensors to a dict of ours, in float32.
 
     Args:
         names: List of `TensorName`.
@@ -77,8 +78,8 @@ def to_ours(names, tensors, source):
         source: Path, for errors.
 
     Raises:
-        AdapterError: If a tensor is missing, unexpected, misshaped, or differs
-            from its copy.
+        AdapterError: If a tensor is missing or unexpected, has a wrong shape,
+            or differs from its copy.
     """
     missing = [n.theirs[0] for n in names if not set(n.theirs) & set(tensors)]
     unexpected = set(tensors) - {name for n in names for name in n.theirs}
@@ -107,13 +108,13 @@ def _read(name, tensors, source):
 
 
 def to_theirs(names, tensors, refusal):
-    """Returns a dict from another library's names to arrays.
+    """Converts our tensors to a dict from another library's names to arrays.
 
     Args:
         names: List of `TensorName`.
         tensors: Dict from our names to arrays.
-        refusal: Function of the sorted names that have no counterpart, which
-            returns the error to raise.
+        refusal: Function that takes the sorted list of our names without a
+            counterpart and returns the error to raise.
     """
     left = sorted(set(tensors) - {name.ours for name in names})
     if left:
@@ -129,5 +130,5 @@ def _some(names):
     if not names:
         return "none"
     rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    # A damaged file may give any length to a name.
+    # Names in a damaged file can have any length.
     return ", ".join(name[:120] for name in names[:5]) + rest

@@ -1,9 +1,10 @@
-"""Reads tensors that `torch.save` wrote, without PyTorch and running no code.
+"""Reads files of `torch.save` without PyTorch and without running their code.
 
-Such a file is a zip archive: `<stem>/data.pkl`, a pickle that names the tensors
-and how they lie in `<stem>/data/<number>`, raw little-endian numbers. Nothing
-is read that makes more of a file than it is: no compressed or overlapping
-parts, and no tensors that are together much larger than the numbers stored.
+Such a file is a zip archive. `<stem>/data.pkl` is a pickle with the names of
+the tensors and their positions in `<stem>/data/<number>`, which have raw
+little-endian numbers. Files that would need far more memory than their size
+are rejected: those with compressed or overlapping parts, or with tensors that
+are together much larger than the stored numbers.
 """
 
 import itertools
@@ -24,7 +25,7 @@ _DTYPES = {
     "LongStorage": np.dtype("<i8"),
     "IntStorage": np.dtype("<i4"),
 }
-# Tied weights are one storage by two names.
+# Tied weights are one storage with two names.
 _MAX_COPIES = 2
 
 
@@ -35,8 +36,8 @@ def read_torch_file(path):
         path: Path of a `.bin` file.
 
     Raises:
-        AdapterError: If it is damaged, older than PyTorch 1.6, or holds
-            anything but tensors by name.
+        AdapterError: If it is missing, damaged, from before PyTorch 1.6, or
+            has anything but named tensors.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -50,7 +51,8 @@ def read_torch_file(path):
         ) from error
     except torch_pickle.PickleError as error:
         raise AdapterError(f"{path} cannot be read: {error}.") from error
-    # A damaged archive can raise nearly any error, with the file's own text.
+    # A damaged archive can raise nearly any error. Its message is left out, as
+    # it can quote the file.
     except Exception as error:
         raise AdapterError(
             f"{path} cannot be read, it is damaged ({type(error).__name__}). "
@@ -83,7 +85,7 @@ def _name_of_pickle(archive):
 
 
 def _check_archive(archive):
-    """Raises an error if the parts could become more than the file is."""
+    """Raises an error if the parts could be larger than the file."""
     parts = sorted(archive.infolist(), key=lambda part: part.header_offset)
     if any(part.compress_type for part in parts):
         raise torch_pickle.PickleError("its parts are compressed")
@@ -112,11 +114,11 @@ def _check_view(view):
 
 
 def _check_total(views, stored):
-    """Raises an error if many tensors read the same numbers.
+    """Raises an error if too many tensors share the same numbers.
 
     Args:
         views: Iterable of `View`.
-        stored: How many bytes of numbers the file has.
+        stored: Size of the file's numbers, in bytes.
     """
     total = sum(
         math.prod(view.size) * _DTYPES[view.storage.kind].itemsize
@@ -129,7 +131,7 @@ def _check_total(views, stored):
 
 
 def _array(view, data):
-    """Returns a copy of the part of a storage that a tensor is."""
+    """Returns a tensor as an array: a copy of its part of a storage."""
     (kind, _, count), offset, size, stride = view
     numbers = np.frombuffer(data, _DTYPES[kind], count)
     steps = [step * numbers.itemsize for step in stride]

@@ -1,9 +1,9 @@
-"""Reads what a PyTorch file's pickle says of its tensors, as plain data.
+"""Reads the pickle of a PyTorch file as plain data, without running code.
 
 A pickle is a program for a small machine with a stack and a memo. The machine
-here knows the few opcodes and names that a file of tensors needs. It makes
-strings, numbers, tuples and dicts, and never calls or looks up anything that
-the file names, so no such program runs code, or more than a step an opcode.
+here supports only the opcodes and names that a file of tensors needs. It makes
+strings, numbers, tuples and dicts. It never imports or calls what the file
+names, and it takes one step for each opcode.
 """
 
 import pickletools
@@ -17,11 +17,11 @@ _MAX_BYTES = 2_000_000
 
 
 class PickleError(Exception):
-    """A pickle that no file of tensors has, said in one sentence."""
+    """Raised if a pickle is not a list of tensors. The message says why."""
 
 
 class Storage(typing.NamedTuple):
-    """Numbers in the archive.
+    """A file of numbers in the archive.
 
     Attributes:
         kind: Name of PyTorch's class, `"FloatStorage"` for example.
@@ -35,7 +35,7 @@ class Storage(typing.NamedTuple):
 
 
 class View(typing.NamedTuple):
-    """The part of a storage that a tensor is, in numbers, not bytes."""
+    """A tensor's part of a storage. Units are numbers, not bytes."""
 
     storage: Storage
     offset: int
@@ -56,14 +56,14 @@ _CONSTANTS = {"NEWTRUE": True, "NEWFALSE": False, "NONE": None}
 
 
 def read_views(content: bytes, storages: typing.Collection[str]):
-    """Returns a dict from name to `View`.
+    """Returns a dict from tensor name to `View`.
 
     Args:
         content: The pickle.
         storages: Names of PyTorch's storage classes that it may use.
 
     Raises:
-        PickleError: If it is damaged, or holds anything but named tensors.
+        PickleError: If it is damaged, or has anything but named tensors.
     """
     if len(content) > _MAX_BYTES:
         raise PickleError(
@@ -76,7 +76,7 @@ def read_views(content: bytes, storages: typing.Collection[str]):
             machine.run(opcode.name, argument)
         (result,) = machine.stack
     except (IndexError, KeyError, ValueError) as error:
-        # Without the error's text, which may quote the file at any length.
+        # The message is left out, as it can quote the file at any length.
         raise PickleError("its list of tensors is damaged") from error
     is_dict = isinstance(result, dict)
     if not is_dict or not all(isinstance(v, View) for v in result.values()):
@@ -87,7 +87,8 @@ def read_views(content: bytes, storages: typing.Collection[str]):
 class _Machine:
     """Runs the opcodes of a pickle.
 
-    Its memo is a dict: an index, however large, takes the room of one entry.
+    The memo is a dict, so that a huge index takes no more memory than a small
+    one.
 
     Args:
         storages: See `read_views`.
@@ -98,7 +99,7 @@ class _Machine:
         self.stack, self.marks, self.memo = [], [], {}
 
     def run(self, opcode, argument):
-        """Runs one opcode, by its name in `pickletools`."""
+        """Runs one opcode, given its name in `pickletools`."""
         match opcode:
             case "PROTO" | "FRAME" | "STOP":
                 pass
@@ -160,14 +161,14 @@ class _Machine:
     def _set_items(self, items):
         target = self.stack[-1]
         names, values = items[::2], items[1::2]
-        # Only texts: the hash of a tuple of tuples may take forever.
+        # Strings only: hashing nested tuples can take forever.
         are_texts = all(isinstance(name, str) for name in names)
         if not isinstance(target, dict) or not are_texts:
             raise PickleError("it names tensors by something else than text")
         target.update(zip(names, values, strict=True))
 
     def _ignore_state(self, state):
-        # PyTorch keeps the modules' versions as an attribute of the dict.
+        # PyTorch stores the modules' versions as an attribute of the dict.
         if not isinstance(self.stack[-1], dict):
             raise PickleError("it sets attributes of something")
 
@@ -196,7 +197,7 @@ class _Machine:
 
 
 def _call(name, arguments):
-    """Returns what one of the two known functions makes."""
+    """Returns the result of one of the two supported functions."""
     if not isinstance(arguments, tuple):
         raise PickleError("it calls a function with no arguments")
     if name == _ORDERED_DICT and arguments == ():
@@ -222,6 +223,6 @@ def _check_numbers(numbers):
 
 
 def _shown(module, name):
-    """Returns a name for people, if it is one that Python could have."""
+    """Returns a name for an error, or "something" if it is not a valid one."""
     text = f"{module}.{name}"
     return f"`{text}`" if re.fullmatch(r"[\w.]{1,100}", text) else "something"

@@ -1,4 +1,4 @@
-"""Runs that are started for a user: from a table, in a search, as processes.
+"""Starts runs: from a table, in a search, as processes, or on Ray.
 
-On Ray, too; and those of the members of a fusion.
+Also trains the members of a fusion.
 """

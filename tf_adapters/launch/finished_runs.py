@@ -1,4 +1,4 @@
-"""Which runs of a study are finished or failed, and where they lie."""
+"""Finds the finished and failed runs of a study, and their folders."""
 
 import glob
 from pathlib import Path
@@ -11,12 +11,12 @@ from tf_adapters.runs import earlier_runs
 def find_run(run, folder):
     """Returns the folder of a finished run, or `None`.
 
-    It is the run's own in the study's folder, or one of the same settings in
-    the folder of a study beside it.
+    Looks in the study's own folder first, then in the study folders next to it
+    for a run with the same settings.
 
     Args:
         run: `Run`.
-        folder: The study's folder.
+        folder: Path of the study's folder.
     """
     folder = Path(folder)
     beside = sorted(folder.parent.glob(f"*/{glob.escape(run.id)}"))
@@ -27,26 +27,26 @@ def find_run(run, folder):
 
 
 def read_run_result(run, folder):
-    """Returns the result of a finished run, wherever `find_run` finds it."""
+    """Returns the result of the run that `find_run` finds, or `None`."""
     path = find_run(run, folder)
     return None if path is None else earlier_runs.read_result(path)
 
 
 def is_of(run, path):
-    """Returns whether a folder was written for this run, as it is now."""
+    """Returns whether a folder holds a run with the settings of `run`."""
     try:
         saved = earlier_runs.declared_config(path)
     except (ValueError, KeyError):
-        # Of another version, or its task file has moved.
+        # Another version wrote it, or its task file has moved.
         return False
     if saved is None:
         return False
-    # Settings that are younger than the folder have their defaults there.
+    # Settings that are newer than the folder have their default values.
     ours, theirs = map(resolve.to_dict, (run.config, saved))
     return planned_run.identity(ours) == planned_run.identity(theirs)
 
 
 def read_error(run, folder):
-    """Returns why a run failed, or "" if it did not."""
+    """Returns the error message of a failed run, or "" if it did not fail."""
     path = Path(folder) / run.id / "error.txt"
     return path.read_text(encoding="utf-8").strip() if path.exists() else ""

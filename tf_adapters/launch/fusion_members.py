@@ -1,11 +1,14 @@
 """The first stage of AdapterFusion: an adapter for each of several tasks.
 
-Knowledge extraction, section 3.1 of Pfeiffer et al. 2021: where a fusion names
-no trained adapters, `members.tasks` of its configuration are trained, each in a
-process and a run folder of its own (ST-A), or together (MT-A). What is finished
-is kept: a stopped command goes on from there, the fusions of other tasks with
-the same settings share the adapters, and a finished run of the same settings
-beside the fusion's own, or in a study beside, is taken as it is.
+This is knowledge extraction, section 3.1 of Pfeiffer et al. 2021. If a fusion
+names no trained adapters, an adapter is trained for each task in
+`members.tasks`. Each task is trained in its own process and run folder (ST-A),
+or all of them together (MT-A).
+
+Finished adapters are reused. A stopped command resumes with the missing ones,
+and fusions of other tasks with the same settings share them. A finished run
+with the same settings is used too if it is next to the fusion's run or in a
+study next to the fusion's study.
 """
 
 import concurrent.futures
@@ -36,17 +39,18 @@ def train_members(config, folder, runner=None, processes=1):
 
     Args:
         config: `Config` of a fusion without adapters.
-        folder: Folder of all members. Those of one configuration lie in a
-            folder of it that is named by a hash.
-        runner: What trains a run, see `local_runner.run_missing`. Defaults to
-            the command in a process of its own.
-        processes: How many are trained at the same time.
+        folder: Path of the folder for all members. Members with the same
+            configuration share a subfolder that is named by a hash.
+        runner: Callable that trains a run, see `local_runner.run_missing`.
+            Default: runs the command in a separate process.
+        processes: Number of members to train at the same time. Default: 1.
 
     Returns:
-        `Config` of the fusion over them.
+        `Config` of the fusion, with the trained adapters.
 
     Raises:
-        ConfigError: If a setting is wrong, data are missing, or one fails.
+        ConfigError: If a setting is wrong or a training fails.
+        DataError: If the data of a member are missing.
     """
     check_members_data(config)
     runs = plan_members(config)
@@ -65,7 +69,9 @@ def train_members(config, folder, runner=None, processes=1):
 
 
 def check_members_data(config):
-    """Raises a `DataError` if the data of a member are nowhere; reads none.
+    """Raises a `DataError` if the data of a member are missing.
+
+    Does not read the data.
 
     Args:
         config: `Config` of a fusion without adapters.
@@ -76,7 +82,7 @@ def check_members_data(config):
         for run in runs
         for name, own in config_task.by_task(run.config).items()
     }
-    # At the same time: each may ask the network, which takes seconds.
+    # In parallel, because each check may take seconds on the network.
     with concurrent.futures.ThreadPoolExecutor() as pool:
         found = pool.map(_why_missing, tasks.values())
         errors = dict(zip(tasks, found, strict=True))
@@ -87,7 +93,7 @@ def check_members_data(config):
 
 
 def _why_missing(config):
-    """Returns the error of a member's missing data, or `None`."""
+    """Returns the `DataError` if a member's data are missing, or `None`."""
     try:
         splits.check_data_exists(config)
     except DataError as error:
@@ -96,7 +102,7 @@ def _why_missing(config):
 
 
 def _stage(config, runs):
-    """Returns what fusion does first, with which settings."""
+    """Returns a message about the first stage and its settings."""
     train = runs[0].config.train
     method = presets.preset_name([config.members.settings or {}])
     tasks = ", ".join(config.members.tasks)
@@ -121,9 +127,11 @@ def _without_data(config, runs, there, missing, errors):
 
 
 def _find_trained(runs, folder):
-    """Returns the folder of a finished run of each one's settings, or `None`.
+    """Returns a dict from the id of each run to a finished run's folder.
 
-    It lies beside the fusion's own, in a study beside, or among its members.
+    The finished run has the same settings and data. It is next to the fusion's
+    run, in a study next to the fusion's study, or among such a study's members.
+    The value is `None` if there is no such run.
     """
     studies = folder.parent.parent
     found = {}
@@ -131,7 +139,7 @@ def _find_trained(runs, folder):
         name = glob.escape(planned_run.run_id(run.config))
         own = sorted(folder.parent.glob("*/result.json"))
         beside = sorted(studies.glob(f"*/{name}/result.json"))
-        # By content: settings that are new since have their defaults there.
+        # Compared by content, because hashes change when settings are added.
         member = f"*/{folder.name}/*/{run.id}/result.json"
         beside += sorted(studies.glob(member))
         found[run.id] = next(
@@ -147,21 +155,21 @@ def _find_trained(runs, folder):
 
 
 def _saw_our_data(run, path):
-    """Returns whether a finished run trained on the data that lie there now."""
+    """Returns whether a finished run trained on the data as they are now."""
     found = {
         name: sampling.fingerprints(splits.load_rows(own, splits.get_task(own)))
         for name, own in config_task.by_task(run.config).items()
     }
     ours = found if len(found) > 1 else next(iter(found.values()))
     theirs = earlier_runs.read_result(path.parent)
-    # A merge has the configuration of its target, and is no run of it.
+    # A merged adapter has its target's configuration but was not trained.
     return "merged" not in theirs and theirs.get("data_fingerprint") == ours
 
 
 def _train_missing(runs, folder, runner, processes):
     outcomes = local_runner.run_missing(runs, folder, runner, processes)
     while any(outcome.is_elsewhere for outcome in outcomes):
-        # The fusion of another task trains it: both need it.
+        # The fusion of another task needs this member too and is training it.
         time.sleep(_SECONDS_TO_WAIT)
         outcomes = local_runner.run_missing(runs, folder, runner, processes)
     for run in runs:
@@ -175,7 +183,7 @@ def _train_missing(runs, folder, runner, processes):
 
 
 def _with_adapters(config, runs, folders):
-    """Returns the configuration of the fusion over trained members."""
+    """Returns the configuration of the fusion with its trained members."""
     adapters, encoder = [], config.encoder
     for run, folder in zip(runs, folders, strict=True):
         several = len(run.metrics) > 1
@@ -191,10 +199,17 @@ def _with_adapters(config, runs, folders):
 
 
 def plan_members(config):
-    """Returns the runs of the first stage.
+    """Returns the list of runs of the first stage.
 
-    One for each of `members.tasks`, named as its task; or, where the members'
-    method trains several tasks together (MT-A), one for all of them.
+    There is one run for each task in `members.tasks`, named after the task. If
+    the members' method trains all tasks together (MT-A), there is a single run
+    for them, named "multitask".
+
+    Args:
+        config: `Config` of a fusion without adapters.
+
+    Raises:
+        ConfigError: If a task is named twice or a setting is wrong.
     """
     tasks = config.members.tasks
     if len(set(tasks)) < len(tasks):

@@ -1,4 +1,4 @@
-"""Runs a study's missing runs, and goes on past those that fail."""
+"""Trains a study's missing runs, and continues if one of them fails."""
 
 import concurrent.futures
 import contextlib
@@ -27,13 +27,20 @@ _FINISHED_OTHERWISE = (
     "project back to where it was, remove that folder, or give another "
     "--model_dir"
 )
-# Exit statuses after SIGTERM, with and without a checkpoint, and Ctrl-C.
+# Exit statuses after SIGTERM, with and without a checkpoint, and after Ctrl-C.
 _STOPPED = (75, -signal.SIGTERM, -signal.SIGINT, 130)
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What became of a run: `error` is empty if it finished."""
+    """The outcome of a run.
+
+    Attributes:
+        run: `Run`.
+        result: Dict of its result, or `None` if it did not finish.
+        error: Message that says why it did not finish, or "".
+        seconds: Duration of the training in seconds.
+    """
 
     run: planned_run.Run
     result: dict | None
@@ -42,23 +49,25 @@ class Outcome:
 
     @property
     def is_elsewhere(self):
-        """Whether another process trains it now."""
+        """Whether another process is training the run."""
         return self.error == ELSEWHERE
 
 
 def run_missing(runs, folder, runner, processes=1):
-    """Trains the runs that are not finished, and goes on past failing ones.
+    """Trains the runs that are not finished, and continues if one fails.
 
     Args:
         runs: List of `Run`.
-        folder: The study's folder; each run has one in it, named by its id.
-        runner: Function of a configuration file, the run's folder and an open
-            log file that trains and returns an exit status. It may have a
-            method `stop`, called before an interruption is passed on.
-        processes: How many run at the same time.
+        folder: Path of the study's folder. Each run has a subfolder that is
+            named by its id.
+        runner: Callable that trains a run and returns an exit status. Its
+            arguments are the path of a configuration file, the run's folder
+            and an open log file. If it has a method `stop`, this is called
+            when the study is interrupted.
+        processes: Number of runs to train at the same time. Default: 1.
 
     Returns:
-        List of an `Outcome` for each run that was started.
+        List with an `Outcome` for each run that was not finished.
     """
     found = {run.id: finished_runs.find_run(run, folder) for run in runs}
     missing = [run for run in runs if found[run.id] is None]
@@ -85,14 +94,14 @@ def run_missing(runs, folder, runner, processes=1):
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came; the same command goes on."""
+    """Raised on SIGTERM. The same command resumes the study."""
 
     exit_status = os.EX_TEMPFAIL
 
 
 @contextlib.contextmanager
 def _termination_as_interruption():
-    """Lets `kill` end all runs that were started, as Ctrl-C does."""
+    """Makes SIGTERM stop all started runs, as Ctrl-C does."""
 
     def stop(number, frame):
         raise Terminated
@@ -102,7 +111,11 @@ def _termination_as_interruption():
 
 
 def _run_one(run, folder, runner):
-    """Trains a run, unless that is done or under way; returns its `Outcome`."""
+    """Trains a run, unless it is finished or in training elsewhere.
+
+    Returns:
+        `Outcome`.
+    """
     found = finished_runs.find_run(run, folder)
     if found is not None:
         # Another study has trained it in the meantime.
@@ -115,8 +128,8 @@ def _run_one(run, folder, runner):
         own_files.make_folder(folder, run.id)
     except UserError as error:
         return Outcome(run, None, str(error), 0.0)
-    # The process that trains inherits this file and with it the lock, so that
-    # it is held even if the study was killed and its run lives on.
+    # The training process inherits this file and its lock. So the lock is held
+    # even if the study is killed and the training process survives.
     with own_files.open_to_append(path / "log.txt") as log:
         if not _lock(log):
             return Outcome(run, None, ELSEWHERE, 0.0)
@@ -134,7 +147,7 @@ def _is_finished_otherwise(run, path):
 
 
 def _train(run, path, runner, log):
-    """Trains in a folder with no rests of another run; returns the status."""
+    """Removes another run's files and trains; returns the exit status."""
     if not finished_runs.is_of(run, path):
         _clear(path)
     log.truncate(0)
@@ -144,20 +157,20 @@ def _train(run, path, runner, log):
 
 
 def _outcome(run, folder, status, seconds):
-    """Returns the `Outcome` of a training; writes why, if it failed."""
+    """Returns the `Outcome` of a training; writes `error.txt` if it failed."""
     result = finished_runs.read_run_result(run, folder)
     if result is not None and status == 0:
         return Outcome(run, result, "", seconds)
     path = Path(folder) / run.id
     error = _why(path, status)
-    # What was told to stop did not fail.
+    # A run that was asked to stop has not failed.
     if status not in _STOPPED:
         replace_text(path / "error.txt", error + "\n")
     return Outcome(run, None, error, seconds)
 
 
 def _trains_beside(run, folder):
-    """Returns whether another study is training this run right now."""
+    """Returns whether another study is training this run now."""
     for path in folder.parent.glob(f"*/{glob.escape(run.id)}/log.txt"):
         if path.parent.parent == folder or path.is_symlink():
             continue
@@ -176,7 +189,7 @@ def _lock(file):
 
 
 def _clear(path):
-    """Removes what a run of other settings has left."""
+    """Removes the files of a run with other settings, except the log."""
     for entry in path.iterdir():
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)

@@ -1,4 +1,4 @@
-"""A run before it starts: its settings, and the folder that they name."""
+"""A planned run: its settings, and the folder name derived from them."""
 
 import dataclasses
 import functools
@@ -14,16 +14,16 @@ from tf_adapters.data.rows import splits
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run that is planned.
+    """A planned run.
 
     Attributes:
-        id: Name of its folder: task, method, seed, and a hash of `config`.
+        id: Name of the run's folder.
         point: Dict from a study's keys to this run's values.
         config: `Config`.
-        metrics: Dict from each of the run's tasks to the name of the metric
-            that is shown.
-        settings: Dict from each setting to its value, dotted; those that a
-            study sets are as it writes them.
+        metrics: Dict from each of the run's tasks to the name of the metric to
+            show.
+        settings: Dict from the dotted name of each setting to its value.
+            Values that a study sets are written as in the study.
     """
 
     id: str
@@ -34,16 +34,16 @@ class Run:
 
     @property
     def metric(self):
-        """Name of the metric that selects the run's best weights."""
+        """Name of the metric to show: "mean" for a run of several tasks."""
         if len(self.metrics) > 1:
             return "mean"
         return next(iter(self.metrics.values()))
 
 
 def first_metrics(config):
-    """Returns a dict from each task of a run to the first of its metrics.
+    """Returns a dict from each task of a run to its first metric's name.
 
-    That is the task's own first one, whatever metric selects checkpoints.
+    A metric in `train.select_by`, which selects checkpoints, is ignored.
 
     Args:
         config: `Config`.
@@ -55,19 +55,19 @@ def first_metrics(config):
 
 
 def _unselected(config):
-    """Returns a configuration whose task has its own first metric first."""
+    """Returns a configuration without `train.select_by`."""
     train = dataclasses.replace(config.train, select_by=None)
     return dataclasses.replace(config, train=train)
 
 
 def identity(settings):
-    """Returns text that is equal for configurations of the same run.
+    """Returns a string that is equal for configurations of the same run.
 
-    Where data and TPU are is left out: the result holds a fingerprint of what
-    the data are.
+    The locations of the data and of a TPU are left out. The content of the data
+    is compared by the fingerprint in the result.
 
     Args:
-        settings: Nested dict, from `config.to_dict` or a `config.yaml`.
+        settings: Nested dict, from `resolve.to_dict` or a `config.yaml`.
     """
     elsewhere = config_settings.ELSEWHERE
     data = settings.get("data", {})
@@ -77,9 +77,9 @@ def identity(settings):
 
 
 def run_id(config):
-    """Returns the name of the folder of a configuration's run."""
+    """Returns the folder name of a run: task, method, seed and a hash."""
     settings = resolve.to_dict(config)
-    # A setting that is new in a later version does not change old ids.
+    # Without defaults, settings that later versions add keep old ids valid.
     text = identity(_without_defaults(settings))
     digest = hashlib.sha256(text.encode()).hexdigest()[:10]
     name = f"{config.task}-{settings['method']['name']}-seed{config.seed}"
@@ -87,7 +87,7 @@ def run_id(config):
 
 
 def _without_defaults(settings):
-    """Returns settings without those, outside `method`, that are defaults."""
+    """Returns settings without default values, except for all of `method`."""
     defaults = _defaults()
     sections = {
         key: {k: v for k, v in value.items() if v != defaults[key][k]}

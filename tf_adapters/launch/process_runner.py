@@ -1,4 +1,4 @@
-"""Trains a run of a study by the command, in a process of its own."""
+"""Trains a run of a study with the command, in a separate process."""
 
 import os
 from pathlib import Path
@@ -10,24 +10,25 @@ import threading
 import tf_adapters
 from tf_adapters.config import plugins
 
-# What a Python runs to train: the command, as a module of this very package.
+# Python arguments that start the training command of this same package.
 COMMAND = ("-m", "tf_adapters")
 
 
 def train_flags(program, config_file, folder):
-    """Returns the arguments of a Python that trains a run.
+    """Returns the Python arguments that train a run.
 
     Args:
-        program: Arguments of Python that start a program with our flags.
-        config_file: YAML file of the run's settings.
-        folder: The run's folder.
+        program: Python arguments that start a program with the flags of
+            `tf-adapters train`.
+        config_file: Path of a YAML file with the run's settings.
+        folder: Path of the run folder.
     """
     flags = [f"--config_file={config_file}", f"--model_dir={folder}"]
     return [*map(str, program), *flags, *plugins.plugin_flags()]
 
 
 def python_path():
-    """Returns a PYTHONPATH with this very package, installed or not."""
+    """Returns a PYTHONPATH that finds this package even if not installed."""
     above_package = str(Path(tf_adapters.__file__).parents[1])
     return os.pathsep.join(
         filter(None, [above_package, os.environ.get("PYTHONPATH")])
@@ -35,12 +36,13 @@ def python_path():
 
 
 def environment(threads=None):
-    """Returns what a run's environment holds if it does not say otherwise.
+    """Returns a dict of environment variables that a run has by default.
 
     Args:
-        threads: Integer, or `None` for TensorFlow's choice: all cores.
+        threads: Number of CPU threads. Default: `None`, which lets TensorFlow
+            use all cores.
     """
-    # A progress bar in a log file need not move ten times a second.
+    # In a log file, a progress bar need not be updated ten times a second.
     values = {"PYTHONUNBUFFERED": "1", "TQDM_MININTERVAL": "30"}
     if threads is not None:
         values["TF_NUM_INTRAOP_THREADS"] = str(threads)
@@ -50,11 +52,12 @@ def environment(threads=None):
 
 
 class ProcessRunner:
-    """Trains a run by a command in a process of its own.
+    """Trains a run with a command in a separate process.
 
     Args:
-        processes: How many of them run at the same time; they share the cores.
-        program: See `train_flags`.
+        processes: Number of processes that run at the same time and share the
+            cores. Default: 1.
+        program: See `train_flags`. Default: the training command.
     """
 
     def __init__(self, processes=1, program=COMMAND):
@@ -72,12 +75,12 @@ class ProcessRunner:
         self._lock = threading.Lock()
 
     def __call__(self, config_file, folder, log):
-        """Trains, and returns the exit status.
+        """Trains a run and returns the exit status.
 
         Args:
-            config_file: YAML file of the run's settings.
-            folder: The run's folder.
-            log: Open file for what the run prints.
+            config_file: Path of a YAML file with the run's settings.
+            folder: Path of the run folder.
+            log: Open file for the run's output.
         """
         flags = train_flags(self.program, config_file, folder)
         command = [sys.executable, *flags]
@@ -100,7 +103,7 @@ class ProcessRunner:
             self._alive.discard(process)
 
     def stop(self):
-        """Ends the processes that still run, and lets no other one start."""
+        """Terminates all running processes and prevents new ones."""
         with self._lock:
             self._stopped = True
             for process in list(self._alive):

@@ -1,4 +1,4 @@
-"""What is printed while runs are trained."""
+"""The lines that are printed while runs are trained."""
 
 import time
 
@@ -6,7 +6,13 @@ from tf_adapters.runs import earlier_runs
 
 
 def what_is_there(found, folder):
-    """Returns how many runs are finished, and how many in folders beside."""
+    """Returns a line that counts finished runs here and in other studies.
+
+    Args:
+        found: Dict from the id of a run to its folder, or `None` if the run is
+            not finished.
+        folder: Path of the study's folder.
+    """
     finished = [path for path in found.values() if path is not None]
     words = (
         f"{counted(len(found), 'run')}, {len(finished)} of them "
@@ -22,7 +28,12 @@ def what_is_there(found, folder):
 
 
 def warn_of_other_data(runs, found):
-    """Prints which finished runs read their data elsewhere."""
+    """Prints which finished runs read their data from another folder.
+
+    Args:
+        runs: List of `Run`.
+        found: Dict from the id of a run to its folder, or `None`.
+    """
     for run in runs:
         if found[run.id] is None:
             continue
@@ -37,7 +48,12 @@ def warn_of_other_data(runs, found):
 
 
 class Progress:
-    """Makes one line for each run, with the time that is left."""
+    """Formats one line for each run, with an estimate of the time left.
+
+    Args:
+        total: Number of runs in the study.
+        missing: Number of runs to train.
+    """
 
     def __init__(self, total, missing):
         self.total = total
@@ -46,7 +62,7 @@ class Progress:
         self.done = 0
 
     def line(self, outcome):
-        """Returns what is said of an `Outcome`, and how long the rest takes."""
+        """Returns a line with an `Outcome` and the time the rest will take."""
         self.done += 1
         number = self.total - self.missing + self.done
         words = f"[{number} of {self.total}] {outcome.run.id}: "
@@ -55,7 +71,7 @@ class Progress:
             words += f"{failed}{outcome.error}"
         else:
             metric = outcome.run.metric
-            # What is no metric of a split is in the table alone.
+            # Metrics that are not computed on validation are only in the table.
             value = outcome.result["validation"].get(metric)
             words += "finished" if value is None else f"{metric} {value:.4f}"
         words += f", {outcome.seconds:.0f} s"
@@ -75,5 +91,5 @@ def _duration(seconds):
 
 
 def counted(number, name):
-    """Returns, for example, `1 run` or `1,200 runs`."""
+    """Returns a count and its noun, such as `1 run` or `1,200 runs`."""
     return f"{number:,} {name}{'' if number == 1 else 's'}"

@@ -1,25 +1,25 @@
-"""Messages of the command, as someone who calls a function reads them."""
+"""Rewrites messages of the command for users who call a function."""
 
 import contextlib
 import re
 
 from tf_adapters.common.errors import UserError
 
-# From flags to arguments; other flags have the argument's name.
+# From flags to arguments. Other flags have the same name as the argument.
 _ARGUMENTS = {
     "model_dir": "output_dir",
     "params_override": "settings",
     "overwrite": "overwrite=True",
 }
-# A flag, and the value after it if that is a word.
+# A flag, followed by its value if the value is a word.
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z_]+)(=([a-z]+\b(?![/.\w]))?)?")
 
 
 def in_python(message):
-    """Returns a message in which `--name=value` is written as an argument.
+    """Returns a message with `--name=value` rewritten as an argument.
 
     Args:
-        message: Text that names flags of the command.
+        message: Text that may name flags of the command.
     """
     return _FLAG.sub(_argument, message)
 
@@ -32,11 +32,14 @@ def _argument(match):
 
 @contextlib.contextmanager
 def errors_in_python(files=()):
-    """Raises the errors of its block with arguments in place of flags.
+    """Rewrites the messages of errors in its block with `in_python`.
 
     Args:
-        files: Pairs of the path of a file that the user has never seen, and
-            of the argument whose rows are in it.
+        files: Pairs of a file that the user does not know and the argument
+            whose rows it holds. Messages name the argument and not the file.
+
+    Raises:
+        UserError: The error of the block, with the new message.
     """
     try:
         yield
@@ -48,5 +51,5 @@ def errors_in_python(files=()):
 
 
 def say_in_python(message):
-    """Prints a message of the command, see `in_python`."""
+    """Prints a message of the command, rewritten with `in_python`."""
     print(in_python(message), flush=True)

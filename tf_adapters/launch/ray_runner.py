@@ -1,7 +1,8 @@
-"""Runs a study's runs as tasks of Ray, on whichever nodes it has.
+"""Trains a study's runs as Ray tasks, on the nodes of a Ray cluster.
 
-Every node needs this source and its packages under the same paths, and sees the
-study's folder and the data, on a file system whose `flock` holds between nodes.
+Every node needs this source code and its packages at the same paths. The
+study's folder and the data must be on a shared file system on which `flock`
+works across nodes.
 """
 
 import os
@@ -18,22 +19,27 @@ from tf_adapters.runs import run_folder
 with needs_extra("ray", "--executor=ray"):
     import ray
 
-# Sent to the workers whole, which need not know where this package is.
+# Pickled by value, so that workers need not find this package.
 ray.cloudpickle.register_pickle_by_value(ray_task)
-# How often a run is started again whose worker was killed or that was told to
-# stop: one that takes its worker down each time must end.
+# How often a run is restarted after its worker was killed or it was asked to
+# stop. The limit ends runs that crash their worker each time.
 _RESTARTS = 10
 
 
 class RayRunner:
-    """Trains a run by a task of Ray, see `local_runner.run_missing`.
+    """Trains a run as a Ray task, see `local_runner.run_missing`.
 
     Args:
-        address: Address of a Ray that runs; `None` starts one on this machine,
-            which ends with this process.
-        cpus: CPUs that a run asks for, and threads that it has.
-        gpus: GPUs that a run asks for; several may share one (0.5).
+        address: Address of a Ray cluster. Default: `None`, which starts Ray on
+            this machine until this process ends.
+        cpus: Number of CPUs to request for a run, and of its threads.
+            Default: 1.
+        gpus: Number of GPUs to request for a run. With 0.5, two runs share one.
+            Default: 0.
         program: See `process_runner.train_flags`.
+
+    Raises:
+        ConfigError: If there is no Ray at the address.
     """
 
     def __init__(
@@ -55,7 +61,11 @@ class RayRunner:
         self._lock = threading.Lock()
 
     def capacity(self):
-        """Returns how many runs the nodes have room for at a time."""
+        """Returns how many runs the nodes can train at the same time.
+
+        Raises:
+            ConfigError: If no node can train a run.
+        """
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         asked = {name: amount for name, amount in self.asked.items() if amount}
         capacity = sum(
@@ -71,7 +81,7 @@ class RayRunner:
         return capacity
 
     def __call__(self, config_file, folder, log):
-        """Trains, and returns the exit status; see `ProcessRunner`."""
+        """Trains a run and returns the exit status, see `ProcessRunner`."""
         folder = Path(folder).absolute()
         config_file = Path(config_file).absolute()
         flags = process_runner.train_flags(self.program, config_file, folder)
@@ -98,7 +108,7 @@ class RayRunner:
         return status
 
     def stop(self):
-        """Ends the runs that still go on, and lets no other one start."""
+        """Cancels all active runs and prevents new ones."""
         with self._lock:
             self._stopped = True
             for task in list(self._alive):
@@ -108,11 +118,11 @@ class RayRunner:
 def _connect(address):
     options = {"ignore_reinit_error": True}
     if address is None:
-        # What Ray would send to its makers about a cluster that we start.
+        # Do not let Ray send usage statistics about a cluster that we start.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         options["include_dashboard"] = False
     else:
-        # Attempts, of 40 s each, to reach an address; Ray's default is 20.
+        # One attempt to reach the address takes 40 s. Ray makes 20 by default.
         os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
     try:
         ray.init(address or "local", **options)
@@ -123,7 +133,7 @@ def _connect(address):
 
 
 def _wait_until_seen(path):
-    """Waits for what another node wrote: NFS may show it a minute later."""
+    """Waits up to a minute for another node's file to appear on NFS."""
     deadline = time.monotonic() + 60
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.5)

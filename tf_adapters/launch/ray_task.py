@@ -1,11 +1,11 @@
-"""What `ray_runner` does in a worker of Ray: it starts the command and waits.
+"""The part of `ray_runner` that runs in a Ray worker: starts the command.
 
-Two processes never train in one folder: the command holds the lock of its run
-folder while it lives. Where a worker was killed, Ray kills its process too;
-where Ray is gone or does not (RAY_process_group_cleanup_enabled=0), the kernel
-tells it to stop. The task that takes the run over waits for the lock.
+Two processes never train in the same folder, because the command locks its run
+folder. If a worker is killed, Ray kills its process too. If Ray is gone, or
+does not kill it (RAY_process_group_cleanup_enabled=0), the kernel sends it a
+SIGTERM. The task that takes over the run waits for the lock.
 
-Imports no TensorFlow, which workers would hold in memory for nothing.
+This module does not import TensorFlow, to save memory in the workers.
 """
 
 import ctypes
@@ -19,29 +19,30 @@ import time
 
 import filelock
 
-# What the command ends with when it was told to stop: after a checkpoint, while
-# it trained a fusion's members, and before it listened.
+# Exit statuses of a command that was asked to stop: after a checkpoint, while
+# it trained a fusion's members, and before it handled signals.
 _STOPPED = (os.EX_TEMPFAIL, 128 + signal.SIGINT, -signal.SIGTERM)
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
-# How long a process that was told to stop may take: it saves first.
+# How long a process that was asked to stop may take to save a checkpoint.
 _SECONDS_TO_STOP = 600
 
 
 def train_on_node(flags, environment, python_path, folder, lock):
-    """Starts the command, and returns its exit status.
+    """Runs the command and returns its exit status.
 
     Args:
-        flags: Arguments of Python that start the command, and its flags.
-        environment: Dict of what is set where the node has no value.
-        python_path: Value of PYTHONPATH, whatever the node has.
-        folder: The run's folder; `log.txt` in it goes on.
+        flags: Python arguments that start the command, with its flags.
+        environment: Dict of environment variables to set unless the node
+            already sets them.
+        python_path: Value of PYTHONPATH, which replaces the node's.
+        folder: Path of the run folder. Output is appended to its `log.txt`.
         lock: Path of the lock that the command holds.
 
     Raises:
-        InterruptedError: If it was told to stop, but not by us.
+        InterruptedError: If the command was asked to stop by somebody else.
     """
-    # Ray cancels a task by SIGINT's handler, which a study that was started in
-    # the background of a script has handed down as none.
+    # Ray cancels a task through the SIGINT handler. A study that a script
+    # started in the background passes on that SIGINT is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     command = [sys.executable, *flags]
     with (folder / "log.txt").open("a", encoding="utf-8") as log:
@@ -58,7 +59,7 @@ def train_on_node(flags, environment, python_path, folder, lock):
 
 
 def _becomes_free(path):
-    """Waits until no process has a lock; returns whether that came."""
+    """Waits until a lock is free; returns `False` after a timeout."""
     try:
         with filelock.FileLock(path, timeout=_SECONDS_TO_STOP):
             return True
@@ -67,7 +68,7 @@ def _becomes_free(path):
 
 
 def _call(command, environment, log):
-    libc = ctypes.CDLL(None)  # Not between fork and exec, where it may hang.
+    libc = ctypes.CDLL(None)  # Load it before the fork: later it may hang.
     process = subprocess.Popen(
         command,
         stdout=log,
@@ -77,7 +78,7 @@ def _call(command, environment, log):
         preexec_fn=lambda: libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM),
     )
     try:
-        # Not `wait`: Ray's way to cancel a task does not wake it.
+        # `process.wait` would not be woken up when Ray cancels the task.
         while process.poll() is None:
             time.sleep(0.2)
     finally:

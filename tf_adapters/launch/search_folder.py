@@ -1,4 +1,4 @@
-"""The folder of a search: its settings, its trials, the best one's."""
+"""The folder of a search: its settings, its trials and the best one."""
 
 import json
 from pathlib import Path
@@ -20,14 +20,15 @@ _TRIALS, _STATE = "trials", "trial.json"
 
 
 class SearchFolder:
-    """Holds a search's folder while it is searched.
+    """Reads and writes the files of a search, and locks its folder.
 
     Args:
-        folder: Path; created with its parents.
-        overwrite: Whether to remove an earlier search.
+        folder: Path of the folder. Created with its parents if it does not
+            exist.
+        overwrite: Whether to remove an earlier search. Default: `False`.
 
     Raises:
-        ConfigError: If another process has the folder.
+        ConfigError: If another process is using the folder.
     """
 
     def __init__(self, folder, overwrite=False):
@@ -39,24 +40,24 @@ class SearchFolder:
                 own_files.remove(self.folder / name)
 
     def close(self):
-        """Lets another process have the folder."""
+        """Releases the folder, so that another process may use it."""
         self._lock.release()
 
     @property
     def journal(self):
-        """Path of Optuna's journal."""
+        """Path of Optuna's journal file."""
         return self.folder / JOURNAL
 
     def check_same(self, config, methods, fingerprint):
-        """Refuses the folder if other settings or data were searched in it.
+        """Raises an error if the folder's search has other settings or data.
 
         Args:
             config: `Config` of the first method.
-            methods: Names of the methods that are searched among.
+            methods: Names of the methods to search among.
             fingerprint: See `sampling.fingerprints`.
 
         Raises:
-            ConfigError: With the settings that differ.
+            ConfigError: Lists the settings that differ.
         """
         ours = _plain_settings(config, methods, fingerprint)
         path = self.folder / SETTINGS
@@ -76,10 +77,13 @@ class SearchFolder:
         replace_text(path, json.dumps(ours, indent=2) + "\n")
 
     def keep_tables(self, source):
-        """Moves files of tables here; returns the settings that name them.
+        """Moves the files of tables that were in memory to this folder.
 
         Args:
-            source: `Source` of tables that were in memory.
+            source: `Source` of the tables.
+
+        Returns:
+            Nested dict of settings that name the moved files.
         """
         for path in source.paths:
             tables = own_files.make_folder(self.folder, left_files.TABLES)
@@ -89,13 +93,13 @@ class SearchFolder:
 
     def of_trial(self, number):
         """Returns the path of a trial's run folder."""
-        # People count from 1, and Optuna does not.
+        # Optuna counts trials from 0, folder names from 1.
         return self.folder / _TRIALS / f"{number + 1:03d}"
 
     def read_trial(self, number):
-        """Returns the settings of a trial, and how often it was started.
+        """Returns a trial's settings and how often it was started.
 
-        A trial that never began has `None`, and 0.
+        For a trial that was never started, these are `None` and 0.
         """
         path = self.of_trial(number) / _STATE
         if not path.exists():
@@ -104,7 +108,16 @@ class SearchFolder:
         return state["settings"], state["starts"]
 
     def write_trial(self, number, layer, starts):
-        """Writes what `read_trial` returns; returns the trial's folder."""
+        """Writes the values that `read_trial` returns.
+
+        Args:
+            number: Number of the trial, from 0.
+            layer: Nested dict of the trial's settings.
+            starts: How often the trial was started.
+
+        Returns:
+            Path of the trial's folder.
+        """
         name = self.of_trial(number).name
         folder = own_files.make_folder(self.folder, _TRIALS, name)
         state = {"settings": layer, "starts": starts}
@@ -112,13 +125,13 @@ class SearchFolder:
         return folder
 
     def write_best(self, values):
-        """Writes what came out, a dict."""
+        """Writes a dict that describes the best trial to `best.json`."""
         text = json.dumps(values, indent=2) + "\n"
         replace_text(self.folder / BEST, text)
 
 
 def _plain_settings(config, methods, fingerprint):
-    """Returns what makes a search another one, as JSON gives it back."""
+    """Returns a dict of plain values that identifies a search."""
     flat = dataclass_config.flatten(resolve.to_dict(config))
     kept = {k: v for k, v in flat.items() if k not in config_settings.ELSEWHERE}
     kept |= {"methods": methods, "data": fingerprint}

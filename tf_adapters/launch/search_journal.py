@@ -1,14 +1,14 @@
-"""The trials of a search as Optuna keeps them, in a file that is resumed."""
+"""Optuna's record of a search's trials, in a file that can be resumed."""
 
 from tf_adapters.common import own_files
 from tf_adapters.common.extras import needs_extra
 
 
 def import_optuna():
-    """Returns Optuna, which only searches need.
+    """Imports Optuna, which only searches need, and returns the module.
 
     Raises:
-        ConfigError: If it is not installed; names the extra.
+        ConfigError: If Optuna is not installed. Names the extra to install.
     """
     with needs_extra("search", "A search for settings"):
         import optuna
@@ -21,9 +21,9 @@ class SearchJournal:
     """An Optuna study in a journal file, new or resumed.
 
     Args:
-        path: Path of the file.
-        seed: Integer that decides what is tried.
-        first: List of dicts of parameters to try before anything else.
+        path: Path of the journal file.
+        seed: Integer that seeds Optuna's sampler.
+        first: List of dicts of parameters that a new study tries first.
     """
 
     def __init__(self, path, seed, first):
@@ -48,32 +48,32 @@ class SearchJournal:
         return self._study.ask()
 
     def tell(self, number, value):
-        """Notes the result of a trial."""
+        """Records the result of a trial."""
         self._study.tell(number, value)
 
     def fail(self, number):
-        """Notes that a trial has no result."""
+        """Records that a trial failed."""
         state = self._optuna.trial.TrialState.FAIL
         self._study.tell(number, state=state)
 
     @property
     def running(self):
-        """Numbers of the trials that were begun and not finished."""
+        """List of the numbers of trials that were started but not finished."""
         return [trial.number for trial in self._in_state("RUNNING")]
 
     @property
     def done(self):
-        """How many trials have a result."""
+        """Number of trials with a result."""
         return len(self._in_state("COMPLETE"))
 
     @property
     def failed(self):
-        """How many trials failed."""
+        """Number of failed trials."""
         return len(self._in_state("FAIL"))
 
     @property
     def best(self):
-        """Number and result of the best trial; of equal ones the first."""
+        """Number and result of the best trial, the first one in a tie."""
         trial = self._study.best_trial
         return trial.number, trial.value
 

@@ -1,4 +1,4 @@
-"""One call from a table to a trained text model, as the command trains it."""
+"""Trains a text model on a table in one call, as the command does."""
 
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
@@ -33,50 +33,53 @@ def train(
 ):
     """Trains an adapter on a table of texts and labels, and returns its model.
 
-    It does what `tf-adapters train --data=...` does with the same settings:
-    the classes are the labels that occur, a tenth of each class validates
-    unless `validation` is given, and there are at least 200 steps unless
-    `epochs` is given. The run folder is the same, too: the same call resumes a
-    run that was stopped, and loads one that is finished.
+    Equivalent to `tf-adapters train --data=...` with the same settings. The
+    classes are the labels in the table. Without `validation`, a tenth of each
+    class is held out for validation. Without `epochs`, training takes at least
+    200 steps. The run folder is the same as the command's: calling the function
+    again resumes a stopped run and loads a finished one.
 
     Args:
-        data: Path of a `.csv`, `.tsv` or `.jsonl` file; or a table in memory: a
+        data: Path of a `.csv`, `.tsv` or `.jsonl` file, or a table in memory: a
             `pandas.DataFrame`, a `datasets.Dataset`, a list of dicts, or a dict
             of columns. The texts and labels of a table in memory are written
             to `tables/` in the run folder.
-        text: Name of the column of texts, or a list of two. Defaults to
-            `"text"`.
-        label: Name of the column of labels. Defaults to `"label"`.
-        method: Name of a method or a preset, see `--list=methods`; or a method,
-            `methods.LoRA(rank=4)`. Defaults to `"pfeiffer"`.
-        encoder: Name, folder or address, see `load_encoder`. Defaults to
-            `"minilm"`.
-        head: `"classification"` (default), where labels are classes, or
-            `"regression"`, where they are numbers.
-        validation: Table to validate on, as `data`.
-        test: Table to test on, as `data`; `None` (default) for no test.
-        output_dir: Run folder. Defaults to `runs/<table>_<method>_<seed>`;
-            a table in memory is called `table`.
-        epochs: Passes over the training rows.
-        learning_rate: Highest learning rate. Default: one for short runs, by
-            method.
-        batch_size: Texts in a step. Defaults to 32.
-        max_length: Longest text in tokens. Defaults to 128.
-        seed: Integer, 0 by default: validation rows, initial weights, order and
-            dropout.
-        settings: Dict of any other settings, nested or with dots, as in
-            `{"train.precision": "mixed_bfloat16"}`.
+        text: Name of the text column, or a list of the names of two. Defaults
+            to `"text"`.
+        label: Name of the label column. Defaults to `"label"`.
+        method: Name of a method or a preset, see `--list=methods`, or a method
+            such as `methods.LoRA(rank=4)`. Defaults to `"pfeiffer"`.
+        encoder: Name, folder or address of an encoder, see `load_encoder`.
+            Defaults to `"minilm"`.
+        head: `"classification"` (default) if the labels are classes, or
+            `"regression"` if they are numbers.
+        validation: Table to validate on, in a format of `data`. Default:
+            `None`, which holds out training rows.
+        test: Table to test on, in a format of `data`. Default: `None`, which
+            evaluates no test split.
+        output_dir: Path of the run folder. Defaults to
+            `runs/<table>_<method>_<seed>`. A table in memory is named `table`.
+        epochs: Number of passes over the training rows.
+        learning_rate: Peak learning rate. The default for short runs depends
+            on the method.
+        batch_size: Number of texts per training step. Defaults to 32.
+        max_length: Maximum length of a text in tokens. Defaults to 128.
+        seed: Integer that seeds the choice of validation rows, the initial
+            weights, the order of rows, and dropout. Defaults to 0.
+        settings: Dict of any other settings, nested or with dotted names, such
+            as `{"train.precision": "mixed_bfloat16"}`.
         overwrite: Whether to replace another run in `output_dir`. Defaults to
             `False`.
 
     Returns:
-        `TextModel` with the best weights on validation. `model.run_folder` is
-        the path of the run folder; its `result.json` has the metrics.
+        `TextModel` with the weights that were best on validation.
+        `model.run_folder` is the path of the run folder. Its `result.json` has
+        the metrics.
 
     Raises:
         UserError: If a column, a text or a label is missing, there are fewer
-            than two classes, numbers with a fraction are to be classes, or
-            `output_dir` holds another run.
+            than two classes, labels of a classification are fractional
+            numbers, or `output_dir` holds another run.
 
     Examples:
         >>> rows = [
@@ -107,7 +110,7 @@ def train(
 
 
 def _train(layers, source, output_dir, overwrite):
-    """Trains what layers of settings say, unless that is done; loads it."""
+    """Trains with layers of settings, unless this is done; loads the model."""
     with errors_in_python(source.names):
         config, folder = table_settings.resolve(layers, source, output_dir)
         task = splits.get_task(config)

@@ -1,4 +1,4 @@
-"""One call from a table to the best text model of a search for settings."""
+"""Searches for settings on a table in one call, as the command does."""
 
 from tf_adapters.launch import table_settings
 from tf_adapters.launch import tables
@@ -27,38 +27,39 @@ def tune(
 ):
     """Searches for settings on a table, and returns the best run's text model.
 
-    It does what `tf-adapters tune --data=...` does: Optuna chooses method,
-    learning rate and adapter size, each trial is a run in `trials/` of
-    `output_dir`, and the best on validation counts. The same call resumes a
-    search that was stopped. It needs `pip install 'tf_adapters[search]'`.
+    Equivalent to `tf-adapters tune --data=...`. Optuna chooses the method, the
+    learning rate and the adapter size. Each trial is a run in `trials/` of
+    `output_dir`, and the run with the best validation metric wins. Calling the
+    function again resumes a stopped search. Requires
+    `pip install 'tf_adapters[search]'`.
 
     Args:
         data: See `train`.
         text: See `train`.
         label: See `train`.
-        trials: Number of trials, those already in `output_dir` counted.
+        trials: Number of trials, including those already in `output_dir`.
             Defaults to 20.
         methods: Names of the methods to search among. Defaults to
             `("pfeiffer", "houlsby", "lora")`.
         encoder: See `train`.
         head: See `train`.
         validation: See `train`.
-        output_dir: Folder of the search. Defaults to
+        output_dir: Path of the search's folder. Defaults to
             `runs/<table>_tune_<seed>`.
         epochs: See `train`.
         batch_size: See `train`.
         max_length: See `train`.
         seed: See `train`.
-        settings: See `train`. Settings that are given here, a learning rate or
-            a size for example, are not searched.
+        settings: See `train`. Settings that are given here, such as a learning
+            rate or a size, are not searched.
         overwrite: Whether to remove an earlier search. Defaults to `False`.
 
     Returns:
         `TextModel` of the best trial. `model.run_folder` is its run folder.
 
     Raises:
-        UserError: As `train`; if Optuna is not installed, `output_dir` holds
-            another search, or all trials failed.
+        UserError: See `train`. Also if Optuna is not installed, `output_dir`
+            holds another search, or all trials failed.
 
     Examples:
         >>> rows = [

@@ -1,4 +1,4 @@
-"""The settings of a run on a table, from the arguments of a function."""
+"""Turns the arguments of a function into the settings of a run on a table."""
 
 from pathlib import Path
 
@@ -25,15 +25,17 @@ _SETTINGS = {
 
 
 def layers_of(settings, method, **arguments):
-    """Returns layers of settings, later ones winning.
+    """Returns a list of layers of settings; later layers override earlier ones.
 
     Args:
-        settings: Dict of settings, nested or with dots, or `None`.
-        method: Name of a method or a preset, a method, or `None` for none.
-        **arguments: Values of `_SETTINGS`; those that are `None` are left out.
+        settings: Dict of settings, nested or with dotted names, or `None`.
+        method: Name of a method or a preset, a `Method`, or `None` to set no
+            method.
+        **arguments: Values of the arguments in `_SETTINGS`. Those that are
+            `None` are left out.
 
     Raises:
-        ConfigError: If `settings` or `method` is something else.
+        ConfigError: If `settings` or `method` has another type.
     """
     if not isinstance(settings, dict | None):
         raise ConfigError(
@@ -47,7 +49,7 @@ def layers_of(settings, method, **arguments):
 
 
 def _nested(settings):
-    """Returns settings whose names have dots as nested dicts."""
+    """Returns settings with dotted names as nested dicts."""
     nested = {}
     for name, value in settings.items():
         for part in reversed(str(name).split(".")):
@@ -68,17 +70,17 @@ def _named(method):
 
 
 def resolve(layers, source, output_dir):
-    """Returns the `Config` of a run on a table, and the path of its folder.
+    """Returns the `Config` of a run on a table and the path of its folder.
 
     Args:
         layers: See `layers_of`.
         source: `Source` of the table.
-        output_dir: Path or address of the run folder, or `None` for
+        output_dir: Path or address of the run folder. If `None`, it is
             `runs/<table>_<method>_<seed>`.
 
     Raises:
-        ConfigError: If a setting is wrong, or the method trains no adapter of
-            one table.
+        ConfigError: If a setting is wrong, or the method cannot train an
+            adapter on a single table.
     """
     layers = defaults.with_short_run([*layers, source.layer])
     config = config_resolve.combine(*layers)
@@ -93,7 +95,7 @@ def resolve(layers, source, output_dir):
 
 
 def check_method(config):
-    """Raises a `ConfigError` if a run trains no adapter of a single model."""
+    """Raises a `ConfigError` if a method cannot train on a single table."""
     method = config.method
     if method.own_training() is not None:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Tables in memory become files that a run can read."""
+"""Writes tables in memory to files that a run can read."""
 
 import contextlib
 import dataclasses
@@ -17,11 +17,11 @@ from tf_adapters.text import columns as text_columns
 from tf_adapters.text import rows as text_rows
 
 _MAX_REPORTED = 10
-# What JSON and CSV can hold as the label of a text.
+# Types of labels that JSON and CSV can hold.
 _LABELS = str | int | float
 
 
-# From arguments to settings, and to names of the files of tables in memory.
+# From an argument to its setting, and to the file name of a table in memory.
 _FILES = {
     "data": ("file", "table"),
     "validation": ("validation_file", "validation"),
@@ -34,9 +34,9 @@ class Source:
     """The tables of a run as files.
 
     Attributes:
-        layer: Settings that name the files and their columns.
-        written: Dict from an argument to the path of the file that its table
-            was written to, until the run folder takes it.
+        layer: Nested dict of settings that name the files and their columns.
+        written: Dict from an argument to the path of the temporary file that
+            its table was written to.
     """
 
     layer: dict
@@ -44,16 +44,20 @@ class Source:
 
     @property
     def paths(self):
-        """List of the written files."""
+        """List of the paths of the written files."""
         return list(self.written.values())
 
     @property
     def names(self):
-        """Pairs of a written file and the argument that it came from."""
+        """List of pairs of a written file and its argument."""
         return [(path, argument) for argument, path in self.written.items()]
 
     def moved_layer(self, folder):
-        """Returns `layer` with the written files in `tables/` of a folder."""
+        """Returns `layer` with the written files moved to `tables/`.
+
+        Args:
+            folder: Path of the folder that has `tables/`.
+        """
         tables = folder.absolute() / left_files.TABLES
         moved = {
             _FILES[argument][0]: str(tables / path.name)
@@ -62,11 +66,11 @@ class Source:
         return {"data": self.layer["data"] | moved}
 
     def moved_to(self, folder, config):
-        """Returns a configuration that reads the written files in a folder.
+        """Returns a configuration that reads the moved files in a run folder.
 
         Args:
             folder: Path of the run folder.
-            config: `Config` that reads them where they are now.
+            config: `Config` that names the temporary files.
         """
         paths = self.moved_layer(folder)["data"]
         moved = {_FILES[a][0]: paths[_FILES[a][0]] for a in self.written}
@@ -76,13 +80,13 @@ class Source:
 
 @contextlib.contextmanager
 def as_files(tables, text, label):
-    """Gives the `Source` of some tables; those in memory are written.
+    """Writes tables in memory to temporary files, and yields a `Source`.
 
     Args:
         tables: Dict from `"data"`, `"validation"` and `"test"` to a path, a
             table in memory, or `None`.
-        text: Name of the column of texts, or names of two.
-        label: Name of the column of labels.
+        text: Name of the text column, or names of two.
+        label: Name of the label column.
 
     Raises:
         DataError: See `write_table`.
@@ -110,13 +114,13 @@ def write_table(path, argument, data, text, label):
         argument: Name of the argument that holds the table, for messages.
         data: `pandas.DataFrame`, `datasets.Dataset`, list of dicts, or dict of
             columns.
-        text: Names of one or two columns of texts.
-        label: Name of the column of labels. The classes of a
+        text: Names of one or two text columns.
+        label: Name of the label column. The classes of a
             `datasets.ClassLabel` are written by name.
 
     Raises:
-        DataError: If `data` is none of these, a column is missing, or a text or
-            a label is; names the first ten rows.
+        DataError: If `data` has another type, a column is missing, or rows
+            lack a text or a label. Lists the first ten faults.
     """
     columns = text_columns.table_columns(data)
     if columns is None:
@@ -174,7 +178,7 @@ def _class_names(data, label):
 
 
 def _problems(place, text, texts, label, target):
-    """Yields what is wrong with a row, a sentence for each fault."""
+    """Yields a message for each fault in a row."""
     row = f"row {place}"
     for name, value in zip(text, texts, strict=True):
         if value is None or value == "":

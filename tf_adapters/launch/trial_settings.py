@@ -1,4 +1,4 @@
-"""What a search for settings may choose, and the settings of one trial."""
+"""The settings that a search chooses among, and the settings of one trial."""
 
 import dataclasses
 
@@ -10,7 +10,7 @@ from tf_adapters.config import resolve
 from tf_adapters.text import defaults
 
 METHODS = ("pfeiffer", "houlsby", "lora")
-# What says how large an adapter is, and the sizes that are tried.
+# Settings that determine the size of an adapter, and the values to try.
 SIZES = {
     "units": (8, 16, 32, 64, 128, 256),
     "rank": (2, 4, 8, 16, 32),
@@ -18,7 +18,7 @@ SIZES = {
     "prompt_length": (5, 10, 20, 40),
 }
 _USUAL = "usual"
-# The learning rate is the method's usual one, times a factor between these.
+# The method's usual learning rate is multiplied by a factor in this range.
 _FACTORS = (0.1, 10.0)
 
 
@@ -26,11 +26,13 @@ _FACTORS = (0.1, 10.0)
 class Space:
     """The settings that a search chooses among.
 
-    Settings that the user gives are not searched: a learning rate, a size.
+    Settings that the user gives, such as a learning rate or a size, are not
+    searched.
 
     Args:
-        layers: Nested dicts of settings, later ones winning, without a method.
-        methods: Names of methods or presets.
+        layers: Tuple of nested dicts of settings, without the name of a
+            method. Later ones override earlier ones.
+        methods: Tuple of the names of methods or presets.
     """
 
     layers: tuple
@@ -46,7 +48,7 @@ class Space:
         return "train.learning_rate" not in self._given
 
     def size_of(self, method):
-        """Returns the name of a method's size that is searched, or `None`."""
+        """Returns the name of the size to search for a method, or `None`."""
         from tf_adapters import methods
 
         given = {f"method.{name}" for name in (*SIZES, "reduction_factor")}
@@ -54,13 +56,13 @@ class Space:
             return None
         name = presets.complete({"name": method})["name"]
         fields = {f.name for f in dataclasses.fields(methods.METHODS[name])}
-        # Members of a fusion have the sizes that they were trained with.
+        # Members of a fusion keep the sizes that they were trained with.
         if "adapters" in fields:
             return None
         return next((size for size in SIZES if size in fields), None)
 
     def usual(self, method):
-        """Returns what `suggest` gives for a method's own settings."""
+        """Returns a dict of Optuna parameters that give a method's defaults."""
         values = {"method": method} if len(self.methods) > 1 else {}
         if self.has_rate:
             values["learning_rate_factor"] = 1.0
@@ -68,7 +70,7 @@ class Space:
         return values | ({size: _USUAL} if size else {})
 
     def suggest(self, trial):
-        """Returns a layer of settings that an Optuna trial chooses."""
+        """Returns a nested dict of settings that an Optuna trial chooses."""
         method = self.methods[0]
         if len(self.methods) > 1:
             method = trial.suggest_categorical("method", self.methods)
@@ -87,16 +89,16 @@ class Space:
         return layer
 
     def config(self, layer):
-        """Returns the `Config` of a trial, its method as a dict."""
+        """Returns the `Config` of a trial, with the method as a dict."""
         layers = defaults.with_short_run([layer, *self.layers])
         return resolve.with_absolute_paths(resolve.combine(*layers))
 
     def on_top(self, layer):
-        """Returns the space with another layer of settings, which wins."""
+        """Returns the space with another layer, which overrides the others."""
         return dataclasses.replace(self, layers=(*self.layers, layer))
 
     def describe(self):
-        """Returns what is searched, as a part of a sentence."""
+        """Returns a phrase that lists the searched settings."""
         parts = [f"method ({', '.join(self.methods)})"]
         if self.has_rate:
             low, high = _FACTORS
@@ -110,12 +112,14 @@ def make_space(layers, methods=None):
     """Returns the `Space` of a search.
 
     Args:
-        layers: Nested dicts of settings. They may name one method, which then
-            is the only one.
-        methods: List of names, or `None` for that method, else `METHODS`.
+        layers: Nested dicts of settings. If they name a method, only this
+            method is searched.
+        methods: List of names. Default: the method in `layers`, or `METHODS`
+            if there is none.
 
     Raises:
-        ConfigError: If a method is unknown, or both name methods.
+        ConfigError: If a method is unknown, or if both `layers` and `methods`
+            name methods.
     """
     layers = [presets.with_method_as_dict(layer) for layer in layers]
     named = [layer["method"]["name"] for layer in layers if _names(layer)]
@@ -135,7 +139,7 @@ def _names(layer):
 
 
 def _unnamed(layer):
-    """Returns a layer without the name of its method."""
+    """Returns a layer of settings without the name of its method."""
     if "method" not in layer:
         return layer
     method = {k: v for k, v in layer["method"].items() if k != "name"}
@@ -143,7 +147,7 @@ def _unnamed(layer):
 
 
 def words(layer):
-    """Returns a trial's settings as people read them."""
+    """Returns a readable phrase for a trial's settings."""
     method = dict(layer["method"])
     parts = [method.pop("name"), *(f"{k} {v}" for k, v in method.items())]
     if "train" in layer:

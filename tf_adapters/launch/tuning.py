@@ -1,7 +1,7 @@
-"""A search for the settings of a run, by Optuna, on the validation part.
+"""Searches for the settings of a run with Optuna, on the validation split.
 
-Each trial is a run in a folder of its own. Optuna's journal is kept with them,
-so that the same command resumes the search, and the trial that was stopped.
+Each trial is a run in its own folder. Optuna's journal is stored next to the
+trials, so that the same command resumes a stopped search and its stopped trial.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from tf_adapters.runs import summary
 from tf_adapters.runs import whole_run
 
 _SPLITS = ("train", "validation")
-# A trial whose process ended so often without a word would end the next, too.
+# A trial whose process died this often is given up. It would likely die again.
 _MOST_STARTS = 3
 
 
@@ -41,13 +41,13 @@ class Best:
     """The best trial of a search.
 
     Attributes:
-        number: Its number, from 1 on.
-        layer: Its settings, nested.
+        number: Number of the trial, from 1.
+        layer: Nested dict of its settings.
         metric: Name of the metric that chose it.
-        value: Its metric on validation.
+        value: Value of the metric on validation.
         folder: Path of its run folder.
-        trials: Number of trials, those that failed counted.
-        failed: Number of trials that failed.
+        trials: Number of all trials, including failed ones.
+        failed: Number of failed trials.
     """
 
     number: int
@@ -60,17 +60,18 @@ class Best:
 
 
 def tune(layers, folder, trials=20, methods=None, overwrite=False, source=None):
-    """Searches, and returns the `Best` trial.
+    """Searches for settings and returns the `Best` trial.
 
     Args:
-        layers: Nested dicts of settings, later ones winning.
-        folder: Path of the search's folder, or `None` for
+        layers: Nested dicts of settings. Later ones override earlier ones.
+        folder: Path of the search's folder. If `None`, it is
             `runs/<task>_tune_<seed>`.
-        trials: Number of trials, earlier ones in the folder counted.
+        trials: Number of trials, including earlier ones in the folder.
+            Default: 20.
         methods: See `trial_settings.make_space`.
-        overwrite: Whether to remove an earlier search first.
-        source: `Source` of tables that were in memory, whose files move into
-            the folder; or `None`.
+        overwrite: Whether to remove an earlier search first. Default: `False`.
+        source: `Source` of tables that were in memory, or `None` (default). Its
+            files are moved to the folder.
 
     Raises:
         ConfigError: If Optuna is not installed, a setting is wrong, the folder
@@ -94,7 +95,7 @@ def tune(layers, folder, trials=20, methods=None, overwrite=False, source=None):
 
 
 def _checked_config(space, method):
-    """Returns the `Config` of a method's usual settings."""
+    """Returns the checked `Config` of a method with its usual settings."""
     config = space.config({"method": {"name": method}})
     splits.check_data_exists(config)
     config = resolve.build_method(config)
@@ -108,13 +109,13 @@ def _checked_config(space, method):
 
 
 def _without_test(config):
-    """Returns a configuration that knows no test set: none is looked at."""
+    """Returns a configuration without a test file; a search never reads it."""
     data = dataclasses.replace(config.data, test_file=None)
     return dataclasses.replace(config, data=data)
 
 
 class _Search:
-    """Tries settings, one run at a time.
+    """Runs the trials of a search, one at a time.
 
     Args:
         space: `Space`.
@@ -133,7 +134,7 @@ class _Search:
         self.metric = task.metrics[0]
 
     def run(self, trials):
-        """Tries settings until there are enough; returns the `Best`."""
+        """Runs trials until there are `trials` of them; returns the `Best`."""
         summary.print_labels(self.task, self.rows)
         print(
             f"search: {trials} trials over {self.space.describe()}; the best "
@@ -148,7 +149,7 @@ class _Search:
         return self._best()
 
     def _resume(self, number, trials):
-        """Goes on with a trial whose process was stopped, or gives it up."""
+        """Resumes a trial whose process ended, or records it as failed."""
         layer, starts = self.folder.read_trial(number)
         if layer is None:
             self._fail(number, "it was stopped before it began")
@@ -158,7 +159,7 @@ class _Search:
             self._try(number, layer, trials, starts)
 
     def _try(self, number, layer, trials, starts=0):
-        """Trains one trial, and notes and prints what came out."""
+        """Trains one trial, then records and prints its result."""
         folder = self.folder.write_trial(number, layer, starts + 1)
         words = trial_settings.words(layer)
         print(f"trial {number + 1} of {trials}: {words}", flush=True)
@@ -166,10 +167,10 @@ class _Search:
         try:
             value = self._train(layer, folder)
         except (Stopped, KeyboardInterrupt):
-            # It was asked to stop, and did not end by itself.
+            # The trial was asked to stop, so this start does not count.
             self.folder.write_trial(number, layer, starts)
             raise
-        # Whatever is wrong with one trial, the next may be right.
+        # Whatever is wrong with this trial, the next one may succeed.
         except Exception as error:
             replace_text(folder / "error.txt", traceback.format_exc())
             self._fail(number, cut(error) or type(error).__name__)
@@ -193,7 +194,7 @@ class _Search:
         print(f"  trial {number + 1} failed: {reason}", flush=True)
 
     def _train(self, layer, folder):
-        """Returns the metric of a trial's run, which may be there already."""
+        """Returns the metric of a trial; trains unless the run is finished."""
         config = _without_test(resolve.build_method(self.space.config(layer)))
         fingerprint = sampling.fingerprints(self.rows)
         result = earlier_runs.finished(folder, config, fingerprint)

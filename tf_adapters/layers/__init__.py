@@ -1,7 +1,7 @@
-"""The mathematics of the methods, as Keras layers.
+"""Keras layers with the computations of the methods.
 
-Keras makes a layer's configuration from the arguments of its constructor; that
-of slots which are given layers is `SlotGivenLayers`'s.
+Keras derives a layer's configuration from the arguments of its constructor.
+Slots whose constructors take layers derive from `SlotGivenLayers` instead.
 """
 
 from tf_adapters.layers.adapter_bias import TokenWeight

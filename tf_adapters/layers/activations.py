@@ -1,4 +1,4 @@
-"""Activations by the names that checkpoints and papers use."""
+"""Activations, by the names that checkpoints and papers use."""
 
 import math
 import typing
@@ -12,24 +12,26 @@ HALF = ("bfloat16", "float16")
 
 
 def gelu(x):
-    """Gaussian error linear unit in its exact form, `x Phi(x)`.
+    """Computes the Gaussian error linear unit in its exact form, `x Phi(x)`.
 
-    Written with erf in the order that TensorFlow's graph optimiser knows, which
-    then computes it within the matrix product before it; Keras's has erfc.
+    The operations, with erf, are in the order that TensorFlow's graph optimizer
+    recognizes and fuses into the preceding matrix product. Keras's GELU uses
+    erfc, which is not fused.
     """
     return _in_float32(lambda x: (ops.erf(x * math.sqrt(0.5)) + 1) * 0.5 * x, x)
 
 
 def gelu_tanh(x):
-    """GELU in the tanh form of BERT's and Houlsby's code (`gelu_new`)."""
+    """Computes GELU in its tanh form (`gelu_new`), as BERT's code does."""
     return _in_float32(lambda x: ops.gelu(x, approximate=True), x)
 
 
 def _in_float32(function, x):
-    """Computes a function of `x` in float32 where `x` has fewer digits.
+    """Computes a function in float32 if `x` is in half precision.
 
-    Both forms of GELU subtract numbers close to 1 in their lower tail: in
-    bfloat16 they would be a quarter off at -2.8, and 0 below -3.1.
+    The result has the type of `x`. Both forms of GELU cancel numbers close to 1
+    in their lower tail: in bfloat16, their values would be 25 % off at -2.8,
+    and 0 below -3.1.
     """
     if keras.backend.standardize_dtype(x.dtype) not in HALF:
         return function(x)
@@ -42,7 +44,7 @@ ACTIVATIONS = {
     "relu": ops.relu,
     "silu": ops.silu,
     "tanh": ops.tanh,
-    # PyTorch's slope, which Pfeiffer's code has; Keras's is 0.2.
+    # PyTorch's slope, as in Pfeiffer's code; Keras's default is 0.2.
     "leaky_relu": lambda x: ops.leaky_relu(x, negative_slope=0.01),
     "linear": lambda x: x,
 }
@@ -53,7 +55,7 @@ def get_activation(name):
     """Returns the activation called `name`.
 
     Raises:
-        UserError: If no activation has that name; the message lists all.
+        UserError: If no activation has that name. The message lists all names.
     """
     check_known("activation", name, ACTIVATIONS)
     return ACTIVATIONS[name]

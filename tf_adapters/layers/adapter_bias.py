@@ -1,4 +1,4 @@
-"""The two parts of AdapterBias: a vector, and a weight for each token."""
+"""The two layers of AdapterBias: a vector, and a weight for each token."""
 
 import math
 
@@ -31,17 +31,18 @@ class Vector(Float32Layer):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class TokenWeight(Float32Layer):
-    """`L_alpha`: a linear layer that gives each token one number.
+    """The linear layer `L_alpha`, which maps each token to one number.
 
     Args:
-        input_width: Integer. Width of what it reads.
-        gates: Keyword arguments of `HardConcreteGates`, or `None` (default)
-            for no gates. With gates, each weight of the kernel and the bias
-            has one.
+        input_width: Integer. Width of the input.
+        gates: Dict of keyword arguments of `HardConcreteGates` except `shape`,
+            or `None` (default) for no gates. With gates, each weight of the
+            kernel and the bias has one.
 
     Call arguments:
         inputs: Float tensor of shape `(batch, tokens, input_width)`.
-        seeds: `StatelessSeeds` in training. `None`: gates are deterministic.
+        seeds: `StatelessSeeds` in training. If `None`, the gates are
+            deterministic.
 
     Returns:
         Float tensor of shape `(batch, tokens, 1)`.
@@ -57,7 +58,7 @@ class TokenWeight(Float32Layer):
             )
 
     def build(self, input_shape=None):
-        # PyTorch's default for a linear layer, which the authors' code keeps.
+        # PyTorch's default for a linear layer, as in the authors' code.
         limit = 1 / math.sqrt(self.input_width)
         uniform = keras.initializers.RandomUniform(-limit, limit)
         self.kernel = self.add_weight(

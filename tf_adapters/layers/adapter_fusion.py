@@ -19,43 +19,51 @@ FusionStart = typing.Literal["constant", "random"]
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class AdapterFusion(Float32Layer):
-    """Mixes the outputs of `N` bottleneck adapters, a weight for each token.
+    """Mixes the outputs of `N` bottleneck adapters by attention of each token.
 
-    With `z_n = U_n a_n + b_n` the output of adapter `n`, `a_n` its bottleneck's
-    activation and `q` the query of a token,
+    Let `z_n = U_n a_n + b_n` be the output of adapter `n`, where `a_n` is its
+    bottleneck's activation. Let `q` be the query of a token. Then
 
         p = softmax_n(z_n . K^T q),  fused = V sum_n p_n z_n
 
-    (Pfeiffer et al. 2021, arXiv:2005.00247, section 3.2; the sign of a key bias
-    cancels in the softmax, so there is none). The `N` vectors `z_n` are never
-    made: the logits are `a_n . U_n^T g + b_n . g` with `g = K^T q`, and the sum
-    is one product of all `p_n a_n` with all `U_n`. Memory grows with `N m`
-    instead of `N d`. Beyond the adapters, each token costs three products of
-    `d x d` whatever `N` is; in training, and where tokens outnumber the `N m`
-    units, none: the weights are multiplied with each other instead.
+    (Pfeiffer et al. 2021, arXiv:2005.00247, section 3.2). The keys have no
+    bias, because it would cancel in the softmax.
 
-    The adapters' weights are frozen, the fusion's train: `3 d^2 + d`, or
-    `2 d^2 + d` where the value is static.
+    The layer never computes the vectors `z_n`. The logits are
+    `a_n . U_n^T g + b_n . g` with `g = K^T q`, and the sum is one product of
+    all `p_n a_n` with all `U_n`. Memory therefore grows with `N m` instead of
+    `N d`. In addition to the adapters, each token costs three products with
+    matrices of shape `(d, d)`, for any `N`. In training, and if there are more
+    tokens than the `N m` units, the weights are multiplied with each other
+    first, and a token costs none of these products.
+
+    The adapters' weights are frozen. The fusion trains `3 d^2 + d` weights, or
+    `2 d^2 + d` if `value` is `"static"`.
 
     Args:
-        num_adapters: Integer `N`, at least 1.
-        units: Integer. Bottleneck width `m` of the widest adapter; narrower
-            ones are padded with zero rows in `up_kernel` (exact).
+        num_adapters: Integer, at least 1. Number `N` of adapters.
+        units: Integer. Bottleneck width `m` of the widest adapter. Narrower
+            ones are padded with zero rows in `up_kernel`, which does not change
+            their outputs.
         activation: Name of the bottlenecks' activation.
-        value: `"dynamic"` (default): `V` trains, from the identity with 1e-6
-            beside the diagonal (section 4.1); `"static"`: `V` is the identity.
-        value_start: What 1e-6 is: the `"constant"` (default) beside the
-            diagonal, or the deviation of `"random"` normal numbers there.
+        value: `"dynamic"` (default) if `V` trains, or `"static"` if `V` is the
+            identity. A trained `V` starts close to the identity (section 4.1).
+        value_start: Initial values of `V` off the diagonal: `"constant"`
+            (default) for 1e-6, or `"random"` for normal numbers with standard
+            deviation 1e-6.
 
     Call arguments:
-        inputs: `(batch, tokens, d)`: what the adapters and the query read.
-        chosen: Integers of shape `(k,)`, or `None` (default) for all: the
-            adapters that take part. The others are not computed.
-        training: Boolean. Changes the order of the products alone.
+        inputs: `(batch, tokens, d)`. Input of the adapters and the query.
+        chosen: Indices of the adapters to use, integers of shape `(k,)`.
+            `None` (default) uses all. The others are not computed.
+        training: Boolean. Affects only the order of the products.
 
     Returns:
         `fused` of shape `(batch, tokens, d)` and the weights `p` of shape
-        `(batch, tokens, N)`, or `(batch, tokens, k)`.
+        `(batch, tokens, N)`, or `(batch, tokens, k)` with `chosen`.
+
+    Raises:
+        UserError: If an argument is out of its range.
     """
 
     def __init__(
@@ -92,7 +100,7 @@ class AdapterFusion(Float32Layer):
         self.down_bias = frozen((stacked,), "down_bias")
         self.up_kernel = frozen((stacked, width), "up_kernel")
         self.up_bias = frozen((self.num_adapters, width), "up_bias")
-        # As in the authors' library; the paper gives only V's start.
+        # As in the authors' library; the paper gives only the start of V.
         normal = keras.initializers.RandomNormal(stddev=0.02)
         self.query_kernel = self.add_weight(
             (width, width), normal, name="query_kernel"
@@ -117,11 +125,12 @@ class AdapterFusion(Float32Layer):
         down_kernel, down_bias, *up = self._stacks(chosen)
         activation = dense(inputs, down_kernel, down_bias, self._activation)
         arguments = (inputs, activation, *up)
-        # A batch of training is large; and a branch keeps what its gradient
-        # needs longer than the same operations outside one.
+        # Training batches are large enough for this order. A `cond` would also
+        # hold the tensors for the gradient longer than operations outside it.
         if training:
             return self._weights_first(*arguments)
-        # Rounded, an answer would depend on the texts beside it.
+        # The two orders round differently in half precision: if the batch size
+        # chose between them, a text's result would depend on its batch.
         if keras.backend.standardize_dtype(inputs.dtype) in activations.HALF:
             return self._tokens_first(*arguments)
         return ops.cond(
@@ -131,7 +140,7 @@ class AdapterFusion(Float32Layer):
         )
 
     def _tokens_first(self, inputs, activation, up_kernel, up_bias):
-        """Multiplies tokens by one weight after the other."""
+        """Multiplies the tokens by one weight matrix after the other."""
         query = dense(inputs, self.query_kernel, self.query_bias)
         key_query = dense(query, ops.transpose(self.key_kernel))
         seen = dense(key_query, ops.transpose(up_kernel))
@@ -143,10 +152,11 @@ class AdapterFusion(Float32Layer):
         return mixed, weights
 
     def _weights_first(self, inputs, activation, up_kernel, up_bias):
-        """Multiplies the weights with each other, and tokens by what results.
+        """Multiplies weights with each other, then the tokens by the result.
 
-        The same outputs up to rounding. No product of `d x d` is left for the
-        tokens, but all the weights are multiplied at each call.
+        The outputs equal those of `_tokens_first` up to rounding. Tokens are
+        not multiplied by a matrix of shape `(d, d)`, but every call multiplies
+        all the weights.
         """
 
         def query(up):
@@ -161,7 +171,7 @@ class AdapterFusion(Float32Layer):
         return self._mix(activation, weights, up_kernel, up_bias), weights
 
     def _stacks(self, chosen):
-        """Returns the adapters' stacked weights, or those of some of them."""
+        """Returns the stacked weights of all or of the chosen adapters."""
         stacks = (
             self.down_kernel,
             self.down_bias,
@@ -198,7 +208,7 @@ class AdapterFusion(Float32Layer):
         return ops.reshape(activation, shape)
 
     def pull_to_identity(self):
-        """Returns `sum (V - I)^2`, a scalar; 0 where the value is static."""
+        """Returns the scalar `sum (V - I)^2`, which is 0 for a static value."""
         if self.value == "static":
             return ops.zeros(())
         kernel = ops.convert_to_tensor(self.value_kernel, "float32")

@@ -1,4 +1,4 @@
-"""Attention with several heads, from projected queries, keys and values."""
+"""Multi-head attention from projected queries, keys and values."""
 
 import math
 
@@ -9,29 +9,30 @@ from tf_adapters.layers.stateless_seeds import dropout
 
 
 def softmax(logits):
-    """Returns the softmax over the last axis, computed in float32.
+    """Computes the softmax over the last axis in float32.
 
-    In bfloat16 a sum of a hundred weights would lose those below a 250th of it.
+    The result has the type of `logits`. In bfloat16, the sum would lose terms
+    of less than about 1/250 of it.
     """
     dtype = logits.dtype
     return ops.cast(ops.softmax(ops.cast(logits, "float32")), dtype)
 
 
 class NoPositions:
-    """How positions enter attention, in an encoder whose embeddings hold them.
+    """Leaves attention unchanged, for encoders with position embeddings.
 
-    An encoder that has them in attention gives a Keras layer with this method
-    to each of its blocks.
+    If an encoder handles positions in attention instead, it gives each of its
+    blocks a Keras layer with this method.
     """
 
     def relate(self, query, key, project, drop):
-        """Returns query, key and bias as the scores of attention read them.
+        """Returns the query, key and bias for the attention scores.
 
         Args:
-            query: `(batch, queries, width)`, the projected first tokens.
-            key: `(batch, tokens, width)`, all projected tokens.
-            project: Function `project(name, x)` that computes the block's
-                projection `"query"` or `"key"` of other vectors.
+            query: `(batch, queries, width)`. Projections of the first tokens.
+            key: `(batch, tokens, width)`. Projections of all tokens.
+            project: Function `project(name, x)` that applies the block's
+                projection `"query"` or `"key"` to other vectors.
             drop: Function `drop(x)` that applies the encoder's dropout in
                 training.
 
@@ -43,7 +44,7 @@ class NoPositions:
 
 
 def by_head(x, num_heads):
-    """Returns `(batch, heads, tokens, head width)` of `(batch, tokens, d)`."""
+    """Reshapes `(batch, tokens, d)` to `(batch, heads, tokens, d / heads)`."""
     head_width = x.shape[-1] // num_heads
     x = ops.reshape(x, (*ops.shape(x)[:-1], num_heads, head_width))
     return ops.transpose(x, (0, 2, 1, 3))
@@ -56,7 +57,7 @@ def attention_weights(query, key, num_heads, padding_mask, bias=None):
         query: `(batch, queries, width)`.
         key: `(batch, tokens, width)`.
         num_heads: Integer that divides the width.
-        padding_mask: `(batch, tokens)`, 0 where a token is not attended to.
+        padding_mask: `(batch, tokens)`, 0 at tokens that are not attended to.
         bias: Tensor that broadcasts to the result, or `None` (default).
 
     Returns:
@@ -69,14 +70,14 @@ def attention_weights(query, key, num_heads, padding_mask, bias=None):
     if bias is not None:
         scores = scores + ops.cast(bias, scores.dtype)
     blocked = 1 - ops.cast(padding_mask, scores.dtype)
-    # Where float16 computes, -1e9 is infinite, and nothing times it is NaN.
+    # In float16, -1e9 is infinite, and 0 times infinity is NaN.
     is_half = keras.backend.standardize_dtype(scores.dtype) == "float16"
     least = ops.cast(-3e4 if is_half else -1e9, scores.dtype)
     return softmax(scores + blocked[:, None, None, :] * least)
 
 
 def mix(weights, value):
-    """Returns values mixed by weights, per head.
+    """Returns the weighted sums of the values, per head.
 
     Args:
         weights: `(batch, heads, queries, tokens)`.
@@ -100,17 +101,19 @@ def attention(
     seeds=None,
     bias=None,
 ):
-    """Returns the values mixed by `attention_weights`, per head.
+    """Computes multi-head attention.
 
     Args:
         query: `(batch, queries, width)`.
         key: `(batch, tokens, width)`.
-        value: Of the shape of `key`.
+        value: `(batch, tokens, width)`.
         num_heads: Integer that divides the width.
-        padding_mask: `(batch, tokens)`, 0 where a token is not attended to.
-        dropout_rate: Dropout rate of the weights in training.
-        seeds: `StatelessSeeds` in training, else `None`.
-        bias: Added to the scores; see `attention_weights`.
+        padding_mask: `(batch, tokens)`, 0 at tokens that are not attended to.
+        dropout_rate: Dropout rate of the attention weights in training.
+            Defaults to 0.
+        seeds: `StatelessSeeds` in training, else `None` (default).
+        bias: Tensor that is added to the scores, or `None` (default); see
+            `attention_weights`.
 
     Returns:
         Tensor of the shape of `query`.

@@ -1,4 +1,4 @@
-"""Several adapters of one kind, stacked; each example uses one of them."""
+"""Stacks of several adapters of one kind, of which each example uses one."""
 
 import keras
 from keras import ops
@@ -9,20 +9,22 @@ from tf_adapters.layers.float32_layer import Float32Layer
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class BankBottleneck(Float32Layer):
-    """`N` bottlenecks `W_up f(W_down x + b_down) + b_up`, one an example.
+    """Applies one of `N` bottlenecks to each example.
 
-    The weights of each example's adapter are gathered, so that a batch is four
-    operations whatever adapters it mixes. Nothing here trains.
+    A bottleneck computes `W_up f(W_down x + b_down) + b_up`. The layer gathers
+    the weights of each example's adapter, so a batch takes the same few
+    operations regardless of which adapters it mixes. The weights do not train.
 
     Args:
-        num_adapters: Integer `N`.
-        units: Integer. Width `m` of the widest; narrower ones are padded with
-            zero rows in `up_kernel` (exact).
-        activation: Name of `f`, that of all.
+        num_adapters: Integer. Number `N` of adapters.
+        units: Integer. Bottleneck width `m` of the widest adapter. Narrower
+            ones are padded with zero rows in `up_kernel`, which does not change
+            their outputs.
+        activation: Name of `f`, the same for all adapters.
 
     Call arguments:
         inputs: `(batch, tokens, d)`.
-        adapter_ids: `(batch,)` integers below `N`.
+        adapter_ids: `(batch,)` integers in `[0, N)`.
 
     Returns:
         `(batch, tokens, d)`.
@@ -58,10 +60,12 @@ class BankBottleneck(Float32Layer):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class BankNorm(Float32Layer):
-    """Scales and offsets of `N` layer norms; each example uses one pair.
+    """Holds the scales and offsets of `N` layer norms.
+
+    Each example uses one of the norms. The weights do not train.
 
     Args:
-        num_adapters: Integer `N`.
+        num_adapters: Integer. Number `N` of norms.
     """
 
     def __init__(self, num_adapters, **kwargs):
@@ -74,7 +78,7 @@ class BankNorm(Float32Layer):
         self.betas = self.add_weight(shape, "zeros", name="betas")
 
     def call(self, adapter_ids):
-        """Returns gamma and beta for each example, `(batch, 1, d)` each."""
+        """Returns gamma and beta of each example, each `(batch, 1, d)`."""
         return (
             ops.take(self.gammas, adapter_ids, axis=0)[:, None],
             ops.take(self.betas, adapter_ids, axis=0)[:, None],
@@ -83,19 +87,21 @@ class BankNorm(Float32Layer):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class BankHead(Float32Layer):
-    """`N` linear heads on the first token, padded to the widest.
+    """Applies one of `N` linear heads to each example.
+
+    The heads are padded to the widest one. The weights do not train.
 
     Args:
-        num_adapters: Integer `N`.
-        num_outputs: Integer. Outputs of the widest head.
+        num_adapters: Integer. Number `N` of heads.
+        num_outputs: Integer. Number of outputs of the widest head.
 
     Call arguments:
-        inputs: `(batch, d)`.
-        adapter_ids: `(batch,)` integers below `N`.
+        inputs: `(batch, d)`. Vectors of the first tokens.
+        adapter_ids: `(batch,)` integers in `[0, N)`.
 
     Returns:
-        `(batch, num_outputs)` float32; `-1e9` where an example's head is
-        narrower, so that a softmax gives 0 there.
+        `(batch, num_outputs)` float32. Outputs that an example's head does not
+        have are `-1e9`, so a softmax makes them 0.
     """
 
     ABSENT = -1e9
@@ -125,7 +131,12 @@ class BankHead(Float32Layer):
 
 
 def norm_weights(norm, adapter_ids):
-    """Returns gamma and beta of a norm, or of each example's in a bank."""
+    """Returns gamma and beta of a layer norm.
+
+    Args:
+        norm: Layer norm, or a `BankNorm` with a norm for each adapter.
+        adapter_ids: `(batch,)` integers. Used only with a `BankNorm`.
+    """
     if isinstance(norm, BankNorm):
         return norm(adapter_ids)
     return norm.gamma, norm.beta

@@ -22,21 +22,22 @@ class Bottleneck(Float32Layer):
 
         delta(x) = W_up f(W_down x + b_down) + b_up
 
-    with `W_down: d -> m` and `W_up: m -> d`. The caller adds `delta(x)` to
-    whatever its paper says; this layer never adds a residual itself. It holds
-    `2dm + d + m` weights (Houlsby et al. 2019, section 2.1).
+    with `W_down: d -> m` and `W_up: m -> d`. The layer does not add a residual;
+    the caller adds one according to its paper. The layer has `2dm + d + m`
+    weights (Houlsby et al. 2019, section 2.1).
 
     Args:
         units: Integer, at least 1. Width `m` of the bottleneck.
-        activation: Name of `f`, see `tf_adapters.layers.activations`. Defaults
-            to `"gelu_tanh"`, the form in the authors' code.
-        initialization: How both kernels start; biases start at zero.
-            `"truncated_normal"` (default): normal of standard deviation
-            `init_stddev`, cut at two of them (Houlsby et al. 2019, section
-            3.6). `"normal"`: not cut, as in BERT. `"zero_up"`: `W_down`
-            uniform in `+-1/sqrt(d)`, `W_up` zero, so that `delta` is exactly
-            zero at the start.
-        init_stddev: Positive float. Defaults to `1e-2`.
+        activation: Name of `f`; see `tf_adapters.layers.activations`. Defaults
+            to `"gelu_tanh"`, as in the authors' code.
+        initialization: Initialization of both kernels; biases start at zero.
+            `"truncated_normal"` (default): normal with standard deviation
+            `init_stddev`, truncated at two standard deviations (Houlsby et al.
+            2019, section 3.6). `"normal"`: not truncated. `"zero_up"`: `W_down`
+            is uniform in `+-1/sqrt(d)` and `W_up` is zero, so `delta` is
+            exactly zero at the start.
+        init_stddev: Positive float. Standard deviation of the initial kernels.
+            Defaults to `1e-2`.
 
     Call arguments:
         inputs: Float tensor of shape `(..., d)`.
@@ -107,5 +108,5 @@ class Bottleneck(Float32Layer):
         return dense(self.activations(inputs), self.up_kernel, self.up_bias)
 
     def activations(self, inputs):
-        """Returns what the bottleneck's units give, `(..., units)`."""
+        """Returns the activations of the bottleneck's units, `(..., units)`."""
         return dense(inputs, self.down_kernel, self.down_bias, self._activation)

@@ -1,4 +1,4 @@
-"""Several slots in one place: one after the other, or their mean."""
+"""Several slots at one place: applied in sequence, or averaged."""
 
 import keras
 
@@ -7,10 +7,10 @@ from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class StackSlot(SlotGivenLayers):
-    """Slot that calls others one after the other.
+    """Slot that applies several slots in sequence.
 
     Args:
-        members: List of `Slot`s of a place that maps `x` to `x'`.
+        members: List of `Slot`s that map `x` to `x'` and also return probes.
     """
 
     arguments = ("members",)
@@ -31,12 +31,13 @@ class StackSlot(SlotGivenLayers):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class AverageSlot(StackSlot):
-    """Slot `own x + sum_i w_i slot_i(x)`.
+    """Slot that computes `own_weight x + sum_i w_i slot_i(x)`.
 
     Args:
-        members: List of `Slot`s of a place that maps `x` to `x'`.
-        weights_of_members: A number for each.
-        own_weight: That of `x` itself, of members that have no slot here.
+        members: List of `Slot`s that map `x` to `x'` and also return probes.
+        weights_of_members: List with the weight `w_i` of each member.
+        own_weight: Weight of `x` itself, which stands for members without a
+            slot at this place. Defaults to 0.
     """
 
     arguments = ("members", "weights_of_members", "own_weight")
@@ -58,7 +59,7 @@ class AverageSlot(StackSlot):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class AverageOfProjections(AverageSlot):
-    """`AverageSlot` of a projection, whose slots return its value alone."""
+    """`AverageSlot` for a projection, whose slots do not return probes."""
 
     def call(self, x, project=None, context=None, training=None):
         total = self.own_weight * project(x) if self.own_weight else 0.0

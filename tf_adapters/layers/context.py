@@ -1,4 +1,4 @@
-"""What a block tells its slots."""
+"""The inputs that a block passes to its slots."""
 
 from collections.abc import Callable
 import dataclasses
@@ -9,23 +9,23 @@ from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """What a block tells its slots, besides the sublayer's output.
+    """The inputs that a block passes to its slots, besides `x`.
 
-    One opaque object rather than a dict, because Keras refuses nested call
-    arguments that mix tensors with anything else.
+    This is an opaque object rather than a dict, because Keras does not accept
+    nested call arguments that mix tensors with other types.
 
     Attributes:
         padding_mask: `(batch, tokens)`, 1 at tokens and 0 at padding.
-        adapter_ids: `(batch,)` integers, or `None`: which adapter of a bank
-            each example uses.
+        adapter_ids: `(batch,)` integers, the adapter of a bank that each
+            example uses, or `None`.
         seeds: `StatelessSeeds` in training, else `None`.
         block_input: `(batch, tokens, width)`. Input of the block.
         residual: `(batch, tokens, width)`. Input of the sublayer.
         intermediate: `(batch, tokens, ffn_width)`. Activation of the
             feed-forward network; `None` after attention.
         norm: Function that applies the layer norm of the sublayer.
-        sublayer_output: `(batch, tokens, width)`. Behind the norm: what was
-            added to `residual` before it.
+        sublayer_output: `(batch, tokens, width)`. For slots after the norm: the
+            sublayer's output, which was added to `residual` before the norm.
 
     Examples:
         >>> from tf_adapters.layers.context import Context

@@ -1,14 +1,14 @@
-"""The base of every layer here that has weights."""
+"""The base class of all layers with weights in this package."""
 
 import keras
 
 
 class Float32Layer(keras.layers.Layer):
-    """A layer whose weights are float32 under any of Keras's dtype policies.
+    """A layer that keeps its weights in float32 under any Keras dtype policy.
 
-    In bfloat16 a weight loses every step below a 250th of it. Where a weight is
-    used, the layer casts it to the type of what it reads: Keras's own casting
-    is off.
+    In bfloat16, an update of less than about 1/250 of a weight would be lost.
+    Keras's autocasting is disabled. A layer casts its weights to the type of
+    its input where it uses them.
 
     Args:
         **kwargs: See `keras.layers.Layer`; `dtype` is `"float32"` by default.

@@ -1,4 +1,4 @@
-"""A gate for each text that opens or closes what a method adds to it."""
+"""A gate that scales what a method adds to a text."""
 
 import math
 
@@ -11,11 +11,12 @@ from tf_adapters.layers.float32_layer import Float32Layer
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class TextGate(Float32Layer):
-    """The mean over a text's tokens of `sigmoid(x W + b)`, one number a text.
+    """Computes one gate for each text: the mean of `sigmoid(x W + b)`.
 
-    UniPELT's gate (Mao et al. 2022, arXiv:2110.07577, section 3.2), as in the
-    `adapters` library. There padding counts as tokens do, so that an answer
-    depends on the other texts of its batch; here it does not count.
+    The mean is over the text's tokens. This is UniPELT's gate (Mao et al. 2022,
+    arXiv:2110.07577, section 3.2) as in the `adapters` library, with one
+    difference. In the library, padding is part of the mean, so a prediction
+    depends on the other texts of its batch. Here, padding is left out.
 
     Call arguments:
         x: `(batch, tokens, width)`.
@@ -43,6 +44,7 @@ class TextGate(Float32Layer):
     def call(self, x, padding_mask):
         opened = ops.sigmoid(dense(x, self.kernel, self.bias))
         is_token = ops.cast(padding_mask, x.dtype)[..., None]
-        # A choice that is not there has no token, and its gate no effect.
+        # A missing choice of a question has no tokens. Its gate has no effect,
+        # but must not be NaN.
         number = ops.maximum(ops.sum(is_token, axis=1, keepdims=True), 1)
         return ops.sum(opened * is_token, axis=1, keepdims=True) / number

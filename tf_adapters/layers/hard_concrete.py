@@ -1,4 +1,4 @@
-"""Gates that can close: the stretched hard-concrete distribution."""
+"""Gates with a hard-concrete distribution, which can close exactly."""
 
 import math
 
@@ -12,35 +12,41 @@ from tf_adapters.layers.float32_layer import Float32Layer
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class HardConcreteGates(Float32Layer):
-    """One gate in `[0, 1]` for each weight, with exact zeros and ones.
+    """Holds a gate in `[0, 1]` for each weight, with exact zeros and ones.
 
-    In training a gate is drawn: with `u` uniform in `(0, 1)`,
+    In training, a gate `z` is drawn. With `u` uniform in `(0, 1)`,
 
         s = sigmoid((log u - log(1 - u) + log_alpha) / temperature)
         z = clip(s (stretch_high - stretch_low) + stretch_low, 0, 1)
 
-    and in evaluation it is deterministic, with `s = sigmoid(log_alpha)`. The
+    In evaluation, the gate is deterministic, with `s = sigmoid(log_alpha)`. The
     expected number of open gates is
     `sum sigmoid(log_alpha - temperature log(-stretch_low / stretch_high))`
-    (Louizos et al. 2018, arXiv:1712.01312, equations 10 to 13, which the
-    AdapterBias paper's section 3.2.2 follows).
+    (Louizos et al. 2018, arXiv:1712.01312, equations 10 to 13; the AdapterBias
+    paper follows it in section 3.2.2).
 
-    At `log_alpha = 0` a gate is open with probability 0.83, while the
-    deterministic gate is 0.5: only training closes it.
+    With the default settings and `log_alpha = 0`, a gate is open with
+    probability 0.83, and the deterministic gate is 0.5. Only training closes
+    it.
 
     Args:
         shape: Shape of the gated weights.
         temperature: Positive float. Defaults to 2/3.
         stretch_low: Negative float. Defaults to -0.1.
-        stretch_high: Float above 1. Defaults to 1.1.
+        stretch_high: Float greater than 1. Defaults to 1.1.
         learning_rate_multiplier: Positive float. The layer stores
-            `log_alpha / multiplier`, so that an optimiser of Adam's kind moves
-            `log_alpha` that much faster: at a learning rate of 1e-3 it would
-            otherwise need 2,400 steps to close a gate.
-        initial_log_alpha: Float. Defaults to 0.
+            `log_alpha / multiplier`, so an optimizer like Adam changes
+            `log_alpha` that much faster. With a learning rate of 1e-3 and a
+            multiplier of 1 (default), it would need 2,400 steps to close a
+            gate.
+        initial_log_alpha: Float. Initial logit of all gates. Defaults to 0.
+
+    Raises:
+        UserError: If the temperature or the stretch is out of its range.
     """
 
-    # A logit that neither noise nor an optimiser's momentum leads back.
+    # A logit so large that neither noise nor an optimizer's momentum can change
+    # the gate.
     CERTAIN = 1e3
 
     def __init__(
@@ -76,10 +82,10 @@ class HardConcreteGates(Float32Layer):
         )
 
     def fix(self, is_open):
-        """Makes gates 1 or 0 for good, in training too.
+        """Fixes the gates at 1 or 0, also for training.
 
         Args:
-            is_open: Boolean, or an array of them of the layer's shape.
+            is_open: Boolean, or a boolean array of the layer's shape.
         """
         log_alpha = np.where(is_open, self.CERTAIN, -self.CERTAIN)
         self.scaled_log_alpha.assign(
@@ -88,10 +94,10 @@ class HardConcreteGates(Float32Layer):
         )
 
     def reopen(self):
-        """Lets gates train that a training left at 0 or 1.
+        """Makes gates trainable again that an earlier training left at 0 or 1.
 
-        Those at 0 begin anew; those at 1 stay there, at a logit that training
-        can move.
+        Closed gates return to their initial logit. Open gates stay open, at a
+        logit that is small enough for training to change it.
         """
         one = math.log((1 - self.stretch_low) / (self.stretch_high - 1))
         log_alpha = np.where(
@@ -103,14 +109,19 @@ class HardConcreteGates(Float32Layer):
 
     @property
     def log_alpha(self):
-        """Logits of the gates, of the layer's shape, in float32."""
+        """The float32 logits of the gates, of the layer's shape."""
         return (
             ops.convert_to_tensor(self.scaled_log_alpha, "float32")
             * self.learning_rate_multiplier
         )
 
     def call(self, seeds=None):
-        """Returns the gates: drawn if `seeds` are given, else deterministic."""
+        """Returns the gates, of the layer's shape, in float32.
+
+        Args:
+            seeds: `StatelessSeeds` to draw the gates. If `None` (default), they
+                are deterministic.
+        """
         logits = self.log_alpha
         if seeds is not None:
             noise = keras.random.uniform(self.shape, 1e-6, 1 - 1e-6, seed=seeds)

@@ -1,4 +1,4 @@
-"""Mixout: neurons whose outgoing weights are the initial ones for a step."""
+"""Mixout: random neurons use their initial outgoing weights for a step."""
 
 import keras
 from keras import ops
@@ -10,28 +10,33 @@ from tf_adapters.layers.float32_layer import Float32Layer
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class Mixout(Float32Layer):
-    """Mixes a kernel with its initial value, in training.
+    """Mixes a kernel with its initial value in training.
 
-    For each input neuron a gate `m` is drawn, 0 with probability `rate`. With
-    the kernel `W` and its initial value `U`, all outgoing weights of a neuron
+    A gate `m` is drawn for each input neuron; it is 0 with probability `rate`
+    and 1 otherwise. With the kernel `W` and its initial value `U`, all outgoing
+    weights of the neuron become
 
         ((1 - m) U + m W - rate U) / (1 - rate)
 
-    are mixed together; the expected value is `W` (Lee et al. 2020,
-    arXiv:1909.11299; He et al. 2021, table 7). With `U = 0` it is
-    dropout, whose place it takes.
+    The expected value is `W` (Lee et al. 2020, arXiv:1909.11299; He et al.
+    2021, table 7). With `U = 0` this is dropout, which mixout replaces.
 
     Args:
-        shape: Shape of the kernel, axes of the inputs first.
-        rate: Float in `[0, 1)`.
-        num_input_axes: How many axes of the kernel are inputs. Defaults to 1.
+        shape: Shape of the kernel, with the input axes first.
+        rate: Float in `[0, 1)`. Probability that a neuron uses its initial
+            weights.
+        num_input_axes: Integer. Number of input axes of the kernel. Defaults
+            to 1.
 
     Call arguments:
-        value: The kernel's own value.
+        value: The kernel's current value.
         seeds: `StatelessSeeds` in training, else `None`.
 
     Returns:
-        Tensor of the kernel's shape; outside of training `value` itself.
+        Tensor of the kernel's shape. Outside of training, `value` itself.
+
+    Raises:
+        UserError: If `rate` is not in `[0, 1)`.
     """
 
     replaces_dropout = True
@@ -56,7 +61,7 @@ class Mixout(Float32Layer):
         )
 
     def start_from(self, value):
-        """Takes `value` for the initial one."""
+        """Sets the initial value of the kernel."""
         self.initial.assign(value)
 
     def call(self, value, seeds=None):
@@ -70,14 +75,15 @@ class Mixout(Float32Layer):
 
 
 def mixout_pairs(rate, kernels, model):
-    """Returns pairs of a kernel and its `Mixout`; none at rate 0.
+    """Returns pairs of a kernel and its `Mixout`.
 
-    The head's kernel that follows the head's dropout is mixed as well.
+    The list is empty if `rate` is 0. Otherwise it includes the head's kernel
+    that follows the head's dropout, if there is one.
 
     Args:
         rate: Float in `[0, 1)`.
-        kernels: List of pairs of a kernel that trains and follows a dropout,
-            and the number of its input axes.
+        kernels: List of pairs of a trained kernel that follows a dropout, and
+            the number of its input axes.
         model: `AdapterModel`.
     """
     if not rate:

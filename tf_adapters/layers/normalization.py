@@ -1,19 +1,23 @@
-"""Layer normalisation from given weights."""
+"""Layer normalization with given weights, as a function."""
 
 from keras import ops
 
 
 def layer_norm(x, gamma, beta, epsilon):
-    """Returns `gamma (x - mean) / sqrt(variance + epsilon) + beta`.
+    """Computes `gamma (x - mean) / sqrt(variance + epsilon) + beta`.
 
-    Statistics are taken over the last axis in float32, whatever the type of
-    `x`: in bfloat16 the variance would keep two decimal digits.
+    Mean and variance are over the last axis. They are computed in float32 for
+    any type of `x`, because a bfloat16 variance has only two decimal digits.
 
     Args:
         x: Float tensor of shape `(..., d)`.
-        gamma: Scale of shape `(d,)`, or one for each example, `(batch, 1, d)`.
-        beta: Offset of the same shape.
-        epsilon: Positive float, added to the variance.
+        gamma: Scale of shape `(d,)`, or of shape `(batch, 1, d)` with one for
+            each example.
+        beta: Offset of the same shape as `gamma`.
+        epsilon: Positive float that is added to the variance.
+
+    Returns:
+        Tensor of the shape and type of `x`.
     """
     dtype = x.dtype
     x = ops.cast(x, "float32")

@@ -1,4 +1,4 @@
-"""Values that a forward pass uses in place of a model's own weights."""
+"""Computed values that a forward pass uses instead of a model's weights."""
 
 import contextlib
 
@@ -9,13 +9,14 @@ import numpy as np
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers.float32_layer import Float32Layer
 
-# Between the parts of a variable's path, in a layer's name. Such names have no
-# slashes, and PyTorch's no dots; adapter folders have had dots from the first.
+# Replaces the slashes of a variable's path in the name of its layer. Keras does
+# not allow slashes in names, and PyTorch does not allow dots. Adapter folders
+# use dots instead, and always have.
 _SEPARATOR = "--"
 
 
 def name_for(variable):
-    """Returns the name of the layer that gives a variable its value."""
+    """Returns the name for the layer that computes a variable's value."""
     return variable.path.replace("/", _SEPARATOR)
 
 
@@ -25,11 +26,12 @@ def stored_name(variable):
 
 
 class InnerScope(keras.StatelessScope):
-    """Computed values inside of the scope that one may be in already.
+    """A `StatelessScope` that falls back to the scope around it.
 
-    Keras asks the innermost scope only. On JAX it traces a model in a scope
-    that holds all of the model's variables, and what is not computed here must
-    still come from there: else it would be a constant without a gradient.
+    Keras looks up a variable only in the innermost scope. On JAX, Keras traces
+    a model in a scope that holds all of the model's variables. A variable
+    without a computed value must still be looked up there, or it would be a
+    constant without a gradient.
     """
 
     def get_current_value(self, variable):
@@ -40,52 +42,52 @@ class InnerScope(keras.StatelessScope):
 
 
 class Reparameterization(Float32Layer):
-    """Functions from stored weights to the values that a forward pass uses.
+    """Computes the values that a forward pass uses for stored variables.
 
-    No layer of the encoder knows of it: a forward pass runs in a scope in which
-    Keras gives a variable the value computed here. A gradient goes through the
-    function to what is stored.
+    The layers of the encoder do not change. A forward pass runs in a scope in
+    which Keras replaces a variable's value by the value computed here.
+    Gradients flow through the function to the stored weights.
 
-    A function is a layer called as `function.call(value, seeds)` with the
-    variable's own value, and `StatelessSeeds` in training or else `None`; it
-    returns a tensor of the same shape. Its trained weights at zero, it must
-    return `value` in evaluation. If it has an attribute `replaces_dropout`, it
-    does so whatever its weights are, and in training the model's dropout is
-    off.
+    A function is a layer that is called as `function.call(value, seeds)`, where
+    `value` is the variable's own value, and `seeds` is `StatelessSeeds` in
+    training and `None` otherwise. It returns a tensor of the same shape. In
+    evaluation, it must return `value` if its trained weights are zero. If it
+    has a true attribute `replaces_dropout`, it must always return `value` in
+    evaluation, and the model's dropout is disabled in training.
 
     Args:
-        pairs: List of a variable and its function.
-        folds: Function that returns a list of a kernel and a slot whose
-            `folded(value)` is what the kernel holds once it is folded. A
-            forward pass does not need it.
+        pairs: List of pairs of a variable and its function.
+        folds: Function that returns a list of pairs of a kernel and a slot.
+            `slot.folded(kernel)` is the value of the kernel after folding. A
+            forward pass does not use it.
     """
 
     def __init__(self, pairs=(), folds=tuple, **kwargs):
         super().__init__(**kwargs)
         self.functions = [function for _, function in pairs]
-        # Inside of a function: Keras takes the variables that it finds in an
-        # attribute for the layer's own.
+        # Wrapped in a function: Keras would track variables in an attribute as
+        # the layer's own.
         self._pairs = lambda: tuple(pairs)
         self._folds = folds
         self._before_fold = None
         self.build(())
 
     def build(self, input_shape):
-        """Builds nothing: it has no input. Keras's `summary` asks for one."""
+        """Does nothing; Keras's `summary` requires the method."""
 
     @property
     def output_shape(self):
-        """For Keras's `summary`: it is called for no output."""
+        """An empty shape, for Keras's `summary`; the layer has no output."""
         return ()
 
     @property
     def replaces_dropout(self):
-        """Whether dropout is off in training."""
+        """Whether the model's dropout is disabled in training."""
         return any(map(_replaces_dropout, self.functions))
 
     @property
     def folded(self):
-        """Whether the weights themselves hold the values for evaluation."""
+        """Whether `fold` has written the evaluation values to the variables."""
         return self._before_fold is not None
 
     def _active(self, in_training):
@@ -100,13 +102,13 @@ class Reparameterization(Float32Layer):
         return [variable for variable, _ in self._pairs()]
 
     def scope(self, seeds=None):
-        """Returns a context in which variables have the computed values.
+        """Returns a context manager in which variables have computed values.
 
         Args:
             seeds: `StatelessSeeds` in training, else `None`.
 
         Raises:
-            UserError: If the model is to train while it is folded.
+            UserError: If `seeds` are given while the weights are folded.
         """
         if self.folded and seeds is not None:
             raise UserError(
@@ -124,11 +126,11 @@ class Reparameterization(Float32Layer):
         )
 
     def fold(self):
-        """Writes the values of evaluation into the variables themselves.
+        """Writes the evaluation values to the variables themselves.
 
-        The functions' and slots' own weights become zero: so a graph that was
-        traced before adds nothing a second time. Graphs that are traced from
-        now on are without those slots.
+        The weights of the functions and slots are set to zero, so a graph that
+        was traced earlier does not add them a second time. Graphs that are
+        traced later omit the slots. `unfold` reverses this.
         """
         if self.folded:
             return
@@ -149,7 +151,7 @@ class Reparameterization(Float32Layer):
             slot.is_merged = True
 
     def unfold(self):
-        """Gives all variables the values from before `fold`, exactly."""
+        """Restores the exact values that all variables had before `fold`."""
         if not self.folded:
             return
         for variable, value in zip(
@@ -161,14 +163,18 @@ class Reparameterization(Float32Layer):
         self._before_fold = None
 
     def written(self):
-        """Returns what `fold` writes: kernels, then the functions' weights."""
+        """Returns the variables that `fold` writes.
+
+        Variables and kernels come first, followed by the weights of the
+        functions and slots.
+        """
         pairs = [*self._active(in_training=False), *self._folds()]
         added = {id(v): v for _, layer in pairs for v in layer.weights}
         return [*(variable for variable, _ in pairs), *added.values()]
 
     @contextlib.contextmanager
     def folded_meanwhile(self):
-        """Folds for the time of a `with` block, unless it is folded anyway."""
+        """Folds for the duration of a `with` block, if not folded already."""
         folded_before = self.folded
         self.fold()
         try:
@@ -178,7 +184,7 @@ class Reparameterization(Float32Layer):
                 self.unfold()
 
     def restart(self):
-        """Tells the functions that training goes on from the present values."""
+        """Makes the variables' current values the initial ones of mixout."""
         for variable, function in self._pairs():
             if hasattr(function, "start_from"):
                 function.start_from(ops.convert_to_numpy(variable))

@@ -1,4 +1,4 @@
-"""What a method puts into a place of the encoder."""
+"""The base class of the layers that methods attach to an encoder."""
 
 import re
 import typing
@@ -6,9 +6,8 @@ import typing
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers.float32_layer import Float32Layer
 
-# A block's places, in the order in which it calls them. The projections are
-# attention's query, key, value and output, and the two of the feed-forward
-# network.
+# The places of a block. The projections are attention's query, key, value and
+# output, and the two of the feed-forward network.
 Projection = typing.Literal[
     "query", "key", "value", "output", "ffn_up", "ffn_down"
 ]
@@ -25,33 +24,37 @@ EMBEDDING_PLACES = ("word_embeddings", "embeddings")
 
 
 class Slot(Float32Layer):
-    """A layer in one place of the encoder, or in several.
+    """A layer that is attached at one or more places of an encoder.
 
-    What it is called with, and what it returns, depends on the place:
+    Its arguments and return values depend on the place:
 
-    - `after_attention`, `after_ffn`: `slot(x, context, training)` with `x`
-      `(batch, tokens, width)`, the sublayer's output after its dropout; returns
-      `x'` of this shape and a dict of probes. The block goes on with
+    - `after_attention`, `after_ffn`: `slot(x, context, training)`, where `x` is
+      the sublayer's output after its dropout, `(batch, tokens, width)`. Returns
+      `x'` of the same shape and a dict of probes. The block continues with
       `norm(x' + context.residual)`.
-    - `after_attention_norm`, `after_ffn_norm`: the same, with `x` the result
-      of that norm, and `context.sublayer_output` what was normed.
-    - a projection, `query` to `ffn_down`:
-      `slot(x, project=..., context, training)` with `x` what the projection
-      reads and `project` the function that computes it, bias included, without
-      the feed-forward network's activation; returns its value.
-    - `keys_and_values`: `slot(keys, values=..., context, training)`, both
-      `(batch, tokens, width)`; returns keys, values and padding mask, which may
-      be longer.
-    - `word_embeddings`: `slot(x, context, training)` with `x` the vectors of
-      the word pieces alone, before positions, segments and norm; returns `x'`
-      and probes.
-    - `embeddings`: the same, with `x` what the first block would read.
+    - `after_attention_norm`, `after_ffn_norm`: the same, but `x` is the output
+      of that norm, and `context.sublayer_output` is the sublayer's output
+      before it.
+    - a projection, from `query` to `ffn_down`:
+      `slot(x, project=..., context, training)`, where `x` is the projection's
+      input, and `project` is the function that computes the projection,
+      including the bias but not the feed-forward network's activation. Returns
+      the new output of the projection.
+    - `keys_and_values`: `slot(keys, values=..., context, training)`, where both
+      have shape `(batch, tokens, width)`. Returns keys, values and padding
+      mask, which may be longer.
+    - `word_embeddings`: `slot(x, context, training)`, where `x` has only the
+      word embeddings, before positions, segments and norm. Returns `x'` and
+      probes.
+    - `embeddings`: the same, but `x` is the input of the first block.
 
-    In the last two places `x'` may be longer, by `num_added_tokens` vectors
-    that all tokens attend to, the first of them at `first_added_token`.
+    At the last two places, `x'` may have `num_added_tokens` more vectors than
+    `x`, to which all tokens attend. The first of them is at index
+    `first_added_token`.
 
-    Layers that hold weights are named by the method, with the block's number in
-    the name of the slot: the names are those in adapter folders.
+    The method must name all layers that have weights, because these names
+    identify the weights in adapter folders. The name of a block's slot contains
+    the number of the block.
 
     Examples:
         >>> from tf_adapters.layers.slot import Slot
@@ -65,14 +68,14 @@ class Slot(Float32Layer):
 
     num_added_tokens = 0
     first_added_token = 0
-    # Whether `x` must have all tokens, even where the first one is all that is
-    # read of the block.
+    # Whether `x` must have all tokens, even if only the first token of the
+    # block's output is used.
     needs_all_tokens = False
-    # Method that undoes a call, where there is one: from `(..., width)` to the
-    # same shape. Behind the embeddings only.
+    # Method that inverts a call, or `None`. It maps `(..., width)` to the same
+    # shape. Used only at the place `embeddings`.
     inverse = None
-    # Whether a kernel holds what the slot computes, so that the block leaves
-    # the slot out. `Reparameterization` sets it.
+    # Whether the slot is folded into a kernel, so that the block skips it.
+    # `Reparameterization` sets it.
     is_merged = False
 
     def __init__(self, **kwargs):
@@ -81,14 +84,22 @@ class Slot(Float32Layer):
 
 
 def check_names(slot):
-    """Raises a `UserError` if Keras made up the name of a layer with weights.
+    """Checks that all layers of a slot that have weights are named explicitly.
 
-    It would be another one each time, and the folder could not be loaded.
+    Names that Keras generates differ each time, so an adapter folder with them
+    could not be loaded.
+
+    Args:
+        slot: Built `Slot`.
+
+    Raises:
+        UserError: If Keras generated the name of a layer with weights.
     """
     for layer in slot._flatten_layers():
         made_up = type(layer).__name__.lower().replace("_", "")
         name = re.sub(r"_\d+$", "", layer.name)
-        # Of a layer within, only a second one's name tells.
+        # A nested layer's generated name is recognizable only by its number,
+        # which the first layer of a class does not have.
         tells = not slot.has_own_name if layer is slot else name != layer.name
         if layer.weights and tells and name.replace("_", "") == made_up:
             raise UserError(

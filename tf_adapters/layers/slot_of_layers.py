@@ -1,4 +1,4 @@
-"""Slots that are made of layers."""
+"""Base classes of slots that contain layers."""
 
 import keras
 
@@ -6,7 +6,7 @@ from tf_adapters.layers.slot import Slot
 
 
 class SlotOfLayers(Slot):
-    """A slot whose layers all read what it reads."""
+    """A slot that builds its layers with its own input shape."""
 
     def build(self, input_shape=None):
         for layer in self._flatten_layers(include_self=False, recursive=False):
@@ -18,8 +18,9 @@ class SlotOfLayers(Slot):
 class SlotGivenLayers(SlotOfLayers):
     """A slot whose constructor takes layers.
 
-    Keras writes plain arguments into a configuration by itself, but no layers.
-    `arguments` names all that the constructor takes; each is an attribute, too.
+    Keras saves plain arguments in a layer's configuration, but not layers.
+    `arguments` lists the names of all constructor arguments. The slot must have
+    an attribute for each of them.
     """
 
     arguments = ()

@@ -1,8 +1,9 @@
-"""The methods, each a frozen dataclass of its hyper-parameters in one file.
+"""The methods: frozen dataclasses of hyper-parameters, each in its own file.
 
-`method.py` has the contract, `tf_adapters.layers.slot` the places in which a
-method puts what it adds. Every file of this folder is imported, and each class
-that `register` names in one is here by its name: `methods.Houlsby`.
+`method.py` has their base class. `tf_adapters.layers.slot` lists the places of
+an encoder at which a method can attach slots. Every file in this folder is
+imported, and each registered class is an attribute of this package, such as
+`methods.Houlsby`.
 """
 
 import importlib
@@ -29,8 +30,8 @@ __all__ = [
     "to_config",
 ]
 globals().update({cls.__name__: cls for cls in METHODS.values()})
-# A file that is called as its method would be answered first, and cannot be
-# called.
+# A module that has the name of its method would shadow it, and a module cannot
+# be called. `__getattr__` reports the class instead.
 for _name in METHODS.keys() & globals().keys():
     del globals()[_name]
 

@@ -1,4 +1,4 @@
-"""AdapterBias: a shift of the embedding that depends on the token."""
+"""AdapterBias: a shift of each token vector along a trained direction."""
 
 import dataclasses
 import typing
@@ -20,24 +20,26 @@ from tf_adapters.methods.support import sparse_packing
 class AdapterBias(Method):
     """Adds `alpha(token) v` after the feed-forward network of each block.
 
-    `v` has `d` weights, `L_alpha` as many as its input is wide and one bias.
-    Where paper, code and printed counts differ, options say so; see
-    `docs/papers.md`.
+    `v` is a trained vector of width `d`. `alpha` is computed by the linear
+    layer `L_alpha`, which has one weight for each of its inputs and a bias.
+    The paper, its code and its printed counts disagree in some points; the
+    options cover all of them (see `docs/papers.md`).
 
     Attributes:
-        alpha_input: What `L_alpha` reads: `"intermediate"` (default), the
+        alpha_input: Input of `L_alpha`. `"intermediate"` (default): the
             activation of the feed-forward network, as in the authors' code and
-            in the counts of table 4; `"residual"`, the normed output of
-            attention, as figure 3 draws it.
-        use_alpha: Whether there is an `L_alpha`; without it the shift is `v`
-            for every token ("w/o L_alpha", table 3).
-        share_vector: One `v` for all blocks (table 4).
-        share_alpha: One `L_alpha` for all blocks (table 4).
-        train_norms: `"ffn"` (default), the second norm of each block, as in
-            section 4.1; `"block"`, both norms, as the printed counts have it;
-            `"ffn_and_embedding"`, as in the code; `"none"`.
+            in the counts of table 4. `"residual"`: the normalized output of
+            attention, as in figure 3.
+        use_alpha: Whether to use `L_alpha`. If false, the shift is `v` for
+            every token ("w/o L_alpha", table 3).
+        share_vector: Whether all blocks share one `v` (table 4).
+        share_alpha: Whether all blocks share one `L_alpha` (table 4).
+        train_norms: Layer norms that train. `"ffn"` (default): the second norm
+            of each block, as in section 4.1. `"block"`: both norms of each
+            block, as in the printed counts. `"ffn_and_embedding"`: the second
+            norms and the embeddings' norm, as in the code. `"none"`: no norms.
         l0_lambda: Weight of the expected number of open gates in the loss
-            (equation 2), or `None` (default) for no gates.
+            (equation 2). `None` (default) disables the gates.
         gate_temperature: See `HardConcreteGates`.
         gate_stretch_low: See `HardConcreteGates`.
         gate_stretch_high: See `HardConcreteGates`.
@@ -105,7 +107,7 @@ class AdapterBias(Method):
         }
 
     def trainable_encoder_variables(self, encoder):
-        """Returns the norms that `train_norms` names."""
+        """Returns the variables of the norms that `train_norms` selects."""
         norms = []
         if self.train_norms == "ffn_and_embedding":
             norms.append(encoder.embedding_norm)
@@ -118,7 +120,7 @@ class AdapterBias(Method):
     def penalty(self, model):
         """Returns `lambda` times the expected number of open gates.
 
-        Each gate counts once, however many blocks share it.
+        A gate that several blocks share is counted once.
         """
         gates = _gates(model.own_slots())
         if not gates:
@@ -128,16 +130,16 @@ class AdapterBias(Method):
         )
 
     def reopen(self, model):
-        """Lets training choose anew which gates close."""
+        """Makes all gates trainable again, so that others can close."""
         for gates in _gates(model.own_slots()):
             gates.reopen()
 
     def report(self, model):
-        """Returns the shares of open gates, as in table 7, or nothing.
+        """Returns the shares of open gates, as in table 7.
 
-        Each share stands beside its value for gates that were never trained:
-        the expected share starts at 0.83, so that "83 % remain" alone says
-        nothing.
+        Each share comes with its value for untrained gates (`..._at_start`).
+        The expected share starts at 0.83, so a result of "83 % remain" means
+        that training closed no gates. The dict is empty without gates.
         """
         gates = _gates(model.own_slots())
         if not gates:
@@ -162,11 +164,11 @@ class AdapterBias(Method):
         }
 
     def pack(self, tensors):
-        """Returns tensors for saving: only weights whose gates are not zero."""
+        """Returns the tensors to save: only weights with nonzero gates."""
         return sparse_packing.pack_gates(tensors, self._gate_options())
 
     def unpack(self, tensors, shapes):
-        """Returns the tensors that `pack` made smaller; gates are 0 or 1."""
+        """Restores packed tensors; every gate is then exactly 0 or 1."""
         return sparse_packing.unpack_gates(
             tensors, shapes, self._gate_options()
         )
@@ -177,7 +179,7 @@ def _in_a_row(tensors):
 
 
 def _gates(slots):
-    """Returns the distinct gate layers of slots."""
+    """Returns the gate layers of slots, each shared one once."""
     alphas = (slot.alpha for slot in slots if isinstance(slot, Shift))
     gates = (alpha.gates for alpha in alphas if alpha is not None)
     return list({id(gate): gate for gate in gates if gate is not None}.values())
@@ -185,19 +187,21 @@ def _gates(slots):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class Shift(SlotGivenLayers):
-    """Slot `x + alpha(token) v`; its probe is `alpha`.
+    """Slot that computes `x + alpha(token) v`; its probe is `alpha`.
 
     Args:
         vector: `Vector`, possibly shared with other blocks.
-        alpha: `TokenWeight`, possibly shared, or `None` for a weight of 1.
-        alpha_input: `"intermediate"` or `"residual"`: what `alpha` reads.
+        alpha: `TokenWeight`, possibly shared with other blocks, or `None` for
+            a weight of 1.
+        alpha_input: Input of `alpha`: `"intermediate"` or `"residual"`.
 
     Call arguments:
         x: `(batch, tokens, width)` output of the feed-forward network.
         context: `Context` with `intermediate`, `residual` and `seeds`.
 
     Returns:
-        The sum, of the shape of `x`, and `{"alpha": (batch, tokens, 1)}`.
+        The sum, of the shape of `x`, and a dict with the probe `"alpha"` of
+        shape `(batch, tokens, 1)`. Without `alpha` the dict is empty.
     """
 
     arguments = ("vector", "alpha", "alpha_input")

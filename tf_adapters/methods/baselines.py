@@ -1,7 +1,6 @@
-"""Baselines that add nothing and train a part of the encoder.
+"""Baselines without slots, which only select encoder variables to train.
 
-Each says which variables of the encoder train; none has slots. They share one
-file because each is one line of choice.
+They share one file because each is only a few lines long.
 """
 
 import dataclasses
@@ -18,8 +17,9 @@ class Full(Method):
     """Fine-tunes every variable of the encoder (Devlin et al. 2019).
 
     Attributes:
-        mixout: Rate of mixout, which then takes the place of every dropout; 0.9
-            in He et al. 2021, table 7. See `tf_adapters.layers.mixout`.
+        mixout: Rate of mixout, which replaces all dropout if it is not 0
+            (default); 0.9 in He et al. 2021, table 7. See
+            `tf_adapters.layers.mixout`.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.Full(mixout=0.9), head)
@@ -45,7 +45,7 @@ class Full(Method):
 @register("head_only")
 @dataclasses.dataclass(frozen=True)
 class HeadOnly(Method):
-    """Trains the head alone ("Head" in Pfeiffer et al. 2021, table 1).
+    """Trains only the head ("Head" in Pfeiffer et al. 2021, table 1).
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.HeadOnly(), head)
@@ -60,8 +60,9 @@ class TopLayers(Method):
     """Fine-tunes the top `k` blocks (Houlsby et al. 2019, section 3.3).
 
     Attributes:
-        k: Number of blocks, counted from the top. As many as the encoder has
-            is full fine-tuning, embeddings too, as in the paper.
+        k: Number of blocks, counted from the top. If `k` is the number of
+            blocks of the encoder, everything is fine-tuned, including the
+            embeddings, as in the paper.
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.TopLayers(k=1), head)
@@ -114,7 +115,7 @@ class LayerNorm(Method):
 @register("bitfit")
 @dataclasses.dataclass(frozen=True)
 class BitFit(Method):
-    """Trains every bias, the norms' offsets too (arXiv:2106.10199).
+    """Trains all biases, including the norms' offsets (arXiv:2106.10199).
 
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.BitFit())

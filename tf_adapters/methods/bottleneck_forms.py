@@ -1,4 +1,4 @@
-"""Every form of bottleneck adapter that the papers and `adapters` tried."""
+"""All variants of bottleneck adapters from the papers and `adapters`."""
 
 import dataclasses
 import typing
@@ -26,45 +26,53 @@ Residual = typing.Literal["sublayer_output", "sum", "read"]
 @register("bottleneck_forms")
 @dataclasses.dataclass(frozen=True)
 class BottleneckForms(Method):
-    """Bottleneck adapters of any form, in a frozen encoder.
+    """Adds bottleneck adapters of any form to a frozen encoder.
 
-    A sublayer has an output `h` and an input `r`, and then the pretrained
-    `norm(h + r)`. The adapter reads `h`, `norm(h + r)` or `r`, and gives `o`,
-    the sum of its `delta` and of a residual. The block goes on with
-    `norm(o + r)`, or with `o` itself. This spans the search of Pfeiffer
-    et al. 2021 (appendix A.2), the variants of Houlsby et al. 2019 (section
-    3.6), and the configurations `seq_bn`, `double_seq_bn`, `par_bn`,
-    `scaled_par_bn` and AdapterPlus of the `adapters` library.
+    A sublayer has an input `r` and an output `h`, followed by the pretrained
+    `norm(h + r)`. The adapter reads `h`, `norm(h + r)` or `r`. Its output `o`
+    is the sum of the bottleneck's `delta` and a residual. The block continues
+    with `norm(o + r)` or with `o` itself.
 
-    The defaults are `Pfeiffer`'s, who found them best.
+    The settings cover the search of Pfeiffer et al. 2021 (appendix A.2), the
+    variants of Houlsby et al. 2019 (section 3.6), and the configurations
+    `seq_bn`, `double_seq_bn`, `par_bn`, `scaled_par_bn` and AdapterPlus of the
+    `adapters` library. The defaults are the best ones that Pfeiffer et al.
+    found, and the same as in `Pfeiffer`. Below, "A.2" and "H 3.6" refer to
+    these two sections.
 
     Attributes:
-        position: `"top"`, after the feed-forward network; `"bottom"`, after
-            attention; or `"both"` (A.2).
-        parallel: Whether the adapter reads `r`, the sublayer's input, and not
-            what the sublayer made of it.
-        pretrained_norm: Whether the pretrained norm is `"before"` the adapter,
-            `"after"` it, in `"both"` places, or in none (A.2). Without it after
-            the adapter the block's residual is not added either.
-        residual: What `delta` is added to: `"sublayer_output"`, `h`; `"sum"`,
-            `h + r`; `"read"`, what the adapter reads (A.2).
-        new_norm: Where in the adapter a new norm stands: before it, after it,
-            in both places, or nowhere (A.2, and H 3.6).
-        residual_in_new_norm: Whether the norm after the adapter is of the sum
-            with the residual, not of `delta` alone.
-        combine: `"add"`, `"multiply"` (`h (1 + delta)`) or
+        position: `"top"` (default): after the feed-forward network.
+            `"bottom"`: after attention. `"both"`: after each (A.2).
+        parallel: Whether the adapter reads the sublayer's input `r` instead of
+            its output.
+        pretrained_norm: Whether the pretrained norm is applied `"before"` the
+            adapter, `"after"` it, in `"both"` positions (default), or in none,
+            `"none"` (A.2). If it is not applied after the adapter, the block's
+            residual is not added there either.
+        residual: Vector to which `delta` is added: `"sublayer_output"`
+            (default) for `h`, `"sum"` for `h + r`, or `"read"` for the
+            adapter's input (A.2).
+        new_norm: Position of a new, trained norm in the adapter: `"before"`
+            the bottleneck, `"after"` it, `"both"`, or `"none"` (default) (A.2
+            and H 3.6).
+        residual_in_new_norm: Whether the new norm after the bottleneck
+            normalizes the sum of `delta` and the residual, instead of `delta`
+            alone.
+        combine: `"add"` (default), `"multiply"` (`h (1 + delta)`) or
             `"add_and_multiply"` (`h (1 + delta) + delta`) (H 3.6).
         units: Bottleneck width `m`; used if `reduction_factor` is `None`.
-        reduction_factor: `d / m`; 16 if neither is given.
-        num_hidden_layers: Layers of width `m` within the adapter; 1 is the
-            usual bottleneck (H 3.6 tried more).
-        activation: Of each of them.
+        reduction_factor: Ratio `d / m`. Defaults to 16 if `units` is not set
+            either.
+        num_hidden_layers: Number of layers of width `m` in the adapter. 1
+            (default) is the usual bottleneck; H 3.6 also tried more.
+        activation: Activation of each of these layers.
         initialization: See `Bottleneck`.
         init_stddev: See `Bottleneck`.
-        scaling: What `delta` is multiplied by.
-        learned_scaling: `"none"`; or a trained factor in its place that begins
-            at 1, a `"scalar"` or one a `"channel"`.
-        use_gating: Whether a gate for each text multiplies `delta` (UniPELT).
+        scaling: Constant factor of `delta`.
+        learned_scaling: Trained factor that replaces `scaling` and starts at 1:
+            one `"scalar"`, one for each `"channel"`, or `"none"` (default).
+        use_gating: Whether to multiply `delta` by a gate for each text
+            (UniPELT).
         dropout: Rate of dropout on `delta`.
         leave_out: Indices of blocks without adapters.
 
@@ -121,7 +129,7 @@ class BottleneckForms(Method):
             del settings[name]
 
         def make(place, name):
-            # Named by the sublayer, on whichever side of its norm it stands.
+            # Named after the sublayer, before or after its norm.
             return FormSlot(**settings, name=name.removesuffix("_norm"))
 
         places = [f"after_{name}{behind}" for name in names]
@@ -130,22 +138,23 @@ class BottleneckForms(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class FormSlot(SlotOfLayers):
-    """Slot of `BottleneckForms`, before or behind the pretrained norm.
+    """Slot of `BottleneckForms`, before or after the pretrained norm.
 
     Args:
-        **settings: Fields of `BottleneckForms`, with the `units` of its
-            `reduction_factor`, and without position and blocks.
+        **settings: Fields of `BottleneckForms` except `reduction_factor`,
+            `position` and `leave_out`; `units` must be set. Further keywords
+            are passed to `Slot`.
 
     Call arguments:
-        x: `(batch, tokens, width)`: the sublayer's output, or, where there is
-            no pretrained norm after the adapter, the norm's.
+        x: `(batch, tokens, width)`. Output of the sublayer, or of its
+            pretrained norm if that is not applied after the adapter.
         context: `Context`.
 
     Returns:
         A tensor of the shape of `x`, and no probes.
     """
 
-    # Of the norms that train; PyTorch's.
+    # Epsilon of the trained norms, PyTorch's default.
     EPSILON = 1e-5
 
     def __init__(self, **settings):
@@ -213,7 +222,7 @@ class FormSlot(SlotOfLayers):
         return self._normed("after", delta) + residual, {}
 
     def _sublayer(self, x, context):
-        """Returns what the adapter reads, the sublayer's output, their sum."""
+        """Returns the adapter's input, `h` and `h + r`."""
         form = self.form
         behind = form.pretrained_norm in ("none", "before")
         output = context.sublayer_output if behind else x

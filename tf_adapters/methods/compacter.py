@@ -20,22 +20,25 @@ from tf_adapters.methods.support import bottleneck_slots
 @register("compacter")
 @dataclasses.dataclass(frozen=True)
 class Compacter(Method):
-    """Bottlenecks whose kernels are sums of Kronecker products.
+    """Adds bottlenecks whose kernels are sums of Kronecker products.
 
-    With `n` the order, a kernel is `sum_i A_i (x) (s_i t_i)`: the `n` matrices
-    `A_i` of `n x n` are shared by all kernels of all blocks, and `s_i`, `t_i`
-    have rank `rank`. For width `d` and bottleneck width `m` a place trains
-    `2 rank (d + m) + d + m` weights, and all places together `n^3` more.
+    A kernel of order `n` is `sum_i A_i (x) (s_i t_i)`. All kernels of all
+    blocks share the `n` matrices `A_i` of shape `(n, n)`. The product
+    `s_i t_i` has rank `rank`. With width `d` and bottleneck width `m`, each
+    place trains `2 rank (d + m) + d + m` weights, in addition to the `n^3`
+    shared ones.
 
     Attributes:
-        placement: `"houlsby"` (default), two places a block: Compacter.
-            `"pfeiffer"`, one, which reads the normed output: Compacter++.
+        placement: `"houlsby"` (default) attaches two bottlenecks to each block
+            (Compacter). `"pfeiffer"` attaches one, which reads the normalized
+            output (Compacter++).
         units: Bottleneck width `m`; used if `reduction_factor` is `None`.
-        reduction_factor: `d / m`; 32 if neither is given, as in the `adapters`
+        reduction_factor: Ratio `d / m`. Defaults to 32 if `units` is not set
+            either, as in the `adapters` library.
+        activation: Activation of the bottlenecks; GELU in the library.
+        order: Order `n`, which must divide `d` and `m`; 4 in the paper and the
             library.
-        activation: GELU in the library.
-        order: `n`, 4 in the paper and the library; it divides `d` and `m`.
-        rank: 1 in the paper and the library.
+        rank: Rank of `s_i t_i`; 1 in the paper and the library.
         leave_out: Indices of blocks without adapters.
 
     Examples:
@@ -69,7 +72,8 @@ class Compacter(Method):
                 f"{shape.width} and {units}"
             )
         factors = KroneckerFactors(self.order, name="shared_factors")
-        # Here: within the first slot it would be named as a part of that.
+        # Built here: the first slot would otherwise add its own name to the
+        # paths of these shared variables.
         factors.build()
 
         def make(place, name):
@@ -82,10 +86,10 @@ class Compacter(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class KroneckerFactors(Float32Layer):
-    """The matrices `A_i`, `(n, n, n)`, that all kernels share.
+    """Holds the matrices `A_i` that all kernels share.
 
     Args:
-        order: Integer `n`.
+        order: Integer. Number `n` of the matrices, each `(n, n)`.
     """
 
     def __init__(self, order, **kwargs):
@@ -117,14 +121,17 @@ class KroneckerFactors(Float32Layer):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class CompacterSlot(SlotGivenLayers):
-    """Slot `x + W_up f(W_down read + b_down) + b_up` of Kronecker products.
+    """Slot that computes `x + W_up f(W_down read + b_down) + b_up`.
+
+    Both kernels are sums of Kronecker products.
 
     Args:
-        factors: `KroneckerFactors`, shared.
-        reads: One of `bottleneck_slots.Reads`.
+        factors: `KroneckerFactors`, shared by all slots.
+        reads: Input of the bottleneck, one of `bottleneck_slots.Reads`.
         units: Integer. Bottleneck width `m`, a multiple of the order.
         activation: Name of `f`.
-        rank: Integer. Rank of the second factor.
+        rank: Integer. Rank of the second factor of each product. Defaults to
+            1.
 
     Call arguments:
         x: `(batch, tokens, width)` sublayer output, after its dropout.
@@ -156,7 +163,8 @@ class CompacterSlot(SlotGivenLayers):
                 ("left", (n, inputs // n, self.rank)),
                 ("right", (n, self.rank, outputs // n)),
             ):
-                # Xavier's normal for each matrix, as in the library.
+                # Xavier normal initialization of each matrix, as in the
+                # `adapters` library.
                 stddev = math.sqrt(2 / (shape[1] + shape[2]))
                 weight = self.add_weight(
                     shape,

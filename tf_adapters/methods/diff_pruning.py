@@ -18,32 +18,35 @@ from tf_adapters.methods.support import sparse_packing
 @register("diff_pruning")
 @dataclasses.dataclass(frozen=True)
 class DiffPruning(Method):
-    """Trains a sparse difference to all of the encoder's weights.
+    """Trains a sparse difference that is added to the encoder's weights.
 
-    Three phases: the difference trains with a hard-concrete gate for each of
-    its elements; then all but the largest `share` of its elements become zero;
-    then these train on, the others fixed at zero. In training it needs two
-    numbers for each weight of the encoder; what is saved are `share` of them
-    and their places.
+    Training has three stages. First, the difference trains with a hard-concrete
+    gate for each of its elements. Then all but the largest `share` of the
+    elements are set to zero. Finally, the kept elements train further, while
+    the others stay zero.
+
+    Training needs two numbers for each weight of the encoder. The adapter
+    folder stores only the kept elements and their indices.
 
     Attributes:
-        share: Share of the encoder's weights that differ in the end, 0.5 % in
-            table 1.
-        structured: Whether all weights of one kernel, bias or norm share one
-            more gate (section 3.2), as in the better rows of table 1.
+        share: Share of the encoder's weights that differ after training, 0.5 %
+            in table 1.
+        structured: Whether all weights of a kernel, bias or norm share one
+            additional gate (section 3.2), as in the better rows of table 1.
         l0_lambda: Weight of the expected number of open gates in the loss.
         gate_temperature: See `HardConcreteGates`; the paper has none.
         gate_stretch_low: See `HardConcreteGates`.
         gate_stretch_high: See `HardConcreteGates`.
-        gate_initial_log_alpha: Logit of every gate at the start.
+        gate_initial_log_alpha: Initial logit of every gate.
         gate_learning_rate_multiplier: See `HardConcreteGates`. The authors'
-            code trains gates at 0.1, 10,000 times the rate of the preset.
-        last_phase: Share of the steps after the pruning: half of them, as the
-            authors' code has three epochs before and three after it.
-        last_phase_learning_rate_multiplier: Positive float. The few weights
-            that are left then train at so many times the rate of the first
-            phase, with a warm-up and decay of their own (5 in the authors'
-            code: 1e-5, then 5e-5).
+            code trains gates at a learning rate of 0.1, which is 10,000 times
+            the preset's.
+        last_phase: Share of the training steps that follow the pruning. One
+            half by default: the authors' code trains three epochs before it
+            and three after it.
+        last_phase_learning_rate_multiplier: Positive float. Multiplies the
+            learning rate after the pruning, which has its own warm-up and
+            decay. 5 in the authors' code (1e-5, then 5e-5).
 
     Examples:
         >>> method = methods.DiffPruning(share=0.001)
@@ -77,7 +80,7 @@ class DiffPruning(Method):
             )
 
     def reparameterize(self, model):
-        """Returns pairs of a weight of the encoder and its `SparseDiff`."""
+        """Returns pairs of an encoder variable and its `SparseDiff`."""
         pairs = []
         for variable in model.encoder_variables_read():
             layer = SparseDiff(
@@ -102,7 +105,8 @@ class DiffPruning(Method):
     def penalty(self, model):
         """Returns `lambda` times the expected number of open gates.
 
-        A weight counts by the product of its own and its group's probability.
+        With `structured`, the probability that a weight's gate is open is the
+        product of its own probability and its group's.
         """
         return self.l0_lambda * sum(
             difference.expected_open()
@@ -114,10 +118,10 @@ class DiffPruning(Method):
         return max(1, round(total_steps * (1 - self.last_phase)))
 
     def start_last_phase(self, model):
-        """Keeps the `share` of the encoder's weights that differ most.
+        """Prunes the difference to the `share` of largest absolute value.
 
-        Never more: the number is rounded down. Under Keras's own `fit`, which
-        knows no phases, call it between two of them.
+        The number of kept elements is rounded down. Keras's `fit` has no
+        phases: call this method between two calls of `fit`.
         """
         differences = model.reparameterization.functions
         changes = [ops.convert_to_numpy(d.change()) for d in differences]
@@ -132,12 +136,12 @@ class DiffPruning(Method):
             difference.keep(part.reshape(change.shape))
 
     def reopen(self, model):
-        """Lets training choose anew which weights differ."""
+        """Makes all gates trainable again, so that other weights can differ."""
         for difference in model.reparameterization.functions:
             difference.reopen()
 
     def report(self, model):
-        """Returns how many of the encoder's weights differ."""
+        """Returns the number and the share of weights that differ."""
         changes = [
             ops.convert_to_numpy(difference.change())
             for difference in model.reparameterization.functions
@@ -151,11 +155,11 @@ class DiffPruning(Method):
         }
 
     def pack(self, tensors):
-        """Returns tensors for saving: only elements with open gates."""
+        """Returns the tensors to save: only elements with open gates."""
         return sparse_packing.pack_differences(tensors, self._gate_options())
 
     def unpack(self, tensors, shapes):
-        """Returns the tensors that `pack` made smaller; gates are 0 or 1."""
+        """Restores packed tensors; every gate is then exactly 0 or 1."""
         return sparse_packing.unpack_differences(
             tensors, shapes, self._gate_options()
         )
@@ -163,20 +167,21 @@ class DiffPruning(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class SparseDiff(Float32Layer):
-    """Gives a weight `theta` the value `theta + z_group z w`.
+    """Replaces a weight `theta` by `theta + z_group z w`.
 
-    `w` starts at zero; `z` is a hard-concrete gate for each of its elements,
-    `z_group` one for all of them (Guo et al. 2021, arXiv:2012.07463, section
-    3).
+    The difference `w` starts at zero. `z` has a hard-concrete gate for each
+    element, and `z_group` is one gate for all of them (Guo et al. 2021,
+    arXiv:2012.07463, section 3).
 
     Args:
         shape: Shape of the weight.
-        gates: Keyword arguments of `HardConcreteGates`, without its shape.
-        structured: Whether there is `z_group`.
+        gates: Dict of keyword arguments of `HardConcreteGates` except `shape`.
+        structured: Whether to use `z_group`.
 
     Call arguments:
-        value: The weight's own value.
-        seeds: `StatelessSeeds` in training. `None`: gates are deterministic.
+        value: The value of `theta`.
+        seeds: `StatelessSeeds` in training. If `None`, the gates are
+            deterministic.
 
     Returns:
         Tensor of the weight's shape.
@@ -209,23 +214,24 @@ class SparseDiff(Float32Layer):
         return value + ops.cast(self.change(seeds), value.dtype)
 
     def expected_open(self):
-        """Returns how many elements are expected not to be closed, a scalar."""
+        """Returns the expected number of open gates, a scalar."""
         expected = ops.sum(self.gates.expected_open())
         if self.group_gate is not None:
             expected = self.group_gate.expected_open() * expected
         return expected
 
     def reopen(self):
-        """Lets gates train again that `keep` fixed."""
+        """Makes the gates that `keep` fixed trainable again."""
         self.gates.reopen()
         if self.group_gate is not None:
             self.group_gate.reopen()
 
     def keep(self, kept):
-        """Fixes the gates and leaves `kept` of the difference, for good.
+        """Fixes all gates and sets the difference to zero outside of `kept`.
 
         Args:
-            kept: Boolean array of the weight's shape.
+            kept: Boolean array of the weight's shape, true for the elements
+                to keep.
         """
         self.difference.assign(ops.convert_to_numpy(self.change()) * kept)
         self.gates.fix(kept)

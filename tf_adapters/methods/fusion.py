@@ -19,26 +19,28 @@ from tf_adapters.methods.support import bottleneck_slots
 @register("fusion")
 @dataclasses.dataclass(frozen=True)
 class Fusion(Method):
-    """Attention over frozen adapters of several tasks, in each block.
+    """Combines frozen adapters of several tasks by attention, in each block.
 
-    Trains `3 d^2 + d` weights a place (section 3.2); the members are frozen.
+    Each place trains `3 d^2 + d` weights (section 3.2). The members, which are
+    the adapters that it combines, are frozen.
 
     Attributes:
-        adapters: The members' folders, or, in a model that was built, their
-            names. `tf_adapters.fuse` reads them, and sets what depends on them.
-        placement: `"pfeiffer"` (default, section 2.2) or `"houlsby"`: the
-            members' method.
+        adapters: Folders of the members, or their names once the model is
+            built. `tf_adapters.fuse` loads the members and sets the attributes
+            that depend on them.
+        placement: Method of the members: `"pfeiffer"` (default, section 2.2)
+            or `"houlsby"`.
         units: Bottleneck width `m` of the widest member.
-        activation: The members' activation.
-        value: `"dynamic"` (default) or `"static"`, see `AdapterFusion`.
-        value_start: What stands beside the diagonal of ones where V begins:
-            `"constant"` (default), 1e-6, as in the authors' library, or
-            `"random"`, normal with that deviation, as section 4.1 has it.
-        value_pull: Weight of `sum (V - I)^2`, 0.01 in the authors' library
-            (the paper gives no number, section 4.1).
-        subset: How many members, drawn anew, take part in each training step,
-            the same in all blocks; `None` (default) for all. All take part in
-            evaluation (section 8.2).
+        activation: Activation of the members.
+        value: `"dynamic"` (default) or `"static"`; see `AdapterFusion`.
+        value_start: Initial values of V off the diagonal, which starts at 1.
+            `"constant"` (default): 1e-6, as in the authors' library.
+            `"random"`: normal with standard deviation 1e-6, as in section 4.1.
+        value_pull: Weight of the penalty `sum (V - I)^2`. 0.01 in the authors'
+            library; the paper gives no number (section 4.1).
+        subset: Number of members that are drawn at random in each training
+            step, the same ones in all blocks. `None` (default) uses all.
+            Evaluation always uses all (section 8.2).
         leave_out: Indices of blocks without members and fusion.
 
     Examples:
@@ -90,7 +92,7 @@ class Fusion(Method):
         )
 
     def penalty(self, model):
-        """Returns `value_pull` times the sum of all `sum (V - I)^2`."""
+        """Returns `value_pull` times `sum (V - I)^2`, summed over all slots."""
         pulls = [
             slot.fusion.pull_to_identity()
             for block in model.slots
@@ -101,10 +103,11 @@ class Fusion(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class FusionSlot(SlotOfLayers):
-    """Slot `x + sum_n p_n V z_n`, with the weights `p` as its probe.
+    """Slot that computes `x + sum_n p_n V z_n`; its probe is the weights `p`.
 
     Args:
-        reads: What members and query read, one of `bottleneck_slots.Reads`.
+        reads: Input of the members and the query, one of
+            `bottleneck_slots.Reads`.
         num_adapters, units, activation, value: See `AdapterFusion`.
         subset: See `Fusion`.
         value_start: See `Fusion`.
@@ -149,7 +152,7 @@ class FusionSlot(SlotOfLayers):
         return x + fused, {"fusion_weights": weights}
 
     def _draw(self, seeds):
-        """Returns `subset` different members, equal in all slots of a pass."""
+        """Draws the indices of `subset` members, the same in all slots."""
         order = keras.random.uniform(
             (self.fusion.num_adapters,), seed=seeds.of_step()
         )

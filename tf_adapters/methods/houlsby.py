@@ -11,21 +11,25 @@ from tf_adapters.methods.support.bottleneck_slots import BottleneckMethod
 @register("houlsby")
 @dataclasses.dataclass(frozen=True)
 class Houlsby(BottleneckMethod):
-    """Two serial bottlenecks in each block; layer norms and the head train too.
+    """Adds two serial bottlenecks to each block and trains all layer norms.
 
-    Trains `2 (2dm + d + m)` weights a block, and two a norm and dimension
-    (sections 2.1 and 2.2).
+    The bottlenecks train `2 (2dm + d + m)` weights in each block, and each
+    layer norm trains `2d` weights (sections 2.1 and 2.2).
 
     Attributes:
-        units: Bottleneck width `m`. The paper takes 8, 64 or 256 on GLUE.
-        reduction_factor: `d / m`; where given it wins over `units`.
-        activation: The paper says only "a nonlinearity"; its code has GELU in
-            the tanh form (google-research/adapter-bert, modeling.py).
+        units: Bottleneck width `m`. The paper uses 8, 64 or 256 on GLUE.
+        reduction_factor: Ratio `d / m`. If set, it takes precedence over
+            `units`.
+        activation: Activation of the bottlenecks. The paper says only "a
+            nonlinearity"; its code uses the tanh form of GELU
+            (google-research/adapter-bert, modeling.py).
         initialization: See `Bottleneck`.
-        init_stddev: 1e-2 in the paper (section 3.6), 1e-3 in its code.
-        train_layer_norms: Whether all layer norms train, the embedding's too.
+        init_stddev: Standard deviation of the initial kernels; 1e-2 in the
+            paper (section 3.6), 1e-3 in its code.
+        train_layer_norms: Whether to train all layer norms, including the
+            embeddings' norm.
         leave_out: Indices of blocks without adapters.
-        mixout: Rate of mixout, see `Full`.
+        mixout: Rate of mixout; see `Full`.
 
     Examples:
         >>> method = methods.Houlsby(units=8, train_layer_norms=False)
@@ -45,5 +49,5 @@ class Houlsby(BottleneckMethod):
     stacks_as = "houlsby"
 
     def trainable_encoder_variables(self, encoder):
-        """Returns gamma and beta of every layer norm, or nothing."""
+        """Returns gamma and beta of every layer norm, or an empty list."""
         return encoder.norm_variables() if self.train_layer_norms else []

@@ -1,4 +1,4 @@
-"""(IA)^3: Liu et al. 2022, arXiv:2205.05638, as AdapterHub and as PEFT."""
+"""(IA)^3: Liu et al. 2022, arXiv:2205.05638, as in AdapterHub or PEFT."""
 
 import dataclasses
 import typing
@@ -11,13 +11,14 @@ from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.method import register
 
-# The projections that each form rescales, and on which side.
+# The projections that each form rescales, and whether at their input or output.
 _FORMS = {
-    # Keys, values, and what the feed-forward network's activation reads
+    # Keys, values, and the input of the feed-forward network's activation
     # (`IA3Config` of `adapters` 1.3.0).
     "adapterhub": {"key": "output", "value": "output", "ffn_up": "output"},
-    # Keys, values, and what each layer called `output.dense` reads: that of
-    # attention, too (`IA3Config` of `peft` 0.21.2 for BERT).
+    # Keys, values, and the inputs of both layers called `output.dense`, in
+    # attention and in the feed-forward network (`IA3Config` of `peft` 0.21.2
+    # for BERT).
     "peft": {
         "key": "output",
         "value": "output",
@@ -32,15 +33,16 @@ _FORMS = {
 class IA3(Method):
     """Multiplies keys, values and activations by trained vectors.
 
-    The encoder is frozen, and the vectors start at 1. With `d` the encoder's
-    width and `f` that of its feed-forward network a block trains `2 d + f`
-    weights as AdapterHub has it, and `3 d + f` as PEFT has it.
+    The encoder is frozen, and the vectors start at 1. If `d` is the encoder's
+    width and `f` is the width of its feed-forward network, each block trains
+    `2 d + f` weights in AdapterHub's form and `3 d + f` weights in PEFT's.
 
     Attributes:
-        form: `"adapterhub"` (default, and the paper's for its encoder: keys,
-            values, and the feed-forward network, before its activation) or
-            `"peft"`: behind its activation, and attention's output too. They
-            are different functions.
+        form: `"adapterhub"` (default, and the paper's choice for its encoder)
+            rescales keys, values, and the feed-forward network before its
+            activation. `"peft"` rescales keys, values, the feed-forward network
+            after its activation, and the input of attention's output
+            projection. The two forms are different functions.
         leave_out: Indices of blocks without vectors.
 
     Examples:
@@ -66,11 +68,12 @@ class IA3(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class Rescale(Slot):
-    """Slot `l * project(x)` or `project(l * x)` of a projection.
+    """Slot that computes `l * project(x)` or `project(l * x)`.
 
     Args:
         width: Integer. Length of the vector `l`, which starts at 1.
-        side: `"output"` or `"input"`: what is multiplied by `l`.
+        side: Which side of the projection is multiplied by `l`: `"output"` or
+            `"input"`.
 
     Call arguments:
         x: `(batch, tokens, inputs)`.

@@ -16,17 +16,18 @@ from tf_adapters.methods.support.bottleneck_slots import check_reduction_factor
 @register("invertible")
 @dataclasses.dataclass(frozen=True)
 class Invertible(Method):
-    """A map of the embeddings that can be undone before the vocabulary.
+    """Maps the embeddings with a function that can be inverted.
 
-    Of the halves `x_1`, `x_2` of an embedding it makes `y_1 = x_1 + F(x_2)` and
-    `y_2 = x_2 + G(y_1)` (section 3.2; NICE, Dinh et al. 2015), with `F` and `G`
-    bottlenecks. Half of a language adapter; the other half is `Pfeiffer` or
-    `Houlsby`, joined by `Union`.
+    An embedding is split into halves `x_1` and `x_2`, which become
+    `y_1 = x_1 + F(x_2)` and `y_2 = x_2 + G(y_1)`, where `F` and `G` are
+    bottlenecks (section 3.2; NICE, Dinh et al. 2015). A masked language model
+    applies the inverse before its output embeddings. A language adapter is the
+    `Union` of this method and `Pfeiffer` or `Houlsby`.
 
     Attributes:
-        reduction_factor: Half the width over that of the bottlenecks; 2 in the
-            `adapters` library.
-        activation: ReLU in the library.
+        reduction_factor: Half of the encoder's width divided by the width of
+            the bottlenecks; 2 in the `adapters` library.
+        activation: Activation of the bottlenecks; ReLU in the library.
 
     Examples:
         >>> language = methods.Union((methods.Invertible(), methods.Pfeiffer()))
@@ -42,7 +43,7 @@ class Invertible(Method):
         check_reduction_factor(self.reduction_factor)
 
     def make_embedding_slots(self, shape):
-        """Returns the map of the embeddings."""
+        """Returns a dict with the slot at the embeddings."""
         units = max(1, int(shape.width // 2 // self.reduction_factor))
         return {
             "embeddings": Coupling(units, self.activation, name="invertible")
@@ -51,14 +52,16 @@ class Invertible(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class Coupling(Slot):
-    """Slot `(x_1 + F(x_2), x_2 + G(x_1 + F(x_2)))` of a vector's halves.
+    """Slot that maps halves `x_1`, `x_2` to `y_1` and `x_2 + G(y_1)`.
+
+    `y_1` is `x_1 + F(x_2)`. See `Invertible`.
 
     Args:
         units: Integer. Width of the bottlenecks `F` and `G`.
-        activation: Name of their activation.
+        activation: Name of their activation. Defaults to `"relu"`.
 
     Call arguments:
-        x: `(batch, tokens, width)`, an even width.
+        x: `(batch, tokens, width)`. The width must be even.
 
     Returns:
         A tensor of the shape of `x`, and no probes.
@@ -83,7 +86,7 @@ class Coupling(Slot):
         return ops.concatenate([one, two + self.second(one)], axis=-1), {}
 
     def inverse(self, y):
-        """Returns the `x` of which a call makes `y`."""
+        """Returns the `x` for which a call returns `y`."""
         one, two = ops.split(y, 2, axis=-1)
         two = two - self.second(one)
         return ops.concatenate([one - self.first(two), two], axis=-1)

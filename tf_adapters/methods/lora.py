@@ -1,4 +1,4 @@
-"""LoRA: Hu et al. 2022, arXiv:2106.09685, in the form of the PEFT library."""
+"""LoRA: Hu et al. 2022, arXiv:2106.09685, as in the PEFT library."""
 
 import dataclasses
 import math
@@ -20,25 +20,25 @@ from tf_adapters.methods.method import register
 @register("lora")
 @dataclasses.dataclass(frozen=True)
 class LoRA(Method):
-    """Adds to projections a product of rank `rank`.
+    """Adds a trained matrix of low rank to projections.
 
-    A projection `x W`, with `W` of shape `n x p`, becomes
-    `x W + (alpha / rank) (x A) B`, which trains `rank (n + p)` weights; norms,
-    biases and the rest stay frozen. A trained product costs nothing once it is
-    folded (see `AdapterModel.fold`), as in an exported model.
+    A projection `x W` with `W` of shape `(n, p)` becomes
+    `x W + (alpha / rank) (x A) B`, which trains `rank (n + p)` weights. The
+    encoder is frozen. Once `A B` is folded into `W` (see `AdapterModel.fold`),
+    as it is in an exported model, it adds no cost.
 
     Attributes:
-        rank: 8 in PEFT.
-        alpha: 8 in PEFT.
+        rank: Rank of `A B`; 8 in PEFT.
+        alpha: Scale of `A B`, which is divided by `rank`; 8 in PEFT.
         dropout: Rate at which elements of `x` are dropped before `A`; 0 in
             PEFT.
-        projections: Which projections change: attention's `"query"`, `"key"`,
-            `"value"`, `"output"`, and the feed-forward network's `"ffn_up"`
-            and `"ffn_down"`. Query and value in the paper (section 5.1) and in
-            PEFT.
-        use_gating: Whether a gate for each text takes the place of
-            `alpha / rank` (UniPELT). Such a product cannot be folded.
-        leave_out: Indices of blocks without a product.
+        projections: Projections to change: attention's `"query"`, `"key"`,
+            `"value"` and `"output"`, and the feed-forward network's `"ffn_up"`
+            and `"ffn_down"`. The paper (section 5.1) and PEFT use query and
+            value.
+        use_gating: Whether a gate for each text replaces `alpha / rank`
+            (UniPELT). With a gate, the product cannot be folded.
+        leave_out: Indices of blocks without LoRA.
 
     Examples:
         >>> method = methods.LoRA(rank=8, alpha=16)
@@ -89,27 +89,27 @@ class LoRA(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class LoRAUpdate(Slot):
-    """Slot `x W + (alpha / rank) (x A) B` of a projection `x W`.
+    """Slot that computes `x W + (alpha / rank) (x A) B` for a projection `x W`.
 
-    `A` has shape `(inputs, rank)`, `B` `(rank, outputs)`: PEFT's `lora_A` and
-    `lora_B`, transposed. `A` starts uniform in `+-1/sqrt(inputs)`, as PEFT's
-    does, `B` at zero, so that nothing changes at the start (Hu et al. 2022,
-    arXiv:2106.09685, section 4.1). `A B` itself, of the size of `W`, is never
-    made in training, nor is its gradient.
+    `A` has shape `(inputs, rank)` and `B` has shape `(rank, outputs)`. They are
+    PEFT's `lora_A` and `lora_B`, transposed. `A` starts uniform in
+    `+-1/sqrt(inputs)`, as in PEFT, and `B` starts at zero, so the projection is
+    unchanged at first (Hu et al. 2022, arXiv:2106.09685, section 4.1).
+    Training never computes `A B`, which is as large as `W`, or its gradient.
 
     Args:
-        inputs: Integer. Width of what the projection reads.
-        outputs: Integer. Width of what it gives.
-        rank: Integer, at least 1.
-        alpha: Float.
+        inputs: Integer. Input width of the projection.
+        outputs: Integer. Output width of the projection.
+        rank: Integer, at least 1. Rank of `A B`.
+        alpha: Float. Scale of `A B`, which is divided by `rank`.
         dropout_rate: Rate at which elements of `x` are dropped before `A` in
             training. Defaults to 0.
-        use_gating: Whether a `TextGate` takes the place of `alpha / rank`, as
-            in UniPELT and the `adapters` library. Defaults to `False`.
+        use_gating: Whether a `TextGate` replaces `alpha / rank`, as in UniPELT
+            and the `adapters` library. Defaults to `False`.
 
     Call arguments:
         x: `(batch, tokens, inputs)`.
-        project: Function that computes `x W` and its bias.
+        project: Function that computes `x W`, including the bias.
         context: `Context`.
 
     Returns:
@@ -155,7 +155,7 @@ class LoRAUpdate(Slot):
 
     @property
     def scale(self):
-        """The factor of `A B`."""
+        """The factor `alpha / rank` of `A B`."""
         return self.alpha / self.rank
 
     def call(self, x, project=None, context=None, training=None):
@@ -165,7 +165,7 @@ class LoRAUpdate(Slot):
         return project(x) + self.change(x, context.seeds, factor)
 
     def change(self, x, seeds=None, factor=None):
-        """Returns `factor (x A) B`; the factor is `alpha / rank` by default."""
+        """Returns `factor (x A) B`; `factor` defaults to `alpha / rank`."""
         factor = self.scale if factor is None else factor
         down = dense(dropout(x, self.dropout_rate, seeds), self.down_kernel)
         return dense(factor * down, self.up_kernel)

@@ -1,4 +1,4 @@
-"""The contract of a method, and the registry of all methods."""
+"""The base class of all methods, and their registry."""
 
 import dataclasses
 
@@ -15,15 +15,15 @@ METHODS = Registry("method", "@tf_adapters.methods.register")
 
 @dataclasses.dataclass(frozen=True)
 class EncoderShape:
-    """The sizes of an encoder that a method makes its slots for.
+    """The sizes of the encoder for which a method makes its slots.
 
     Attributes:
         num_blocks: Number of transformer blocks.
         width: Width `d` of the token vectors.
         ffn_width: Width of the feed-forward network.
-        num_heads: Attention heads, which divide `d`.
-        embedding_width: Width of the word embeddings; `None` (default) for
-            `width`. ELECTRA's small models have narrower ones.
+        num_heads: Number of attention heads, a divisor of `d`. Defaults to 1.
+        embedding_width: Width of the word embeddings. `None` (default) means
+            `width`. ELECTRA's small models have narrower embeddings.
     """
 
     num_blocks: int
@@ -44,24 +44,24 @@ class EncoderShape:
         )
 
     def read_in(self, place):
-        """Returns the width of what a slot reads in a place."""
+        """Returns the width of the input of a slot at a place."""
         if place == "word_embeddings":
             return self.embedding_width or self.width
         return self.ffn_width if place == "ffn_down" else self.width
 
     def of_projection(self, name):
-        """Returns the widths that a projection reads and writes."""
+        """Returns a projection's input width and output width."""
         writes = self.ffn_width if name == "ffn_up" else self.width
         return self.read_in(name), writes
 
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """What is added to an encoder, and what of the encoder trains.
+    """Defines what is added to an encoder and which of its variables train.
 
-    A method is a frozen dataclass of its hyper-parameters that overrides what
-    it needs of the following; what it does not override adds nothing. Each
-    field has a default.
+    A method is a frozen dataclass whose fields are its hyper-parameters, each
+    with a default. It overrides the members below that it needs. Members that
+    it does not override add nothing and train nothing.
 
     Examples:
         >>> @methods.register("top_norm")
@@ -74,19 +74,20 @@ class Method:
         ['gamma', 'beta']
     """
 
-    # Blocks without slots, trained adapters and tasks of a method that has
-    # such a field.
+    # Defaults for methods without such a field: indices of blocks without
+    # slots, trained adapters that the method combines, and names of tasks.
     leave_out = ()
     adapters = ()
     tasks = ()
-    # By how many positions the text moves on, for what stands before it.
+    # By how many positions the text is shifted to make room for vectors that
+    # precede it.
     position_offset = 0
-    # How banks and fusions stack what it trained: a key of
-    # `bottleneck_slots.PLACEMENTS`, for a method whose slots are
-    # `BottleneckSlot`s at those places and that has the settings of `Pfeiffer`.
-    # `None`: they refuse it.
+    # How banks and fusions stack the trained weights: a key of
+    # `bottleneck_slots.PLACEMENTS`, for a method that has the settings of
+    # `Pfeiffer` and puts `BottleneckSlot`s at those places. `None` if banks and
+    # fusions do not support the method.
     stacks_as = None
-    # The factor of the learning rate in the last phase; see `last_phase_step`.
+    # Multiplies the learning rate in the last phase; see `last_phase_step`.
     last_phase_learning_rate_multiplier = 1.0
 
     def __new__(cls, *args, **settings):
@@ -97,7 +98,8 @@ class Method:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if isinstance(field.default, tuple) and isinstance(value, list):
-                # As a folder gives it: two are equal, and one can be a key.
+                # Adapter folders store tuples as lists. Tuples keep equal
+                # methods equal and hashable.
                 object.__setattr__(self, field.name, tuple(value))
         dataclass_config.check_values(self)
         check_choices(self)
@@ -109,17 +111,24 @@ class Method:
             shape: `EncoderShape`.
 
         Returns:
-            List of one dict for each block, from place to `Slot`. A slot, or a
-            layer in it, may recur.
+            List with one dict for each block, from place to `Slot`. Blocks may
+            share a slot or a layer in it.
         """
         return [{} for _ in range(shape.num_blocks)]
 
     def make_embedding_slots(self, shape):
-        """Returns a dict from `word_embeddings` and `embeddings` to slots."""
+        """Returns the slots of the embeddings.
+
+        Args:
+            shape: `EncoderShape`.
+
+        Returns:
+            Dict from `"word_embeddings"`, `"embeddings"` or both to `Slot`.
+        """
         return {}
 
     def trainable_encoder_variables(self, encoder):
-        """Returns the variables that train of an `AdaptedEncoder` itself."""
+        """Returns the variables of an `AdaptedEncoder` itself that train."""
         return []
 
     def reparameterize(self, model):
@@ -130,51 +139,63 @@ class Method:
         return []
 
     def folds(self, model):
-        """Returns pairs of a kernel and a slot whose `folded` gives its value.
+        """Returns pairs of a kernel and the slot that can be folded into it.
 
-        `AdapterModel.fold` writes these values into the encoder and zeros
-        into the slots.
+        `AdapterModel.fold` assigns `slot.folded(kernel)` to the kernel and
+        zeros to the slot's weights.
         """
         return []
 
     def penalty(self, model):
-        """Returns a scalar that joins the loss."""
+        """Returns a scalar that is added to the loss."""
         return 0.0
 
     def report(self, model):
-        """Returns a dict of numbers about a trained model, for its result."""
+        """Returns a dict of numbers about a trained model.
+
+        They become part of the run's result.
+        """
         return {}
 
     def last_phase_step(self, total_steps):
         """Returns the step after which `start_last_phase` is called, or 0.
 
-        Only weights from then on count; the schedule begins anew.
+        0 means that there is no last phase. Earlier weights are not considered
+        for the best checkpoint, and the learning-rate schedule starts again.
+
+        Args:
+            total_steps: Number of training steps of the run.
         """
         return 0
 
     def start_last_phase(self, model):
-        """Begins the last phase of training."""
+        """Prepares a model for the last phase of training."""
 
     def reopen(self, model):
-        """Lets go on training what an adapter folder has as final."""
+        """Makes a loaded model's fixed gates trainable again."""
 
     def pack(self, tensors):
-        """Returns what an adapter folder stores of a dict of tensors."""
-        return tensors
-
-    def unpack(self, tensors, shapes):
-        """Returns the tensors that `pack` was given.
+        """Returns the tensors in the form in which an adapter folder has them.
 
         Args:
             tensors: Dict from name to array.
-            shapes: Dict from name to shape of the model's variables.
+        """
+        return tensors
+
+    def unpack(self, tensors, shapes):
+        """Restores the tensors that were given to `pack`.
+
+        Args:
+            tensors: Dict from name to array, as returned by `pack`.
+            shapes: Dict from the name to the shape of each variable of the
+                model.
         """
         return tensors
 
     def own_training(self):
-        """Returns the function that trains a run, or `None` for the trainer.
+        """Returns a function that trains a run, or `None` for the trainer.
 
-        Override it only in a method that puts nothing into an encoder. The
+        Override this only in a method that does not use an encoder. The
         function takes a `Config`, a `Task`, a dict from split to rows, the path
         of the run folder, and the keywords `test` (whether to evaluate on the
         test split) and `overwrite`. It writes the run folder and returns the
@@ -183,7 +204,7 @@ class Method:
         return None
 
     def kept_blocks(self, shape):
-        """Returns for each block whether it has slots.
+        """Returns a list of booleans: whether each block has slots.
 
         Raises:
             UserError: If `leave_out` names a block that does not exist.
@@ -198,13 +219,16 @@ class Method:
         return [i not in self.leave_out for i in range(shape.num_blocks)]
 
     def fill_places(self, shape, places, make):
-        """Returns what `make_slots` does, the same places in each kept block.
+        """Makes slots at the same places of every block not in `leave_out`.
 
         Args:
             shape: `EncoderShape`.
-            places: Names of places, see `tf_adapters.layers.slot`.
+            places: Names of places; see `tf_adapters.layers.slot`.
             make: Function that is called as `make(place, name=...)` and returns
-                the slot of that name.
+                a slot with that name.
+
+        Returns:
+            List of dicts from place to `Slot`, as from `make_slots`.
         """
         return [
             {place: make(place, name=f"block_{i}_{place}") for place in places}
@@ -215,14 +239,15 @@ class Method:
 
 
 def register(name):
-    """Returns a decorator that makes a `Method` known by a name.
+    """Returns a decorator that registers a `Method` under a name.
 
     Args:
-        name: What `--method` takes and adapter folders store.
+        name: String that selects the method with `--method` and identifies it
+            in adapter folders.
 
     Raises:
-        UserError: If the class is no `Method`, a field has no default, or the
-            name is taken.
+        UserError: If the class is not a `Method`, a field has no default, or
+            the name is taken.
     """
 
     def decorate(cls):
@@ -239,14 +264,14 @@ def register(name):
 
 
 def name_of(method):
-    """Returns the name that a method's class is registered by."""
+    """Returns the name under which a method's class is registered."""
     return METHODS.name_of(method)
 
 
 def to_config(method):
-    """Returns a method as a dict of plain values with its `name`.
+    """Converts a method to a dict of plain values, including its `name`.
 
-    A parameter that is a method, or a tuple of them, becomes dicts too.
+    Fields that are methods or tuples of methods are converted too.
     """
     values = {
         field.name: _to_plain(getattr(method, field.name))
@@ -264,11 +289,11 @@ def _to_plain(value):
 
 
 def from_config(config):
-    """Returns the method that `to_config` described.
+    """Creates a method from a dict that `to_config` returned.
 
     Raises:
-        UserError: If the name or a hyper-parameter is not known, or has the
-            wrong type.
+        UserError: If the name or a hyper-parameter is unknown, or if a value
+            has the wrong type.
     """
     options = dict(config)
     name = options.pop("name", None)

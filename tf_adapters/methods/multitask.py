@@ -1,4 +1,4 @@
-"""Several tasks on one encoder: Pfeiffer et al. 2021, sections 2.1.2, 2.2.2."""
+"""Multi-task training: Pfeiffer et al. 2021, sections 2.1.2 and 2.2.2."""
 
 import dataclasses
 import typing
@@ -12,19 +12,20 @@ from tf_adapters.methods.pfeiffer import Pfeiffer
 @register("multitask")
 @dataclasses.dataclass(frozen=True)
 class MultiTask(Method):
-    """An encoder that trains together with an adapter and a head a task.
+    """Trains a shared encoder, and an adapter and a head for each task.
 
-    This describes the model of one of the tasks; the encoder's variables are
-    the same in all (`MultiTaskModel`). With `adapter` a `HeadOnly` it is plain
-    multi-task learning; with one task it fine-tunes encoder and adapter.
+    This method describes the model of one of the tasks; the models of all tasks
+    share the encoder's variables (see `MultiTaskModel`). If `adapter` is
+    `HeadOnly()`, this is plain multi-task learning. With a single task, it
+    fine-tunes the encoder and the adapter.
 
     Attributes:
         tasks: Names of the tasks that train together.
-        adapter: The method of each task's own weights, one that leaves the
-            encoder alone. Pfeiffer's, with a reduction factor of 16, by
-            default (section 4.1, table 1).
+        adapter: Method for each task's own weights. It must not train the
+            encoder. Defaults to `Pfeiffer()` with a reduction factor of 16
+            (section 4.1, table 1).
         train_encoder: Whether the encoder trains too, as in the paper.
-        sampling: How often a batch is of which task, see
+        sampling: How often each task is sampled for a batch; see
             `tf_adapters.data.batches.task_mixture`.
     """
 
@@ -39,7 +40,7 @@ class MultiTask(Method):
         """Returns the adapter's slots.
 
         Raises:
-            UserError: If the adapter is none of one task alone.
+            UserError: If the adapter itself uses several adapters or tasks.
         """
         fields = {field.name for field in dataclasses.fields(self.adapter)}
         if fields & {"adapters", "tasks"}:
@@ -51,19 +52,20 @@ class MultiTask(Method):
         return self.adapter.make_slots(shape)
 
     def make_embedding_slots(self, shape):
-        """Returns the adapter's slots in the embeddings."""
+        """Returns the adapter's slots at the embeddings."""
         return self.adapter.make_embedding_slots(shape)
 
     @property
     def position_offset(self):
-        """The adapter's."""
+        """The position offset of the adapter."""
         return self.adapter.position_offset
 
     def trainable_encoder_variables(self, encoder):
-        """Returns all of the encoder's variables, or nothing.
+        """Returns the encoder's variables, or an empty list.
 
         Raises:
-            UserError: If the adapter would train some of them for one task.
+            UserError: If the adapter has training phases or trains variables
+                of the encoder.
         """
         if self.adapter.last_phase_step(1):
             raise UserError(
@@ -83,13 +85,13 @@ class MultiTask(Method):
         return encoder.used_variables() if self.train_encoder else []
 
     def reparameterize(self, model):
-        """Returns what the adapter does to stored weights, if anything."""
+        """Returns the adapter's pairs of a variable and a layer."""
         return self.adapter.reparameterize(model)
 
     def folds(self, model):
-        """Returns what of the adapter can be written into the encoder."""
+        """Returns the adapter's pairs of a kernel and a slot."""
         return self.adapter.folds(model)
 
     def penalty(self, model):
-        """Returns the adapter's own term of the loss, or 0."""
+        """Returns the adapter's penalty."""
         return self.adapter.penalty(model)

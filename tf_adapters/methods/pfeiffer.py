@@ -12,22 +12,25 @@ from tf_adapters.methods.support.bottleneck_slots import settle_width
 @register("pfeiffer")
 @dataclasses.dataclass(frozen=True)
 class Pfeiffer(BottleneckMethod):
-    """One bottleneck in each block, which reads the block's normed output.
+    """Adds one bottleneck to each block, after the feed-forward network.
 
-    The adapter sees `norm(x + residual)`; its result joins `x` before the same
-    frozen norm is applied again. Trains `2dm + d + m` weights a block
-    (AdapterFusion, arXiv:2005.00247, section 2.2 and appendix A; `adapters`
-    library, configuration `seq_bn`).
+    The adapter reads `norm(x + residual)`, where `x` is the output of the
+    feed-forward network. Its output is added to `x`, and the same frozen norm
+    is applied again. Each block trains `2dm + d + m` weights (AdapterFusion,
+    arXiv:2005.00247, section 2.2 and appendix A; configuration `seq_bn` of the
+    `adapters` library).
 
     Attributes:
         units: Bottleneck width `m`; used if `reduction_factor` is `None`.
-        reduction_factor: `d / m`; 16 if neither is given, as in the paper
-            (section 4.1).
-        activation: ReLU in the paper (section 4.1).
+        reduction_factor: Ratio `d / m`. Defaults to 16 if `units` is not set
+            either, as in the paper (section 4.1).
+        activation: Activation of the bottleneck; ReLU in the paper (section
+            4.1).
         initialization: See `Bottleneck`.
-        init_stddev: 0.02 in the `adapters` library, as in BERT.
+        init_stddev: Standard deviation of the initial kernels; 0.02 in the
+            `adapters` library, as in BERT.
         leave_out: Indices of blocks without adapters.
-        mixout: Rate of mixout, see `Full`.
+        mixout: Rate of mixout; see `Full`.
 
     Examples:
         >>> method = methods.Pfeiffer(units=4, leave_out=(0,))

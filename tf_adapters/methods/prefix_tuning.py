@@ -20,25 +20,26 @@ from tf_adapters.methods.method import register
 @register("prefix_tuning")
 @dataclasses.dataclass(frozen=True)
 class PrefixTuning(Method):
-    """Trained keys and values before those of the text, in each block.
+    """Prepends trained keys and values to the text's, in each block.
 
-    The encoder is frozen. With `P` the prefix's length, `L` blocks that have
-    one and width `d`, a flat prefix trains `2 P L d` weights; through a network
-    of `m` hidden units it is `P d + (d + 1) m + (m + 1) 2 L d`, of which the
-    `2 P L d` numbers that it gives would be enough to serve.
+    The encoder is frozen. Let `P` be the length of the prefix, `L` the number
+    of blocks with a prefix and `d` the width. A flat prefix trains `2 P L d`
+    weights. A prefix that is computed by a network of `m` hidden units trains
+    `P d + (d + 1) m + (m + 1) 2 L d` weights, although its `2 P L d` outputs
+    would suffice for inference.
 
     Attributes:
-        prefix_length: 30 in the `adapters` library.
-        hidden_units: Hidden units of the network that gives the vectors; 512
-            in the library. 0 is a flat prefix, which trains the vectors
-            themselves.
-        activation: The network's; tanh in the library.
+        prefix_length: Number of vectors `P`; 30 in the `adapters` library.
+        hidden_units: Hidden units `m` of the network that computes the vectors;
+            512 in the library. 0 selects a flat prefix, in which the vectors
+            themselves train.
+        activation: Activation of the network; tanh in the library.
         dropout: Rate of dropout on the vectors. Defaults to 0.
-        use_gating: Whether a gate for each text multiplies the vectors
+        use_gating: Whether to multiply the vectors by a gate for each text
             (UniPELT).
-        form: `"adapterhub"` (default): the text's positions are its own.
-            `"peft"`: they move on by the prefix's length, as in PEFT, which
-            gives the prefix to BERT as earlier keys and values.
+        form: `"adapterhub"` (default): the text's positions do not change.
+            `"peft"`: they are shifted by the prefix's length, as in PEFT, which
+            passes the prefix to BERT as past keys and values.
         leave_out: Indices of blocks without a prefix.
 
     Examples:
@@ -66,7 +67,7 @@ class PrefixTuning(Method):
 
     @property
     def position_offset(self):
-        """By how many positions the text moves on."""
+        """The number of positions by which the text is shifted."""
         return self.prefix_length if self.form == "peft" else 0
 
     def make_slots(self, shape):
@@ -80,7 +81,8 @@ class PrefixTuning(Method):
             self.activation,
             name="shared_prefix",
         )
-        # Here: within the first slot it would be named as a part of that.
+        # Built here: the first slot would otherwise add its own name to the
+        # paths of these shared variables.
         vectors.build()
         slots = super().make_slots(shape)
         for number, block in enumerate(kept):
@@ -96,13 +98,14 @@ class PrefixTuning(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class PrefixVectors(Float32Layer):
-    """The keys and values of all blocks' prefixes.
+    """Computes the keys and values of the prefixes of all blocks.
 
     Args:
-        length: Integer `P`.
-        num_blocks: Integer `L`, of the blocks that have one.
-        width: Integer `d`.
-        hidden_units: Integer `m`, or 0 for vectors that train themselves.
+        length: Integer. Length `P` of the prefix.
+        num_blocks: Integer. Number `L` of blocks with a prefix.
+        width: Integer. Width `d` of the vectors.
+        hidden_units: Integer. Hidden units `m` of the network, or 0 for a flat
+            prefix.
         activation: Name of `f` in `f(E W_1 + b_1) W_2 + b_2`.
     """
 
@@ -139,7 +142,11 @@ class PrefixVectors(Float32Layer):
         self.up_bias = self.add_weight((outputs,), "zeros", name="up_bias")
 
     def call(self, block):
-        """Returns the keys and the values of a block, `(P, d)` each."""
+        """Returns the keys and the values of a block, each `(P, d)`.
+
+        Args:
+            block: Integer. Index of the block among those with a prefix.
+        """
         first = 2 * block * self.width
         part = slice(first, first + 2 * self.width)
         if not self.hidden_units:
@@ -159,21 +166,23 @@ class PrefixVectors(Float32Layer):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class Prefix(SlotGivenLayers):
-    """Slot that puts one block's trained keys and values before the text's.
+    """Slot that prepends a block's trained keys and values to the text's.
 
     Args:
         vectors: `PrefixVectors`, shared by all blocks.
-        block: Index of the block among those that have a prefix.
-        dropout_rate: Rate of dropout on the vectors in training.
-        use_gating: Whether a `TextGate` multiplies them.
+        block: Integer. Index of the block among those with a prefix.
+        dropout_rate: Rate of dropout on the vectors in training. Defaults to 0.
+        use_gating: Whether to multiply the vectors by a `TextGate`. Defaults
+            to `False`.
 
     Call arguments:
         keys: `(batch, tokens, width)`.
-        values: Of the same shape.
+        values: `(batch, tokens, width)`.
         context: `Context` with `block_input`, `padding_mask` and `seeds`.
 
     Returns:
-        Keys and values `(batch, P + tokens, width)`, and their mask.
+        Keys and values, each `(batch, P + tokens, width)`, and their padding
+        mask `(batch, P + tokens)`.
     """
 
     arguments = ("vectors", "block", "dropout_rate", "use_gating")

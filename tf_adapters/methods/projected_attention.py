@@ -19,21 +19,23 @@ from tf_adapters.methods.method import register
 @register("projected_attention")
 @dataclasses.dataclass(frozen=True)
 class ProjectedAttention(Method):
-    """A small self-attention beside each block, before its last norm.
+    """Adds a small self-attention in parallel to each block.
 
-    Each block computes `norm(x + residual + f(W_up MHA(W_down h)))` with `h`
-    its own input; all blocks share `W_down` and `W_up`. Trains
-    `2dm + d + m + L (3 m^2 + 2 m)` weights in `L` blocks. The encoder is
-    frozen; `MultiTask` trains it too, as the paper does.
+    Each block computes `norm(x + residual + f(W_up MHA(W_down h)))`, where `h`
+    is the block's input. All blocks share `W_down` and `W_up`, so `L` blocks
+    train `2dm + d + m + L (3 m^2 + 2 m)` weights. The encoder is frozen;
+    `MultiTask` trains it too, as in the paper.
 
     Attributes:
-        units: Small width `m`; 204 in the paper and in its code.
-        num_heads: Attention heads; 12 in the paper, 6 in its code.
-        activation: `f`: none (`"linear"`, default) in the paper's formula,
-            `"gelu"` in its code (Bert-n-Pals, modeling.py).
-        attention_dropout: Dropout rate of the attention weights; 0.1, BERT's.
-        init_stddev: Of the normal that all kernels start from; 0.02, BERT's.
-        leave_out: Indices of blocks without it.
+        units: Width `m` of the small attention; 204 in the paper and its code.
+        num_heads: Number of attention heads; 12 in the paper, 6 in its code.
+        activation: The function `f`. `"linear"` (default) as in the paper's
+            formula, or `"gelu"` as in its code (Bert-n-Pals, modeling.py).
+        attention_dropout: Dropout rate of the attention weights; 0.1 as in
+            BERT.
+        init_stddev: Standard deviation of the normal distribution from which
+            all kernels start; 0.02 as in BERT.
+        leave_out: Indices of blocks without the attention.
 
     Examples:
         >>> method = methods.ProjectedAttention(units=12, num_heads=2)
@@ -71,7 +73,7 @@ class ProjectedAttention(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class ProjectedAttentionSlot(SlotGivenLayers):
-    """Slot `x + f(up(attention(down(block_input))))`.
+    """Slot that computes `x + f(up(attention(down(block_input))))`.
 
     Args:
         projections: `Projections`, possibly shared with other blocks.
@@ -97,7 +99,7 @@ class ProjectedAttentionSlot(SlotGivenLayers):
 
     def call(self, x, context=None, training=None):
         tokens = self.projections.down(context.block_input)
-        # The last block may compute its first positions only.
+        # The last block may compute only its first positions.
         mixed = self.attention(
             tokens[:, : ops.shape(x)[1]],
             tokens,
@@ -109,45 +111,47 @@ class ProjectedAttentionSlot(SlotGivenLayers):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class Projections(Bottleneck):
-    """Maps token vectors to a small width and back; blocks may share it.
+    """Projects token vectors to a small width and back.
 
-    Holds `2dm + d + m` weights for vectors of width `d`.
+    The layer has `2dm + d + m` weights for vectors of width `d`. Blocks can
+    share it.
 
     Args:
         units: Integer. The small width `m`.
-        init_stddev: Positive float. Both kernels start normal with it, both
-            biases at zero.
+        init_stddev: Positive float. Standard deviation of both initial kernels;
+            the biases start at zero. Defaults to 0.02.
     """
 
     def __init__(self, units, init_stddev=0.02, **kwargs):
         super().__init__(units, "linear", "normal", init_stddev, **kwargs)
 
     def down(self, x):
-        """Returns `(..., m)` for `(..., d)`."""
+        """Projects `(..., d)` to `(..., m)`."""
         return dense(x, self.down_kernel, self.down_bias)
 
     def up(self, x, activation=None):
-        """Returns `(..., d)` for `(..., m)`."""
+        """Projects `(..., m)` to `(..., d)`, then applies `activation`."""
         return dense(x, self.up_kernel, self.up_bias, activation)
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class SmallAttention(Float32Layer):
-    """Self-attention with several heads and no projection of its output.
+    """Multi-head self-attention without an output projection.
 
-    Holds `3 m^2 + 2 m` weights. There is no bias of the keys: it would shift
-    all logits of a query alike and cancel in the softmax.
+    The layer has `3 m^2 + 2 m` weights. The keys have no bias: it would shift
+    all logits of a query equally and cancel in the softmax.
 
     Args:
-        units: Integer. Width `m` of its vectors.
+        units: Integer. Width `m` of the vectors.
         num_heads: Integer that divides `units`.
         dropout_rate: Dropout rate of the attention weights in training.
-        init_stddev: Positive float. All kernels start normal with it, biases
-            at zero.
+            Defaults to 0.
+        init_stddev: Positive float. Standard deviation of all initial kernels;
+            the biases start at zero. Defaults to 0.02.
 
     Call arguments:
-        queries: `(batch, queries, m)`: the positions that are computed.
-        tokens: `(batch, tokens, m)`: those that are attended to.
+        queries: `(batch, queries, m)`. Vectors at the positions to compute.
+        tokens: `(batch, tokens, m)`. Vectors that are attended to.
         padding_mask: `(batch, tokens)`, 0 at padding.
         seeds: `StatelessSeeds` in training, else `None`.
 

@@ -18,21 +18,22 @@ Stands = typing.Literal["before", "after_first"]
 @register("prompt_tuning")
 @dataclasses.dataclass(frozen=True)
 class PromptTuning(Method):
-    """Trained vectors in the text, as if they were tokens.
+    """Inserts trained vectors into the text, as if they were tokens.
 
-    The encoder is frozen; `P` vectors of width `d` train `P d` weights. A head
-    that reads the first token reads a vector of the prompt where that stands
-    before the text, as in both libraries.
+    The encoder is frozen. `P` vectors of width `d` have `P d` weights. If the
+    prompt comes before the text, a head that reads the first token reads a
+    vector of the prompt, as in `adapters` and PEFT.
 
     Attributes:
-        prompt_length: 10 in the `adapters` library.
-        form: `"adapterhub"` (default): the vectors join the text behind the
-            embeddings' norm and dropout, and the text's positions are its own.
-            `"peft"`: they join the word embeddings, before positions, segments
-            and norm, so that the text's positions move on. They are different
-            functions.
-        stands: `"before"` the text (default), or `"after_first"`, behind its
-            first token, which AdapterHub's form alone has.
+        prompt_length: Number of vectors `P`; 10 in the `adapters` library.
+        form: `"adapterhub"` (default): the vectors are inserted after the
+            embeddings' norm and dropout, and the text's positions do not
+            change. `"peft"`: they are inserted among the word embeddings,
+            before positions, segments and norm, so the text's positions are
+            shifted. The two forms are different functions.
+        stands: Position of the prompt: `"before"` (default) the text, or
+            `"after_first"`, after its first token. The latter requires the
+            form `"adapterhub"`.
         init_range: The vectors start uniform in `+-init_range`; 0.5 in the
             paper (section 3.2) and in the library.
 
@@ -61,7 +62,7 @@ class PromptTuning(Method):
             )
 
     def make_embedding_slots(self, shape):
-        """Returns the prompt in its place."""
+        """Returns a dict with the prompt's slot, at the place for `form`."""
         of_words = self.form == "peft"
         place = "word_embeddings" if of_words else "embeddings"
         return {
@@ -73,12 +74,14 @@ class PromptTuning(Method):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class Prompt(Slot):
-    """Slot that puts trained vectors into a text.
+    """Slot that inserts trained vectors into a text.
 
     Args:
-        length: Integer `P`.
-        stands: One of `Stands`.
-        init_range: The vectors start uniform in `+-init_range`.
+        length: Integer. Number of vectors `P`.
+        stands: Position of the vectors, one of `Stands`. Defaults to
+            `"before"`.
+        init_range: The vectors start uniform in `+-init_range`. Defaults to
+            0.5.
 
     Call arguments:
         x: `(batch, tokens, width)`.
@@ -96,12 +99,12 @@ class Prompt(Slot):
 
     @property
     def num_added_tokens(self):
-        """How much longer the text is."""
+        """The number of inserted vectors."""
         return self.length
 
     @property
     def first_added_token(self):
-        """Where the first vector stands."""
+        """The index of the first inserted vector."""
         return 0 if self.stands == "before" else 1
 
     def build(self, input_shape):

@@ -1,4 +1,4 @@
-"""Several methods at once: MAM, UniPELT, language adapters."""
+"""Unions of several methods: MAM, UniPELT, language adapters."""
 
 import dataclasses
 import itertools
@@ -15,15 +15,16 @@ from tf_adapters.methods.method import register
 @register("union")
 @dataclasses.dataclass(frozen=True)
 class Union(Method):
-    """Everything that each of its parts adds and trains.
+    """Applies several methods to the same encoder.
 
-    No two parts may stand in one place of a block.
+    Two parts cannot have a slot at the same place of a block.
 
     Attributes:
-        parts: Tuple of methods. MAM (He et al. 2022, arXiv:2110.04366) is
-            prefix tuning and a parallel bottleneck; UniPELT (Mao et al. 2022,
-            arXiv:2110.07577) prefix tuning, a bottleneck and LoRA, each with
-            a gate. The presets `mam` and `unipelt` have their numbers.
+        parts: Tuple of methods. MAM (He et al. 2022, arXiv:2110.04366) combines
+            prefix tuning and a parallel bottleneck. UniPELT (Mao et al. 2022,
+            arXiv:2110.07577) combines prefix tuning, a bottleneck and LoRA,
+            each with a gate. The presets `mam` and `unipelt` have the papers'
+            settings.
 
     Examples:
         >>> mam = methods.Union(
@@ -54,7 +55,7 @@ class Union(Method):
 
     @property
     def position_offset(self):
-        """The sum of the parts'."""
+        """The sum of the parts' position offsets."""
         return sum(part.position_offset for part in self.parts)
 
     def make_slots(self, shape):
@@ -66,48 +67,48 @@ class Union(Method):
         ]
 
     def make_embedding_slots(self, shape):
-        """Returns the parts' slots in the embeddings."""
+        """Returns the parts' slots at the embeddings."""
         return _joined(*(p.make_embedding_slots(shape) for p in self.parts))
 
     def trainable_encoder_variables(self, encoder):
-        """Returns what any part trains of the encoder."""
+        """Returns the encoder's variables that at least one part trains."""
         found = self._of_all("trainable_encoder_variables", encoder)
         return list({id(variable): variable for variable in found}.values())
 
     def reparameterize(self, model):
-        """Returns the parts' pairs."""
+        """Returns the pairs of all parts."""
         return self._of_all("reparameterize", model)
 
     def folds(self, model):
-        """Returns the parts' pairs."""
+        """Returns the pairs of all parts."""
         return self._of_all("folds", model)
 
     def report(self, model):
-        """Returns the parts' numbers."""
+        """Returns the reports of all parts in one dict."""
         reports = (part.report(model) for part in self.parts)
         return {
             key: value for report in reports for key, value in report.items()
         }
 
     def reopen(self, model):
-        """Lets go on training what the parts have as final."""
+        """Makes the fixed gates of all parts trainable again."""
         for part in self.parts:
             part.reopen(model)
 
     def pack(self, tensors):
-        """Returns the tensors as each part packs them in turn."""
+        """Packs the tensors with each part in turn."""
         for part in self.parts:
             tensors = part.pack(tensors)
         return tensors
 
     def unpack(self, tensors, shapes):
-        """Returns the tensors that `pack` was given."""
+        """Unpacks the tensors with each part, in reverse order."""
         for part in reversed(self.parts):
             tensors = part.unpack(tensors, shapes)
         return tensors
 
     def penalty(self, model):
-        """Returns the sum of the parts'."""
+        """Returns the sum of the parts' penalties."""
         return sum(part.penalty(model) for part in self.parts)
 
     def _of_all(self, name, argument):
@@ -129,7 +130,10 @@ def _joined(*found):
 
 
 def without_map(method):
-    """Returns a method without its map of the embeddings, if it has one."""
+    """Returns a method without its invertible adapter, if it has one.
+
+    If nothing else remains, returns `HeadOnly()`.
+    """
     parts = method.parts if isinstance(method, Union) else (method,)
     kept = tuple(part for part in parts if not isinstance(part, Invertible))
     if len(kept) == len(parts):

@@ -1,1 +1,1 @@
-"""Pictures and tables of one finished run, from what it stored."""
+"""Reports on a finished run: tables and pictures from its stored files."""

@@ -1,4 +1,4 @@
-"""The report of answers in texts."""
+"""The report on a question-answering run, whose answers are spans of texts."""
 
 from tf_adapters.heads import span_metrics
 from tf_adapters.report import mistakes
@@ -10,7 +10,7 @@ def find(run):
     """Returns the `Findings` of a run's predictions.
 
     Args:
-        run: `RunFiles`, its predictions texts.
+        run: `RunFiles`. Its predictions are texts.
     """
     compared = run.stored.compared
     right, predicted = compared["target"], compared["predicted"]

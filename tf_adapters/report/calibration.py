@@ -1,23 +1,25 @@
-"""How far probabilities can be believed."""
+"""Computes how well calibrated probabilities are."""
 
 import dataclasses
 
 import numpy as np
 from sklearn.calibration import calibration_curve
 
-# Guo et al. 2017, arXiv:1706.04599, table 1.
+# As in table 1 of Guo et al. 2017, arXiv:1706.04599.
 BINS = 15
 
 
 @dataclasses.dataclass(frozen=True)
 class Reliability:
-    """A reliability diagram: bins of equal width that have any predictions.
+    """The data of a reliability diagram with bins of equal width.
+
+    The arrays have an entry for each bin that is not empty.
 
     Attributes:
         probability: Mean probability of each bin.
-        share: Share of each bin that is right.
+        share: Share of right predictions in each bin.
         counts: Number of predictions in each bin.
-        bins: Number of bins, with those that have none.
+        bins: Number of bins, including empty ones.
     """
 
     probability: np.ndarray
@@ -27,7 +29,7 @@ class Reliability:
 
     @property
     def means(self):
-        """Mean probability and share that is right, of all predictions."""
+        """List of the mean probability and the share of right predictions."""
         return [
             float(np.average(values, weights=self.counts))
             for values in (self.probability, self.share)
@@ -44,14 +46,14 @@ def reliability(right, probabilities, bins=BINS):
     """Returns the `Reliability` of predictions.
 
     Args:
-        right: Booleans, whether each prediction is right.
-        probabilities: How likely each was said to be, from 0 to 1.
-        bins: Number of bins between 0 and 1.
+        right: Booleans: whether each prediction is right.
+        probabilities: Probability of each prediction, from 0 to 1.
+        bins: Number of bins between 0 and 1. Default: 15.
     """
     right = np.asarray(right).astype(int)
     share, probability = calibration_curve(right, probabilities, n_bins=bins)
     edges = np.linspace(0, 1, bins + 1)
-    # As in scikit-learn, which does not return the counts.
+    # Count as scikit-learn does, which does not return the counts.
     places = np.searchsorted(edges[1:-1], probabilities)
     counts = np.bincount(places, minlength=bins)
     return Reliability(probability, share, counts[counts > 0], bins)

@@ -1,4 +1,4 @@
-"""The report of a multiple choice."""
+"""The report on a multiple-choice run."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ def find(run):
     """Returns the `Findings` of a run's predictions.
 
     Args:
-        run: `RunFiles`, its predictions the places of choices.
+        run: `RunFiles`. Its predictions are indices of choices.
     """
     compared = run.stored.compared
     right, predicted = (
@@ -51,7 +51,7 @@ def _mistakes(run, right, predicted, sureness):
         for i in np.flatnonzero(right != predicted)
     ]
     rows.sort(key=lambda row: -(row[-1] or 0))
-    # The choices themselves stand in columns of their own.
+    # The choices have their own columns, so leave out the field with them.
     run = dataclasses.replace(run, fields=run.fields[:-1])
     return mistakes.table_of_mistakes(
         run, rows, ("right", "predicted", "probability")

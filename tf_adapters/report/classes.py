@@ -1,4 +1,4 @@
-"""The report of a classification: one class for each text."""
+"""The report on a classification run, with one class for each text."""
 
 import numpy as np
 from sklearn import metrics as sklearn_metrics
@@ -11,9 +11,9 @@ from tf_adapters.report.findings import Picture
 from tf_adapters.report.findings import Table
 from tf_adapters.report.pictures import draw_confusion
 
-# With more classes the matrix is no table.
+# With more classes, the confusion matrix is not shown as a table.
 _MOST_ON_SCREEN, _MOST_ON_PAGE = 8, 30
-# With more there is no picture of all: those with the most mistakes.
+# With more classes, the picture shows only those with the most mistakes.
 _MOST_IN_PICTURE = 30
 _FITTED_HERE = (
     "The temperature was fitted on these rows: their calibration error is "
@@ -25,7 +25,7 @@ def find(run):
     """Returns the `Findings` of a run's predictions.
 
     Args:
-        run: `RunFiles`, its predictions class ids.
+        run: `RunFiles`. Its predictions are class ids.
     """
     right, predicted = (
         np.asarray(run.stored.compared[key], int)
@@ -84,15 +84,19 @@ def _mistakes(run, right, predicted, names, sureness):
 
 
 def of_classes(right, predicted, names, unit="rows"):
-    """Returns tables and pictures of class ids: matrix, recall of each class.
+    """Returns a confusion matrix and the precision, recall and F1 of classes.
 
-    Classes that neither occur nor are predicted are left out, and named.
+    Classes that neither occur nor are predicted are left out and listed in a
+    note.
 
     Args:
-        right: Integer array `(examples,)`.
-        predicted: The same.
-        names: Class names.
-        unit: What an example is, in the plural.
+        right: Class ids, integer array `(examples,)`.
+        predicted: Predicted class ids, integer array `(examples,)`.
+        names: Class names in the order of their ids.
+        unit: Plural noun for the examples. Default: `"rows"`.
+
+    Returns:
+        List of `Table`, and list of `Picture`.
     """
     there = np.union1d(right, predicted)
     absent = np.setdiff1d(range(len(names)), there)
@@ -122,9 +126,10 @@ def _matrix(matrix, names):
 
 
 def _of_each(right, predicted, matrix, names, unit, note):
-    """Returns the table of precision, recall and F1, `None` where undefined.
+    """Returns a table of each class's precision, recall and F1.
 
-    Without `labels`, scikit-learn takes the classes that are in either array.
+    Undefined values are `None`. Scikit-learn uses the classes that are in
+    either array, because it is called without `labels`.
     """
     values = sklearn_metrics.precision_recall_fscore_support(
         right, predicted, zero_division=np.nan

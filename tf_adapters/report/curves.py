@@ -1,4 +1,4 @@
-"""The picture of a run's training, from its log."""
+"""Draws the learning curves of a run from its log."""
 
 import collections
 
@@ -7,7 +7,7 @@ from tf_adapters.report.pictures import draw_curves
 
 
 def find(run):
-    """Returns a list with the `Picture`, empty if nothing was logged.
+    """Returns a list with a `Picture`, or an empty list without a log.
 
     Args:
         run: `RunFiles`.

@@ -1,10 +1,13 @@
-"""One style for all pictures: readable at column width, and without colors."""
+"""The style of all pictures.
+
+They are readable at column width, and without colors.
+"""
 
 import itertools
 
 from tf_adapters.common.extras import needs_extra
 
-# Okabe and Ito's, which the color-blind tell apart; black comes last.
+# Okabe and Ito's palette for color-blind readers, with black last.
 COLOURS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
     *("#56b4e9", "#e69f00", "#f0e442", "#000000"),
@@ -14,14 +17,14 @@ _WIDTH, _HEIGHT = 4.2, 3.2
 
 
 def make_figure(rows=1, columns=1, width=_WIDTH, height=_HEIGHT, **options):
-    """Returns a figure and an array of its axes, `(rows, columns)`.
+    """Returns a Matplotlib figure and an array of its axes, `(rows, columns)`.
 
     Args:
-        rows: Number of axes below each other.
-        columns: Number of axes next to each other.
-        width: Inches of one of the axes.
-        height: Inches of one of the axes.
-        **options: Of `Figure.subplots`.
+        rows: Number of rows of axes. Default: 1.
+        columns: Number of columns of axes. Default: 1.
+        width: Width of each of the axes in inches. Default: 4.2.
+        height: Height of each of the axes in inches. Default: 3.2.
+        **options: Keyword arguments of `Figure.subplots`.
 
     Raises:
         ConfigError: If Matplotlib is not installed.
@@ -40,7 +43,7 @@ def make_figure(rows=1, columns=1, width=_WIDTH, height=_HEIGHT, **options):
 
 
 def styles():
-    """Yields color and marker for one line after the other."""
+    """Yields a dict with the color and the marker of each successive line."""
     for number in itertools.count():
         yield {
             "color": COLOURS[number % len(COLOURS)],
@@ -49,18 +52,18 @@ def styles():
 
 
 def draw_bars(axes, series, step, width, **options):
-    """Draws groups of bars, a bar of each series in each group.
+    """Draws groups of bars, with one bar of each series in each group.
 
     Args:
-        axes: Of `matplotlib`; group `i` is drawn around `i`.
-        series: List of a label, a height for each group, and as many errors or
-            `None`.
-        step: How far the bars of a group are apart.
-        width: Of a bar.
-        **options: Of `Axes.bar`.
+        axes: Matplotlib axes. Group `i` is centered at `i`.
+        series: List of tuples: a label, a list with a height for each group,
+            and a list with an error for each group or `None`.
+        step: Distance between the centers of adjacent bars in a group.
+        width: Width of a bar.
+        **options: Keyword arguments of `Axes.bar`.
 
     Returns:
-        A list with the places of each series' bars.
+        List with the list of horizontal bar positions of each series.
     """
     drawn = []
     for (label, heights, errors), style in zip(series, styles(), strict=False):
@@ -79,20 +82,20 @@ def draw_bars(axes, series, step, width, **options):
 
 
 def describe(axes, x, y, title="", legend_beside=False):
-    """Labels both axes, and gives a legend to what has one.
+    """Labels both axes, and adds a legend if anything drawn has a label.
 
     Args:
-        axes: Matplotlib's.
-        x: What lies on the horizontal axis.
-        y: What lies on the vertical one.
-        title: Title, if it has one.
-        legend_beside: Whether the legend stands next to the axes, where lines
-            or bars leave it no room within.
+        axes: Matplotlib axes.
+        x: Label of the horizontal axis.
+        y: Label of the vertical axis.
+        title: Title, or "" (default) for none.
+        legend_beside: Whether to place the legend next to the axes, if there
+            is no room inside. Default: `False`.
     """
     axes.set_xlabel(x, size=9)
     axes.set_ylabel(y, size=9)
     if x == "step":
-        # A run of four steps would have a tick at 2.25.
+        # Otherwise a run of four steps would have ticks at fractions.
         axes.locator_params(axis="x", integer=True)
     if title:
         axes.set_title(title, size=9)

@@ -1,4 +1,4 @@
-"""What a report shows, before it becomes HTML, CSV or text."""
+"""The content of a report, before it is written as HTML, CSV or text."""
 
 from collections.abc import Callable
 import dataclasses
@@ -11,11 +11,11 @@ class Table:
     """A titled table.
 
     Attributes:
-        title: What it shows.
+        title: Title.
         header: Names of the columns.
-        rows: Lists of texts and numbers.
-        note: A sentence for those who read it, or "".
-        on_screen: Whether `describe` prints it too.
+        rows: List of rows, which are lists of strings, numbers and `None`.
+        note: A sentence to show below the table, or "" (default).
+        on_screen: Whether `describe` includes the table. Default: `True`.
     """
 
     title: str
@@ -27,12 +27,12 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """A picture that is drawn only if a plotting library is there.
+    """A picture that is drawn only if Matplotlib is installed.
 
     Attributes:
         name: Name of its file, without `.png`.
-        caption: What it shows.
-        draw: Function that returns a figure of Matplotlib's.
+        caption: Caption.
+        draw: Function that returns a Matplotlib figure.
     """
 
     name: str
@@ -42,14 +42,14 @@ class Picture:
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """Everything that a report shows of a run's predictions.
+    """Everything that a report shows about a run's predictions.
 
     Attributes:
         tables: List of `Table`.
         pictures: List of `Picture`.
-        errors: `Table` with a row for each mistake, the worst first, or `None`
-            without predictions.
-        notes: Sentences that come before everything else.
+        errors: `Table` with a row for each mistake, worst first, or `None` if
+            there are no predictions.
+        notes: List of sentences to show first.
     """
 
     tables: list[Table] = dataclasses.field(default_factory=list)
@@ -59,7 +59,10 @@ class Findings:
 
 
 def shown(value):
-    """Returns a cell's text: numbers with four decimals or with commas."""
+    """Returns the text of a cell.
+
+    Floats have four decimals, integers have commas, and `None` is "-".
+    """
     if value is None:
         return "-"
     if isinstance(value, float):
@@ -68,12 +71,12 @@ def shown(value):
 
 
 def is_number(value):
-    """Whether a cell is aligned to the right."""
+    """Returns whether a cell is a number or `None`, and so right-aligned."""
     return isinstance(value, int | float) or value is None
 
 
 def as_text(table):
-    """Returns a table for the screen."""
+    """Returns a table as aligned plain text, without its title and note."""
     lines = [[*table.header], *([shown(v) for v in row] for row in table.rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     numeric = [

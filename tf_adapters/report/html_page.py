@@ -1,4 +1,4 @@
-"""`report.html`: one page in one file, without scripts."""
+"""Makes `report.html`, a page in a single file without scripts."""
 
 import base64
 from xml.etree import ElementTree
@@ -7,7 +7,7 @@ from tf_adapters.report.findings import Table
 from tf_adapters.report.findings import is_number
 from tf_adapters.report.findings import shown
 
-# Text of this library and of studies' pages, see `studies.page`.
+# CSS of this page, and of the pages that studies write.
 STYLE = """
 :root { color-scheme: light; }
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; margin: 0 auto;
@@ -38,9 +38,9 @@ img { zoom: .67; }
 .number { text-align: right; }
 .text { white-space: pre-wrap; min-width: 9rem; overflow-wrap: anywhere; }
 """
-# Shorter texts, such as names of classes, stay in one line.
+# Shorter texts, such as class names, are not wrapped.
 _SHORT = 24
-# Longer texts are whole in errors.csv.
+# Longer texts are truncated. errors.csv has them in full.
 _LONGEST = 600
 
 
@@ -48,11 +48,11 @@ def page(title, notes, tables, pictures, last):
     """Returns the HTML of a report.
 
     Args:
-        title: Its title.
-        notes: Sentences that come first.
+        title: Title of the page.
+        notes: List of sentences to show first.
         tables: List of `Table`.
-        pictures: List of pairs of a `Picture` and its file's path.
-        last: The `Table` that comes last.
+        pictures: List of pairs of a `Picture` and the path of its file.
+        last: `Table` to show last.
     """
     root = ElementTree.Element("html", lang="en")
     head = _add(root, "head")
@@ -72,7 +72,7 @@ def page(title, notes, tables, pictures, last):
     for picture, path in pictures:
         _add_picture(main, picture, path)
     _add_table(main, last)
-    # It escapes all texts; nothing here is put together by hand.
+    # ElementTree escapes all texts.
     text = ElementTree.tostring(root, encoding="unicode", method="html")
     return f"<!DOCTYPE html>\n{text}\n"
 

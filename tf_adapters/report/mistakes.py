@@ -1,4 +1,4 @@
-"""The rows that are wrong, the most surely wrong first."""
+"""Tables of wrong predictions, with their texts."""
 
 import csv
 import numbers
@@ -6,17 +6,18 @@ import numbers
 from tf_adapters.report.findings import Table
 
 NAME = "errors"
-# What spreadsheets take for a formula, or strip before they look for one.
+# Characters that start a formula in a spreadsheet, and characters that
+# spreadsheets may strip first.
 _FORMULA, _STRIPPED = ("=", "+", "-", "@"), "\t\r\n "
 
 
 def table_of_mistakes(run, mistakes, columns):
-    """Returns the `Table` of mistakes in the given order, with their texts.
+    """Returns a `Table` of mistakes in the given order, with their texts.
 
     Args:
         run: `RunFiles`.
-        mistakes: Lists that begin with the number of the row.
-        columns: Names of what follows it.
+        mistakes: List of lists, which start with the number of the row.
+        columns: Names of the columns after the number of the row.
     """
     texts = text_columns(run)
     rows = [[m[0], *texts_of(run, m[0]), *m[1:]] for m in mistakes]
@@ -25,14 +26,14 @@ def table_of_mistakes(run, mistakes, columns):
 
 
 def text_columns(run):
-    """Returns the names of the columns with texts."""
+    """Returns the names of the text columns, or `()` if rows were not found."""
     if run.rows is None:
         return ()
     return run.fields if len(run.fields) > 1 else ("text",)
 
 
 def texts_of(run, row):
-    """Returns the texts of a row, lists of words as one text."""
+    """Returns the texts of a row; the words in a list are joined by spaces."""
     if run.rows is None:
         return []
     return [_plain(run.rows[row][field]) for field in run.fields]
@@ -43,7 +44,7 @@ def _plain(value):
 
 
 def write_csv(table, path):
-    """Writes a table so that no spreadsheet runs one of its texts."""
+    """Writes a table as CSV, without texts that a spreadsheet would execute."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(table.header)
@@ -51,7 +52,7 @@ def write_csv(table, path):
 
 
 def _harmless(value):
-    """Returns a cell; a text that looks like a formula begins with `'`."""
+    """Returns a cell, with `'` before a text that looks like a formula."""
     if value is None:
         return ""
     if isinstance(value, numbers.Real):

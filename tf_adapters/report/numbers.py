@@ -1,4 +1,4 @@
-"""The report of a regression: one number for each text."""
+"""The report on a regression run, with one number for each text."""
 
 import numpy as np
 from sklearn import metrics as sklearn_metrics
@@ -15,7 +15,7 @@ def find(run):
     """Returns the `Findings` of a run's predictions.
 
     Args:
-        run: `RunFiles`, its predictions numbers.
+        run: `RunFiles`. Its predictions are numbers.
     """
     right, predicted = (
         np.asarray(run.stored.compared[key], "float64")

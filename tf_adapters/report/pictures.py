@@ -1,21 +1,23 @@
-"""The pictures of a report; each function returns a figure of Matplotlib's."""
+"""The pictures of a report. Each function returns a Matplotlib figure."""
 
 import numpy as np
 
 from tf_adapters.report import drawing
 
-# Numbers in the cells of a larger matrix could not be read.
+# In a larger matrix, numbers in the cells would be unreadable.
 _MOST_WITH_NUMBERS = 15
 _LONGEST_NAME = 18
 
 
 def draw_confusion(matrix, totals, names):
-    """Draws a confusion matrix, shaded by the share of each right class.
+    """Draws a confusion matrix.
+
+    Cells are shaded by their share of all examples of the right class.
 
     Args:
-        matrix: Integer array, right class by predicted class.
-        totals: Number of examples of each right class, with those that were
-            taken for a class that is not in the picture.
+        matrix: Integer array of counts, `(right class, predicted class)`.
+        totals: Number of examples of each right class, including those that
+            were predicted as a class outside the picture.
         names: Class names.
     """
     size = 1.9 + max(0.42 * len(names), 1.2)
@@ -43,13 +45,13 @@ def draw_confusion(matrix, totals, names):
 
 
 def _cut(name):
-    # Dollar signs would begin a formula.
+    # Matplotlib would read text between dollar signs as a formula.
     name = name.replace("$", r"\$")
     return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
 
 
 def draw_calibration(found):
-    """Draws a reliability diagram, and below it how many each bin has.
+    """Draws a reliability diagram, and below it the counts of its bins.
 
     Args:
         found: `Reliability`.
@@ -81,7 +83,12 @@ def draw_calibration(found):
 
 
 def draw_scatter(right, predicted):
-    """Draws predicted numbers against the right ones."""
+    """Draws a scatter plot of predicted numbers against the right ones.
+
+    Args:
+        right: Float array `(examples,)`.
+        predicted: Float array `(examples,)`.
+    """
     figure, ((axes,),) = drawing.make_figure(width=4.2, height=3.8)
     ends = [
         min(right.min(), predicted.min()),
@@ -99,7 +106,7 @@ def draw_entities(rows):
     """Draws precision, recall and F1 of each kind of entity.
 
     Args:
-        rows: Lists of kind, number, precision, recall and F1.
+        rows: List of lists: kind, count, precision, recall and F1.
     """
     figure, ((axes,),) = drawing.make_figure(width=3 + 0.6 * len(rows))
     series = [
@@ -115,11 +122,11 @@ def draw_entities(rows):
 
 
 def draw_curves(losses, metrics, kept):
-    """Draws how the loss and the metrics on validation went on.
+    """Draws the losses and the validation metrics over training steps.
 
     Args:
         losses: Dict from a name to a list of pairs of step and loss.
-        metrics: The same for metrics.
+        metrics: Dict from a name to a list of pairs of step and metric.
         kept: Step whose weights were kept, or `None`.
     """
     panels = [("loss", losses), ("on validation", metrics)]
@@ -134,7 +141,7 @@ def draw_curves(losses, metrics, kept):
             )
         if kept is not None:
             axis.axvline(kept, color="#888888", linestyle=":", label="kept")
-        # Also where there was one validation only.
+        # Set the limits, so that a single validation is in view too.
         axis.set_xlim(
             0, 1.04 * max(x for some in lines.values() for x, _ in some)
         )

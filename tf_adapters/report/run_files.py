@@ -1,4 +1,4 @@
-"""What a report reads of a finished run: result, log, predictions, texts."""
+"""Reads a finished run's result, log, predictions and texts for a report."""
 
 import dataclasses
 from pathlib import Path
@@ -17,24 +17,24 @@ from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 
-# The first of these that has predictions is reported.
+# By default, the report is on the first of these with predictions.
 _PREFERRED = ("test", "validation")
 
 
 @dataclasses.dataclass(frozen=True)
 class RunFiles:
-    """What a finished run stored, and the rows of the split in question.
+    """The stored files of a finished run, and the rows of one split.
 
     Attributes:
         folder: Path of the run folder.
-        result: Dict, its `result.json`.
-        records: List of dicts, its `metrics.jsonl`.
+        result: Dict with the content of `result.json`.
+        records: List of dicts with the content of `metrics.jsonl`.
         head: Dict with the settings of the trained head.
-        split: Name of the split, or `None` without stored predictions.
-        stored: `Predictions` of that split, or `None`.
-        fields: Names of the rows' texts, once they were found.
-        rows: Rows of the split, or `None` where they were not found.
-        lacks_rows: Why they were not found, or "".
+        split: Name of the split, or `None` if no predictions are stored.
+        stored: `Predictions` for the split, or `None`.
+        fields: Names of the texts in a row, or `()` if `rows` is `None`.
+        rows: Rows of the split, or `None` if they were not found.
+        lacks_rows: Message that says why rows were not found, or "".
     """
 
     folder: Path
@@ -49,7 +49,10 @@ class RunFiles:
 
     @property
     def metrics(self):
-        """Dict of what the result has of the split, or of validation."""
+        """Dict of the split's metrics in the result.
+
+        If the result has none, the metrics on validation.
+        """
         part = self.result
         if self.split and self.split.startswith("transfer/"):
             part = self.result.get("transfer", {}).get("languages", {})
@@ -57,7 +60,13 @@ class RunFiles:
         return part.get(name) or self.result.get("validation", {})
 
     def label_names(self, count):
-        """Returns class names; numbers where no file of the run has names."""
+        """Returns a list of class names.
+
+        If no file of the run has names, they are the numbers from 0.
+
+        Args:
+            count: Number of classes.
+        """
         names = self.stored.labels or self.head.get("labels") or ()
         return [str(n) for n in names] or [str(i) for i in range(count)]
 
@@ -68,11 +77,11 @@ def read_run(folder, split=None):
     Args:
         folder: Path of the run folder.
         split: Name of a split, or `transfer/<language>`. Default: `test`, or
-            `validation` if the run has no predictions of `test`.
+            `validation` if the run has no predictions for `test`.
 
     Raises:
-        ConfigError: If there is no finished run of one task, or it has no
-            predictions of the split.
+        ConfigError: If there is no finished run of a single task, or it has no
+            predictions for the split.
     """
     folder = Path(folder)
     result = _result(folder)
@@ -110,7 +119,7 @@ def _result(folder):
 
 
 def _head(folder):
-    """Returns the settings of the head; a baseline's folder has none."""
+    """Returns a dict of the head's settings, empty for a baseline."""
     if not (folder / "adapter").is_dir():
         return {}
     config = adapter_folder.read_adapter_config(folder / "adapter")
@@ -118,9 +127,10 @@ def _head(folder):
 
 
 def _records(folder, result):
-    """Returns what the run logged, that of several tasks as far as it is its.
+    """Returns the records that the run logged.
 
-    They log together, metrics as `<task>/<metric>`.
+    Tasks that trained together share a log, with metrics named
+    `<task>/<metric>`. For such a run, only the task's own metrics are returned.
     """
     together = "trained_with" in result
     path = (folder.parent if together else folder) / "metrics.jsonl"
@@ -150,11 +160,13 @@ def _own(record, task):
 def with_rows(run, data_dir=None):
     """Returns `RunFiles` with the rows of its split, if they can be found.
 
-    They are read again as the run read them, and must be the same rows.
+    The rows are read again as the run read them. If they are not the same as
+    the run's, they are left out and `lacks_rows` says why.
 
     Args:
         run: `RunFiles`.
-        data_dir: Where the task's data are now. Default: where they were.
+        data_dir: Folder with the task's data, if it has moved. Default: the
+            folder in the run's configuration.
     """
     if run.stored is None:
         return run
@@ -176,7 +188,7 @@ def with_rows(run, data_dir=None):
 
 
 def _read_rows(run, data_dir):
-    """Returns the names of a split's texts, and its rows."""
+    """Returns the names of the texts in a row, and the rows of the split."""
     layer = resolve.load_for_one_machine(run.folder / "config.yaml")
     config = resolve.resolve_config(layer)
     if data_dir is not None:

@@ -1,6 +1,6 @@
-"""The report of one finished run: the entry point.
+"""Writes the report on a finished run.
 
-Everything comes from what the run stored; neither model nor encoder is loaded.
+It is made from the files that the run stored, without loading the model.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ from tf_adapters.runs import remote_folder
 from tf_adapters.runs.left_files import REPORT
 from tf_adapters.tasks.output_kinds import KINDS
 
-# By what a row's label is, see `OutputKind`.
+# By the kind of a row's label, see `OutputKind`.
 _FINDERS = {
     "class": classes.find,
     "classes": several_classes.find,
@@ -56,18 +56,19 @@ def write_report(
     """Writes `report/` in a run folder: HTML, CSV and pictures.
 
     Args:
-        model_dir: Folder of a finished run.
-        split: See `run_files.read_run`.
-        data_dir: Where the task's data are now, for the texts of mistakes.
-            Default: where they were.
+        model_dir: Path of a finished run's folder.
+        split: Name of a split, or `transfer/<language>`. Default: `test`, or
+            `validation` if the run has no predictions for `test`.
+        data_dir: Folder with the task's data, which have the texts of mistakes,
+            if it has moved. Default: the folder in the run's configuration.
 
     Returns:
         Dict from `report`, `errors` and the names of the pictures to paths.
-        Without Matplotlib there are no pictures, which a line says.
+        Without Matplotlib there are no pictures, and a line is printed.
 
     Raises:
-        ConfigError: If there is no finished run, or no such split, or the
-            folder cannot be written to.
+        ConfigError: If there is no finished run, there are no predictions for
+            the split, or the folder cannot be written to.
     """
     run = run_files.with_rows(run_files.read_run(model_dir, split), data_dir)
     found = _find(run)
@@ -84,11 +85,14 @@ def write_report(
 
 
 def describe(model_dir: str | Path, split: str | None = None) -> str:
-    """Returns scores, matrix and recall of each class as text for the screen.
+    """Returns the main tables of a report as plain text.
+
+    They are the scores, the calibration and, depending on the task, the
+    confusion matrix and the scores of each class.
 
     Args:
-        model_dir: Folder of a finished run.
-        split: See `run_files.read_run`.
+        model_dir: Path of a finished run's folder.
+        split: See `write_report`.
 
     Raises:
         ConfigError: See `write_report`.
@@ -109,7 +113,7 @@ def _on_screen(table):
 
 
 def _find(run):
-    """Returns the `Findings` of predictions and training."""
+    """Returns the `Findings` on a run's predictions and its training."""
     if run.stored is None:
         return Findings(
             [_results(run)], curves.find(run), None, [_NOTHING_STORED]
@@ -125,7 +129,7 @@ def _find(run):
 
 
 def _results(run):
-    """Returns the table of metrics that the result has."""
+    """Returns a table of the metrics in the result."""
     parts = {k: v for k, v in run.result.items() if k in ("validation", "test")}
     rows = [
         [split, name, float(value)]
@@ -142,7 +146,7 @@ def _title(run):
 
 
 def _title_of_page(run):
-    """Returns the title, with the run's folder where it has another name."""
+    """Returns the title, with the folder's name if it is not the task's."""
     folder = run.folder.resolve().name
     title = _title(run)
     return title if folder == run.result["task"] else f"{title} ({folder})"
@@ -172,7 +176,12 @@ def _write(run, found, folder):
 
 
 def _draw(pictures, folder):
-    """Returns pictures with their files, and why there are none if so."""
+    """Draws pictures and saves them as PNG files.
+
+    Returns:
+        List of pairs of a `Picture` and the path of its file, and a list of
+        notes that says why there are no pictures.
+    """
     drawn = []
     for picture in pictures:
         try:
@@ -187,7 +196,7 @@ def _draw(pictures, folder):
 
 
 def _surest(errors):
-    """Returns the first mistakes as the page shows them."""
+    """Returns a table of the first mistakes, which the page shows."""
     count = len(errors.rows)
     note = f"{min(count, _MOST_MISTAKES)} of {count:,}, all in errors.csv. "
     return dataclasses.replace(
@@ -213,5 +222,5 @@ def _facts(run):
 
 
 def _fact(value):
-    # Seconds need no four decimals.
+    # One decimal is enough for seconds.
     return f"{value:,.1f}" if isinstance(value, float) else shown(value)

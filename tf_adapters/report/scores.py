@@ -1,4 +1,4 @@
-"""Scores of a run next to those of the simplest prediction there is."""
+"""Compares a run's scores with those of a trivial prediction."""
 
 from tf_adapters import heads
 from tf_adapters.report.calibration import reliability
@@ -11,16 +11,19 @@ THIS_RUN = "this run"
 
 
 def table_of_scores(run, simplest, name, more=()):
-    """Returns the scores of a run and of a simplest prediction.
+    """Returns the scores of a run and of a trivial prediction.
 
     Args:
         run: `RunFiles`.
-        simplest: What that one predicts, with an entry for each row, or `None`.
-        name: What it is called.
-        more: Metrics besides those of the run's result.
+        simplest: Trivial prediction with an entry for each row, such as the
+            most frequent class, or `None` to leave it out.
+        name: Name of the trivial prediction.
+        more: Names of metrics to add to those in the run's result, if the head
+            has them. Default: none.
 
     Returns:
-        `Table`, and a note on it or "".
+        `Table`, and a note if the run is no better than the trivial prediction
+        in some metric, or "".
     """
     names = [n for n in run.metrics if n not in ("loss", "split")]
     known = KINDS[run.stored.head].metrics
@@ -38,7 +41,7 @@ def table_of_scores(run, simplest, name, more=()):
 
 
 def _verdict(own, other, name):
-    """Returns a sentence where a metric is not above the simplest one's."""
+    """Returns a sentence on metrics that are no better than trivial, or ""."""
     lower = [n for n in own if own[n] <= other[n]]
     if not lower:
         return ""
@@ -53,14 +56,14 @@ def _in_words(metric):
 
 
 def calibration_of(right, probabilities, what, temperature=1.0):
-    """Returns lists of the table and the picture of a calibration.
+    """Returns the table and the picture of a calibration, each in a list.
 
     Args:
-        right: Booleans, whether each prediction is right.
-        probabilities: How likely each was said to be; `None` if no
-            probabilities were stored: then both lists are empty.
-        what: What probabilities are of, in the plural.
-        temperature: That of the head.
+        right: Booleans: whether each prediction is right.
+        probabilities: Probability of each prediction, or `None` if none were
+            stored. Then both lists are empty.
+        what: Plural noun for the predictions, such as "answers".
+        temperature: Temperature of the head. Default: 1.
     """
     if probabilities is None:
         return [], []

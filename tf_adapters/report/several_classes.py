@@ -1,4 +1,4 @@
-"""The report of a multi-label classification: any number of classes a text."""
+"""The report on a multi-label run, with any number of classes for each text."""
 
 import numpy as np
 from sklearn import metrics as sklearn_metrics
@@ -13,7 +13,7 @@ def find(run):
     """Returns the `Findings` of a run's predictions.
 
     Args:
-        run: `RunFiles`, its predictions 0 or 1 for each class.
+        run: `RunFiles`. Its predictions are 0 or 1 for each class.
     """
     compared = run.stored.compared
     right, predicted = (
@@ -54,7 +54,11 @@ def _of_each(right, predicted, names):
 
 
 def _mistakes(run, right, predicted, names, probabilities):
-    """Returns rows with a wrong class, by how sure the surest of these is."""
+    """Returns a table of the rows with a wrong class.
+
+    They are sorted by the highest probability of a wrong decision in the row,
+    highest first.
+    """
     rows = []
     for i in np.flatnonzero((right != predicted).any(axis=1)):
         surest = None

@@ -1,4 +1,4 @@
-"""The report of a tagging: one class for each word, perhaps of entities."""
+"""The report on a tagging run, with a tag for each word."""
 
 import itertools
 
@@ -19,7 +19,7 @@ def find(run):
     """Returns the `Findings` of a run's predictions.
 
     Args:
-        run: `RunFiles`, its predictions class names of words.
+        run: `RunFiles`. Its predictions are the class names of words.
     """
     compared = run.stored.compared
     words = _words(compared)
@@ -52,7 +52,11 @@ def find(run):
 
 
 def _words(compared):
-    """Returns row, place, right tag, predicted tag and probability of words."""
+    """Returns a list with a tuple for each word that has a tag.
+
+    It has the row, the position of the word, the right tag, the predicted tag
+    and the probability or `None`.
+    """
     rows = zip(compared["target"], compared["predicted"], strict=True)
     sureness = compared.get("probabilities") or itertools.repeat(None)
     return [
@@ -66,13 +70,19 @@ def _words(compared):
 
 
 def _names(run, *tags):
-    """Returns tags in the head's order; of older files those that occur."""
+    """Returns the tags in the head's order.
+
+    Older files do not store them. For these, the tags that occur are sorted.
+    """
     names = run.label_names(0)
     return names or sorted(set().union(*tags))
 
 
 def _entities(compared, names):
-    """Returns table and picture of entities by kind, if tags are such."""
+    """Returns lists with a table and a picture of entities by kind.
+
+    The lists are empty if the tags do not mark entities.
+    """
     parts = [part for row in labelled_parts(compared) for part in row]
     right, predicted = ([part[side] for part in parts] for side in (0, 1))
     if not _mark_entities(names) or not _count(right, predicted):
@@ -97,7 +107,7 @@ def _entities(compared, names):
 
 
 def _mark_entities(names):
-    """Whether tags say where entities begin: `B-PER`, `I-PER`, `O`."""
+    """Returns whether tags mark entities, such as `B-PER`, `I-PER`, `O`."""
     return any(name.startswith(("B-", "I-")) for name in names)
 
 
@@ -110,7 +120,7 @@ def _count(right, predicted):
 
 def _mistakes(run, words):
     wrong = [word for word in words if word[2] != word[3]]
-    # As surely as possible first; without probabilities in their order.
+    # Highest probability first. Without probabilities, keep the order.
     wrong.sort(key=lambda word: -(word[4] or 0))
     rows = [
         [row, _word(run, row, place), tag, other, probability]

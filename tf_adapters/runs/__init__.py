@@ -1,1 +1,1 @@
-"""The run folder, and what begins, goes on and ends in it."""
+"""Run folders, and the runs that start, resume and finish in them."""

@@ -1,4 +1,4 @@
-"""The temperature of a run's head, fitted when its weights are trained."""
+"""Fits the temperature of a run's head after its weights are trained."""
 
 import dataclasses
 
@@ -8,14 +8,15 @@ from tf_adapters.heads.temperature import fit_temperature
 
 
 def check(config, head):
-    """Refuses a configuration whose temperature cannot be fitted.
+    """Raises an error if `train.calibrate` is set and cannot be followed.
 
     Args:
         config: `Config`.
         head: `Head` of the run.
 
     Raises:
-        ConfigError: If it is to be, and the head has none or a given one.
+        ConfigError: If `train.calibrate` is set, but the head has no
+            temperature, or the configuration gives one.
     """
     if not config.train.calibrate:
         return
@@ -32,11 +33,15 @@ def check(config, head):
 
 
 def calibrate(experiment, validation):
-    """Gives the model's head its temperature; returns what is predicted then.
+    """Fits the head's temperature and returns the new predictions.
 
     Args:
-        experiment: `Experiment` with the weights that are kept.
-        validation: `Examples`.
+        experiment: `Experiment` with the best weights. Its model's head is
+            replaced with one that has the temperature.
+        validation: `Examples` of the validation split.
+
+    Returns:
+        What `compare` of the new head returns on the validation split.
     """
     outputs = experiment.trainer.predict(validation)
     head = experiment.model.head

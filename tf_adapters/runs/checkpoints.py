@@ -1,10 +1,10 @@
-"""Checkpoints of a run: whole or not there, and verified when they are read.
+"""Checkpoints of a run, written atomically and verified when they are read.
 
-`<folder>/<step>/` holds `tensors.safetensors` and `state.json`. The latter is
-written last, by a rename, and has the hashes of the former and of what it says
-itself: a folder without it, or with another hash, is a checkpoint that was
-being written when the run was stopped, or that was damaged since, and is passed
-over.
+`<folder>/<step>/` holds `tensors.safetensors` and `state.json`. `state.json` is
+written last, by a rename. It holds a hash of the tensors and a hash of its own
+content. If it is missing, the run was stopped while it wrote the checkpoint. If
+a hash differs, the checkpoint was damaged later. Either way, the checkpoint is
+skipped.
 """
 
 import dataclasses
@@ -34,10 +34,10 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """What a run needs to go on.
+    """What a run needs to resume.
 
     Attributes:
-        step: Steps that were done.
+        step: Number of finished training steps.
         tensors: Dict from name to array.
         state: Dict of plain values.
     """
@@ -48,10 +48,13 @@ class Checkpoint:
 
 
 def save_checkpoint(folder, checkpoint):
-    """Writes a checkpoint and removes all but it and the whole one before.
+    """Writes a checkpoint and removes older ones.
+
+    The new checkpoint and the newest complete one before it are kept.
 
     Args:
-        folder: Path of all checkpoints of a run; created with its parents.
+        folder: Path of the folder with the run's checkpoints. Created with its
+            parents if it does not exist.
         checkpoint: `Checkpoint`.
     """
     folder = Path(folder)
@@ -60,7 +63,7 @@ def save_checkpoint(folder, checkpoint):
     try:
         _write_files(path, checkpoint)
     except OSError:
-        # It would take the room that was missing.
+        # A partial checkpoint would only fill the disk further.
         shutil.rmtree(path, ignore_errors=True)
         raise
     for old in set(_folders(folder)) - set(_kept(folder, checkpoint.step)):
@@ -68,9 +71,9 @@ def save_checkpoint(folder, checkpoint):
 
 
 def _kept(folder, step):
-    """Returns the folders of the newest whole checkpoints up to a step.
+    """Returns the folders of the newest complete checkpoints up to a step.
 
-    What is above it was half written, or damaged, when the run went on.
+    Checkpoints of later steps were incomplete or damaged when the run resumed.
     """
     whole = [p for p in _folders(folder) if (p / _STATE).exists()]
     return [p for p in whole if int(p.name) <= step][:_KEPT]
@@ -92,7 +95,7 @@ def _write_files(path, checkpoint):
 
 
 def _hash_of(state):
-    """Returns the hash of what a `state.json` says, the same after reading."""
+    """Returns a hash of the state that is the same before and after JSON."""
     return hashlib.sha256(json.dumps(state).encode()).hexdigest()
 
 
@@ -100,8 +103,7 @@ def _write(path, content):
     with path.open("wb") as file:
         file.write(content)
         file.flush()
-        # Without this a machine that loses power may keep the name of a file
-        # and not what is in it.
+        # Otherwise a power failure may leave a file without its content.
         os.fsync(file.fileno())
 
 
@@ -114,7 +116,7 @@ def _sync_folder(path):
 
 
 def _folders(folder):
-    """Returns the folders of all checkpoints, the newest first."""
+    """Returns the folders of all checkpoints, newest first."""
     if not Path(folder).is_dir():
         return []
     found = [p for p in Path(folder).iterdir() if p.name.isdecimal()]
@@ -122,14 +124,15 @@ def _folders(folder):
 
 
 def newest_checkpoint(folder, needs=None):
-    """Returns the newest whole `Checkpoint` of a run, or `None`.
+    """Returns the newest complete `Checkpoint` of a run, or `None`.
 
-    One that is damaged is named in a warning and passed over.
+    Logs a warning for each checkpoint that is incomplete or damaged, and tries
+    the one before it.
 
     Args:
-        folder: Path of all checkpoints of a run.
-        needs: Dict from names of values, without which the state is not whole,
-            to their types. Default: the state may hold anything.
+        folder: Path of the folder with the run's checkpoints.
+        needs: Dict from the name of each value that the state must hold to the
+            value's type. Default: the state may hold anything.
     """
     for path in _folders(folder):
         try:
@@ -147,7 +150,7 @@ def newest_checkpoint(folder, needs=None):
 def _read(path, needs):
     state = read_json(path / _STATE)
     _check_state(state, int(path.name), needs)
-    # Those of a whole encoder have gigabytes.
+    # The checkpoint of a whole encoder takes gigabytes.
     content = read_file(path / _TENSORS, largest=1 << 40)
     if hashlib.sha256(content).hexdigest() != state["sha256"]:
         raise UserError(f"{_TENSORS} has another hash than when written")
@@ -159,9 +162,9 @@ def _read(path, needs):
 
 
 def _check_state(state, step, needs):
-    """Raises an error unless a `state.json` is as it was written.
+    """Raises an error if a `state.json` is incomplete or was changed.
 
-    Those of 0.1.0 have no hash of themselves.
+    Version 0.1.0 did not store a hash of the state itself.
     """
     if not isinstance(state, dict) or not _KEYS <= state.keys() <= _ALL_KEYS:
         raise UserError(f"{_STATE} does not have the values {sorted(_KEYS)}")

@@ -1,4 +1,4 @@
-"""Whether an adapter, an encoder and a configuration go together."""
+"""Checks that an adapter, an encoder and a configuration fit together."""
 
 from tf_adapters import heads
 from tf_adapters.common.errors import ConfigError
@@ -9,7 +9,13 @@ from tf_adapters.tasks.output_kinds import KINDS
 
 
 def check_labels(head, task, adapter):
-    """Raises an `AdapterError` if an adapter answers another task."""
+    """Raises an `AdapterError` if an adapter was trained on another task.
+
+    Args:
+        head: `Head` of the adapter, or `None`.
+        task: `Task` of the run.
+        adapter: Path of the adapter folder, for the message.
+    """
     labels = () if head is None else head.labels
     kind = None if head is None else heads.to_config(head)["name"]
     if kind and KINDS[kind].label == "none" and task.head != kind:
@@ -19,7 +25,8 @@ def check_labels(head, task, adapter):
             "or train one with --init_adapter."
         )
     same_kind = kind == task.head
-    # A task may leave its class names to its data; then the head's count.
+    # If a task takes its class names from its data, any names of the same kind
+    # of head fit.
     if not same_kind or (task.labels and labels != tuple(task.labels)):
         raise saving.AdapterError(
             f"The adapter in {adapter} predicts "
@@ -31,7 +38,7 @@ def check_labels(head, task, adapter):
 
 
 def check_windows(config, task):
-    """Raises a `UserError` if long texts of a task cannot become windows."""
+    """Raises a `UserError` if `data.windows` does not fit the task."""
     if config.data.windows == 1:
         return
     check_pools_windows(heads.HEADS[task.head], task.head)
@@ -44,7 +51,7 @@ def check_windows(config, task):
 
 
 def check_length(config, encoder):
-    """Raises a `ConfigError` if an encoder has too few positions."""
+    """Raises a `ConfigError` if an encoder cannot read `data.max_length`."""
     longest = getattr(encoder.backbone, "max_sequence_length", None)
     if longest is not None and config.data.max_length > longest:
         raise ConfigError(

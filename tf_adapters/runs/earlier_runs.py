@@ -1,4 +1,4 @@
-"""Which run a folder holds already, and how far it came."""
+"""Finds out which run a folder already holds, and how far it got."""
 
 from pathlib import Path
 
@@ -13,14 +13,14 @@ from tf_adapters.runs import checkpoints
 from tf_adapters.runs import run_files
 
 CHECKPOINTS = "checkpoints"
-# What was asked for, where the run's own config.yaml says more.
+# The configuration that was asked for, if the run's own config.yaml differs.
 DECLARED = "declared.yaml"
-# What `RunFolder` adds to the state of each checkpoint.
+# Values that a checkpoint's state needs for a run to resume, and their types.
 _NEEDED_TO_RESUME = {"data_fingerprint": dict, "log_lines": int}
 
 
 def _differences(folder, config):
-    """Returns a line for each setting in which a folder's run is another."""
+    """Returns a line for each setting in which a folder's run differs."""
     theirs = declared_config(folder)
     if theirs is None:
         return []
@@ -35,17 +35,22 @@ def _differences(folder, config):
 
 
 def newest_checkpoint(folder):
-    """Returns the newest whole `Checkpoint` in a run folder, or `None`."""
+    """Returns the newest complete `Checkpoint` in a run folder, or `None`."""
     return checkpoints.newest_checkpoint(
         Path(folder) / CHECKPOINTS, _NEEDED_TO_RESUME
     )
 
 
 def of_stopped_command(folder, config, data_fingerprint):
-    """Returns where a command with --overwrite was told to stop, or `None`.
+    """Returns the `Checkpoint` of a stopped --overwrite command, or `None`.
 
-    It was promised to go on when it is given again; and who gives it again
-    unseen, as schedulers do, would never come to its end otherwise.
+    The same command resumes from there and does not start over. Otherwise a
+    scheduler that blindly restarts the command would never finish.
+
+    Args:
+        folder: Path of the run folder.
+        config: `Config` of the command.
+        data_fingerprint: Dict from split to what identifies its rows.
     """
     checkpoint = newest_checkpoint(folder)
     if checkpoint is None or not checkpoint.state.get("overwrites"):
@@ -55,11 +60,11 @@ def of_stopped_command(folder, config, data_fingerprint):
     try:
         return None if _differences(folder, config) else checkpoint
     except ValueError:
-        return None  # Of another version.
+        return None  # Another version wrote the configuration.
 
 
 def declared_config(folder):
-    """Returns the `Config` that a folder's run was asked for, or `None`."""
+    """Returns the `Config` that a folder's run was started with, or `None`."""
     for name in (DECLARED, "config.yaml"):
         if (Path(folder) / name).exists():
             return resolve.load_config(Path(folder) / name)
@@ -67,11 +72,16 @@ def declared_config(folder):
 
 
 def finished(folder, config, data_fingerprint):
-    """Returns the result of a configuration's finished run, or `None`.
+    """Returns the result of a finished run with this configuration, or `None`.
+
+    Args:
+        folder: Path of the run folder.
+        config: `Config` of the run.
+        data_fingerprint: Dict from split to what identifies its rows.
 
     Raises:
-        ConfigError: If it is finished, but the data were others, the result is
-            damaged, or the folder holds a merge, which did not train.
+        ConfigError: If the finished run used other data, its result is damaged,
+            or the folder holds a merged adapter, which was not trained.
     """
     if declared_config(folder) is None or _differences(folder, config):
         return None
@@ -95,10 +105,10 @@ def finished(folder, config, data_fingerprint):
 
 
 def check_config(folder, config):
-    """Refuses a folder in which a run of other settings trained.
+    """Raises an error if a run with other settings trained in a folder.
 
     Raises:
-        ConfigError: With the settings that differ.
+        ConfigError: Lists the settings that differ.
     """
     differences = _differences(folder, config)
     if differences and _has_work(folder):
@@ -110,11 +120,12 @@ def check_config(folder, config):
 
 
 def _has_work(folder):
-    """Whether a run came far enough to lose something.
+    """Returns whether a run left anything that is worth keeping.
 
-    One that ended at a wrong setting, before its first step, did not.
+    A run that failed before its first step, because of a wrong setting for
+    example, did not.
     """
-    # Files: of what is gone at an address, empty folders may remain.
+    # Look for files: removing them at an address may leave empty folders.
     left = [folder / "result.json", folder / "metrics.jsonl"]
     left += [*folder.glob("adapter/*"), *folder.glob("checkpoints/*/*")]
     return any(path.is_file() and path.stat().st_size > 0 for path in left)
@@ -125,21 +136,27 @@ def _flat(config):
 
 
 def folder_of_task(folder, task):
-    """Returns the folder of a task within that of its run, or the run's own.
+    """Returns a task's own run folder.
 
     Args:
         folder: Path of a run folder.
-        task: Name of a task, perhaps one of several that trained together.
+        task: Name of the task.
+
+    Returns:
+        The task's subfolder if the run trained several tasks, `folder`
+        otherwise.
     """
     own = Path(folder) / task
     return own if (own / "config.yaml").exists() else Path(folder)
 
 
 def read_result(folder):
-    """Returns `result.json` of a run folder, or `None` if it is unfinished.
+    """Returns the `result.json` of a run folder, or `None` without one.
+
+    A run writes `result.json` when it finishes.
 
     Raises:
-        ConfigError: If it is damaged.
+        ConfigError: If the file is damaged.
     """
     path = Path(folder) / "result.json"
     if not path.exists():
@@ -153,7 +170,7 @@ def read_result(folder):
 
 
 def damaged_result(folder, reason):
-    """Returns the error of a `result.json` that is not as a run writes it."""
+    """Returns the `ConfigError` to raise for a damaged `result.json`."""
     return ConfigError(
         f"{Path(folder) / 'result.json'} is damaged: {reason}. Copy it again "
         "from where the run trained, or remove it to train the run again."

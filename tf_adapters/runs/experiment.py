@@ -1,4 +1,4 @@
-"""What a run computes with: encoder, model, trainer, and what they give."""
+"""The encoder, model and trainer of a run, and what they compute."""
 
 import dataclasses
 
@@ -31,10 +31,13 @@ class Experiment:
 
     Args:
         config: `Config`.
-        task: `Task`, its labels resolved.
-        adapter: Folder of a trained adapter to start from, or `None`.
-        sibling: `Experiment` whose encoder this one shares, or `None`.
-        train_rows: Training rows, which a new head may take numbers from.
+        task: `Task` with resolved labels.
+        adapter: Path of a trained adapter folder to load. Default: `None`,
+            which creates a new model.
+        sibling: `Experiment` with which to share an encoder, or `None`
+            (default).
+        train_rows: Training rows, from which a new head may take statistics,
+            or `None` (default).
     """
 
     def __init__(
@@ -82,7 +85,7 @@ class Experiment:
     def _load_model(self, adapter):
         """Returns the model in an adapter folder."""
         hub_members.check_are_here(self.config)
-        # A run that moved knows by itself where what it stood on is now.
+        # If the adapter below has moved, loading finds it by itself.
         below = self.config.stack_on
         is_there = below and stored_adapter.find_stored(below).path.is_dir()
         model = saving.load_adapter(
@@ -94,18 +97,18 @@ class Experiment:
         )
         compatibility.check_labels(model.head, self.task, adapter)
         model.head = self._with_settings(model.head)
-        # What the run's own configuration leaves out has no slots anyway.
+        # Slots that were left out in training do not exist here anyway.
         model.leave_out(self.config.method.leave_out)
         return model
 
     def _with_settings(self, head):
-        """Returns a trained head with what may be set anew of it."""
+        """Returns a trained head with this run's inference settings."""
         settings = head_settings(self.config, self.task)
         own = {k: v for k, v in settings.items() if k in head.at_inference}
         return heads.from_config({**heads.to_config(head), **own})
 
     def _make_model(self, train_rows):
-        """Returns a new model, on other adapters where those are named."""
+        """Returns a new model, on top of other adapters if any are named."""
         method, options = self.config.method, self._model_options
         head = self._make_head(train_rows)
         if self.config.stack_on:
@@ -131,7 +134,11 @@ class Experiment:
         )
 
     def _trained(self):
-        """Returns what trains, by name: all that is declared, but for TAPT."""
+        """Returns a dict from names to the variables to train.
+
+        Pretraining with `pretrain.adapters_only` trains the adapters alone.
+        Any other run trains everything that the model declares.
+        """
         trained = self.model.trained_variables()
         if not pretraining_task.trains_adapters_only(self.config, self.task):
             return trained
@@ -145,22 +152,31 @@ class Experiment:
         return head if train_rows is None else head.for_rows(train_rows)
 
     def examples(self, rows, labelled=True):
-        """Returns rows as `Examples`."""
+        """Returns encoded rows as `Examples`.
+
+        Args:
+            rows: Rows of one split.
+            labelled: Whether the rows have labels. Default: `True`.
+        """
         encoded = self.model.head.encode(
             rows, self.task.text_fields, self.packer, labelled
         )
         return pipeline.to_examples(encoded, self.packer.special_tokens.pad)
 
     def examples_by_split(self, rows):
-        """Returns the `Examples` of a dict from split to rows."""
+        """Returns a dict from split to `Examples`, given one to rows."""
         return {split: self.examples(rows[split]) for split in rows}
 
     def transfer(self, languages, run=None):
-        """Returns the metrics in other languages, see `zero_shot_transfer`.
+        """Evaluates the model in other languages.
 
         Args:
-            languages: What `load_languages` returned.
-            run: `RunFolder` for the predictions, or `None` (default).
+            languages: Dict that `zero_shot_transfer.load_languages` returned.
+            run: `RunFolder` to store the predictions in, or `None` (default).
+
+        Returns:
+            The summary that `zero_shot_transfer.summarise` makes of the
+            metrics by language.
         """
         metrics = {}
         for language, (split, rows) in languages.items():
@@ -176,31 +192,35 @@ class Experiment:
         return zero_shot_transfer.summarise(self.task, metrics)
 
     def _stand_on(self, language):
-        """Puts a language's adapter, if it has one, below what trained."""
+        """Puts a language's adapter, if it has one, below the trained one."""
         adapters = self.config.language_adapters
         if adapters:
             own = adapters.get(language, self.config.stack_on)
             composed_model.swap_adapters(self.model, own)
 
     def predict(self, rows):
-        """Returns one dict for each row, see `decode` of the task's head."""
+        """Returns a dict for each row, as `decode` of the head makes it."""
         examples = self.examples(rows, labelled=False)
         outputs = self.trainer.predict(examples, "predicting")
         return self.model.head.decode(outputs, examples.source)
 
 
 def _check_languages(config, task):
-    """Raises an error of a language that would be answered on another's."""
+    """Raises an error if a key of `language_adapters` is not a language.
+
+    Without this check, a misspelled language would be evaluated on another
+    language's adapter.
+    """
     names = task.languages.names if task.languages else ()
     asked = config.data.eval_languages
     for language in set(config.language_adapters or ()) - set(asked):
-        # A folder may be called `en_ewt`; YAML reads `no` as false.
+        # Treebank folders have names like `en_ewt`. YAML reads `no` as false.
         code = str(language).partition("_")[0]
         check_known("language of `language_adapters`", code, names, ConfigError)
 
 
 def head_settings(config, task):
-    """Returns the fields of a task's head that a configuration says."""
+    """Returns a dict of the head's fields that a configuration sets."""
     known = {
         "stride": config.data.doc_stride,
         "windows": config.data.windows,
@@ -211,14 +231,14 @@ def head_settings(config, task):
     }
     fields = dataclasses.fields(heads.HEADS[task.head])
     names = {field.name for field in fields}
-    # What the head is called with for a task comes before what it has anyway.
+    # `config.head` overrides what other settings imply for the head.
     own = {key: value for key, value in known.items() if key in names}
-    # Pretraining's head is not that of the task it is for.
+    # `config.head` is for the task's own head, not for the pretraining's.
     return own | ({} if task.kind.label == "none" else config.head or {})
 
 
 def _make_deterministic(config):
-    # On CPUs equal runs are equal as it is, and this takes a tenth longer.
+    # On CPUs, runs are reproducible without this, and it costs 10% more time.
     gpus = tf.config.list_physical_devices("GPU")
     if config.train.deterministic and gpus:
         tf.config.experimental.enable_op_determinism()

@@ -1,4 +1,4 @@
-"""A finished run, loaded to evaluate it, to predict, or to export it."""
+"""Loads a finished run, to evaluate it, to predict, or to export it."""
 
 import dataclasses
 import logging
@@ -19,12 +19,16 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def load_finished_run(config, task, model_dir):
-    """Returns the `Experiment` of a finished run's adapter.
+    """Returns an `Experiment` with a finished run's adapter.
 
     Args:
-        config: `Config`.
-        task: The task of its configuration; that of a pretraining is another.
-        model_dir: The run's folder.
+        config: `Config` of the run.
+        task: `Task` that the configuration names. For a pretraining, it is
+            replaced by the task of predicting hidden tokens.
+        model_dir: Path of the run folder.
+
+    Raises:
+        ConfigError: If the run is a baseline without an encoder.
     """
     if config.method.own_training() is not None:
         raise ConfigError(
@@ -37,20 +41,31 @@ def load_finished_run(config, task, model_dir):
 
 
 def load_to_export(config, model_dir):
-    """Returns the `Experiment` of a run on this machine, without its data.
+    """Returns an `Experiment` to export a run from, without loading its data.
 
-    The class names come from the adapter.
+    It is on one device. The class names come from the adapter.
+
+    Args:
+        config: `Config` of the run.
+        model_dir: Path of the run folder.
     """
     config = dataclasses.replace(config, distribution_strategy="one_device")
     return load_finished_run(config, splits.declared_task(config), model_dir)
 
 
 def evaluate_run(config, model_dir):
-    """Returns the metrics of a run's adapter on validation and test.
+    """Evaluates a run's adapter on the validation and test splits.
 
-    With `data.eval_languages` it is under `transfer` the summary over them.
-    An evaluation with the run's own settings and data stores predictions that
-    the run lacks.
+    If the settings and the data are the run's own, predictions that the run
+    folder lacks are stored in it.
+
+    Args:
+        config: `Config`.
+        model_dir: Path of the run folder.
+
+    Returns:
+        Dict from split to metrics. With `data.eval_languages`, a dict with
+        `transfer` alone: the summary over these languages.
     """
     task = splits.get_task(config)
     languages = zero_shot_transfer.load_languages(task, config.data)
@@ -70,7 +85,7 @@ def evaluate_run(config, model_dir):
 
 
 def _complete(model_dir, split, head, compared):
-    """Stores predictions that a run lacks, if its folder can be written to."""
+    """Stores predictions that a run lacks; logs a warning if it cannot."""
     try:
         predictions.complete_predictions(model_dir, split, head, compared)
     except (OSError, DataError) as error:
@@ -78,7 +93,7 @@ def _complete(model_dir, split, head, compared):
 
 
 def _is_own(config, model_dir, rows):
-    """Whether these are the settings and the data that a run finished with."""
+    """Returns whether a run finished with these settings and data."""
     try:
         fingerprint = sampling.fingerprints(rows)
         return bool(earlier_runs.finished(model_dir, config, fingerprint))

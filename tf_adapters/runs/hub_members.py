@@ -1,8 +1,8 @@
-"""Adapters on the Hub that a run stands on, which its settings name.
+"""Adapters on the Hub that a run's settings name.
 
-Whoever hands a run folder on wrote these settings. So what they name is not
-downloaded when the run is evaluated, asked or exported: only what is in the
-Hub's cache, or what the user's own command names, is read.
+A run folder may come from somebody else, who then chose these adapters. So they
+are not downloaded when the run is evaluated, used or exported: only adapters
+that are in the Hub's cache, or that the user's own command names, are read.
 """
 
 from tf_adapters.common import dataclass_config
@@ -12,10 +12,10 @@ from tf_adapters.interop import hub_address
 
 
 def fetch_named(layers):
-    """Downloads the adapters at addresses that a command names.
+    """Downloads the Hub adapters that a command names.
 
     Args:
-        layers: List of nested dicts, the settings that the command gives.
+        layers: List of nested dicts: the settings in the command.
     """
     for layer in layers:
         for _, address in _addresses(layer):
@@ -23,13 +23,13 @@ def fetch_named(layers):
 
 
 def check_are_here(config):
-    """Raises an error if a run stands on adapters that are not in the cache.
+    """Raises an error if a run needs Hub adapters that are not in the cache.
 
     Args:
         config: `Config` of the run.
 
     Raises:
-        ConfigError: Says which, and which settings allow it.
+        ConfigError: Names the adapters, and the flags that download them.
     """
     settings = {
         "method": {"adapters": _adapters_of(config.method)},
@@ -48,15 +48,14 @@ def check_are_here(config):
 
 
 def _adapters_of(method):
-    # A dict is a method that is not yet built, as a command that has not yet
-    # imported Keras has it.
+    # Before a command imports Keras, the method is still a dict.
     return (
         method.get("adapters") if isinstance(method, dict) else method.adapters
     )
 
 
 def _addresses(settings):
-    """Returns pairs of a setting's key and an address on the Hub."""
+    """Returns pairs of a setting's key and a Hub address in its value."""
     flat = dataclass_config.flatten(settings)
     return [
         (key, value)

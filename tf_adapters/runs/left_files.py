@@ -1,4 +1,4 @@
-"""What lies in a run folder before its run: from an earlier one, or not."""
+"""Checks and removes what a run folder holds before its run starts."""
 
 from pathlib import Path
 
@@ -10,14 +10,14 @@ from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 from tf_adapters.runs import run_log
 
-# Adapter folders that a run writes.
+# Folders of weights that a run writes.
 ADAPTERS = ("adapter", "encoder")
 SNAPSHOTS = "snapshots"
-# What `tf_adapters.report` makes of the folder.
+# The folder that `tf_adapters.report` writes.
 REPORT = "report"
-# Files of tables that were in memory.
+# The folder with the files of tables that were in memory.
 TABLES = "tables"
-# Folders that a run removes of an earlier one.
+# Folders of an earlier run that a new run removes.
 _REMOVED = (
     *ADAPTERS,
     SNAPSHOTS,
@@ -28,14 +28,14 @@ _REMOVED = (
 
 
 def check_folders(folder, config):
-    """Refuses a folder in which a run would write through a link.
+    """Raises an error if a subfolder that a run writes to is a link.
 
     Args:
         folder: Path of the run folder, which itself may be a link.
-        config: `Config` of the run; each of several tasks has a folder.
+        config: `Config` of the run. With several tasks, each has a subfolder.
 
     Raises:
-        UserError: With the name of the link.
+        UserError: Names the link.
     """
     tasks = list(config_task.by_task(config))
     own = tasks if len(tasks) > 1 else []
@@ -44,7 +44,7 @@ def check_folders(folder, config):
 
 
 def check_is_a_runs(folder):
-    """Refuses a folder with what a run would remove and no run wrote."""
+    """Raises a `ConfigError` if a run would remove files that no run wrote."""
     if (folder / "config.yaml").exists():
         return
     for name in _REMOVED:
@@ -57,15 +57,15 @@ def check_is_a_runs(folder):
 
 
 def remove_run(folder):
-    """Removes what an earlier run left, so that two never mix."""
-    # Last: without checkpoints and the log there is no run.
+    """Removes what an earlier run left, so that two runs never mix."""
+    # The log is last: as long as it is there, the folder counts as a run's.
     names = ("result.json", "error.txt", *_REMOVED, "metrics.jsonl")
     for name in names:
         own_files.remove(folder / name)
 
 
 def remove_tables(folder, config):
-    """Removes the tables of an earlier run that this one does not read.
+    """Removes tables of an earlier run that the new run does not read.
 
     Args:
         folder: Path of the run folder.
@@ -80,10 +80,10 @@ def remove_tables(folder, config):
 
 
 def remove_rests(folder):
-    """Removes what a process left that was killed while it saved.
+    """Removes what a process left behind that was killed while saving.
 
-    Saving refuses to replace a folder that is no adapter's, as one looks
-    that was removed in part.
+    A partly removed adapter folder does not look like one, and saving refuses
+    to replace folders of other kinds.
     """
     for partial in folder.glob(".*.partial"):
         own_files.remove(partial)

@@ -1,4 +1,4 @@
-"""A run folder whose adapter was not trained but merged from others."""
+"""Writes a run folder with an adapter that is merged from others."""
 
 import dataclasses
 import functools
@@ -34,12 +34,14 @@ class MergeSettings:
     Attributes:
         how: See `merge_adapters`.
         weights: Numbers, `None`, or `"search"`: see `search_weights`.
-        head_of: One of the adapters, a run folder: its task, head and data.
-            Default: the last.
+        head_of: Run folder of one of the adapters, which gives the task, the
+            head and the data. Default: the last of the adapters.
         rank: See `merge_adapters`.
-        texts: Training texts of the task that units are matched by.
-        examples: Training examples of the task that weights are searched on.
-        evaluations: How often the search evaluates its loss.
+        texts: Number of the task's training texts by which `"matched_mean"`
+            matches units.
+        examples: Number of the task's training examples on which weights are
+            searched.
+        evaluations: How often the search evaluates the loss.
     """
 
     how: str = "mean"
@@ -52,13 +54,14 @@ class MergeSettings:
 
 
 class MergeTarget:
-    """The run whose task the merged adapter answers: its rows and encoder.
+    """Task, rows and encoder of the run that the merged adapter is for.
 
-    Several merges of the same adapters may share one.
+    Several merges of the same adapters may share a target.
 
     Args:
-        folder: The run's folder.
-        data_dir: Where the task's data are now. Default: where they were.
+        folder: Path of the run folder.
+        data_dir: Folder with the task's data, if it has moved. Default: the
+            folder in the run's configuration.
     """
 
     def __init__(self, folder, data_dir=None):
@@ -69,7 +72,7 @@ class MergeTarget:
         self.base = Experiment(plain, self.task)
 
     def examples(self, count=None):
-        """Returns validation examples, or so many of the training's."""
+        """Returns all validation examples, or `count` training examples."""
         if count is None:
             return self.base.examples(self.rows["validation"])
         seed = self.config.seed
@@ -79,20 +82,25 @@ class MergeTarget:
 
 
 def merge_runs(adapters, model_dir, settings, target=None, overwrite=False):
-    """Writes a run folder of the merged adapter; returns its result.
+    """Merges adapters, writes a run folder, and returns the result.
 
-    It evaluates, predicts and exports as any run's. The result has the metrics
-    on validation only; `--mode=eval` gives those on test.
+    The folder can be evaluated, used and exported like any run's. The result
+    has the metrics on the validation split only; `--mode=eval` evaluates the
+    test split too.
 
     Args:
         adapters: List of run or adapter folders.
-        model_dir: Path of the run folder.
+        model_dir: Path of the new run folder.
         settings: `MergeSettings`.
-        target: `MergeTarget`. Default: that of the settings' `head_of`.
-        overwrite: Whether a run in `model_dir` is replaced.
+        target: `MergeTarget`. Default: the target of `settings.head_of`.
+        overwrite: Whether to replace a run in `model_dir`. Default: `False`.
+
+    Returns:
+        Dict that `result.json` holds.
 
     Raises:
-        UserError: If an adapter does not fit, or the folder holds a run.
+        UserError: If an adapter does not fit, or `model_dir` holds a run and
+            `overwrite` is `False`.
     """
     adapters = list(adapters)
     _check_folder(model_dir, adapters, overwrite)
@@ -101,7 +109,8 @@ def merge_runs(adapters, model_dir, settings, target=None, overwrite=False):
     started = time.perf_counter()
     weights, model = _merge(adapters, settings, target)
     seconds = time.perf_counter() - started
-    # Ways and weights are chosen among: the test split is for later.
+    # Users choose a way and weights by this score, so the test split is left
+    # for later.
     validation = target.base.trainer_of(model).evaluate(target.examples())
     config = dataclasses.replace(target.config, method=model.method)
     fingerprint = sampling.fingerprints(target.rows)
@@ -148,7 +157,7 @@ def _check_folder(model_dir, adapters, overwrite):
 
 
 def _config_of(target, data_dir):
-    """Returns the configuration of the run whose task the result answers."""
+    """Returns the configuration of the run that the merged adapter is for."""
     path = Path(target or "") / "config.yaml"
     if not path.is_file():
         raise ConfigError(
@@ -191,7 +200,7 @@ def _merge(adapters, settings, target):
 
 
 def _loss_on(examples, target):
-    """Returns a function from a model to its mean loss on some examples."""
+    """Returns a function that computes a model's mean loss on examples."""
     trainer_of = functools.cache(target.base.trainer_of)
 
     def loss(model):
@@ -211,7 +220,7 @@ def _as_one_batch(examples):
 
 
 def _description(adapters, settings, head_of, weights, model):
-    """Returns what the adapter folder and the result say of the merge."""
+    """Returns a description of the merge for adapter folder and result."""
     return {
         "how": settings.how,
         "adapters": [str(adapter) for adapter in adapters],

@@ -26,22 +26,26 @@ from tf_adapters.training.multitask_trainer import of_task
 
 
 def train_multitask(config, tasks, rows, model_dir, test=True, overwrite=False):
-    """Trains, writes the run folders, and returns the result of the whole.
+    """Trains several tasks together and writes their run folders.
 
     Args:
         config: `Config` with a method that has `tasks`.
         tasks: Dict from name to `Task`.
-        rows: Dict from name to the task's rows by split.
-        model_dir: Folder of the run. Each task gets a run folder in it, named
-            after the task, that reads like that of a run of its own; a trained
-            encoder is written once, to `encoder`.
-        test: Whether to evaluate on the test splits too, where labelled.
-        overwrite: Whether to remove a run that lies in `model_dir` first.
+        rows: Dict from the name of a task to its rows by split.
+        model_dir: Path of the run folder. In it, each task gets a run folder
+            named after the task, which can be used like any other run folder.
+            A trained encoder is written once, to `encoder`.
+        test: Whether to evaluate on labeled test splits too. Default: `True`.
+        overwrite: Whether to remove an earlier run in `model_dir` first.
+            Default: `False`.
+
+    Returns:
+        Dict that `result.json` of the whole run holds.
 
     Raises:
         ConfigError: If the configuration asks for snapshots, calibration or
             callbacks.
-        Stopped: If the process was told to stop, or another worker is gone.
+        Stopped: If the process was asked to stop, or another worker was lost.
     """
     if config.train.snapshot_steps:
         raise ConfigError(
@@ -98,7 +102,7 @@ def train_multitask(config, tasks, rows, model_dir, test=True, overwrite=False):
 
 
 def _fit(experiments, model, folders, examples):
-    """Trains; returns the summary of `Loop.run`, and the predictions."""
+    """Trains; returns the summary of `Loop.run` and the predictions."""
     config = folders.config
     trainers = {name: e.trainer for name, e in experiments.items()}
     train, validation = (
@@ -121,7 +125,7 @@ def _fit(experiments, model, folders, examples):
 
 
 def _results(experiments, model, folders, outcome):
-    """Returns each task's result, before its test."""
+    """Returns a dict from task to its result, without the test splits."""
     return {
         name: {
             **run_facts.facts(own, experiments[name].model),
@@ -149,14 +153,14 @@ def _make_experiments(config, tasks, rows):
 
 
 class _Folders:
-    """The run folder of the whole, and in it one for each task.
+    """The run folder of the whole run, and in it one for each task.
 
     Args:
         strategy: `tf.distribute.Strategy`.
         model_dir: Path.
         config: `Config`.
         model: `MultiTaskModel`.
-        fingerprints: Dict from task to that of its data.
+        fingerprints: Dict from task to the fingerprint of its data.
         overwrite: See `RunFolder`.
     """
 
@@ -179,7 +183,7 @@ class _Folders:
         encoder = config.encoder
         if config.method.train_encoder:
             encoder = str(self.encoder_folder)
-        # What trained with the others is an adapter on its encoder now.
+        # On its own, a task is an adapter on the jointly trained encoder.
         self.configs = {
             name: dataclasses.replace(
                 own, encoder=encoder, method=config.method.adapter
@@ -201,7 +205,7 @@ class _Folders:
         run_facts.print_weights(model, self.whole)
 
     def log(self, record):
-        """Logs to the whole; to each task its own validations."""
+        """Logs a record to the whole run, and validations to their tasks."""
         self.whole.log(record)
         self._log_to_tasks(record)
 
@@ -212,7 +216,11 @@ class _Folders:
                 folder.log({**record, **own})
 
     def save_best(self, values):
-        """Writes the encoder, if it trains, and the adapter of each task."""
+        """Saves the encoder, if it is trained, and the adapter of each task.
+
+        Args:
+            values: Dict of the validation metrics of all tasks.
+        """
         if not workers.is_chief(self.strategy):
             return
         details = {"tasks": ", ".join(self.tasks)}
@@ -233,10 +241,11 @@ class _Folders:
         remote_folder.push(self.whole.folder)
 
     def save_results(self, outcome, results, seconds):
-        """Writes a `result.json` for each task and for the whole.
+        """Writes a `result.json` for each task and for the whole run.
 
         Returns:
-            That of the whole; `tasks` in it has the metrics of each.
+            The result of the whole run. Its `tasks` has the metrics of each
+            task by split.
         """
         for name, result in results.items():
             self.tasks[name].save_result(result)

@@ -1,8 +1,8 @@
-"""What a run predicted, in small files beside its result.
+"""A run's predictions, stored in small files next to its result.
 
-`predictions/<split>.json.gz` holds the name of the head and lists with an entry
-for each row, from which every metric of the result is computed again, without a
-model and without the data, and the names of the classes, if it has any.
+`predictions/<split>.json.gz` holds the name of the head, the names of the
+classes, if there are any, and lists with one entry per row. The metrics of the
+result can be recomputed from these lists, without the model or the data.
 """
 
 import contextlib
@@ -27,21 +27,21 @@ from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.runs import earlier_runs
 
 FOLDER = "predictions"
-# Bytes of JSON: of a million texts with two classes there are four million.
+# Bytes of JSON. A million texts with two classes take about four million.
 _LARGEST = 1 << 26
 _ENDING = ".json.gz"
 
 
 @dataclasses.dataclass(frozen=True)
 class Predictions:
-    """What a run predicted of a split.
+    """A run's predictions for a split.
 
     Attributes:
         head: Name of the head.
-        compared: Dict of lists with an entry for each row, see `Head.compare`.
-        path: The file that they are from.
-        labels: Class names in the order of their ids; empty without classes,
-            and in files of earlier versions.
+        compared: Dict of lists with one entry per row, see `Head.compare`.
+        path: Path of the file that they were read from.
+        labels: Class names in the order of their ids. Empty if there are no
+            classes, and in files of earlier versions.
     """
 
     head: str
@@ -53,12 +53,12 @@ class Predictions:
         return len(self.compared["predicted"])
 
     def metrics(self, names):
-        """Returns a dict from names of metrics to those of the split."""
+        """Returns a dict from each of these names to the metric's value."""
         with errors_as_damage(self.path):
             return heads.HEADS[self.head].score(names, self.compared)
 
     def are_right(self):
-        """Returns a list: whether each row's prediction is the right one."""
+        """Returns a list of booleans: whether each row was predicted right."""
         pairs = zip(
             self.compared["target"], self.compared["predicted"], strict=True
         )
@@ -67,7 +67,7 @@ class Predictions:
 
 @contextlib.contextmanager
 def errors_as_damage(path):
-    """Says which file it is that cannot be read, or computed with."""
+    """Turns errors into a `DataError` that names the damaged file."""
     try:
         yield
     except _ERRORS as error:
@@ -78,17 +78,19 @@ def errors_as_damage(path):
         ) from error
 
 
-# Of lists with entries that a head did not write, NumPy and scikit-learn say
-# so in many ways.
+# For lists with unexpected entries, NumPy and scikit-learn raise many kinds of
+# errors.
 _ERRORS = (ArithmeticError, EOFError, LookupError, OSError, TypeError)
 _ERRORS += (AttributeError, ValueError, zlib.error)
 
 
 def save_predictions(run_folder, split, head, compared):
-    """Writes what was predicted of a split.
+    """Writes the predictions for a split.
+
+    Predictions with more than 64 MiB of JSON are not stored; a line is printed.
 
     Args:
-        run_folder: Path.
+        run_folder: Path of the run folder.
         split: Name of a split, or `transfer/<language>`.
         head: `Head`.
         compared: What `compare` of the head returned.
@@ -105,7 +107,7 @@ def save_predictions(run_folder, split, head, compared):
         return
     path = _path(run_folder, split)
     own_files.make_folder(run_folder, *path.relative_to(run_folder).parts[:-1])
-    # Equal predictions are equal files: no time within.
+    # Without a time stamp, equal predictions give equal files.
     own_files.replace_file(path, gzip.compress(content, mtime=0))
 
 
@@ -117,10 +119,11 @@ def _lists(compared):
 
 
 def complete_predictions(run_folder, split, head, compared):
-    """Writes predictions if a run has none of a split, or no probabilities.
+    """Stores predictions for a split, or lists that stored predictions lack.
 
-    Stored predictions that differ from these remain: the result is theirs.
-    Arguments are those of `save_predictions`.
+    Stored predictions that differ from the new ones are kept, because the
+    run's result belongs to them. The arguments are the same as in
+    `save_predictions`.
     """
     stored = load_predictions(run_folder, split)
     before = {} if stored is None else stored.compared
@@ -130,16 +133,16 @@ def complete_predictions(run_folder, split, head, compared):
 
 
 def load_predictions(run_folder, split):
-    """Returns the `Predictions` of a run on a split, `None` if it has none.
+    """Returns a run's `Predictions` for a split, or `None` without them.
 
     Args:
-        run_folder: Path.
+        run_folder: Path of the run folder.
         split: `"validation"`, `"test"`, `"validation_mismatched"` or
             `"transfer/<language>"`.
 
     Raises:
         DataError: If the file is damaged.
-        UserError: If its head is not known: a plug-in's.
+        UserError: If the head is unknown, because it is a plug-in's.
     """
     path = _path(run_folder, split)
     if not path.exists():
@@ -156,7 +159,10 @@ def load_predictions(run_folder, split):
 
 
 def _unpacked(content):
-    """Returns what gzip packed, which may be a thousand times as large."""
+    """Returns decompressed bytes; raises a `UserError` if they are too many.
+
+    Gzip may compress by a factor of a thousand.
+    """
     with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
         unpacked = file.read(_LARGEST + 1)
     if len(unpacked) > _LARGEST:
@@ -165,18 +171,21 @@ def _unpacked(content):
 
 
 def _check_rows(compared):
-    """Raises an error unless there are lists of equal length, of one type."""
+    """Raises an error unless all lists are valid and have the same length."""
     lengths = {name: len(_checked(name, compared)) for name in compared}
     if not lengths["target"] or len(set(lengths.values())) > 1:
         raise UserError(
             f"it has lists of {lengths!r:.100} rows, which should be equally "
             "many, and at least one"
         )
-    lengths["predicted"]  # Of all lists, these two must be there.
+    lengths["predicted"]  # Like "target", this list must exist.
 
 
 def _checked(name, compared):
-    """Returns a list whose entries are all numbers, texts, or lists of such."""
+    """Returns a list after checking that its entries have one valid type.
+
+    They are numbers, texts, or lists.
+    """
     values = compared[name]
     if not isinstance(values, list):
         raise UserError(f"`{name}` is no list but {values!r:.100}")
@@ -188,7 +197,7 @@ def _checked(name, compared):
 def _kind(value, inner=(int, float, str, list)):
     kind = float if isinstance(value, int) else type(value)
     if kind is float:
-        float(value)  # JSON has integers that no array holds.
+        float(value)  # JSON allows integers that no array can hold.
     elif kind is list:
         for one in value:
             _kind(one, inner=(int, float, str, types.NoneType))
@@ -198,7 +207,7 @@ def _kind(value, inner=(int, float, str, list)):
 
 
 def stored_splits(run_folder):
-    """Returns the splits that a run has predictions of, sorted by name."""
+    """Returns the splits with stored predictions, sorted by name."""
     folder = Path(run_folder) / FOLDER
     return sorted(
         path.relative_to(folder).as_posix().removesuffix(_ENDING)
@@ -211,15 +220,19 @@ def _path(run_folder, split):
 
 
 def recompute_metrics(run_folder):
-    """Returns the metrics of a result again, from what was predicted.
+    """Computes a run's metrics again from its stored predictions.
 
     Args:
         run_folder: Path of a finished run.
 
     Returns:
-        Dict from split, or `transfer/<language>`, to a dict of metrics; without
-        those splits that have no stored predictions. The loss is no metric of
-        predictions.
+        Dict from split, or `transfer/<language>`, to a dict of metrics. Splits
+        without stored predictions are left out, and so is the loss, which
+        predictions do not determine.
+
+    Raises:
+        UserError: If the run is not finished.
+        DataError: If a file of predictions is damaged.
     """
     result = earlier_runs.read_result(run_folder)
     if result is None:

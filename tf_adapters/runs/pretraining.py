@@ -1,9 +1,10 @@
-"""Task-adaptive pretraining, before the training that it is for.
+"""Task-adaptive pretraining, before the training on the task itself.
 
-Masked language modelling on the task's own training texts, without labels: what
-the method trains is trained, and then goes on with the task (He et al. 2021,
-section 3.2, TAPT; Han et al. 2021, task-specific pretraining). It is a run of
-its own in a folder of its own, which a stopped command finds again.
+The weights that the method trains are first trained with masked language
+modeling on the task's own training texts, without labels. Then they are trained
+on the task (He et al. 2021, section 3.2, TAPT; Han et al. 2021, task-specific
+pretraining). The pretraining is a separate run in its own folder, so that a
+stopped command can resume it.
 """
 
 import dataclasses
@@ -21,20 +22,20 @@ from tf_adapters.training import distribution
 
 
 def train_pretraining(config, task, rows, folder, overwrite=False):
-    """Trains, if that is not done, and says how the loss changed.
+    """Pretrains, unless this is already done, and prints the loss.
 
     Args:
         config: `Config` with `pretrain.steps`.
         task: `Task`.
-        rows: Dict from split to rows; labels are not looked at.
-        folder: Folder of this run.
-        overwrite: Whether to train again.
+        rows: Dict from split to rows. Labels are ignored.
+        folder: Path of the pretraining's run folder.
+        overwrite: Whether to pretrain again if it is done. Default: `False`.
 
     Returns:
-        `Config` of the training that goes on from there.
+        `config` with `init_adapter` set to the pretrained adapter.
 
     Raises:
-        ConfigError: If the configuration names another adapter to start from.
+        ConfigError: If the method trains only a head, or `init_adapter` is set.
     """
     _check(config)
     own = _config(config, len(rows["train"]))
@@ -89,7 +90,7 @@ def _config(config, num_texts):
         early_stopping_patience=None,
         calibrate=False,
     )
-    # It predicts tokens of one input: the texts' beginnings.
+    # Pretraining reads one input per text: its beginning.
     data = dataclasses.replace(config.data, eval_languages=(), windows=1)
     return dataclasses.replace(config, train=settings, data=data)
 
@@ -104,10 +105,11 @@ def _nothing_to_carry_over():
 
 
 def preparation_of(task, config):
-    """Returns what is done to the model of a run before it trains, or `None`.
+    """Returns a function to call with a run's model before training, or `None`.
 
-    A run whose task is to predict hidden tokens, a language adapter's for
-    example, begins with the checkpoint's own head for them, if it has one.
+    It is for runs with the task of predicting hidden tokens, such as the
+    training of a language adapter. They start from the checkpoint's own head
+    for masked tokens, if there is one.
     """
     if KINDS[task.head].label != "none":
         return None
@@ -137,7 +139,12 @@ def _prepare(model, config):
 
 
 def _check_adapters_only(model, encoder, has_head):
-    """Says what `pretrain.adapters_only` trains, or what it lacks."""
+    """Prints what `pretrain.adapters_only` trains, or raises an error.
+
+    Raises:
+        ConfigError: If the checkpoint has no head for masked tokens, or the
+            method adds no weights to the encoder.
+    """
     if not has_head:
         raise ConfigError(
             "`pretrain.adapters_only` leaves the head for masked tokens as the "

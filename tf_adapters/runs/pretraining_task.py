@@ -1,4 +1,4 @@
-"""The task of a pretraining: the texts of another, with hidden tokens."""
+"""The task of pretraining: predicting hidden tokens in another task's texts."""
 
 import dataclasses
 from pathlib import Path
@@ -10,14 +10,14 @@ _HEAD = "masked_lm"
 
 
 def pretraining_task_of(task):
-    """Returns the task that asks for hidden tokens of another one's texts."""
+    """Returns the task of predicting hidden tokens in the texts of `task`."""
     return dataclasses.replace(
         task, head=_HEAD, labels=(), metrics=KINDS[_HEAD].metrics
     )
 
 
 def trains_adapters_only(config, task):
-    """Returns whether a run trains nothing but what its method adds.
+    """Returns whether a run trains only the weights that its method adds.
 
     Args:
         config: `Config`.
@@ -29,12 +29,14 @@ def trains_adapters_only(config, task):
 
 
 def task_of_run(task, model_dir):
-    """Returns the task that the adapter in a run folder answers.
+    """Returns the task that the adapter in a run folder was trained on.
+
+    A pretraining's configuration names the task that it prepares for. For such
+    a run, the task of predicting hidden tokens is returned, otherwise `task`.
 
     Args:
-        task: The task of the run's configuration: `task` itself, but for a
-            pretraining, which is configured as what it is for.
-        model_dir: The run's folder.
+        task: `Task` in the run's configuration.
+        model_dir: Path of the run folder.
     """
     adapter = adapter_folder.read_adapter_config(Path(model_dir) / "adapter")
     head = adapter.get("head") or {}

@@ -1,4 +1,4 @@
-"""What made a result: versions, commit, device."""
+"""The versions, commit and device that a result was computed with."""
 
 from pathlib import Path
 import subprocess
@@ -7,7 +7,7 @@ import tensorflow as tf
 
 
 def provenance():
-    """Returns the versions, the commit and the device that make a result."""
+    """Returns a dict with `versions`, `commit` and `device` of this process."""
     import keras
     import keras_hub
 
@@ -27,11 +27,11 @@ def provenance():
 
 
 def _commit():
-    """Returns the commit of this source, `+changes` if the tree differs.
+    """Returns the commit of this source code, or `None` outside a repository.
 
-    `None` for a package that no repository tracks, as one that is installed
-    into an environment which lies in somebody's repository: the version says
-    what that is.
+    `+changes` is appended if the working tree has changes. An installed package
+    may lie inside somebody else's repository, which does not track it. Then
+    `None` is returned, and the version identifies the code.
     """
     command = ["git", "-C", str(Path(__file__).parent)]
     try:

@@ -1,4 +1,4 @@
-"""When a run writes checkpoints, and how it is asked to stop."""
+"""Decides when a run writes checkpoints, and stops it on a signal."""
 
 import contextlib
 import signal
@@ -11,12 +11,12 @@ from tf_adapters.training import workers
 
 
 class Recovery:
-    """Writes a loop's checkpoints, and stops it when the process is told to.
+    """Writes a training loop's checkpoints, and stops the loop on SIGTERM.
 
     Args:
         run: `RunFolder`.
-        seconds: Least time between two checkpoints.
-        strategy: `tf.distribute.Strategy` that it trains under.
+        seconds: Minimum time between two checkpoints, in seconds.
+        strategy: `tf.distribute.Strategy` of the training.
     """
 
     def __init__(self, run, seconds, strategy):
@@ -28,21 +28,22 @@ class Recovery:
 
     @property
     def checkpoint(self):
-        """Where an earlier process was, or `None`."""
+        """The `Checkpoint` of an earlier process to resume from, or `None`."""
         return self.run.checkpoint
 
     def after_loop(self, progress, trainer, checks):
-        """Writes a checkpoint if it is time.
+        """Writes a checkpoint if one is due or the process was asked to stop.
 
         Args:
             progress: `Progress`.
             trainer: See `TrainerProtocol`.
-            checks: Whether the host looks at the losses now.
+            checks: Whether the host checks the losses at this step. Workers
+                exchange their wish to stop only then.
 
         Raises:
-            Stopped: If the process was told to stop; the checkpoint is written.
-            NonFiniteError: If a loss, a gradient or a weight is not finite;
-                no checkpoint is written.
+            Stopped: After the checkpoint, if the process was asked to stop.
+            NonFiniteError: If a loss, a gradient or a weight is not finite. No
+                checkpoint is written.
         """
         due = time.monotonic() - self.last >= self.seconds
         stops = self._stops(checks)
@@ -53,7 +54,7 @@ class Recovery:
         except NonFiniteError:
             if stops or workers.num_workers(self.strategy) == 1:
                 raise
-            return  # The next check ends all workers, which may not be due.
+            return  # The next check stops all workers, not only this one.
         self.run.save_checkpoint(
             progress.step, tensors, {**state, "stopped": stops}
         )
@@ -65,15 +66,15 @@ class Recovery:
             )
 
     def _stops(self, checks):
-        """Returns whether to stop now, on all workers alike."""
+        """Returns whether to stop now; the same on all workers."""
         if workers.num_workers(self.strategy) == 1:
             return self.signal is not None
-        # To ask costs a message to each, and must be at the same step on all.
+        # Asking costs messages, and all workers must ask at the same step.
         return checks and workers.any_of(self.strategy, self.signal is not None)
 
     @contextlib.contextmanager
     def listening(self):
-        """Takes SIGTERM as the wish to stop after the step at hand."""
+        """Makes SIGTERM stop the training after the current step."""
 
         def remember(number, frame):
             self.signal = signal.Signals(number).name

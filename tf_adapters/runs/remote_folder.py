@@ -1,8 +1,9 @@
-"""Run folders on a file system of TensorFlow's, for example `gs://bucket/run`.
+"""Run folders on TensorFlow's file systems, such as `gs://bucket/run`.
 
-A run reads and writes a local folder. What is at the address comes there
-before, and what is new goes to the address at each checkpoint, each better
-adapter, and at the end. The local folder remembers its address in a file.
+A run reads and writes a local folder. The files at the address are copied to it
+before the run. New files are copied to the address with each checkpoint, with
+each better adapter, and at the end. The local folder stores its address in a
+file.
 """
 
 import json
@@ -17,15 +18,19 @@ from tf_adapters.config import resolve
 
 _ADDRESS = ".address"
 _PUSHED = ".pushed"
-# Of a checkpoint and of a run, these say that the rest is whole.
+# These files mark a checkpoint and a run as complete.
 _LAST = ("state.json", "result.json")
 
 
 def local(folder):
-    """Returns the local folder of a run, and brings what lies at its address.
+    """Returns the local folder of a run, with the files at its address.
 
     Args:
-        folder: Path, or an address with `://`.
+        folder: Path, or an address with `://`. The files at an address are
+            copied to a new temporary folder.
+
+    Returns:
+        Path of the local folder.
 
     Raises:
         ConfigError: If the address cannot be read.
@@ -44,16 +49,23 @@ def local(folder):
 
 
 def _has_encoder_beside(path):
-    """Whether a run trained together with others; see `config.save`."""
+    """Returns whether a run's encoder is saved next to the run folder.
+
+    It is if several tasks trained the encoder together, see
+    `resolve.save_config`.
+    """
     try:
         encoder = load_yaml(path / "config.yaml").get("encoder")
     except ConfigError:
-        return False  # None is there, or a damaged one: its reader will say.
+        return False  # Missing or damaged: whoever reads it reports that.
     return encoder == resolve.ENCODER_BESIDE
 
 
 def address(path):
-    """Returns where a file of a run is for its user, as text."""
+    """Returns the path of a run's file as the user knows it, a string.
+
+    It starts with the address if the run folder has one.
+    """
     root = _root(path)
     if root is None:
         return str(path)
@@ -61,7 +73,9 @@ def address(path):
 
 
 def push(folder):
-    """Brings what is new in a run's folder to its address, if it has one.
+    """Copies new files of a run folder to its address, if it has one.
+
+    Files that were removed are removed there too.
 
     Raises:
         ConfigError: If the address cannot be written to.
@@ -72,7 +86,7 @@ def push(folder):
 
 
 def _root(path):
-    """Returns the folder with an address that `path` is in, or `None`."""
+    """Returns the run folder with an address that holds `path`, or `None`."""
     for folder in (Path(path), *Path(path).parents):
         if (folder / _ADDRESS).exists():
             return folder
@@ -113,7 +127,7 @@ def _push(gfile, address, path):
     for name in sorted(changed, key=_turn):
         gfile.makedirs(f"{address}/{name}".rpartition("/")[0])
         gfile.copy(str(path / name), f"{address}/{name}", overwrite=True)
-    # And goes first: half of the rest is not to look whole.
+    # Remove the marks first, so that a partial copy never looks complete.
     gone = before.keys() - now.keys()
     for name in sorted(gone, key=lambda name: (not name.endswith(_LAST), name)):
         gfile.remove(f"{address}/{name}")
@@ -121,12 +135,12 @@ def _push(gfile, address, path):
 
 
 def _turn(name):
-    """Sorts what says whose the rest is first, and that it is whole last."""
+    """Returns a sorting key: config.yaml first, marks of completeness last."""
     return name.endswith(_LAST), not name.endswith("config.yaml"), name
 
 
 def _files(path):
-    """Returns size and time of each file by name, but for hidden ones."""
+    """Returns a dict from each file to its size and time; no hidden files."""
     found = {}
     for folder, _, names in os.walk(path):
         for name in names:

@@ -1,4 +1,4 @@
-"""What runs of every kind say of themselves, as text and in their results."""
+"""Facts that every kind of run prints, or stores in its result."""
 
 import logging
 
@@ -11,7 +11,16 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def facts(config, model):
-    """Returns what a run's result says of its configuration and model."""
+    """Returns the part of a result that describes configuration and model.
+
+    Args:
+        config: `Config`.
+        model: `AdapterModel` or `MultiTaskModel`.
+
+    Returns:
+        Dict with task, encoder, method, seed, counts of weights, and what
+        `provenance` returns.
+    """
     trained = model.trained_variables()
     of_head = [v for n, v in trained.items() if n.startswith("head/")]
     return {
@@ -27,20 +36,21 @@ def facts(config, model):
 
 
 def print_weights(model, run):
-    """Prints which weights train; the run folder has the table too."""
+    """Prints a table of trained weights and saves it in the run folder."""
     table = trained_table(model)
     run.save_text("trained_weights.txt", table)
     print(table, flush=True)
 
 
 def print_sizes(examples, batch_size):
-    """Prints how many examples there are, by name, and how long they are.
+    """Prints the number and the lengths of the examples of each split.
 
-    Warns if a batch holds all training examples.
+    Logs a warning if one batch holds all training examples.
 
     Args:
-        examples: Dict from a name that ends in the split's to `Examples`.
-        batch_size: Examples in a training step.
+        examples: Dict from a name that ends in the name of the split to
+            `Examples`.
+        batch_size: Number of examples per training step.
     """
     for name, tokenized in examples.items():
         lengths, counts = tokenized.lengths, tokenized.num_choices

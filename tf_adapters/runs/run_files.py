@@ -1,4 +1,4 @@
-"""What `result.json` and `metrics.jsonl` may say, checked before it is used."""
+"""Checks the content of `result.json` and `metrics.jsonl` before use."""
 
 import itertools
 
@@ -9,7 +9,7 @@ from tf_adapters.data.rows.splits import EVALUATED
 
 
 def _is_number(value):
-    # JSON has integers that are larger than any number of a computer.
+    # JSON allows integers that do not fit in 64 bits.
     return isinstance(value, float) or (
         isinstance(value, int) and abs(value) < 2**63
     )
@@ -72,10 +72,11 @@ _OF_RESULT = {
 
 
 def check_result(result):
-    """Raises a `UserError` unless a result's values are of their types.
+    """Raises a `UserError` if a value in a result has the wrong type.
 
     Args:
-        result: What `result.json` says. It may lack a value, or have others.
+        result: Content of a `result.json`. Known values may be missing, and
+            unknown ones are allowed.
     """
     if not _is_mapping(result):
         raise UserError("it is no mapping")
@@ -92,10 +93,10 @@ def _short(value):
 
 
 def read_records(path):
-    """Returns the records of a `metrics.jsonl`, dicts with their `step`.
+    """Returns the records of a `metrics.jsonl`, a list of dicts with a `step`.
 
     Raises:
-        UserError: With the line that is damaged.
+        UserError: If the file cannot be read or is damaged. Names the line.
     """
     try:
         lines = read_file(path).decode().splitlines()
@@ -125,7 +126,7 @@ def _record(path, number, line):
 
 def _is_record(record):
     step = record.get("step") if _is_mapping(record) else None
-    # Not `True`, which is an integer too.
+    # `isinstance` would accept `True` as an integer.
     return (
         type(step) is int
         and 0 <= step < 2**63

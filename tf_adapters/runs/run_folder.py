@@ -1,4 +1,4 @@
-"""The run folder: the one place that a run writes to."""
+"""The run folder, the only place that a run writes to."""
 
 import json
 from pathlib import Path
@@ -19,36 +19,41 @@ from tf_adapters.runs import predictions
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import run_log
 
-# Its lock is held by the process that trains in the folder.
+# The process that trains in the folder holds the lock on this file.
 LOCK = ".lock"
 
 
 class RunFolder:
-    """Writes `config.yaml`, `metrics.jsonl`, TensorBoard events, checkpoints,
-    `adapter/`, `predictions/` and `result.json` of one run.
+    """Writes the files of one run, and locks its folder.
 
-    A folder is one run's: what an unfinished run of the same configuration
-    left is gone on from. Only one process at a time may have it. What it holds
-    is removed here, so all that can be wrong with a run is best found before.
+    The files are `config.yaml`, `metrics.jsonl`, TensorBoard events,
+    checkpoints, `adapter/`, `predictions/` and `result.json`.
+
+    A folder belongs to one run, and to one process at a time. An unfinished run
+    with the same configuration is resumed, and any other earlier run is removed
+    here. So check everything else about a run before creating this object.
 
     Args:
-        folder: Path; created with its parents.
-        config: `Config`, saved at once.
+        folder: Path of the folder. Created with its parents if it does not
+            exist.
+        config: `Config`, saved immediately.
         data_fingerprint: Dict from split to what identifies its rows.
-        overwrite: Whether to remove another run, or this one, first. A run
-            that began so and was told to stop is gone on with nevertheless.
-        declared: `Config` that was asked for, where `config` is what became
-            of it (a fusion whose members were trained first, say); the run is
-            known by it. Default: `config`.
-        frozen: What `frozen_weights` returns of the model.
+        overwrite: Whether to first remove a run in the folder, be it another
+            or this one. A run that was started with `overwrite` and then
+            stopped is resumed nevertheless. Default: `False`.
+        declared: `Config` that the user asked for, if `config` was derived from
+            it, for example by training the members of a fusion first. It
+            identifies the run. Default: `config`.
+        frozen: What `frozen_weights` returns for the model.
 
     Attributes:
         checkpoint: The newest `Checkpoint` of this run, or `None`.
 
     Raises:
-        ConfigError: If the folder cannot be written to, is in use, holds what
-            the run starts from, this run, finished, or the run of another
-            configuration, of other data or other frozen weights that trained.
+        ConfigError: If the folder cannot be written to or is in use, if it
+            holds the encoder or an adapter that the run starts from, if this
+            run is already finished there, or if a run with another
+            configuration, other data or other frozen weights trained there.
     """
 
     def __init__(
@@ -74,7 +79,8 @@ class RunFolder:
             if self.checkpoint is None:
                 left_files.remove_run(self.folder)
                 left_files.remove_tables(self.folder, config)
-                # There too before it holds anything of this run.
+                # Remove the earlier run at the address too, before this run
+                # writes anything.
                 remote_folder.push(self.folder)
             left_files.remove_rests(self.folder)
             self._save_configs(config, declared or config)
@@ -89,7 +95,7 @@ class RunFolder:
             ) from error
 
     def _save_configs(self, config, declared):
-        # First, and not in between removed: the folder is known by it.
+        # Written first and never removed: it identifies the run.
         if declared != config:
             resolve.save_config(declared, self.folder / earlier_runs.DECLARED)
         else:
@@ -101,7 +107,7 @@ class RunFolder:
         return self.folder / earlier_runs.CHECKPOINTS
 
     def _find_checkpoint(self, config):
-        """Returns where to go on, or `None` where a run begins."""
+        """Returns the checkpoint to resume from, or `None` for a new run."""
         if self.overwrite:
             return self._checkpoint_of_this_command(config)
         earlier_runs.check_config(self.folder, config)
@@ -117,7 +123,7 @@ class RunFolder:
         return checkpoint
 
     def _checkpoint_of_this_command(self, config):
-        """Returns where a command with --overwrite goes on, or `None`."""
+        """Returns a stopped --overwrite command's checkpoint, or `None`."""
         checkpoint = earlier_runs.of_stopped_command(
             self.folder, config, self.data_fingerprint
         )
@@ -132,11 +138,11 @@ class RunFolder:
         return checkpoint
 
     def _check_unfinished(self, config):
-        """Refuses what another process did between our first look and now."""
+        """Raises an error if another process has finished this run."""
         result = earlier_runs.finished(
             self.folder, config, self.data_fingerprint
         )
-        # A task's part of a run may be finished where the whole is not.
+        # A task of a multitask run may be finished before the whole run is.
         if result is not None and "trained_with" not in result:
             raise ConfigError(
                 f"{self.folder} holds this run, which has finished meanwhile. "
@@ -145,12 +151,12 @@ class RunFolder:
             )
 
     def _changed(self, checkpoint):
-        """Returns what is no longer as a checkpoint has it, or ""."""
+        """Returns the names of what changed since a checkpoint, or ""."""
         state = checkpoint.state
         names = []
         if state["data_fingerprint"] != self.data_fingerprint:
             names.append("the data")
-        # Earlier versions wrote none.
+        # Earlier versions did not store this.
         before = state.get("frozen") or self.frozen
         names += [
             f"the weights of {name}"
@@ -160,11 +166,11 @@ class RunFolder:
         return " and ".join(names)
 
     def _check_sources(self, config):
-        """Refuses to overwrite what a run starts from."""
+        """Raises an error if the run would overwrite what it starts from."""
         names = ("", *left_files.ADAPTERS)
         written = {(self.folder / name).resolve() for name in names}
         sources = [("adapter", config.init_adapter)]
-        if config.encoder != "minilm":  # The only one that is never a folder.
+        if config.encoder != "minilm":  # This name never means a folder.
             sources.append(("encoder", config.encoder))
         members = (*config.method.adapters, config.stack_on)
         sources += [("adapter", member) for member in members]
@@ -178,12 +184,12 @@ class RunFolder:
 
     @property
     def adapter_folder(self):
-        """Where the best adapter is saved."""
+        """Path of the folder with the best adapter."""
         return self.folder / "adapter"
 
     @property
     def restored(self):
-        """The records that were logged until the checkpoint."""
+        """The records that were logged before the checkpoint."""
         return self._log.restored
 
     def log(self, record):
@@ -191,7 +197,7 @@ class RunFolder:
         self._log.append(record)
 
     def save_tables(self, paths):
-        """Moves the files of a table that was in memory into `tables/`."""
+        """Moves files with the rows of an in-memory table to `tables/`."""
         for path in map(Path, paths):
             folder = own_files.make_folder(self.folder, left_files.TABLES)
             own_files.remove_link(folder / path.name)
@@ -210,7 +216,7 @@ class RunFolder:
         return size
 
     def save_snapshot(self, model, step, details):
-        """Saves the weights as they are after a step, beside the best."""
+        """Saves the weights after a step to `snapshots/<step>`."""
         folder = self.folder / left_files.SNAPSHOTS / str(step)
         saving.save_adapter(
             model, folder, {**details, "step": step}, overwrite=True
@@ -218,18 +224,25 @@ class RunFolder:
         remote_folder.push(self.folder)
 
     def save_predictions(self, split, head, compared):
-        """Writes what was predicted of a split, if the head has it stored.
+        """Writes the predictions for a split, if there are any.
 
         Args:
             split: Name of the split.
             head: `Head`.
-            compared: What `compare` of the head returned.
+            compared: What `compare` of the head returned. If it is empty,
+                nothing is written.
         """
         if compared:
             predictions.save_predictions(self.folder, split, head, compared)
 
     def save_checkpoint(self, step, tensors, state):
-        """Writes what a run needs to go on from here."""
+        """Writes a checkpoint to resume the run from.
+
+        Args:
+            step: Number of finished training steps.
+            tensors: Dict from name to array.
+            state: Dict of plain values.
+        """
         state = {
             **state,
             "log_lines": self._log.lines,
@@ -242,9 +255,9 @@ class RunFolder:
         remote_folder.push(self.folder)
 
     def save_result(self, result):
-        """Writes `result.json`, the mark of a finished run, at one stroke.
+        """Writes `result.json` atomically, which marks the run as finished.
 
-        A finished run needs no checkpoints.
+        Then removes the checkpoints and releases the folder.
         """
         text = json.dumps(result, indent=2) + "\n"
         replace_text(self.folder / "result.json", text)
@@ -253,18 +266,19 @@ class RunFolder:
         self.close()
 
     def close(self):
-        """Lets another process have the folder."""
+        """Releases the folder, so that another process may use it."""
         self._lock.release()
 
 
 def frozen_weights(model):
-    """Returns what a model stands on and does not train: names and hashes.
+    """Returns names and hashes of the weights that a model starts from.
 
     Args:
         model: `AdapterModel`.
 
     Returns:
-        List of pairs: the encoder, and the members of a fusion.
+        List of pairs of a name and a fingerprint: one for the encoder, and one
+        for each member of a fusion.
     """
     encoder = model.encoder_info
     return [
@@ -274,9 +288,15 @@ def frozen_weights(model):
 
 
 def lock_folder(folder):
-    """Returns a lock that is this process's while it lives."""
+    """Acquires and returns the lock of a run folder.
+
+    The process holds it until it releases the lock or ends.
+
+    Raises:
+        ConfigError: If another process holds the lock.
+    """
     own_files.remove_link(folder / LOCK)
-    # Whichever thread trains and whichever ends.
+    # The releasing thread need not be the acquiring one.
     lock = filelock.FileLock(folder / LOCK, timeout=0, thread_local=False)
     try:
         lock.acquire()

@@ -1,4 +1,4 @@
-"""The run folder as each worker has it: the chief's, or one to listen to."""
+"""The chief's run folder, and a read-only stand-in for other workers."""
 
 import json
 from pathlib import Path
@@ -19,11 +19,11 @@ def open_run(strategy, folder, *arguments, **options):
     Args:
         strategy: `tf.distribute.Strategy`.
         folder: Path. Only the chief reads and writes it.
-        *arguments: Those of `RunFolder` after the folder.
-        **options: The same.
+        *arguments: Further positional arguments of `RunFolder`.
+        **options: Keyword arguments of `RunFolder`.
 
     Raises:
-        UserError: On every worker, where the chief may not have the folder.
+        UserError: On every worker, if the chief cannot use the folder.
     """
     run = _on_chief(strategy, lambda: RunFolder(folder, *arguments, **options))
     if workers.num_workers(strategy) == 1:
@@ -33,9 +33,10 @@ def open_run(strategy, folder, *arguments, **options):
 
 
 def finished(strategy, folder, config, data_fingerprint):
-    """Returns what `earlier_runs.finished` does on the chief, on every worker.
+    """Returns the chief's `earlier_runs.finished` on every worker.
 
-    Others may have no such folder, and would wait for a chief that has ended.
+    Other workers may not see the folder. If they trained, they would wait for
+    a chief that has already ended.
 
     Args:
         strategy: `tf.distribute.Strategy`.
@@ -51,16 +52,19 @@ def finished(strategy, folder, config, data_fingerprint):
         return result
     content = json.dumps(result).encode()
     result = json.loads(workers.broadcast_from_chief(strategy, content))
-    # None may end before the others have it.
+    # No worker may end before the others have the result.
     workers.wait_for_all(strategy)
     return result
 
 
 def _on_chief(strategy, function):
-    """Returns what a function returns on the chief, `None` on other workers.
+    """Calls a function on the chief only.
+
+    Returns:
+        The function's value on the chief, `None` on other workers.
 
     Raises:
-        UserError: On every worker, where the function raises one.
+        UserError: On every worker, if the function raises one.
     """
     if workers.num_workers(strategy) == 1:
         return function()
@@ -70,7 +74,7 @@ def _on_chief(strategy, function):
     try:
         value = function()
     except UserError as error:
-        # The others would lose the chief, and be started again for nothing.
+        # Otherwise the others would lose the chief and be restarted in vain.
         _tell_refusal(strategy, str(error))
         raise
     _tell_refusal(strategy)
@@ -78,7 +82,11 @@ def _on_chief(strategy, function):
 
 
 def _tell_refusal(strategy, refusal=""):
-    """Raises on the other workers why the chief may not have the folder."""
+    """Sends the chief's error message to the other workers.
+
+    Raises:
+        ConfigError: On the other workers, if there is a message.
+    """
     told = workers.broadcast_from_chief(strategy, refusal.encode()).decode()
     if told and not refusal:
         raise ConfigError(f"The chief's run folder: {told}")
@@ -99,11 +107,11 @@ def _exchange(strategy, checkpoint):
 
 
 class Follower:
-    """A run folder that another worker writes.
+    """A stand-in for a run folder that only the chief writes.
 
     Args:
-        folder: Path.
-        checkpoint: `Checkpoint` to go on from, or `None`.
+        folder: Path of the run folder.
+        checkpoint: `Checkpoint` to resume from, or `None`.
     """
 
     restored = ()
@@ -113,25 +121,25 @@ class Follower:
         self.checkpoint = checkpoint
 
     def log(self, record):
-        """Leaves it to the chief."""
+        """Does nothing, because only the chief writes."""
 
     def save_tables(self, paths):
-        """Leaves it to the chief."""
+        """Does nothing, because only the chief writes."""
 
     def save_text(self, name, text):
-        """Leaves it to the chief."""
+        """Does nothing, because only the chief writes."""
 
     def save_adapter(self, model, details):
-        """Leaves it to the chief."""
+        """Does nothing, because only the chief writes."""
 
     def save_snapshot(self, model, step, details):
-        """Leaves it to the chief."""
+        """Does nothing, because only the chief writes."""
 
     def save_predictions(self, split, head, compared):
-        """Leaves it to the chief."""
+        """Does nothing, because only the chief writes."""
 
     def save_checkpoint(self, step, tensors, state):
-        """Leaves it to the chief."""
+        """Does nothing, because only the chief writes."""
 
     def save_result(self, result):
-        """Leaves it to the chief."""
+        """Does nothing, because only the chief writes."""

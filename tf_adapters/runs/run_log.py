@@ -1,4 +1,4 @@
-"""What a run logs: records in a file, their numbers as TensorBoard events."""
+"""A run's log: records in a file, and their numbers as TensorBoard events."""
 
 import json
 from pathlib import Path
@@ -21,12 +21,12 @@ class RunLog:
 
     Args:
         folder: Path of the run folder.
-        kept: How many records of an earlier process stay: those from before
-            its checkpoint.
+        kept: How many records of an earlier process to keep: those that it
+            wrote before its checkpoint. Default: 0.
 
     Attributes:
-        restored: List of these records.
-        lines: Number of records.
+        restored: List of the kept records.
+        lines: Number of records in the file.
     """
 
     def __init__(self, folder, kept=0):
@@ -35,8 +35,8 @@ class RunLog:
         lines = (json.dumps(record) + "\n" for record in self.restored)
         replace_text(self._path, "".join(lines))
         self.lines = kept
-        # Events are written anew: what a stopped run logged after its
-        # checkpoint would else be there twice.
+        # Write the events again from scratch. Otherwise those that a stopped
+        # run logged after its checkpoint would appear twice.
         events = Path(folder) / EVENTS
         own_files.remove(events)
         own_files.make_folder(folder, EVENTS)
@@ -45,7 +45,7 @@ class RunLog:
             self._write_events(record)
 
     def append(self, record):
-        """Logs a dict with its `step`, and the time."""
+        """Logs a dict with a `step`, and adds the time."""
         with own_files.open_to_append(self._path) as file:
             file.write(json.dumps({"time": time.time(), **record}) + "\n")
         self.lines += 1
@@ -59,7 +59,7 @@ class RunLog:
 
 
 def _read(path, kept):
-    """Returns the records that a run goes on after."""
+    """Returns the first `kept` records of a run that is resumed."""
     try:
         records = run_files.read_records(path)[:kept]
         if len(records) < kept:
@@ -76,6 +76,6 @@ def _numbers(record, prefix=""):
     for name, value in record.items():
         if isinstance(value, dict):
             yield from _numbers(value, f"{prefix}{name}/")
-        # Choices of a search are words, or none.
+        # A search logs its choices, which may be strings or `None`.
         elif name not in ("step", "time") and not isinstance(value, str | None):
             yield f"{prefix}{name}", value

@@ -1,4 +1,4 @@
-"""What is printed of a run: its data, its plan, its result."""
+"""Prints a run's data, its plan and its result."""
 
 import collections
 import functools
@@ -8,22 +8,25 @@ from tf_adapters.data.rows import splits
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import remote_folder
 
-# STS-B's labels, up to 5, train well.
+# Larger labels are learned slowly. STS-B's labels, up to 5, train well.
 _FAR = 10
-# Of more classes, the most frequent ones are named.
+# Only the most frequent classes are named.
 _MOST_NAMED = 10
 _say = functools.partial(print, flush=True)
 
 
 def print_labels(task, rows, say=_say):
-    """Prints what a run finds: its classes with their rows, and the largest's.
+    """Prints the number of rows per class, or the range of numeric labels.
 
-    Rows of the test split do not count, nor those of a validation file.
+    For classes, also prints the accuracy of always predicting the largest one.
+    Rows of the test split or of a validation file are not counted. Prints
+    nothing for other kinds of labels.
 
     Args:
-        task: `Task`, its labels resolved.
+        task: `Task` with resolved labels.
         rows: Dict from split to rows.
-        say: Function that prints a line, which may name flags.
+        say: Function that prints a line, which may name flags. Default:
+            `print`.
     """
     if task.kind.label not in ("class", "number"):
         return
@@ -40,7 +43,7 @@ def print_labels(task, rows, say=_say):
         say(_numbers(known))
         return
     counts = collections.Counter(task.labels[label] for label in known)
-    # Next to its count, a class that is called `5` would read like one.
+    # Next to its count, a class named `5` would look like a number.
     mark = "`" if any(name.isnumeric() for name in counts) else ""
     named = ", ".join(
         f"{mark}{name}{mark} {count}"
@@ -66,7 +69,7 @@ def _numbers(labels):
 
 
 def print_plan(config, rows, say=_say):
-    """Prints learning rate and steps of a run on a table.
+    """Prints the learning rate and the number of steps of a run.
 
     Args:
         config: `Config`.
@@ -104,7 +107,7 @@ def print_run(result, config, model_dir):
     for key, value in result.get("method_report", {}).items():
         print(f"{key}: {value:.4g}")
     weights = model_dir / "adapter" / "adapter.safetensors"
-    # Of workers without a common folder the chief alone has it.
+    # Without a shared folder, only the chief has this file.
     if weights.exists():
         print(
             f"adapter: {remote_folder.address(weights.parent)} "
@@ -160,7 +163,7 @@ def _metrics(values):
 
 
 def print_evaluation(values, config):
-    """Prints metrics by split, and under `transfer` those by language."""
+    """Prints metrics by split, and a table by language for `transfer`."""
     for split, metrics in values.items():
         if split == "transfer":
             print(

@@ -1,4 +1,4 @@
-"""A run that trains one task, from its configuration to its result."""
+"""Trains one task, from the configuration to the result."""
 
 import time
 
@@ -30,38 +30,43 @@ def train_experiment(
 ):
     """Trains, writes the run folder, and returns the result.
 
-    Goes on where an earlier process of the same run was stopped.
+    If an earlier process of the same run was stopped, training resumes from
+    its last checkpoint.
 
     Args:
         config: `Config`.
         task: `Task`, see `splits.get_task`.
-        rows: Dict from split to rows, see `splits.load_rows`. It is emptied
-            once they are encoded: millions of rows need as much memory again.
-        model_dir: Folder of the run.
-        test: Whether to evaluate on the test split too, where it is labelled,
-            and on the task's further validation splits.
-        overwrite: Whether to remove a run that lies in `model_dir` first.
-        prepare: Function of the model, called before it trains, or `None`
-            (default). With it, the result has `before`: the metrics on
-            validation at that time.
+        rows: Dict from split to rows, see `splits.load_rows`. The dict is
+            emptied once the rows are encoded, to free their memory.
+        model_dir: Path of the run folder.
+        test: Whether to evaluate on the test split too, if it is labeled, and
+            on further validation splits of the task. Default: `True`.
+        overwrite: Whether to remove an earlier run in `model_dir` first.
+            Default: `False`.
+        prepare: Function to call with the model before training, or `None`
+            (default). If it is given, the result has the validation metrics
+            before training under `before`.
         declared: See `RunFolder`.
-        tables: Paths of files with the rows of a table that was in memory;
-            they move into the run folder, see `RunFolder.save_tables`.
+        tables: Paths of files with the rows of a table that was in memory. They
+            are moved to the run folder, see `RunFolder.save_tables`.
+
+    Returns:
+        Dict that `result.json` holds.
 
     Raises:
-        Stopped: If the process was told to stop, or another worker is gone.
+        Stopped: If the process was asked to stop, or another worker was lost.
     """
     with workers.losses_as_stops(distribution.strategy_for_config(config)):
         started = time.perf_counter()
-        # First, so that missing data are missed before the training.
+        # Load these first, so that missing data are reported before training.
         languages = (
             zero_shot_transfer.load_languages(task, config.data) if test else {}
         )
         fingerprint = sampling.fingerprints(rows)
-        # What is wrong with a run is to show before it removes an earlier one.
+        # Find errors in the configuration before an earlier run is removed.
         experiment = Experiment(config, task, train_rows=rows["train"])
         calibration.check(config, experiment.model.head)
-        # The chief's alone: several workers would log the same.
+        # Only on the chief: all workers would log the same.
         watchers = (
             callbacks.make_callbacks(config.train.callbacks)
             if workers.is_chief(experiment.strategy)
@@ -90,13 +95,13 @@ def train_experiment(
             result["transfer"] = experiment.transfer(languages, run)
         result["seconds"] = round(time.perf_counter() - started, 1)
         run.save_result(result)
-        # Before that, no worker may read what the chief writes, nor end.
+        # Other workers may need the chief's files, and must not end before it.
         workers.wait_for_all(experiment.strategy)
         return result
 
 
 def _prepare(experiment, prepare, validation):
-    """Returns the metrics before the training, if that has to be prepared."""
+    """Prepares the model; returns its metrics before training, if prepared."""
     if prepare is None:
         return {}
     prepare(experiment.model)
@@ -104,7 +109,7 @@ def _prepare(experiment, prepare, validation):
 
 
 def _train(experiment, run, examples, fingerprint, watchers):
-    """Trains; returns the result as far as it goes then."""
+    """Trains; returns the result without the held-out splits."""
     model = experiment.model
     details = {
         "task": experiment.task.name,
@@ -129,7 +134,7 @@ def _train(experiment, run, examples, fingerprint, watchers):
 
 
 def _fit(experiment, run, examples, details, watchers):
-    """Trains; returns the summary of `Loop.run`, and the predictions."""
+    """Trains; returns the summary of `Loop.run` and the predictions."""
     config = experiment.config
 
     def save_best(values):
@@ -153,12 +158,15 @@ def _fit(experiment, run, examples, details, watchers):
 
 
 def evaluate_held_out(trainer, examples, run):
-    """Returns the metrics of the splits that chose nothing, by split.
+    """Returns metrics of all splits but the training and validation splits.
 
     Args:
         trainer: `Trainer`.
         examples: Dict from split to `Examples`.
-        run: `RunFolder`, which gets the predictions.
+        run: `RunFolder` to store the predictions in.
+
+    Returns:
+        Dict from split to a dict of metrics.
     """
     metrics = {}
     for split in examples:
@@ -171,9 +179,10 @@ def evaluate_held_out(trainer, examples, run):
 
 
 def _of_pretraining(folder):
-    """Returns what the run before this did to the loss of masked tokens.
+    """Returns how an earlier pretraining changed the loss of masked tokens.
 
-    And its seconds, which this run's own do not have.
+    The dict also has the seconds of the pretraining, which the seconds of this
+    run do not include. It is empty if the run did not start from a pretraining.
     """
     result = earlier_runs.read_result(folder) if folder else None
     if result is None or "before" not in result:

@@ -1,4 +1,4 @@
-"""One run of one task with all that comes before its training."""
+"""A run of one task, including a pretraining that comes before it."""
 
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
@@ -25,7 +25,7 @@ def train_run(
         config: `Config`.
         task: `Task`, see `splits.get_task`.
         rows: See `train_experiment`, which empties it.
-        model_dir: Folder of the run.
+        model_dir: Path of the run folder.
         test: See `train_experiment`.
         overwrite: See `train_experiment`.
         declared: See `RunFolder`.
@@ -48,7 +48,7 @@ def train_run(
 
 
 def _pretrained(config, task, rows, model_dir, overwrite, declared):
-    """Returns the configuration that starts from the pretrained weights."""
+    """Pretrains; returns a configuration that starts from these weights."""
     _check_workers_read(config, model_dir)
     goes_on = earlier_runs.of_stopped_command(
         model_dir, declared, sampling.fingerprints(rows)

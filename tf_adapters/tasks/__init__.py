@@ -1,4 +1,4 @@
-"""Every task the library knows, as data. A new task is a new entry."""
+"""The built-in tasks, as data. To add a task, add an entry to `TASKS`."""
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.tasks.argument import ARGUMENT
@@ -38,7 +38,7 @@ _OWN_TASK = (
 
 
 def get(name):
-    """Returns the task called `name`.
+    """Returns the built-in task called `name`.
 
     Args:
         name: String. A key of `TASKS`.

@@ -1,7 +1,7 @@
 """Argument mining across topics, a task of AdapterFusion.
 
-The UKP Sentential Argument Mining Corpus (Stab et al. 2018) is given out on
-request, so it comes from local files only.
+The UKP Sentential Argument Mining Corpus (Stab et al. 2018) is distributed only
+on request, so it must be read from local files.
 """
 
 from tf_adapters.tasks.task import THREE_SPLITS

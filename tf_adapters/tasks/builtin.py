@@ -1,7 +1,8 @@
-"""The tasks that the project generates itself, for the demo and the tests.
+"""Generated tasks for the demo and the tests.
 
-They need no network and no file. Their texts come from small grammars, so a
-score on them says that training works, and nothing about language at large.
+They do not need a network or files. Their texts come from small grammars, so
+their scores only show that training works, not how well a model understands
+language.
 """
 
 from tf_adapters.tasks.task import THREE_SPLITS

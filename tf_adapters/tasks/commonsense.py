@@ -1,8 +1,8 @@
-"""Multiple choice: the five commonsense tasks of AdapterFusion.
+"""The five commonsense tasks of AdapterFusion, which are multiple choice.
 
-All are scored by accuracy: Pfeiffer et al. 2021, arXiv:2005.00247, table 1.
-Fields and splits are those of TensorFlow Datasets where it has the task. A
-label is the place of the right choice, from 0.
+All are scored by accuracy (Pfeiffer et al. 2021, arXiv:2005.00247, table 1).
+Fields and splits are from TensorFlow Datasets if it has the task. A label is
+the index of the right choice, starting from 0.
 """
 
 from tf_adapters.tasks.task import Task
@@ -10,7 +10,8 @@ from tf_adapters.tasks.task import Task
 _PAPER = "Pfeiffer et al. 2021, arXiv:2005.00247, section 4.2 and appendix A.1"
 _SECRET_TEST = {"test": "test"}
 
-# The largest of five training sets; the paper does not say which it took.
+# This is the largest of five training sets; the paper does not say which one it
+# uses.
 WINOGRANDE = Task(
     name="winogrande",
     source="winogrande",

@@ -1,9 +1,9 @@
-"""GLUE's nine tasks, one of them (WNLI) left out by most papers.
+"""The nine tasks of GLUE, including WNLI, which most papers omit.
 
-Fields, label names and splits are those of TensorFlow Datasets 4.9. The first
-metric of each is the one of Houlsby et al. 2019, table 1, and He et al. 2021,
-table 2; WNLI is in neither and is scored by accuracy, as GLUE scores it. The
-columns under `glue` are those of the files of the official download.
+Fields, label names and splits are from TensorFlow Datasets 4.9. The first
+metric of each task is from Houlsby et al. 2019, table 1, and He et al. 2021,
+table 2. Neither has WNLI, which is scored by accuracy, as in GLUE. The columns
+in `glue` are from the files of the official download.
 """
 
 from tf_adapters.tasks.task import GlueLayout
@@ -68,8 +68,8 @@ QQP = _task(
     labels=("not_duplicate", "duplicate"),
     metrics=("f1", "accuracy"),
     aliases={"question1": "sentence1", "question2": "sentence2"},
-    # The published train.tsv has a few broken lines; TensorFlow Datasets
-    # (text/glue.py, "Filter out corrupted rows") leaves them out as well.
+    # The published train.tsv has a few broken lines, which TensorFlow Datasets
+    # (text/glue.py, "Filter out corrupted rows") also skips.
     glue=GlueLayout(
         folder="QQP",
         columns=("question1", "question2"),

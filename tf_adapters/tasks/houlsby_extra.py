@@ -1,9 +1,9 @@
 """The seventeen additional tasks of Houlsby et al. 2019, table 2.
 
-All are scored by accuracy. None of them is in TensorFlow Datasets, so they come
-from local files. Where the class names depend on how a copy of the data was
-made, they are left to the training file (`labels=()`): sorted, in the order in
-which Python sorts text.
+All are scored by accuracy. TensorFlow Datasets does not have them, so they must
+be read from local files. If the class names depend on how a copy of the data
+was made, `labels` is empty, and the names are read from the training file and
+sorted as Python sorts strings.
 """
 
 from tf_adapters.tasks.task import THREE_SPLITS

@@ -1,8 +1,8 @@
-"""Inference between two texts beyond GLUE: four tasks of AdapterFusion.
+"""Four tasks of AdapterFusion on inference between two texts, beyond GLUE.
 
-All are scored by accuracy: Pfeiffer et al. 2021, arXiv:2005.00247, table 1.
-Fields, label names and splits are those of TensorFlow Datasets where it has the
-task; SICK comes from local files only.
+All are scored by accuracy (Pfeiffer et al. 2021, arXiv:2005.00247, table 1).
+Fields, label names and splits are from TensorFlow Datasets, except for SICK,
+which must be read from local files.
 """
 
 from tf_adapters.tasks.task import THREE_SPLITS
@@ -40,7 +40,7 @@ CB = Task(
     unlabelled_splits={"test": "test"},
 )
 
-# The passage comes first: what the question is about before the question.
+# The passage comes before the question about it.
 BOOLQ = Task(
     name="boolq",
     source="super_glue/boolq",

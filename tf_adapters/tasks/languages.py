@@ -1,10 +1,10 @@
-"""Tasks that are trained in one language and evaluated in many."""
+"""Languages of tasks that train in one language and are evaluated in many."""
 
 import dataclasses
 
 from tf_adapters.common.errors import UserError
 
-# What `averages` returns.
+# The keys of the dict that `averages` returns.
 AVERAGES = ("all", "target", "distant")
 
 
@@ -14,13 +14,15 @@ class Languages:
 
     Attributes:
         names: Codes of the languages in the order of the paper's table.
-        distant: Those that the paper's average "Distant" is over.
-        folder: Local folder of a language, with `{language}` in it. A folder
-            that goes on with `_`, as treebanks do (`en_ewt`), is found too.
-        source: Name in TensorFlow Datasets, with `{language}` in it or not.
-        trained: Code of the language of training.
-        source_codes: From a language's code to that in TensorFlow Datasets,
-            where it is another.
+        distant: Codes of the languages in the paper's average "Distant".
+        folder: Local folder of a language, with the placeholder `{language}`.
+            Folders whose name continues with `_`, as for treebanks (`en_ewt`),
+            are found too.
+        source: Name in TensorFlow Datasets, in which `{language}` is a
+            placeholder.
+        trained: Code of the training language. Defaults to `"en"`.
+        source_codes: Dict from a language's code to its code in TensorFlow
+            Datasets, if they differ.
     """
 
     names: tuple[str, ...]
@@ -32,15 +34,15 @@ class Languages:
 
 
 def in_language(task, language):
-    """Returns a task as it is in another language.
+    """Returns a copy of a task in another language.
 
     Args:
         task: `Task` with `languages`.
-        language: Code of a language, or the rest of a local folder's name
-            (`en_ewt`).
+        language: Code of the language, or the value of `{language}` in a local
+            folder (such as `en_ewt`).
 
     Raises:
-        UserError: If the task has no languages.
+        UserError: If `task.languages` is `None`.
     """
     languages = task.languages
     if languages is None:
@@ -60,15 +62,15 @@ def in_language(task, language):
 
 
 def averages(values, languages):
-    """Returns the averages of He et al. 2021, table 3.
+    """Computes averages over languages as in He et al. 2021, table 3.
 
     Args:
         values: Dict from language to a number.
-        languages: `Languages`.
+        languages: `Languages` of the task.
 
     Returns:
-        Dict with `all`, `target` (all but the language of training) and
-        `distant`; an average over nothing is left out.
+        Dict with the averages `all`, `target` (all but the training language)
+        and `distant`. Averages over no languages are omitted.
     """
     codes = {language: language.split("_")[0] for language in values}
     groups = {

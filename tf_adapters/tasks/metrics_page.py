@@ -1,8 +1,8 @@
-"""What each metric means, and the metrics of each kind of output.
+"""The meaning of each metric, and the metrics of each kind of output.
+
+To write the page that documents them:
 
     python -m tf_adapters.tasks.metrics_page > docs/metrics.md
-
-writes the page of them all.
 """
 
 from tf_adapters.tasks.output_kinds import KINDS

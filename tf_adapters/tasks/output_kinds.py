@@ -1,7 +1,8 @@
-"""Kinds of output as data: what their rows, labels and metrics look like.
+"""Descriptions of the kinds of output: their rows, labels and metrics.
 
-A head says how a kind is computed; the rest of the program reads of a kind what
-stands here, and never asks for its name. Needs no Keras and no SciPy.
+A head defines how a kind of output is computed. All other code uses these
+descriptions and does not refer to kinds by name. This module does not import
+Keras or SciPy.
 """
 
 import dataclasses
@@ -14,23 +15,25 @@ Label = typing.Literal[
 
 @dataclasses.dataclass(frozen=True)
 class OutputKind:
-    """What belongs to a kind of output.
+    """The description of a kind of output.
 
     Attributes:
-        metrics: Names of the metrics that suit it.
-        label: What a row's label is: a `"class"`; `"classes"`, a list of any
-            number of them; a `"number"`; the place of the right `"choice"`; a
-            `"class_a_word"`; `"answers"` with their places in the text; or
-            `"none"`.
-        num_fields: How many text fields a task may have.
-        fields_in_words: The same for an error.
-        list_field: What the last text field is a list of, `"choices"` or
-            `"words"`, or `None` where it is a text.
-        default_metrics: Those of a task file that names none; by default the
-            first one.
-        label_field: The usual name of the label's field in files.
-        file_formats: Endings of files that only this kind can be read from and
-            written to.
+        metrics: Names of the metrics that can be computed for the kind.
+        label: The type of a row's label. `"class"`: a class. `"classes"`: a
+            list of any number of classes. `"number"`: a number. `"choice"`: the
+            index of the right choice. `"class_a_word"`: a list with a class for
+            each word. `"answers"`: a list of answers with their positions in
+            the text. `"none"`: no label.
+        num_fields: Tuple of the allowed numbers of text fields of a task.
+        fields_in_words: Description of these fields, for an error message.
+        list_field: Type of the items if the last text field is a list:
+            `"choices"` or `"words"`. `None` (default) if it is a text.
+        default_metrics: Metrics of a task that does not specify any. Defaults
+            to the first of `metrics`.
+        label_field: Usual name of the label's field in files. Defaults to
+            `"label"`.
+        file_formats: Suffixes of the files that only this kind can read and
+            write.
     """
 
     metrics: tuple[str, ...]
@@ -48,13 +51,13 @@ class OutputKind:
 
     @property
     def has_classes(self):
-        """Whether its labels have names."""
+        """Whether labels are classes, which have names."""
         return self.label in ("class", "classes", "class_a_word")
 
 
-# What an unknown kind may still be.
+# Added to the error message for an unknown kind.
 HINT = "One of your own needs the file that registers it: --plugin=<file>."
-# Name to kind; `heads.register` adds those of a user's own.
+# Name to kind; `heads.register` adds custom ones.
 KINDS = {
     "classification": OutputKind(
         ("accuracy", "f1", "micro_f1", "macro_f1", "matthews"), "class"

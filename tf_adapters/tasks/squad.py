@@ -1,8 +1,8 @@
-"""SQuAD v1.1, in Houlsby et al. 2019, figure 5, and AdapterBias, figure 4."""
+"""SQuAD v1.1: Houlsby et al. 2019, figure 5, and AdapterBias, figure 4."""
 
 from tf_adapters.tasks.task import Task
 
-# The official evaluation reports both; Houlsby et al. plot F1.
+# The official evaluation reports F1 and exact match; Houlsby et al. plot F1.
 SQUAD = Task(
     name="squad",
     source="squad/v1.1",

@@ -1,7 +1,7 @@
-"""The task of a table with texts and labels, of which nothing is declared.
+"""Tasks from a table with texts and labels, without a task file.
 
-`--data=reviews.csv --text=review --label=stars` is enough: the classes are
-those of the file, see `data.rows.table_checks`.
+For example, `--data=reviews.csv --text=review --label=stars`. The classes are
+read from the table; see `data.rows.table_checks`.
 """
 
 import os
@@ -16,21 +16,21 @@ _METRICS = {"classification": ("accuracy", "macro_f1")}
 
 
 def name_of_table(file: str) -> str:
-    """Returns the name of a table's task: that of the file, without ending."""
+    """Returns the name of a table's task: the file's name without suffix."""
     return Path(file).stem or "table"
 
 
 def task_of_table(name: str, data, check_files=True) -> Task:
-    """Returns the task of a table; its classes are not yet known.
+    """Creates the task of a table, without its classes.
 
     Args:
         name: Name of the task.
         data: `DataConfig` with `file`.
-        check_files: Whether the files must exist. Defaults to `True`.
+        check_files: Whether to check the files. Defaults to `True`.
 
     Raises:
-        ConfigError: If a file does not exist or is no table, or the columns
-            cannot be those of a task.
+        ConfigError: If a file does not exist or is not a table, or if the
+            number of text columns is not 1 or 2.
     """
     files = {
         "train": data.file,

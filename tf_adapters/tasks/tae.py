@@ -1,8 +1,8 @@
-"""The eight tasks of TAE: Gururangan et al. 2020, as He et al. 2021 use them.
+"""The eight tasks of TAE: Gururangan et al. 2020, as used by He et al. 2021.
 
 He et al. 2021, table 1, reports micro-F1 for CHEMPROT and RCT and macro-F1 for
-the others. Local files may call the text `sentence` or, as the files that
-Gururangan et al. publish, `text`.
+the others. The field of the text in local files is `sentence`, or `text` as in
+the files from Gururangan et al.
 """
 
 from tf_adapters.tasks.task import THREE_SPLITS
@@ -72,7 +72,7 @@ SCIERC = _local_task(
     _MACRO,
 )
 
-# The body alone; a title, where a file has one, is not read.
+# Only the body is read; the title is ignored if a file has one.
 HYPERPARTISAN = _local_task("hyperpartisan", ("false", "true"), _MACRO)
 
 RCT = _local_task(
@@ -83,7 +83,7 @@ RCT = _local_task(
 
 HELPFULNESS = _local_task("helpfulness", ("unhelpful", "helpful"), _MACRO)
 
-# TAE trains on 115k of the 120k training rows and validates on the rest.
+# TAE trains on 115k of the 120k training rows and validates on the remainder.
 AGNEWS = Task(
     name="agnews",
     source="ag_news_subset",
@@ -100,8 +100,8 @@ AGNEWS = Task(
     optional_fields=("title",),
 )
 
-# TAE trains on 20k of the 25k training rows and validates on the rest. It is
-# also a task of Pfeiffer et al. 2021, arXiv:2005.00247, scored by accuracy.
+# TAE trains on 20k of the 25k training rows and validates on the remainder. It
+# is also a task of Pfeiffer et al. 2021, arXiv:2005.00247, scored by accuracy.
 IMDB = Task(
     name="imdb",
     source="imdb_reviews/plain_text",

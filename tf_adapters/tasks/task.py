@@ -1,4 +1,4 @@
-"""What a task is: a few facts as data, and no code."""
+"""The description of a task, as data without code."""
 
 import dataclasses
 
@@ -16,16 +16,18 @@ THREE_SPLITS = {**TWO_SPLITS, "test": "test"}
 
 @dataclasses.dataclass(frozen=True)
 class GlueLayout:
-    """Where the files of the official GLUE download keep a task.
+    """The location of a task in the official GLUE download.
 
     Attributes:
-        folder: Folder of the task, for example `"CoLA"`.
+        folder: Folder of the task, such as `"CoLA"`.
         columns: Column of each text field, in the order of `text_fields`.
-        label_column: Column of the label; it may be missing in the test file.
-        headerless_columns: Columns of train and dev where these files have no
-            header line (CoLA); empty otherwise.
-        skip_broken_lines: Whether lines with another number of columns than the
-            header are dropped with a warning and not reported as problems.
+        label_column: Column of the label. The test file may lack it. Defaults
+            to `"label"`.
+        headerless_columns: Columns of the train and dev files if they have no
+            header line (CoLA), otherwise empty (default).
+        skip_broken_lines: Whether to skip lines whose number of columns differs
+            from the header's, with a warning instead of an error. Defaults to
+            `False`.
     """
 
     folder: str
@@ -37,45 +39,53 @@ class GlueLayout:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """What a run needs to know about a task, and nothing else.
+    """The facts about a task that a run needs.
 
     Attributes:
-        name: Key of `--task`, folder of the task's local files, and name in
-            result files.
-        text_fields: Names of the fields that are read, in the order in which
-            the head reads them: one or two texts for classification and
-            regression; one or two texts and the list of choices for a choice;
-            the list of words for tagging; the question and the text for a
-            span.
-        source: Name in TensorFlow Datasets, for example `"glue/mnli"`;
-            `"builtin:..."` for generated texts; `""` (default) for local files
-            only.
-        labels: Class names in label-id order. Empty for classification where
-            the names are those of the training file, and where the head has
-            no classes.
-        splits: From `train`, `validation`, and `test` where it is labelled, to
+        name: Value of `--task`, name of the folder of the task's local files,
+            and name of the task in result files.
+        text_fields: Names of the fields to read, in the order in which the head
+            reads them. Classification and regression read one or two texts,
+            `choice` one or two texts and the list of choices, `tagging` the
+            list of words, `span` the question and the text, and `masked_lm` one
+            to three texts.
+        source: Name in TensorFlow Datasets, such as `"glue/mnli"`, or
+            `"builtin:..."` for generated texts. `""` (default) if the task has
+            only local files.
+        labels: Class names in the order of their ids. Empty (default) if the
+            names are read from the training file, or if the head has no
+            classes.
+        splits: Dict from `train`, `validation` and, if it is labeled, `test` to
             the split's name in TensorFlow Datasets. Defaults to `TWO_SPLITS`.
-        head: Kind of output, a key of `KINDS`. Defaults to classification.
-        metrics: Metrics of that kind. The first selects the checkpoint. `None`
-            (default): the kind's own.
-        cite: Where the task, its metric and its splits are defined.
-        label_field: Name of the label's field.
-        aliases: From a field to its other name in local files.
-        optional_fields: Text fields that may be null, which reads as "".
-        label_range: Least and greatest label of a regression task, if fixed.
-        unlabelled_splits: As `splits`, for splits whose labels are secret.
-        glue: Where the official GLUE download keeps the task, if it does.
-        files: From `train`, `validation`, `test` to a file, for a task of
-            one's own; empty otherwise.
-        choice_fields: Other fields that hold the choices: one with all of
-            them, or one for each.
-        blank: What stands in a choice's question for the answer, if anything.
-        folder: Folder of the task's local files, if not called as the task.
-        language: Code of the language that the task is in, if it has several.
-        languages: All of them, or `None`.
-        train_task: Task whose training split is this one's, or `None`.
-        id_field: Name of the field that a row is known by outside, if any.
-        file_stems: From a split to another name of its local file.
+        head: Kind of output, a key of `KINDS`. Defaults to `"classification"`.
+        metrics: Metrics of that kind, the first of which selects the
+            checkpoint. `None` (default) uses the kind's default metrics.
+        cite: Source of the definition of the task, its metric and its splits.
+        label_field: Name of the label's field. Defaults to `"label"`.
+        aliases: Dict from a field to its alternative name in local files.
+        optional_fields: Text fields that may be null, which is read as `""`.
+        label_range: Minimum and maximum label of a regression task, or `None`
+            (default) if they are not fixed.
+        unlabelled_splits: Like `splits`, for splits whose labels are not
+            public.
+        glue: Location of the task in the official GLUE download, or `None`
+            (default).
+        files: Dict from `train`, `validation` and `test` to a file, for a
+            user's own task. Otherwise empty (default).
+        choice_fields: Alternative fields with the choices: a single field with
+            all of them, or one field for each.
+        blank: Placeholder for the choice in a question, or `""` (default).
+        folder: Folder of the task's local files. `""` (default) if it has the
+            task's name.
+        language: Code of the task's language, if the task has several
+            languages.
+        languages: `Languages` with all languages of the task, or `None`
+            (default).
+        train_task: Task whose training split this task uses, or `None`
+            (default) for its own.
+        id_field: Name of the field that identifies a row in other files, or
+            `""` (default).
+        file_stems: Dict from a split to an alternative name of its local file.
     """
 
     name: str
@@ -112,17 +122,20 @@ class Task:
 
     @property
     def all_splits(self):
-        """Dict from split to its name in TensorFlow Datasets, all of them."""
+        """Dict from each split to its name in TensorFlow Datasets.
+
+        It includes the unlabeled splits.
+        """
         return {**self.splits, **self.unlabelled_splits}
 
     @property
     def kind(self):
-        """The `OutputKind` of its head."""
+        """The `OutputKind` of the task's head."""
         return KINDS[self.head]
 
     @property
     def list_field(self):
-        """Name of the field that is a list of texts, or `None`."""
+        """The name of the field that holds a list of texts, or `None`."""
         return self.text_fields[-1] if self.kind.list_field else None
 
     def _check_fields(self):

@@ -1,4 +1,4 @@
-"""A task of one's own from a YAML file, without code.
+"""Loading of a user's own task from a YAML file, without code.
 
     name: tickets
     text_fields: [subject, body]
@@ -6,7 +6,8 @@
     metrics: [macro_f1, accuracy]
     files: {train: train.csv, validation: dev.csv, test: test.csv}
 
-Files lie relative to the YAML file. `head` is `classification` unless stated.
+Paths of files are relative to the YAML file. `head` defaults to
+`classification`.
 """
 
 import os
@@ -37,18 +38,20 @@ _SPLITS = ("train", "validation", "test")
 
 
 def load_task_file(path, check_files=True):
-    """Reads a task of one's own.
+    """Loads a task from a YAML file.
+
+    The keys `name`, `text_fields` and `files` are required, and `labels` (the
+    class names in the order of their ids) if the head has classes. Optional
+    keys are `head` (default: `classification`), `metrics`, `label_field`
+    (default: `tags` for tagging, `answers` for spans, otherwise `label`),
+    `label_range`, `blank` and `cite`.
 
     Args:
-        path: YAML file with the keys `name`, `text_fields`, `labels` (class
-            names in order; none for regression and choices), `head`,
-            `metrics`, `files` and, by choice, `label_field` (default: `tags` of
-            words, `answers` of spans, else `label`), `label_range`, `blank`
-            and `cite`.
+        path: Path of the YAML file.
         check_files: Whether the data files must exist. Defaults to `True`.
 
     Returns:
-        A `Task` whose `files` are absolute paths.
+        A `Task`. The paths in its `files` are absolute.
 
     Raises:
         UserError: If the file cannot be read, a key is unknown or missing, a
@@ -138,7 +141,7 @@ def _string(path, key, value):
 
 
 def _name(path, value):
-    """Returns a task's name, of which runs make folders."""
+    """Returns a task's name, after checking that it can name a folder."""
     is_name = Path(_string(path, "name", value)).name == value != ".."
     if not is_name or "\0" in value:
         raise UserError(
@@ -162,7 +165,7 @@ def _range(path, value):
     if value is None:
         return None
     is_pair = isinstance(value, list) and len(value) == 2
-    # Neither NaN nor integers that no float holds.
+    # Excludes NaN, and integers that are too large for a float.
     is_pair = is_pair and all(
         type(v) in (int, float) and -1e300 < v < 1e300 for v in value
     )

@@ -1,8 +1,8 @@
 """Cross-lingual tasks: the three of He et al. 2021, section 4, and PAWS-X.
 
-Trained and selected in English, evaluated in every language. The groups of
-languages are those of Tables 12 to 14; docs/papers.md says where the printed
-averages and the printed groups differ.
+Models train and are selected in English, and are evaluated in every language.
+The groups of languages are from tables 12 to 14. docs/papers.md lists where the
+printed averages do not match the printed groups.
 """
 
 from tf_adapters.tasks.glue import MNLI
@@ -22,7 +22,7 @@ _POS = Languages(
     ),
     folder="ud/{language}",
     source="xtreme_pos/xtreme_pos_{language}",
-    # It has Tamil and Tagalog under each other's code.
+    # TensorFlow Datasets has the codes of Tamil and Tagalog swapped.
     source_codes={"ta": "tl", "tl": "ta"},
 )
 _NER = Languages(
@@ -39,7 +39,8 @@ _NER = Languages(
 )
 _XNLI = Languages(
     names=tuple("en ar bg de el es fr hi ru sw th tr ur vi zh".split()),
-    # Greek and Urdu are Indo-European; the printed averages have them.
+    # The printed averages include Greek and Urdu, although these are
+    # Indo-European.
     distant=tuple("ar el sw th tr ur vi zh".split()),
     folder="xnli/{language}",
     source="xnli",
@@ -48,8 +49,8 @@ _PAWSX = Languages(
     names=tuple("en de es fr ja ko zh".split()),
     distant=tuple("ja ko zh".split()),
     folder="pawsx/{language}",
-    # TensorFlow Datasets' `xtreme_pawsx` is the training set in machine
-    # translation only.
+    # `xtreme_pawsx` in TensorFlow Datasets has only machine translations of the
+    # training set.
     source="paws_x_wiki/{language}",
 )
 

@@ -1,1 +1,1 @@
-"""From tokens to batches, in an order that is a function of seed and step."""
+"""Batches of tokens, in an order that depends only on seed and epoch."""

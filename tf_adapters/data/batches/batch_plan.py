@@ -1,25 +1,26 @@
-"""Which examples make a batch, in an order that is a function of the seed."""
+"""Plans which examples form a batch. Equal seeds give equal plans."""
 
 import dataclasses
 
 import numpy as np
 
-# Batches of one group are sorted by length; groups this many batches long
-# keep the padding small and the order random enough.
+# Examples are sorted by length within groups of this many batches. This keeps
+# padding low and the order random enough.
 _BATCHES_PER_GROUP = 50
 
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """Which examples make a batch, and how far it is filled up.
+    """The examples of a batch, and the shape to which it is padded.
 
     Attributes:
-        indices: Places in `Examples`.
-        length: Tokens of each row.
-        size: Rows that the batch is filled up to, in all batches alike, or
-            `None` for no more than `indices`.
-        draw: Which random numbers it has: two integers, for training the
-            epoch, from 1 on, and the batch's place in it.
+        indices: Indices into `Examples`.
+        length: Number of tokens of each row, including padding.
+        size: Number of rows, including padding, the same in all batches.
+            `None` (default) adds no rows.
+        draw: Two integers that select the batch's random numbers: the epoch,
+            counted from 1 in training, and 0 in evaluation; and the batch's
+            index in the epoch.
     """
 
     indices: np.ndarray
@@ -38,20 +39,23 @@ def plan_training(
     steps_per_loop=1,
     costs=None,
 ):
-    """Returns one epoch's batches, a pure function of its arguments.
+    """Returns the training batches of an epoch, a list of `Batch`.
+
+    The result depends on the arguments only.
 
     Args:
-        lengths: Tokens of each example.
-        batch_size: Examples in a batch; the last may have fewer, and is filled
-            up where `batching` is `"fixed"`.
+        lengths: Array, the number of tokens of each example.
+        batch_size: Number of examples in a batch. The last batch can have
+            fewer; with `batching="fixed"` it is padded.
         seed: Integer.
-        epoch: Integer.
-        batching: `"grouped"`, `"random"` or `"fixed"`, see `DataConfig`.
-        fixed_lengths: Lengths that batches may have where `batching` is
-            `"fixed"`, ascending.
-        steps_per_loop: How many batches of one such length come together.
-        costs: What groups are sorted by, where that is not `lengths` (default):
-            examples of many choices or windows belong together.
+        epoch: Integer, 0 for the first.
+        batching: `"grouped"`, `"random"` or `"fixed"`; see `DataConfig`.
+        fixed_lengths: With `batching="fixed"`, the possible lengths of a
+            batch, ascending.
+        steps_per_loop: With `batching="fixed"`, the number of consecutive
+            batches of the same length.
+        costs: Array by which groups are sorted, so that examples with many
+            choices or windows come together. Defaults to `lengths`.
     """
     generator = np.random.default_rng([seed, epoch])
     order = generator.permutation(len(lengths))
@@ -69,7 +73,14 @@ def plan_training(
 
 
 def plan_epoch(lengths, config, epoch, costs=None):
-    """Returns one epoch's batches as a `Config` has them."""
+    """Returns the training batches of an epoch under a `Config`.
+
+    Args:
+        lengths: See `plan_training`.
+        config: `Config`.
+        epoch: Integer, 0 for the first.
+        costs: See `plan_training`.
+    """
     return plan_training(
         lengths,
         config.train.batch_size,
@@ -83,12 +94,12 @@ def plan_epoch(lengths, config, epoch, costs=None):
 
 
 def plan_evaluation(lengths, batch_size, fixed_lengths=(), costs=None):
-    """Returns batches of all examples, the longest or costliest first.
+    """Returns evaluation batches of all examples, the most costly first.
 
-    So a batch that does not fit into memory fails at once. With `fixed_lengths`
-    each has one of these lengths and `batch_size` rows.
+    If a batch does not fit into memory, evaluation then fails at once. With
+    `fixed_lengths`, each batch has one of these lengths and `batch_size` rows.
     """
-    # Fixed batches of one length follow each other.
+    # Sorting by length keeps fixed batches of the same length together.
     first = lengths if costs is None or fixed_lengths else costs
     order = np.argsort(-np.asarray(first), kind="stable")
     batches = _cut(order, lengths, batch_size)
@@ -108,12 +119,12 @@ def _numbered(batches, epoch):
 
 
 def _bucket(length, fixed_lengths):
-    """Returns the smallest of some lengths that is not below `length`."""
+    """Returns the smallest of the fixed lengths that is at least `length`."""
     return min(one for one in fixed_lengths if one >= length)
 
 
 def _in_buckets(order, lengths, batch_size, fixed_lengths):
-    """Returns lists of fixed batches, one for each length."""
+    """Returns a list of batches for each of the fixed lengths."""
     buckets = np.searchsorted(fixed_lengths, lengths[order])
     return [
         [
@@ -125,7 +136,7 @@ def _in_buckets(order, lengths, batch_size, fixed_lengths):
 
 
 def _in_random_runs(lists, size, generator):
-    """Returns the batches of all lists, up to `size` of a list in a row."""
+    """Shuffles the batches of all lists in runs of `size` from one list."""
     runs = [
         batches[i : i + size]
         for batches in lists
@@ -159,14 +170,14 @@ def padding_fraction(batches, lengths):
 
     Args:
         batches: List of `Batch`.
-        lengths: Array `(examples,)` or `(examples, choices)`, see
-            `Examples.sequence_lengths` and that of `task_mixture.Mixture`.
+        lengths: Array `(examples,)` or `(examples, choices)`; see
+            `Examples.sequence_lengths` and `Mixture.sequence_lengths`.
     """
     lengths = lengths.reshape(len(lengths), -1)
     positions = tokens = 0
     for batch in batches:
         rows = lengths[batch.indices]
-        # Fixed batches have room for the most choices that occur in the task.
+        # Fixed batches have as many choices as any example of the task.
         places = rows >= 0 if batch.size else rows > 0
         sequences = (batch.size or len(rows)) * places.any(axis=0).sum()
         positions += batch.length * int(sequences)

@@ -1,4 +1,4 @@
-"""Tokenised examples as tensors, ready to be cut into batches."""
+"""Tokenized examples as ragged tensors, from which batches are taken."""
 
 import dataclasses
 from typing import Any
@@ -11,18 +11,20 @@ from tf_adapters.data.encoded import Masking
 
 @dataclasses.dataclass(frozen=True)
 class Examples:
-    """Tokenised texts with their targets.
+    """Tokenized texts with their targets.
 
     Attributes:
-        token_ids: Ragged int32 tensor `(examples, tokens)`, special tokens in,
-            or `(examples, choices, tokens)`; windows are as choices here.
-        segment_ids: The same shape, or `None` where the encoder takes none.
+        token_ids: Ragged int32 tensor `(examples, tokens)` or
+            `(examples, choices, tokens)`, including special tokens. Windows
+            are represented like choices.
+        segment_ids: Same shape as `token_ids`, or `None` if the encoder takes
+            none.
         targets: Array with one entry for each example, ragged int32 tensor
             `(examples, tokens)`, or `None`.
-        pad_id: Token id that fills batches.
-        counts: Array, the number of terms that the loss of each example sums;
-            `None` (default) for one each.
-        source: What a head needs to go back to its rows, see `Encoded`.
+        pad_id: Id of the padding token.
+        counts: Array, the number of terms in the loss of each example. `None`
+            (default) for one each.
+        source: Data with which the head maps outputs to rows; see `Encoded`.
         masking: `Masking`, or `None`; see `Encoded`.
     """
 
@@ -39,20 +41,20 @@ class Examples:
 
     @property
     def lengths(self):
-        """Number of tokens of each example, of its longest choice."""
+        """Number of tokens of each example, or of its longest choice."""
         lengths = self.sequence_lengths
         return lengths if lengths.ndim == 1 else lengths.max(axis=1)
 
     @property
     def costs(self):
-        """Number of tokens that each example has when it is filled up."""
+        """Number of tokens of each example if all choices are padded."""
         return self.lengths * self.num_choices
 
     @property
     def sequence_lengths(self):
-        """Number of tokens, `(examples,)`, or `(examples, choices)`.
+        """Number of tokens, `(examples,)` or `(examples, choices)`.
 
-        0 stands where there is no choice.
+        Examples with fewer choices than others are padded with 0.
         """
         if self.token_ids.ragged_rank == 1:
             return self.token_ids.row_lengths().numpy()
@@ -60,7 +62,7 @@ class Examples:
 
     @property
     def num_choices(self):
-        """Number of choices or windows of each example, else 1."""
+        """Number of choices or windows of each example; 1 if it has none."""
         if self.token_ids.ragged_rank == 1:
             return np.ones(len(self), "int64")
         return self.token_ids.row_lengths().numpy()
@@ -68,7 +70,7 @@ class Examples:
     def count(self, indices):
         """Returns the number of terms in the loss of some examples.
 
-        At least 1, so that a batch without any has a mean, which is 0.
+        At least 1, so that the mean loss of a batch without terms is 0.
         """
         if self.counts is None:
             return len(indices)
@@ -76,11 +78,11 @@ class Examples:
 
 
 def to_examples(encoded, pad_id):
-    """Returns the `Examples` of a head's `Encoded`.
+    """Converts a head's `Encoded` to `Examples`.
 
     Args:
         encoded: `data.encoded.Encoded`.
-        pad_id: Token id that fills batches.
+        pad_id: Id of the padding token.
     """
     segment_ids, targets = encoded.segment_ids, encoded.targets
     return Examples(
@@ -95,7 +97,7 @@ def to_examples(encoded, pad_id):
 
 
 def ragged(arrays):
-    """Returns arrays, or lists of arrays, as a ragged tensor."""
+    """Converts arrays, or lists of arrays, to a ragged int32 tensor."""
     outer = [len(part) for part in arrays]
     if arrays and isinstance(arrays[0], list):
         inner = ragged([array for part in arrays for array in part])

@@ -1,9 +1,9 @@
-"""Which tokens masked language modelling hides, and behind what.
+"""Hides tokens for masked language modeling.
 
-Devlin et al. 2019, section 3.1: of each text 15 % of the tokens are chosen; of
-these 80 % become the mask token, 10 % a random one, and 10 % stay. The draw is
-a pure function of seed, epoch and step, so that each epoch hides others
-(RoBERTa, Liu et al. 2019, section 4.1) and a run that was stopped can go on.
+In each text 15% of the tokens are chosen. Of these 80% become the mask token,
+10% a random token, and 10% are unchanged (Devlin et al. 2019, section 3.1).
+The choice depends on seed, epoch and step only, so that each epoch hides other
+tokens (RoBERTa, Liu et al. 2019, section 4.1) and a stopped run can resume.
 """
 
 import dataclasses
@@ -16,23 +16,24 @@ _MASKED, _MASKED_OR_RANDOM = 0.8, 0.9
 
 
 def hide(masking, features, counts, max_chosen, draw):
-    """Returns features with hidden tokens, and which they were.
+    """Hides tokens of a batch and adds the hidden ones as targets.
 
     Args:
         masking: `Masking`.
         features: Dict with `token_ids` and `padding_mask`.
-        counts: How many tokens of each row are chosen, int32 `(rows,)`. With
-            whole words no more than that are, fewer where no word is left that
-            fits, and the loss, a sum over those that are, is still divided by
-            this number.
-        max_chosen: Largest number of chosen tokens of a row, an integer or a
+        counts: Number of tokens to choose in each row, int32 `(rows,)`. With
+            whole words this is an upper limit: fewer are chosen if no
+            remaining word fits. The loss, a sum over the chosen tokens, is
+            divided by this number in any case.
+        max_chosen: Largest number of chosen tokens in a row, an integer or a
             scalar tensor.
         draw: `Draw` of this batch.
 
     Returns:
-        The features, `token_ids` changed, with `masked_positions`
-        `(rows, max_chosen)` int32, and `masked_ids`, the tokens that were
-        there, `IGNORED` where a row has fewer; `targets` is the same.
+        The features with hidden tokens in `token_ids`, and three more int32
+        tensors `(rows, max_chosen)`: `masked_positions`; `masked_ids`, the
+        original tokens, padded with `IGNORED`; and `targets`, equal to
+        `masked_ids`.
     """
     ids = features["token_ids"]
     uniform = draw.uniform(masking.seed, tf.shape(ids)[1], 3)
@@ -68,26 +69,26 @@ def _is_special(ids, masking):
 
 
 def _order(may, scores):
-    """Returns the indices that may be chosen by their scores, then the rest."""
+    """Sorts indices: the eligible ones by score, then the others."""
     return tf.argsort(tf.where(may, scores, 2.0), axis=1, stable=True)
 
 
 def _words(masking, ids, may):
-    """Returns the number of each token's word in its row."""
-    # What follows a special token begins a word, however it is marked.
+    """Numbers the words of each row; returns each token's word number."""
+    # A token after a special token begins a word, even if marked otherwise.
     after = tf.pad(may[:, :-1], [[0, 0], [1, 0]])
     goes_on = tf.gather(tf.constant(masking.continues), ids) & may & after
     return tf.cumsum(tf.cast(~goes_on, tf.int32), axis=1) - 1
 
 
 def _whole(words, may, uniform, counts):
-    """Returns indices in order, whole words first, and how many of these.
+    """Sorts indices, chosen whole words first, and counts the chosen tokens.
 
-    Words are taken in random order, each one that still fits into what is left
-    of the count (google-research/bert, create_pretraining_data.py). Where none
-    fits the first is cut, so that a row has a hidden token.
+    Words are tried in random order, and each is chosen if it fits into the
+    rest of the count (google-research/bert, create_pretraining_data.py). If no
+    word fits, the first is cut, so that each row has a hidden token.
     """
-    # All tokens of a word have one draw, and so stay together.
+    # All tokens of a word have the same score and stay together.
     order = _order(may, tf.gather(uniform, words, batch_dims=1))
     words = tf.gather(words, order, batch_dims=1)
     may = tf.gather(may, order, batch_dims=1)
@@ -99,10 +100,10 @@ def _whole(words, may, uniform, counts):
 
 
 def _word_sizes(words):
-    """Returns for each place its word's length, and what of it is to come.
+    """Returns the length of each token's word, and how much of it follows.
 
     Args:
-        words: Numbers of words, those of a word side by side.
+        words: Word numbers `(rows, tokens)`. Equal numbers are adjacent.
     """
     rows, length = tf.unstack(tf.shape(words))
     numbers = words + length * tf.range(rows)[:, tf.newaxis]
@@ -118,11 +119,11 @@ def _word_sizes(words):
 
 
 def _fitting(lengths, to_come, may, counts):
-    """Returns which indices belong to words that are taken one after another.
+    """Returns which tokens are chosen if words are taken while they fit.
 
-    Each round takes words up to the first that does not fit, and drops this
-    and those after it that are too long for what is left: after a few rounds
-    there are none.
+    Each round finds the first word that does not fit, and drops it and all
+    later words that are longer than the remaining room. A few rounds are
+    enough until all remaining words fit.
     """
 
     def ends(left):
@@ -144,7 +145,7 @@ def _fitting(lengths, to_come, may, counts):
 
 
 def _behind(masking, there, kind, which):
-    """Returns what stands in place of chosen tokens."""
+    """Returns the replacements of the chosen tokens."""
     random = tf.cast(which * masking.vocabulary_size, there.dtype)
     other = tf.where(kind < _MASKED_OR_RANDOM, random, there)
     return tf.where(kind < _MASKED, masking.mask_id, other)
@@ -152,13 +153,15 @@ def _behind(masking, there, kind, which):
 
 @dataclasses.dataclass(frozen=True)
 class Draw:
-    """The random numbers of a batch, of which a replica sees its rows.
+    """The random numbers of a replica's rows of a batch.
+
+    Numbers are drawn for the whole batch, from which a replica takes its rows.
 
     Attributes:
         epoch: Integer scalar.
-        number: Place of the batch in the epoch.
-        rows: Rows of the whole batch, over all replicas.
-        first: Place of this replica's first row in it.
+        number: Index of the batch in the epoch.
+        rows: Number of rows of the whole batch, over all replicas.
+        first: Index of this replica's first row in the batch.
         size: Number of this replica's rows.
     """
 
@@ -169,10 +172,10 @@ class Draw:
     size: tf.Tensor
 
     def uniform(self, seed, length, count):
-        """Returns numbers from 0 to 1, `(size, length, count)`."""
+        """Returns uniform numbers in [0, 1), `(size, length, count)`."""
         numbers = tf.random.stateless_uniform(
             [self.rows, length, count],
-            # The trainer's seeds of dropout have the lower half.
+            # The lower half is used by the trainer's seeds for dropout.
             [(seed % 32768) * 65536 + 32768 + self.epoch, self.number],
         )
         return numbers[self.first : self.first + self.size]

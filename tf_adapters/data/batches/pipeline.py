@@ -1,4 +1,4 @@
-"""Tokenized examples and a plan of batches become a `tf.data.Dataset`."""
+"""Makes a `tf.data.Dataset` from tokenized examples and a plan of batches."""
 
 import math
 
@@ -16,26 +16,30 @@ from tf_adapters.data.tokens import mask_tokens
 def dataset(examples, batches, num_shards=1, shards=(0,)):
     """Returns a `tf.data.Dataset` of feature dicts.
 
-    Each batch is cut into `num_shards` contiguous parts, one for each replica;
-    parts of a small last batch may be empty. Every element carries `weights`,
-    one over the terms of the whole batch, so that sums over replicas are means
-    over the batch whatever the parts' sizes.
+    Each batch is split into `num_shards` contiguous parts, one for each
+    replica. Parts of a small last batch can be empty. The `weights` of an
+    element are one over the number of loss terms in the whole batch, so that
+    sums over replicas are means over the batch, whatever the sizes of the
+    parts.
 
-    Batches with a `size` have one length. They are filled up to it with rows
-    of weight 0, further where the replicas' parts would be unequal. All shapes
-    are then static, as TPUs need them.
+    Batches with a `size` are padded to it with rows of weight 0, and further
+    if the parts of the replicas would have unequal sizes. All shapes are then
+    static, as TPUs require.
 
     Args:
         examples: `Examples`.
         batches: List of `Batch`.
-        num_shards: Replicas over all workers.
-        shards: Replicas that this worker feeds, in order.
+        num_shards: Number of replicas over all workers.
+        shards: Indices of the replicas that this worker feeds, in order.
 
     Returns:
-        Elements: `token_ids`, `padding_mask`, `segment_ids` (where there are
-        any) `(part, length)` int32; `targets`; `weights` `(part,)` float32;
-        `indices` `(part,)` int32, the rows' places in `examples`, or -1 where
-        a row only fills up.
+        Dataset with an element for each batch and each of `shards`, a dict:
+        `token_ids`, `padding_mask` and, if the examples have them,
+        `segment_ids`, int32 `(part, length)` or `(part, choices, length)`;
+        `targets`, if there are any; `weights`, float32 `(part,)`; and
+        `indices`, int32 `(part,)`, the rows' indices in `examples`, or -1 for
+        padding. With masked language modeling, also the features of
+        `masking.hide`.
     """
     parts, lengths, sizes, draws, choices = [], [], [], [], []
     num_choices = examples.num_choices
@@ -68,7 +72,7 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
             return found
         return _hidden(examples, found, draw)
 
-    # Autotuning would have nothing to tune, and ends seconds late.
+    # Autotuning has nothing to tune here, and takes seconds to stop.
     options = tf.data.Options()
     options.autotune.enabled = False
     return (
@@ -79,7 +83,7 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
 
 
 def _filled_up(batch, num_shards):
-    """Returns a batch's indices, -1 for each row that only fills it up."""
+    """Returns a batch's indices, with -1 for each row of padding."""
     if batch.size is None:
         return batch.indices
     rows = num_shards * math.ceil(batch.size / num_shards)
@@ -88,8 +92,8 @@ def _filled_up(batch, num_shards):
 
 
 def _features(examples, indices, length, size, num_choices):
-    # What fills up is the first example: a real text, so that nothing in the
-    # model becomes infinite, which a weight of 0 would not take away.
+    # Rows of padding repeat the first example. With a real text no output is
+    # infinite, which even a weight of 0 could not cancel.
     safe_indices = tf.maximum(indices, 0)
     is_static = isinstance(length, int)
     first = indices.shape[0] if is_static else tf.size(indices, tf.int64)
@@ -121,14 +125,15 @@ def _features(examples, indices, length, size, num_choices):
 
 
 def _hidden(examples, features, draw):
-    """Returns features for masked language modelling.
+    """Returns features for masked language modeling.
 
-    See `masking.hide`, and `mask_tokens.find` for prediction.
+    See `masking.hide`, and `mask_tokens.find_mask_tokens` for texts that have
+    mask tokens themselves.
     """
     indices = features["indices"]
     counts = tf.gather(examples.counts, tf.maximum(indices, 0))
     is_static = features["token_ids"].shape[1] is not None
-    # A replica's part may be empty.
+    # At least 1: a replica's part can be empty.
     max_chosen = tf.reduce_max(tf.concat([counts, [1]], 0))
     max_chosen = max(1, int(examples.counts.max())) if is_static else max_chosen
     if not examples.masking.is_drawn:

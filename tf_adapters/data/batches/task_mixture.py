@@ -1,14 +1,14 @@
-"""Examples of several tasks in one training set, and which batch is of which.
+"""Mixes the examples of several tasks into one training set.
 
-Every batch is of one task. In epoch `e` of `E` a batch is of task `i` of `N_i`
-examples with a probability proportional to `N_i^a`: `a` is 1 (proportional),
-0.5 (square root), or falls from 1 to 0.2 over the epochs (annealed),
-`a = 1 - 0.8 (e - 1) / (E - 1)` (Stickland and Murray 2019, arXiv:1902.02671;
-Bert-n-Pals, run_multi_task.py).
+Each batch has examples of one task. The task is drawn with a probability
+proportional to `N_i^a`, where `N_i` is the number of examples of task `i`. The
+exponent `a` is 1 (proportional), 0.5 (square root), or falls from 1 to 0.2 over
+the epochs (annealed): `a = 1 - 0.8 (e - 1) / (E - 1)` in epoch `e` of `E`
+(Stickland and Murray 2019, arXiv:1902.02671; Bert-n-Pals, run_multi_task.py).
 
-An epoch has as many batches as one pass over all tasks. Each task's own
-batches follow one another, pass after pass and over the ends of epochs, so that
-none of its examples is seen twice before all are seen once.
+An epoch has as many batches as one pass over all tasks. A task's batches
+continue from one epoch to the next, so that all its examples are seen once
+before any is seen again.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ from tf_adapters.data.batches import pipeline
 
 @dataclasses.dataclass(frozen=True)
 class Mixture:
-    """Examples of several tasks, numbered through in the order of the tasks.
+    """Examples of several tasks, numbered consecutively in order of tasks.
 
     Attributes:
         tasks: Dict from task to `Examples`.
@@ -43,8 +43,8 @@ class Mixture:
     def sequence_lengths(self):
         """Number of tokens of each choice, `(examples, most choices)`.
 
-        0 stands where an example has no such choice, and -1 where no example
-        of its task has one.
+        The value is 0 if the example does not have that many choices, and -1
+        if no example of its task does.
         """
         each = [e.sequence_lengths for e in self.tasks.values()]
         each = [lengths.reshape(len(lengths), -1) for lengths in each]
@@ -58,11 +58,11 @@ class Mixture:
 
     @property
     def starts(self):
-        """Place of each task's first example."""
+        """Index of each task's first example."""
         return np.cumsum(self.sizes) - self.sizes
 
     def locate(self, batch):
-        """Returns a batch's task, and the batch in that task's own places."""
+        """Returns a batch's task, and the batch with the task's own indices."""
         number = int(
             np.searchsorted(self.starts, batch.indices[0], side="right") - 1
         )
@@ -83,7 +83,7 @@ def probabilities(sizes, sampling, epoch, epochs):
         sizes: Number of examples of each task.
         sampling: `"annealed"`, `"proportional"` or `"square_root"`.
         epoch: Integer, 0 for the first.
-        epochs: Integer, how many there are. With one, annealed sampling is
+        epochs: Integer, the number of epochs. If it is 1, annealed sampling is
             proportional.
     """
     exponents = {
@@ -97,7 +97,9 @@ def probabilities(sizes, sampling, epoch, epochs):
 
 
 def plan_mixture(mixture, config, epoch):
-    """Returns one epoch's batches, a pure function of its arguments.
+    """Returns the training batches of an epoch.
+
+    The result depends on the arguments only.
 
     Args:
         mixture: `Mixture`.
@@ -105,7 +107,7 @@ def plan_mixture(mixture, config, epoch):
         epoch: Integer, 0 for the first.
 
     Returns:
-        List of `Batch` in the places of `mixture`.
+        List of `Batch` with indices into `mixture`.
     """
     draws = [_draw(mixture.sizes, config, e) for e in range(epoch + 1)]
     earlier = np.concatenate([[], *draws[:-1]])
@@ -119,24 +121,24 @@ def plan_mixture(mixture, config, epoch):
 
 
 def _draw(sizes, config, epoch):
-    """Returns the number of the task of each batch of an epoch."""
+    """Returns the index of the task of each batch of an epoch."""
     batches = sum(math.ceil(size / config.train.batch_size) for size in sizes)
     shares = probabilities(
         sizes, config.method.sampling, epoch, config.train.epochs
     )
-    # Not the generator that orders the examples of this epoch.
+    # Differs from the generator that orders the examples of this epoch.
     generator = np.random.default_rng([config.seed, epoch, len(sizes)])
     return generator.choice(len(sizes), batches, p=shares)
 
 
 def _batches(examples, start, config, skip):
-    """Yields a task's batches without end, from the `skip`-th on.
+    """Yields a task's batches endlessly, after those of earlier epochs.
 
     Args:
-        examples: Its `Examples`.
-        start: Place of the first of them in the mixture.
+        examples: The task's `Examples`.
+        start: Index of the task's first example in the mixture.
         config: `Config`.
-        skip: Integer, how many were used up in earlier epochs.
+        skip: Integer, the number of batches used in earlier epochs.
     """
     lengths, costs = examples.lengths, examples.costs
 

@@ -1,10 +1,11 @@
-"""Grammatical or not: every wrong sentence is a right one with one fault.
+"""The grammar of `acceptability`: is a sentence grammatical?
 
-The faults: agreement of a verb with its subject across the words between them,
-of a determiner with its noun, of a reflexive with its antecedent; the form of a
-verb after an auxiliary; and the order of words in questions, around particles
-and around adjectives. Singular and plural, base form and participle are wrong
-as often as right, so that no single word gives a sentence away.
+Each wrong sentence is a right one with a single fault. A verb does not agree
+with its subject across the words between them, a determiner with its noun, or
+a reflexive with its antecedent; a verb has the wrong form after an auxiliary;
+or the words of a question, or around a particle or an adjective, are in the
+wrong order. Singular and plural, base form and participle are wrong as often
+as right, so that no single word gives a sentence away.
 """
 
 from tf_adapters.data.grammars.grammar import Grammar

@@ -1,9 +1,9 @@
-"""Premise and hypothesis: entailment, neutral or contradiction.
+"""The grammar of `entailment`: entailment, neutral or contradiction.
 
-Four kinds of inference, none of which the words decide: who did what to whom
-(active and passive), quantifiers over a kind and a kind of that kind, "and"
-and "or", and comparisons with their opposites. "Not" occurs under every label,
-in the premise and in the hypothesis.
+Premise and hypothesis differ by one of four inferences: who did what to whom
+(active and passive), quantifiers over a category and a narrower one, "and" and
+"or", and comparisons with their opposites. Words alone do not decide any of
+them: "not" occurs under every label, in the premise and in the hypothesis.
 """
 
 from tf_adapters.data.grammars.grammar import Grammar
@@ -11,12 +11,19 @@ from tf_adapters.data.grammars.grammar import Lexicon
 
 
 def _from(premise, entailed, neutral, contradicted):
-    """One premise with a hypothesis for each label."""
+    """Returns three pairs, a premise with a hypothesis for each label."""
     return tuple((premise, h) for h in (entailed, neutral, contradicted))
 
 
 def _quantifier(quantifier, opposite, upward):
-    """Entailment goes up to the wider kind, or down to the narrower one."""
+    """Returns three pairs about quantified categories, one for each label.
+
+    Args:
+        quantifier: Text before "the" in the premise.
+        opposite: Text before "the" in the contradicting hypothesis.
+        upward: Whether the premise entails the same of the wider category. If
+            not, it entails the same of the narrower one.
+    """
     start, end = ("{dogs}", "{animals}") if upward else ("{animals}", "{dogs}")
     premise = f"{quantifier} the {start} {{were_outside}}."
     conclusion = f"{quantifier} the {end} {{were_outside}}."

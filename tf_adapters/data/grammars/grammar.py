@@ -1,4 +1,4 @@
-"""What a small template grammar is, and how words are drawn for it."""
+"""Template grammars, and how words are drawn for them."""
 
 import dataclasses
 import re
@@ -6,15 +6,17 @@ import re
 
 @dataclasses.dataclass(frozen=True)
 class Lexicon:
-    """Words of each split, and the slots that some of them fill.
+    """The words of each split, and the slots that they can fill.
 
-    There is white space between words, `/` between the forms of one word, and
-    `~` stands for a space within.
+    Words are separated by white space and the forms of a word by `/`. A `~`
+    stands for a space within a form.
 
     Attributes:
-        slots: A word for each that is drawn: the names of its forms' slots.
+        slots: Names of slots, in the same notation: an entry for each word to
+            draw, with a slot for each of its forms.
         train, validation, test: The words of a split.
-        is_shuffled: Whether the forms of a word change places, too.
+        is_shuffled: Whether the forms of a word are shuffled as well. Defaults
+            to `False`.
     """
 
     slots: str
@@ -28,7 +30,7 @@ class Lexicon:
         return _forms(getattr(self, split))
 
     def draw(self, rng, split):
-        """Returns a dict from slot to text, of different words."""
+        """Draws different words; returns a dict from slot to text."""
         slots, entries = _forms(self.slots), self.entries(split)
         found = {}
         for names, entry in zip(slots, _shuffled(rng, entries), strict=False):
@@ -51,11 +53,11 @@ class Grammar:
 
     Attributes:
         text_fields: Names of a row's texts, one or two.
-        patterns: Maps a split to its patterns. A pattern holds, for each label
-            id in order, one template for each text field. Patterns under
-            `"validation"` and `"test"` are those that training never shows.
+        patterns: Dict from split to patterns. For each label id in order, a
+            pattern has one template for each text field. The patterns of
+            `"validation"` and `"test"` do not occur in training.
         lexicons: The `Lexicon`s that fill the slots of the templates, in the
-            order in which they are drawn from.
+            order of drawing.
     """
 
     text_fields: tuple[str, ...]
@@ -63,14 +65,14 @@ class Grammar:
     lexicons: tuple[Lexicon, ...]
 
     def draw_words(self, rng, split):
-        """Returns the words of one group, a dict from slot to text."""
+        """Draws the words of one group; returns a dict from slot to text."""
         found = {}
         for lexicon in self.lexicons:
             found |= lexicon.draw(rng, split)
         return found
 
     def fill(self, pattern, words):
-        """Returns the texts of each label, with the words in their slots."""
+        """Fills a pattern's slots; returns a tuple of texts for each label."""
         return [
             tuple(_sentence(text.format(**words)) for text in texts)
             for texts in pattern
@@ -85,6 +87,6 @@ class Grammar:
 
 
 def _sentence(text):
-    """Starts with a capital, and has "an" before a vowel."""
+    """Capitalizes a sentence, and writes "an" before vowels."""
     text = re.sub(r"\b([Aa])(?= [aeiou])", r"\1n", text)
     return text[0].upper() + text[1:]

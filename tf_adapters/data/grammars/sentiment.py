@@ -1,16 +1,18 @@
-"""Reviews in one sentence: the label is the verdict on the work as a whole.
+"""The grammar of `sentiment`: is a one-sentence review positive?
 
-A positive and a negative adjective usually both occur, so that it matters
-which of them the sentence concedes ("although", "despite") and which of them
-it denies ("not", "never"). Every pattern is written in its positive form; the
-negative form has each adjective replaced by one of the other polarity.
+The label is the verdict on the work as a whole. Most sentences have a positive
+and a negative adjective, so that it matters which one is conceded ("although",
+"despite") and which one is denied ("not", "never"). Patterns are written in
+their positive form. In the negative form each adjective is replaced by one of
+the opposite polarity.
 """
 
 from tf_adapters.data.grammars.grammar import Grammar
 from tf_adapters.data.grammars.grammar import Lexicon
 
 # As many patterns deny an adjective as assert one, and as many deny the
-# conceded adjective as the asserted one: otherwise the words would tell.
+# conceded adjective as the asserted one. Otherwise words would give away the
+# label.
 _POSITIVE_FORMS = {
     "train": (
         # Asserted.
@@ -90,7 +92,7 @@ _LEXICONS = (
 
 
 def _pattern(positive):
-    """Returns the negative and the positive form, in the order of labels."""
+    """Returns a pattern: the negative form, then the positive form."""
     exchanged = {
         "good": "{bad}",
         "better": "{worse}",

@@ -1,1 +1,1 @@
-"""From names of tasks and files to rows with types."""
+"""Loads the rows of tasks and of files, and checks their types."""

@@ -1,15 +1,15 @@
-"""The rule by which a label in a file is a class name or a class id.
+"""Decides whether a label in a file is a class name or a class id.
 
-It is the same for all heads, for JSON and for text. The first that fits counts:
+The rule is the same for all heads, in JSON and in text. The first match counts:
 
-1. `null` and empty text are no label.
-2. A label that is a class name is that class. JSON's `2` is the name "2", and
-   `true` the name "True" or "true".
-3. An integer, or its digits, is a class id, counted from 0; and -1 is no label.
-   This holds only where no class name is a number: with the names "1", "2" and
-   "3" an id could not be told from a name, and `0` is refused.
+1. `null` and empty text mean no label.
+2. A class name means that class. JSON's `2` can be the name "2", and `true` the
+   name "True" or "true".
+3. An integer, or its digits, is a class id, counted from 0, and -1 means no
+   label. This applies only if no class name is a number. With the names "1",
+   "2" and "3", ids and names could be confused, so `0` is an error.
 
-Ids of TensorFlow Datasets are always ids, see `tfds_rows`.
+Ids in TensorFlow Datasets are always ids; see `tfds_rows`.
 """
 
 from tf_adapters.common.errors import UserError
@@ -18,14 +18,14 @@ from tf_adapters.common.errors import shown
 
 
 def class_id(value: object, labels: tuple[str, ...]) -> int | None:
-    """Returns the class id that one label means, or None for no label.
+    """Returns the class id of a label, or `None` for no label.
 
     Args:
         value: Class name or id, as JSON or text.
         labels: Class names in the order of their ids.
 
     Raises:
-        UserError: If it is neither.
+        UserError: If it is neither a name nor an id of a class.
     """
     if value is None or value == "":
         return None

@@ -1,4 +1,4 @@
-"""Sentences in columns: CoNLL-U, and CoNLL's own, a word a line."""
+"""Parses and writes CoNLL-U and CoNLL's columns, with a word on each line."""
 
 import re
 
@@ -7,22 +7,23 @@ from tf_adapters.common.errors import shown
 
 _CONLLU_COLUMNS = 10
 _FORM, _UPOS = 1, 3
-# IDs of a token that spans words, and of an empty node.
+# IDs of multiword tokens and of empty nodes.
 _NO_WORD = re.compile(r"\d+[-.]\d+")
 
 
 def parse_conllu(lines):
     """Parses CoNLL-U, https://universaldependencies.org/format.html.
 
-    Tokens that span words ("1-2"), empty nodes ("1.1") and all columns but
-    FORM and UPOS are left out: words are what has tags.
+    Words are what has tags, so multiword tokens ("1-2"), empty nodes ("1.1"),
+    and all columns except FORM and UPOS are skipped.
 
     Args:
         lines: Pairs of line number and text.
 
     Returns:
-        Rows and problems, both pairs with a line number; a sentence has that
-        of its first word.
+        A list of rows, pairs of the line number of a sentence's first word and
+        a dict with `tokens` and `tags`; and a list of problems, pairs of line
+        number and text.
     """
     rows, problems, words = [], [], []
     for number, line in [*lines, (0, "")]:
@@ -42,21 +43,22 @@ def parse_conllu(lines):
 
 
 def parse_columns(lines):
-    """Parses columns: the word first and its tag last, or a word alone.
+    """Parses columns with the word first and the tag last, or words alone.
 
-    Tabs part them, or blanks in a line without tabs; an empty line ends a
-    sentence, and "-DOCSTART-" lines are left out (Tjong Kim Sang and De
+    Columns are separated by tabs, or by spaces if the line has no tab. An empty
+    line ends a sentence. "-DOCSTART-" lines are skipped (Tjong Kim Sang and De
     Meulder 2003).
 
     Args:
         lines: Pairs of line number and text.
 
     Returns:
-        As `parse_conllu`.
+        Rows and problems, as `parse_conllu`. Without tags, rows have `tokens`
+        only.
     """
     rows, problems, words = [], [], []
     for number, line in [*lines, (0, "")]:
-        # Not at other spaces: a word may hold one.
+        # Not at other Unicode spaces, which a word can contain.
         columns = line.split("\t" if "\t" in line else " ")
         columns = [column.strip(" ") for column in columns]
         columns = [column for column in columns if column]
@@ -73,7 +75,7 @@ def parse_columns(lines):
 
 
 def _sentence(words):
-    """Returns the row of some words as a list, none for no words."""
+    """Returns a list with the row of a sentence, empty if it has no words."""
     if not words:
         return []
     numbers, forms, tags = zip(*words, strict=True)
@@ -84,9 +86,9 @@ def _sentence(words):
 
 
 def conllu_lines(words, tags):
-    """Yields the lines of a sentence in CoNLL-U, an empty one last.
+    """Yields the lines of a sentence in CoNLL-U, and an empty line.
 
-    They hold ID, FORM and UPOS; the other columns are empty ("_").
+    ID, FORM and UPOS are written; the other columns are empty ("_").
     """
     _check(words)
     for number, (word, tag) in enumerate(zip(words, tags, strict=True), 1):
@@ -97,7 +99,7 @@ def conllu_lines(words, tags):
 
 
 def column_lines(words, tags):
-    """Yields the lines of a sentence in two columns, an empty one last."""
+    """Yields the lines of a sentence in two columns, and an empty line."""
     _check(words)
     for word, tag in zip(words, tags, strict=True):
         yield f"{word}\t{tag}"

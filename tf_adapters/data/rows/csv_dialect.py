@@ -1,6 +1,7 @@
-"""How a CSV file is written: which encoding, and what parts its columns.
+"""Detects the encoding and the delimiter of a CSV file.
 
-Spreadsheets of many countries write semicolons, and Latin-1 in place of UTF-8.
+In many countries spreadsheets write semicolons instead of commas, and Latin-1
+instead of UTF-8.
 """
 
 import functools
@@ -12,13 +13,13 @@ from tf_adapters.common.errors import cut
 
 _LOGGER = logging.getLogger(__name__)
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-# What spreadsheets call Latin-1 is this superset of it.
+# Spreadsheets mean this superset when they say Latin-1.
 _LATIN_1 = "cp1252"
 _OTHERS = ";\t"
 
 
 def find_dialect(path):
-    """Returns the encoding and the delimiter of a CSV file; logs unusual ones.
+    """Returns a CSV file's encoding and delimiter; warns if not UTF-8.
 
     Args:
         path: Path of the file.
@@ -51,9 +52,10 @@ def _warn_of_latin_1(path):
 
 
 def _encoding(header, rest):
-    """Returns Latin-1 where no line beyond ASCII is UTF-8, else UTF-8.
+    """Returns Latin-1 if all lines beyond ASCII need it, otherwise UTF-8.
 
-    A file with both has errors, and its lines are reported.
+    A file with lines in both is read as UTF-8, and the other lines are reported
+    as errors.
     """
     beyond = False
     for line in itertools.chain([header], rest):
@@ -74,7 +76,7 @@ def _can_decode(line, encoding):
 
 
 def _delimiter(header):
-    """Returns what parts the header; a comma, where there is one or nothing."""
+    """Returns the header's delimiter: a comma if it has one, or no other."""
     if "," in header:
         return ","
     return next((mark for mark in _OTHERS if mark in header), ",")

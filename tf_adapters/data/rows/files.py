@@ -1,8 +1,8 @@
-"""Readers of local files: every row with its line number, every problem kept.
+"""Reads local files into rows with line numbers, and collects all problems.
 
-Files are UTF-8 and a line ends at a newline and nowhere else: texts hold other
-characters that Unicode, and `str.splitlines`, count as ends of lines. Tables of
-a row a line are read as they are asked for, so that memory need not hold them.
+Files are in UTF-8. Lines end at newlines only, because texts can contain other
+characters that Unicode and `str.splitlines` treat as line ends. Tables with a
+row on each line are read lazily, so that they need not fit into memory.
 """
 
 from collections.abc import Iterable
@@ -27,15 +27,16 @@ _MARK = b"\xef\xbb\xbf"  # Of UTF-8, at the beginning of a file.
 
 @dataclasses.dataclass
 class Table:
-    """Rows as they stand in a file, before a task gives them types.
+    """The rows of a file, before a task checks and converts them.
 
     Attributes:
-        origin: What an error message calls the file.
-        rows: Pairs of line number and dict of fields: a list, or from
-            `open_file` an iterator, which notes problems as it comes to them.
-        columns: Names in the header line; None where there is none.
-        problems: Pairs of line number and what is wrong there.
-        unit: What the numbers count, if not lines.
+        origin: Name of the file in error messages.
+        rows: Pairs of line number and dict of fields. A list, or, from
+            `open_file`, possibly an iterator that adds to `problems`.
+        columns: Names in the header line, or `None` (default) if there is no
+            header.
+        problems: Pairs of line number and a text that says what is wrong.
+        unit: What the line numbers count. Defaults to `"line"`.
     """
 
     origin: str
@@ -45,7 +46,7 @@ class Table:
     unit: str = "line"
 
     def raise_problems(self):
-        """Raises one `DataError` that lists the problems, if there are any."""
+        """Raises a `DataError` with the first ten problems, if any."""
         if not self.problems:
             return
         shown = sorted(self.problems)[:_MAX_REPORTED]
@@ -59,7 +60,7 @@ class Table:
         )
 
     def raise_empty(self, rows):
-        """Raises a `DataError` if no rows came, and not even a problem."""
+        """Raises a `DataError` if there are neither rows nor problems."""
         if not rows and not self.problems:
             raise DataError(
                 f"{self.origin} holds no rows: it is empty, or has a header "
@@ -68,10 +69,10 @@ class Table:
 
 
 def read_file(path, text_field=None):
-    """Reads a file as `open_file` does, whole.
+    """Reads a whole file; arguments and formats are those of `open_file`.
 
     Raises:
-        DataError: As `open_file`, and if there are no rows.
+        DataError: If the file is missing, has another format, or has no rows.
     """
     table = open_file(path, text_field)
     table.rows = list(table.rows)
@@ -80,23 +81,27 @@ def read_file(path, text_field=None):
 
 
 def open_file(path, text_field=None):
-    """Opens a file in the format that its name says.
+    """Opens a file in the format of its name's ending.
+
+    - `.jsonl`: a JSON object on each line.
+    - `.csv`: standard quoting, with a header line. Semicolons and Latin-1 are
+      supported; see `csv_dialect`.
+    - `.tsv`: no quoting, with a header line.
+    - `.conllu`, `.conll`: a word on each line. The fields are `tokens` and
+      `tags`.
+    - `.json`: SQuAD's format.
+    - `.txt`: a text on each line.
 
     Args:
-        path: A file that ends in `.jsonl` (an object a line), `.csv` (quoted
-            as usual, with a header line; perhaps with semicolons or in
-            Latin-1, see `csv_dialect`), `.tsv` (no quoting, with a header
-            line), `.conllu` or `.conll` (a word a line; the fields are
-            `tokens` and `tags`), `.json` (SQuAD's own format) or `.txt` (a
-            text a line).
-        text_field: Name that a `.txt` file's lines get as a field; None where
-            the format cannot be read.
+        path: Path of the file.
+        text_field: Name of the field for the lines of a `.txt` file. `None`
+            (default) if that format cannot be read.
 
     Returns:
-        A `Table`; its problems are complete when its rows have been read.
+        A `Table`. Its `problems` are complete after all rows have been read.
 
     Raises:
-        DataError: If the file is missing or of another format.
+        DataError: If the file is missing or has another format.
     """
     path = Path(path)
     problems = []
@@ -130,16 +135,17 @@ def open_file(path, text_field=None):
 
 
 def open_stream(file, origin, text_field=None):
-    """Opens what a pipe gives: JSON lines, or a text a line.
+    """Opens a stream, such as a pipe, of JSON lines or of a text on each line.
 
     Args:
         file: Binary file.
-        origin: What an error message calls it.
-        text_field: Name that lines get as a field, unless the first one is an
-            object with that field; None for JSON lines.
+        origin: Name of the stream in error messages.
+        text_field: Name of the field for lines of text. If the first line is a
+            JSON object with this field, lines are JSON instead. `None`
+            (default) for JSON lines.
 
     Returns:
-        A `Table`; its problems are complete when its rows have been read.
+        A `Table`. Its `problems` are complete after all rows have been read.
     """
     problems = []
     lines = _without_empty_end(_decoded(file, problems, "utf-8"))
@@ -156,7 +162,7 @@ def open_stream(file, origin, text_field=None):
 def _is_object_with(field, numbered_line):
     try:
         return field in parse_json(numbered_line[1])
-    except (TypeError, ValueError):  # No line, a number, no JSON.
+    except (TypeError, ValueError):  # No line, a number, or not JSON.
         return False
 
 
@@ -168,8 +174,8 @@ def read_glue_file(path, task):
         task: A `Task` with a `glue` layout.
 
     Returns:
-        A `Table` with the task's own field names; without the label's field
-        where the file has no label.
+        A `Table` with the task's own field names. The label's field is missing
+        if the file has no labels.
     """
     layout = task.glue
     headerless = layout.headerless_columns
@@ -195,10 +201,10 @@ def read_glue_file(path, task):
 
 
 def _lines(path, problems, encoding="utf-8"):
-    """Returns an iterator of line numbers and texts.
+    """Returns an iterator over pairs of line number and text.
 
-    What is not in UTF-8 is left out and goes to `problems`, and empty lines at
-    the end are left out.
+    Lines that cannot be decoded are skipped and added to `problems`. Empty
+    lines at the end are skipped.
     """
     try:
         file = path.open("rb")
@@ -266,7 +272,7 @@ def _parse_jsonl(lines, problems):
 
 
 def _parse_csv(lines, problems, delimiter=","):
-    """Yields records of the csv module, which lets quoted fields span lines."""
+    """Yields pairs of line number and record; quoted fields can span lines."""
     numbers = []
 
     def texts():
@@ -288,7 +294,7 @@ def _parse_csv(lines, problems, delimiter=","):
 
 
 def _next_record(reader):
-    # The module's own limit is 131,072 characters, less than some texts have.
+    # The module's default limit, 131,072 characters, is too low for some texts.
     limit = csv.field_size_limit(sys.maxsize)
     try:
         return next(reader)
@@ -297,7 +303,7 @@ def _next_record(reader):
 
 
 def _parse_tsv(lines):
-    """Splits at tabs: quotes are ordinary characters, as in GLUE's files."""
+    """Splits lines at tabs. As in GLUE, quotes are ordinary characters."""
     return (
         (number, line.split("\t") if line else []) for number, line in lines
     )
@@ -315,7 +321,7 @@ def _fields(records, columns, problems):
         if not record:
             if len(columns) != 1:
                 continue
-            record = [""]  # In one column an empty line is an empty text.
+            record = [""]  # With one column, an empty line is an empty text.
         if len(record) == len(columns):
             yield number, dict(zip(columns, record, strict=True))
         else:

@@ -1,4 +1,4 @@
-"""Where a task lies under `data_dir`: its folder, and its files there."""
+"""Finds a task's folder and files under `data_dir`."""
 
 from pathlib import Path
 
@@ -9,10 +9,15 @@ _SUFFIXES = (".jsonl", ".csv", ".tsv", ".conllu", ".conll")
 
 
 def split_files(task, split, data_dir):
-    """Returns the folder that holds the task, if any, and its possible files.
+    """Returns a task's folder, or `None`, and the possible files of a split.
 
-    A split may have the task's name for it or that of TensorFlow Datasets, and
-    `dev` for `validation`.
+    Files can be named after the split or after its name in TensorFlow Datasets,
+    with `dev` or `validation`.
+
+    Args:
+        task: `Task`.
+        split: Name of the split.
+        data_dir: Folder with data of tasks.
     """
     stems = [split]
     named = task.all_splits.get(split, split)
@@ -36,9 +41,13 @@ def split_files(task, split, data_dir):
 
 
 def local_folder(task, data_dir):
-    """Returns the folder of a task's own files, or None.
+    """Returns the folder with a task's local files, or `None`.
 
-    In a language it may go on with `_`: treebanks have names (`en_ewt`).
+    For a task in a language, the folder's name can have a suffix after `_`,
+    because treebanks have names (`en_ewt`).
+
+    Raises:
+        DataError: If several folders have such a suffix.
     """
     folder = Path(data_dir) / (task.folder or task.name)
     if folder.is_dir():
@@ -57,9 +66,9 @@ def local_folder(task, data_dir):
 
 
 def _holds_prepared(task, folder):
-    """Says whether a folder is what TensorFlow Datasets made, and no more.
+    """Returns whether a folder has only what TensorFlow Datasets prepared.
 
-    It may have the task's name: then it holds folders only.
+    Its folder can have the task's name, but has no files, only folders.
     """
     source = task.source.split("/")[0]
     return source == folder.name and not any(
@@ -68,7 +77,7 @@ def _holds_prepared(task, folder):
 
 
 def layout(task, folder):
-    """Returns text that says where a task's files may lie in `folder`."""
+    """Returns a text for errors: the possible paths of a task's files."""
     name = task.folder or task.name
     text = f"{folder}/{name}/{{train,dev,test}}.jsonl (or .csv, .tsv)"
     if task.glue:

@@ -1,7 +1,7 @@
-"""Data sets that the project writes itself, for the demo and the tests.
+"""Generates small data sets for the demo and the tests.
 
-Three small tasks, generated from the grammars in `tf_adapters.data.grammars`
-in well under a second and the same on every machine:
+The grammars in `tf_adapters.data.grammars` give three tasks, in well under a
+second and identically on every machine:
 
 - `sentiment`: is the verdict on a work of art positive? Negation and
   concession decide, so the same words occur under both labels.
@@ -10,14 +10,14 @@ in well under a second and the same on every machine:
 - `acceptability`: is the sentence grammatical? Agreement, auxiliaries, word
   order, reflexives.
 
-How the splits differ, so that a score on them means something:
+The splits differ, so that scores are meaningful:
 
-- Every noun, verb, adjective and name of the validation and test split is
-  absent from training, and the two share none with each other.
-- Every second group of a validation or test split follows a sentence pattern
-  that training never showed; the other half follows a training pattern.
-- A group holds one row of each label, made from one pattern and one draw of
-  words. So the labels are exactly balanced, and the words alone decide little.
+- The nouns, verbs, adjectives and names of training, validation and test are
+  disjoint.
+- In validation and test, every second group follows a sentence pattern that
+  does not occur in training. The others follow a training pattern.
+- A group has one row of each label, made from one pattern and one draw of
+  words. The labels are exactly balanced, and words alone decide little.
 """
 
 import numpy as np
@@ -33,22 +33,22 @@ GRAMMARS = {
     "acceptability": acceptability.GRAMMAR,
 }
 
-# Multiples of two and of three: one row of each label in every group.
+# Multiples of two and of three, as a group has a row of each label.
 SPLIT_SIZES = {"train": 2400, "validation": 480, "test": 480}
 
 _SEED = 20190202
 
 
 def generate(name, split):
-    """Returns the rows of one split of a built-in data set.
+    """Generates the rows of a split of a built-in data set.
 
     Args:
         name: String. `"sentiment"`, `"entailment"` or `"acceptability"`.
         split: String. `"train"`, `"validation"` or `"test"`.
 
     Returns:
-        List of dicts: one string for each text field, and the integer `label`.
-        Every call returns equal rows, in the same order.
+        List of dicts with a string for each text field, and the integer
+        `label`. Every call returns the same rows in the same order.
 
     Raises:
         UserError: If there is no such data set or no such split.
@@ -62,7 +62,7 @@ def generate(name, split):
 
 
 def _draw_rows(rng, grammar, split):
-    """Draws groups, pattern after pattern, until the split is full."""
+    """Draws groups from each pattern in turn until the split is full."""
     rows, seen, num_groups = [], set(), 0
     while len(rows) < SPLIT_SIZES[split]:
         pattern = _pattern(grammar, split, num_groups)
@@ -75,7 +75,13 @@ def _draw_rows(rng, grammar, split):
 
 
 def _pattern(grammar, split, index):
-    """The training patterns in turn; outside training, every second is new."""
+    """Returns a group's pattern; outside training, every second is a new one.
+
+    Args:
+        grammar: `Grammar`.
+        split: `"train"`, `"validation"` or `"test"`.
+        index: Index of the group.
+    """
     if split == "train":
         patterns = grammar.patterns["train"]
         return patterns[index % len(patterns)]

@@ -1,4 +1,4 @@
-"""Fields that hold a list of texts, and labels that belong to such a list."""
+"""Parses fields with a list of texts, and labels that refer to a list."""
 
 import re
 
@@ -9,21 +9,26 @@ from tf_adapters.common.text_files import parse_json
 from tf_adapters.data.encoded import IGNORED
 from tf_adapters.data.rows.class_ids import class_id
 
-# As exported taggers split; at other spaces nothing ends: a word may hold one.
+# As exported taggers split. A word can contain other Unicode spaces.
 _BLANKS = re.compile(r"[ \t\n\r\f\v]+")
 
-# What stands for no tag in CoNLL-U.
+# CoNLL-U's mark for no tag.
 _NO_TAG = "_"
 
 
 def list_of_texts(fields, field, task):
     """Returns the list of texts in a row.
 
-    Choices are a list, JSON for one (in CSV and TSV), or stand in
-    `task.choice_fields`. Words are a list, or a text with blanks between them.
+    Choices are a list, a list as JSON (in CSV and TSV), or the values of
+    `task.choice_fields`. Words are a list, or a text with spaces between words.
+
+    Args:
+        fields: Dict, the row.
+        field: Name of the field with the list.
+        task: `Task`.
 
     Raises:
-        UserError: If it is missing, empty, or holds something else.
+        UserError: If it is missing, empty, or not a list of texts.
     """
     value = fields.get(task.aliases.get(field, field), fields.get(field))
     names = task.choice_fields
@@ -42,7 +47,7 @@ def list_of_texts(fields, field, task):
             f"field `{field}` must be a list of texts, received {shown(value)}"
         )
     if task.kind.list_field == "choices" and "" in value:
-        # Where it is served, an empty text fills up questions of fewer choices.
+        # A served model pads questions of fewer choices with empty texts.
         raise UserError(
             f"field `{field}` has an empty text in place {value.index('')} "
             "(the first is 0), which is no choice; leave it out"
@@ -65,17 +70,19 @@ def _parse(field, text):
 
 
 def parse_tags(value, words, labels):
-    """Returns the class id of each word, or None where there are no labels.
+    """Returns the class id of each word, or `None` if there are no labels.
+
+    Words without a label get `IGNORED`.
 
     Args:
-        value: List of class names or ids, see `class_ids`, or a text with
-            blanks between them. "_", too, stands for no label of a word.
-        words: The words; None if they were malformed.
+        value: List of class names or ids (see `class_ids`), or a text with
+            spaces between them. "_" also means no label.
+        words: The words, or `None` if they were malformed.
         labels: Class names in the order of their ids.
 
     Raises:
-        UserError: If a label is unknown, or there are more or fewer of them
-            than words.
+        UserError: If a label is unknown, or if there are not as many labels as
+            words.
     """
     if value is None or value == "":
         return None
@@ -99,15 +106,15 @@ def _tag_id(tag, labels):
 
 
 def parse_classes(value, labels):
-    """Returns the ids of a row's classes, or None where there is no label.
+    """Returns the sorted ids of a row's classes, or `None` for no label.
 
     Args:
-        value: List of class names or ids, see `class_ids`, or JSON for one (in
-            CSV and TSV). An empty list is a label: none of the classes.
+        value: List of class names or ids (see `class_ids`), or a list as JSON
+            (in CSV and TSV). An empty list is a label: the row has no class.
         labels: Class names in the order of their ids.
 
     Raises:
-        UserError: If one is unknown, or it is no list.
+        UserError: If a class is unknown, or the value is not a list.
     """
     if value is None or value == "":
         return None
@@ -121,14 +128,15 @@ def parse_classes(value, labels):
 
 
 def parse_choice_index(value, choices):
-    """Returns the place of the right choice, or None where there is no label.
+    """Returns the index of the right choice, or `None` for no label.
 
     Args:
-        value: Integer or its digits; None, empty text and -1 stand for none.
-        choices: The list that it points into; None if that was malformed.
+        value: Integer or its digits, counted from 0. `None`, empty text and -1
+            mean no label.
+        choices: The list of choices, or `None` if it was malformed.
 
     Raises:
-        UserError: If there is no such place.
+        UserError: If there is no choice with this index.
     """
     if value is None or value == "":
         return None

@@ -1,8 +1,8 @@
-"""Where the rows of a task come from: one function for every source.
+"""Loads the rows of a task from any source.
 
-A task's own files come first, then generated texts, then what lies under
-`data_dir`: local files, the official GLUE download, or a set that TensorFlow
-Datasets prepared. Without `data_dir` it is TensorFlow Datasets.
+Sources, in order of precedence: the task's own files; generated texts; under
+`data_dir`, if given, local files, the official GLUE download, or a data set
+prepared by TensorFlow Datasets; without `data_dir`, TensorFlow Datasets.
 """
 
 import dataclasses
@@ -32,15 +32,15 @@ def load_split(task, split, data_dir=None):
         task: A `Task`.
         split: `"train"`, `"validation"`, `"test"`, or another of the task's
             splits (`"validation_mismatched"` of MNLI).
-        data_dir: Folder with the data; see the module. None for none.
+        data_dir: Folder with the data, or `None` (default); see the module's
+            docstring.
 
     Returns:
-        List of dicts: a string for each of
-        `task.text_fields`, and `"label"`: a class id, a float for regression,
-        or None in a test split without labels.
+        List of dicts with `task.text_fields` and `"label"`, which is `None`
+        for test rows without labels; see `typed_rows`.
 
     Raises:
-        DataError: If the split is not there, or rows are malformed.
+        DataError: If the split is missing or has malformed rows.
     """
     task = resolve_labels(task, data_dir)
     labels = "optional" if split.startswith("test") else "required"
@@ -51,17 +51,19 @@ def load_split(task, split, data_dir=None):
 
 
 def load_train_and_validation(task, data_dir=None, seed=0):
-    """Loads both splits, and parts the training split if there is only that.
+    """Loads the training and validation splits.
+
+    If the data has no validation split, a tenth of the training rows is held
+    out for it. If the task has files of its own and classes, it is a tenth of
+    each class.
 
     Args:
         task: A `Task`.
         data_dir: See `load_split`.
-        seed: Integer. Chooses the rows that are held out where the data has no
-            validation split, a tenth of training's; of a table, a tenth of
-            each class.
+        seed: Integer. Chooses the held-out rows. Defaults to 0.
 
     Returns:
-        Lists of rows for training and validation.
+        Two lists of rows, for training and validation.
 
     Raises:
         DataError: See `load_split`.
@@ -78,13 +80,15 @@ def load_file(task, path, with_labels=False):
     """Loads a file of rows to predict.
 
     Args:
-        task: A `Task`; its classes must be known if labels are read.
-        path: `.jsonl`, `.csv`, `.tsv`; for one text field `.txt` with a text a
-            line; for words `.conllu` or `.conll`; for spans SQuAD's `.json`.
-        with_labels: Whether labels are read where there are any.
+        task: A `Task`. Its classes must be known if labels are read.
+        path: `.jsonl`, `.csv` or `.tsv`; with a single text field also `.txt`,
+            a text on each line; for words `.conllu` or `.conll`; for spans
+            SQuAD's `.json`.
+        with_labels: Whether to read labels, if there are any. Defaults to
+            `False`.
 
     Returns:
-        List of rows, as `load_split`.
+        List of rows, as in `load_split`.
 
     Raises:
         DataError: If the file is missing or rows are malformed.
@@ -95,16 +99,18 @@ def load_file(task, path, with_labels=False):
 
 
 def load_stream(task, file, origin):
-    """Loads rows to predict from an open file, a text a line or JSON lines.
+    """Loads rows to predict from an open file.
+
+    Lines are JSON objects. If the task has a single text field, and the first
+    line is not an object with this field, each line is a text.
 
     Args:
-        task: A `Task`. Of one text field, lines are texts, unless the first is
-            an object with this field.
+        task: A `Task`.
         file: Binary file.
-        origin: What an error message calls it.
+        origin: Name of the file in error messages.
 
     Returns:
-        List of rows, as `load_split`.
+        List of rows, as in `load_split`.
 
     Raises:
         DataError: If rows are malformed, or there are none.
@@ -115,10 +121,14 @@ def load_stream(task, file, origin):
 
 
 def resolve_labels(task, data_dir=None):
-    """Returns the task with the class names of its training file, if needed.
+    """Returns a task with its class names.
 
-    A few tasks state no class names; then they are the sorted names that occur
-    in training. Other tasks are returned as they are.
+    If a task does not state its class names, they are the sorted names that
+    occur in the training split. Other tasks are returned unchanged.
+
+    Raises:
+        DataError: If the training split cannot be read or has fewer than two
+            classes.
     """
     if task.kind.label != "class" or task.labels:
         return task
@@ -136,7 +146,7 @@ def resolve_labels(task, data_dir=None):
 
 
 def has_split(task, split, data_dir=None):
-    """Says whether a split of a task is there, without reading it."""
+    """Returns whether a split of a task exists, without reading it."""
     if task.files:
         return split in task.files
     if data_dir is None or task.source.startswith(_BUILTIN):
@@ -148,9 +158,9 @@ def has_split(task, split, data_dir=None):
 
 
 def may_have_labels(task, split, data_dir=None):
-    """Says whether a split is there and not known to lack labels.
+    """Returns whether a split exists and is not known to lack labels.
 
-    It is not read: that of a large task would take minutes.
+    The split is not read, which can take minutes for a large task.
     """
     return has_split(task, split, data_dir) and not _is_secret(
         task, split, data_dir
@@ -158,7 +168,7 @@ def may_have_labels(task, split, data_dir=None):
 
 
 def check_source_exists(task, split, data_dir=None):
-    """Raises a `DataError` if a split is nowhere; reads nothing of it."""
+    """Raises a `DataError` if a split is not found; does not read it."""
     _find_reader(task, split, data_dir)
 
 
@@ -173,7 +183,7 @@ def _read_table(task, split, data_dir):
 
 
 def _find_reader(task, split, data_dir):
-    """Returns a function that reads a split from where it was found."""
+    """Finds a split; returns a function that reads it into a `Table`."""
     if split == "train" and task.train_task:
         return _find_reader(task.train_task, split, data_dir)
     if task.files:
@@ -222,7 +232,7 @@ def _find_in_folder(task, split, data_dir):
 
 
 def _is_from_tfds(task, split, data_dir):
-    """Says whether a known split would be read from TensorFlow Datasets."""
+    """Returns whether a split would be read from TensorFlow Datasets."""
     if task.files or not task.source or task.source.startswith(_BUILTIN):
         return False
     known = split in task.all_splits

@@ -1,4 +1,4 @@
-"""Predictions in the format that a file's name says."""
+"""Writes predictions in the format of a file's name."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ from tf_adapters.tasks.output_kinds import KINDS
 
 
 def check_output_file(path, task):
-    """Raises a `UserError` if a task has no such file; writes nothing."""
+    """Raises a `UserError` if a task does not support a file's format."""
     suffix = Path(path).suffix
     for_it = [n for n, kind in KINDS.items() if suffix in kind.file_formats]
     if for_it and task.head not in for_it:
@@ -31,21 +31,24 @@ def check_output_file(path, task):
 
 
 def write_predictions(path, rows, task):
-    """Writes predictions, a sentence or an object for each.
+    """Writes predictions to a file.
+
+    - `.conllu`, `.conll`: tagged sentences.
+    - `.json`: answers in the format of SQuAD's evaluation, an object from
+      question id to answer.
+    - `.csv`: a column for each field and each class.
+    - Any other name: JSON lines.
 
     Args:
-        path: `.conllu` or `.conll` for tags; `.json` for answers, in the
-            format of SQuAD's evaluation, from question id to answer; `.csv`
-            for a column for each field and each class; any other name for
-            JSON lines.
-        rows: Iterable of dicts, each a task's fields and a prediction.
+        path: Path of the file. Missing folders are created.
+        rows: Iterable of dicts, each with a task's fields and a prediction.
         task: `Task`.
 
     Returns:
         Number of rows.
 
     Raises:
-        UserError: If the format cannot hold them.
+        UserError: If the format cannot store the predictions.
     """
     path, rows = Path(path), list(rows)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +75,7 @@ def _content(suffix, rows, task):
 
 
 def _csv(rows):
-    """Returns a table with a column for each field and, after them, class."""
+    """Returns rows as CSV; dicts, such as of classes, get a column a key."""
     file = io.StringIO()
     flat = [_flat(row) for row in rows]
     columns = dict.fromkeys(name for row in flat for name in row)
@@ -87,7 +90,7 @@ def _flat(row):
     for name, value in row.items():
         if isinstance(value, dict):
             for key, inner in value.items():
-                # A class may be called as a field is.
+                # A class can have the same name as a field.
                 flat[f"{name}.{key}" if key in row else key] = inner
         elif isinstance(value, list):
             flat[name] = json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Drawing rows by seed, and a fingerprint of what was drawn."""
+"""Draws rows with a seed, and computes their fingerprints."""
 
 import collections
 import hashlib
@@ -13,7 +13,7 @@ def subsample(rows, num_rows, seed):
 
     Args:
         rows: List of rows.
-        num_rows: Integer, at least 1. All rows are kept if there are no more.
+        num_rows: Integer, at least 1. If there are fewer rows, all are kept.
         seed: Integer. Equal seeds draw equal rows.
 
     Returns:
@@ -30,15 +30,16 @@ def subsample(rows, num_rows, seed):
 
 
 def at_most(rows, num_rows):
-    """Returns rows to evaluate on: all of them where `num_rows` is `None`.
+    """Draws at most `num_rows` rows for evaluation; all if it is `None`.
 
-    Runs of several seeds are compared on the same examples.
+    The draw does not depend on the run's seed, so that runs with different
+    seeds are compared on the same examples.
     """
     return rows if num_rows is None else subsample(rows, num_rows, seed=0)
 
 
 def hold_out(rows, num_held_out, seed):
-    """Parts rows in two, for tasks that come without a validation split.
+    """Splits rows in two, for tasks without a validation split.
 
     Args:
         rows: List of rows.
@@ -46,10 +47,10 @@ def hold_out(rows, num_held_out, seed):
         seed: Integer.
 
     Returns:
-        The rows kept and the rows held out, each in their own order.
+        Two lists, the kept and the held-out rows, in their original order.
 
     Raises:
-        UserError: If nothing would be kept.
+        UserError: If no row would be kept, or `num_held_out` is below 1.
     """
     _check_at_least_one("num_held_out", num_held_out)
     _check_enough(rows, {"for training": 1, "held out": num_held_out})
@@ -58,16 +59,17 @@ def hold_out(rows, num_held_out, seed):
 
 
 def hold_out_of_each_class(rows, seed):
-    """Parts rows in two, with about a tenth of each class held out.
+    """Splits rows in two, with about a tenth of each class held out.
 
-    A class with two rows has one in each part, a class with one row trains.
+    Of a class with two rows, one is held out. Of a class with a single row,
+    none is.
 
     Args:
         rows: List of rows with a class id as `label`.
         seed: Integer.
 
     Returns:
-        The rows kept and the rows held out, each in their own order.
+        Two lists, the kept and the held-out rows, in their original order.
     """
     by_class = collections.defaultdict(list)
     for place, row in enumerate(rows):
@@ -84,11 +86,11 @@ def hold_out_of_each_class(rows, seed):
 def low_resource_split(
     train_rows, validation_rows, num_train, seed, num_validation=1000
 ):
-    """Simulates a low-resource task: He et al. 2021, section 3.2.
+    """Simulates a low-resource task (He et al. 2021, section 3.2).
 
-    `num_train` rows of the training set are drawn for training and
-    `num_validation` of the rest for validation; the original validation set
-    becomes the test set, since the labels of GLUE's test sets are secret.
+    From the training set, `num_train` rows are drawn for training and
+    `num_validation` other rows for validation. The original validation set
+    becomes the test set, because the labels of GLUE's test sets are secret.
 
     Args:
         train_rows: List of rows, the original training set.
@@ -98,8 +100,8 @@ def low_resource_split(
         num_validation: Integer. Defaults to the paper's 1,000.
 
     Returns:
-        Lists of rows for training, validation and test. No row of the training
-        set is in two of them.
+        Three lists of rows, for training, validation and test. Those for
+        training and validation are disjoint.
 
     Raises:
         UserError: If the training set has too few rows.
@@ -114,15 +116,15 @@ def low_resource_split(
 
 
 def fingerprints(rows):
-    """Returns the fingerprint of the rows of each split."""
+    """Returns a dict from split to the fingerprint of its rows."""
     return {split: fingerprint(values) for split, values in rows.items()}
 
 
 def fingerprint(rows):
     """Returns the SHA-256 of rows in canonical JSON, as hexadecimal digits.
 
-    Rows that differ in text, label or order differ in fingerprint; the order of
-    the fields in a row does not count.
+    Texts, labels and the order of rows change the fingerprint. The order of
+    fields in a row does not.
     """
     digest = hashlib.sha256()
     for row in rows:

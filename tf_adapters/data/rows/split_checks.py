@@ -1,4 +1,4 @@
-"""What is said of the splits of a task before anything trains."""
+"""Checks the splits of a task before training, and warns of problems."""
 
 import collections
 import logging
@@ -11,10 +11,10 @@ _MAX_NAMED = 5
 
 
 def labelled_rows(rows, split, task):
-    """Returns the rows that can be evaluated; says what is left out.
+    """Returns the rows with labels; warns if some are left out.
 
-    A split without any label is usual where somebody else has the labels. So
-    that is said only of a file that the task names itself.
+    A split without any label is common, because labels can be secret. The
+    warning for it is logged only if the task has files of its own.
 
     Args:
         rows: List of rows of one split.
@@ -22,7 +22,8 @@ def labelled_rows(rows, split, task):
         task: `Task`.
 
     Returns:
-        List of rows with a label; empty if no row, or no word, has one.
+        List of rows with a label. Empty if no row has a label, or no word a
+        tag. All rows if the task has no labels.
     """
     if task.kind.label == "none":
         return rows
@@ -46,7 +47,7 @@ def labelled_rows(rows, split, task):
 
 
 def check_tags(rows, task):
-    """Raises a `DataError` if a split has words, but not a single tag.
+    """Raises a `DataError` if the words of a split have no tags at all.
 
     Args:
         rows: Dict from split to rows, see `splits.load_rows`.
@@ -62,7 +63,7 @@ def check_tags(rows, task):
 
 
 def _named(task):
-    """Returns a task's name, and the language if it has several."""
+    """Returns a task's name, with its language if it has one."""
     name = f"`{task.name}`"
     return f"{name} ({task.language})" if task.language else name
 
@@ -74,10 +75,10 @@ def _lacks_tags(rows, task):
 
 
 def warn_of_overlap(rows, task):
-    """Warns of texts in two splits, and of classes that never train.
+    """Warns of training texts in other splits, and of untrained classes.
 
-    Both are wrong only if they are many: the numbers say so, and nothing is
-    left out.
+    A few of either can be legitimate, so the warnings give their number, and
+    all rows are kept.
 
     Args:
         rows: Dict from split to rows, see `splits.load_rows`.
@@ -89,7 +90,7 @@ def warn_of_overlap(rows, task):
 
 
 def _warn_of_repeated(rows, split, task):
-    # The training rows, which may be many, are not held.
+    # Keeps no set of the training rows, of which there can be many.
     here = {_texts(row, task) for row in rows[split]}
     here &= {t for row in rows["train"] if (t := _texts(row, task)) in here}
     repeated = [row for row in rows[split] if _texts(row, task) in here]
@@ -135,7 +136,7 @@ def _warn_of_untrained(rows, split, task):
 
 
 def _count_classes(rows):
-    """Returns how often each class id is the label of a row or a word."""
+    """Returns a counter of the class ids of rows, or of words."""
     labels = [row["label"] for row in rows]
     return collections.Counter(
         label

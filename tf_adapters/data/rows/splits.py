@@ -1,7 +1,7 @@
-"""The task and the rows of a configuration.
+"""Loads the task and the rows of a configuration.
 
-Imports no TensorFlow, so that missing or malformed data stops a run within
-seconds, before anything is built.
+Does not import TensorFlow, so that missing or malformed data stops a run within
+seconds.
 """
 
 import dataclasses
@@ -14,18 +14,21 @@ from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import split_checks
 from tf_adapters.data.rows import table_checks
 
-# What a run may be evaluated on, by their names in its result. The further one
-# is MNLI's.
+# Splits that a run can be evaluated on, by their names in its result. Only MNLI
+# has `validation_mismatched`.
 EVALUATED = ("validation", "validation_mismatched", "test")
 
 
 def declared_task(config, check_files=False):
-    """Returns the task of a configuration as it is declared; reads no data.
+    """Returns the task of a configuration as declared, without reading data.
 
     Args:
-        config: `Config`; its `task` and `data` are used.
-        check_files: Whether the data files of a task file, or the tables, must
-            exist.
+        config: `Config`. Its `task`, `data` and `train.select_by` are used.
+        check_files: Whether the tables, or the data files of a task file, must
+            exist. Defaults to `False`.
+
+    Raises:
+        ConfigError: If the task does not have the metric `train.select_by`.
     """
     if config.data.task_file:
         task = tasks.load_task_file(config.data.task_file, check_files)
@@ -37,7 +40,7 @@ def declared_task(config, check_files=False):
 
 
 def _selected_by(task, metric):
-    """Returns the task with a metric, which selects, before its others."""
+    """Moves the metric that selects weights to the front of a task's."""
     if metric is None:
         return task
     if metric not in task.kind.metrics:
@@ -50,7 +53,7 @@ def _selected_by(task, metric):
 
 
 def check_data_exists(config):
-    """Raises a `UserError` if the training data are nowhere; reads none."""
+    """Raises a `UserError` if the training data is not found; reads none."""
     task = declared_task(config, check_files=True)
     load.check_source_exists(task, "train", config.data.data_dir)
 
@@ -58,7 +61,7 @@ def check_data_exists(config):
 def get_task(config):
     """Returns the task of a configuration, with its class names.
 
-    Where the task does not declare them, they are read from the training data.
+    If the task does not declare them, they are read from the training data.
     """
     task = declared_task(config, check_files=True)
     if config.data.file and not config.data.task_file:
@@ -67,13 +70,20 @@ def get_task(config):
 
 
 def load_rows(config, task):
-    """Returns the rows of each split as a dict; of `test` the labelled ones.
+    """Returns a dict from split to rows, checked.
 
-    Without any of these there is no `test`. MNLI's `validation_mismatched` is
-    among them where the data have it.
+    `test` has only rows with labels, and is missing if there are none.
+    MNLI's `validation_mismatched` is included if the data has it.
 
-    Warns of texts that are in training and in another split, and of classes
-    that are not in training.
+    Warns of training texts in other splits, and of classes that do not occur in
+    training.
+
+    Args:
+        config: `Config`.
+        task: `Task`, as from `get_task`.
+
+    Raises:
+        DataError: If a split is missing, has malformed rows, or has no tags.
     """
     rows = read_rows(config, task)
     split_checks.check_tags(rows, task)
@@ -82,7 +92,7 @@ def load_rows(config, task):
 
 
 def read_rows(config, task):
-    """Returns what `load_rows` does, and says nothing of the rows."""
+    """Returns the same as `load_rows`, without checking tags and overlap."""
     return _load_rows(config, task) | _load_others(config, task)
 
 
@@ -104,7 +114,7 @@ def _load_rows(config, task):
     if most:
         train = sampling.subsample(train, most, config.seed)
     rows = {"train": train, "validation": validation}
-    # Local copies of GLUE may have labelled test rows where TFDS has none.
+    # Local copies of GLUE can have test labels that TFDS does not have.
     if load.may_have_labels(task, "test", data.data_dir):
         test = split_checks.labelled_rows(
             load.load_split(task, "test", data.data_dir), "test", task

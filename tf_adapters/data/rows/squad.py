@@ -1,4 +1,4 @@
-"""SQuAD v1.1's own JSON, and answers as rows have them."""
+"""Parses SQuAD v1.1's JSON, and the answers in rows."""
 
 import numbers
 
@@ -15,11 +15,12 @@ def parse_squad(text):
         text: Content of a file such as `train-v1.1.json`.
 
     Returns:
-        List with a number and a dict for each question, in order: `id`,
-        `question`, `context`, and `answers` where there are any.
+        List of pairs, a number from 1 on and a dict for each question, in
+        order. Dicts have `id`, `question`, `context`, and `answers` if there
+        are any.
 
     Raises:
-        UserError: If it is something else.
+        UserError: If the text is not in SQuAD's format.
     """
     try:
         articles = parse_json(text)["data"]
@@ -38,14 +39,15 @@ def parse_squad(text):
 
 
 def parse_answers(value):
-    """Returns answers as a list of dicts, or None where there are none.
+    """Returns answers as a list of dicts, or `None` if there are none.
 
     Args:
-        value: List of dicts with `text` and `answer_start`, or, as in
-            TensorFlow Datasets, a dict of two lists.
+        value: List of dicts with `text` and `answer_start`, the index of the
+            answer's first character; or, as in TensorFlow Datasets, a dict of
+            two lists.
 
     Raises:
-        UserError: If it is something else.
+        UserError: If the value has neither format.
     """
     if isinstance(value, dict) and {"text", "answer_start"} <= set(value):
         value = _one_by_one(value["text"], value["answer_start"])
@@ -63,7 +65,7 @@ def parse_answers(value):
 
 
 def _one_by_one(texts, starts):
-    """Returns a list of answers of two lists."""
+    """Combines a list of texts and one of starts into a list of answers."""
     are_lists = isinstance(texts, list) and isinstance(starts, list)
     if not are_lists or len(texts) != len(starts):
         raise UserError(

@@ -1,7 +1,7 @@
-"""What a table says of itself: its classes, and what is wrong with it.
+"""Checks a table of texts and labels, and finds its classes.
 
-Whole numbers are classes up to 100 of them, named as they are written. With a
-fraction, or with more values, they are taken for numbers to predict.
+Whole numbers are class names if there are at most 100 different ones. Numbers
+with a fraction, or more values, are an error, which suggests regression.
 """
 
 import collections
@@ -17,19 +17,19 @@ from tf_adapters.data.rows.files import open_file
 
 _LOGGER = logging.getLogger(__name__)
 _MOST_NUMBERS = 100
-# Below that a tenth of the rows is no validation part.
+# With fewer rows, a tenth of them is not enough to validate on.
 _LEAST_ROWS = 10
 
 
 def resolve_table(task):
-    """Returns a table's task with its classes, once its files are checked.
+    """Checks a table's files and returns its task with class names.
 
     Args:
-        task: `Task` with `files`, see `tasks.task_of_table`.
+        task: `Task` with `files`; see `tasks.task_of_table`.
 
     Raises:
-        DataError: If a column is missing, a text is, there are too few rows, or
-            the labels are no classes.
+        DataError: If a column, text or label is missing, there are too few
+            rows, or the labels cannot be classes.
     """
     counts = {split: _check(task, split) for split in task.files}
     rows = counts["train"].total()
@@ -46,7 +46,7 @@ def resolve_table(task):
 
 
 def _check(task, split):
-    """Returns how often each label occurs in a file without faults."""
+    """Checks a file's rows, and returns a counter of its labels."""
     table = open_file(task.files[split])
     _check_columns(table, task, split)
     counts = collections.Counter()
@@ -70,9 +70,9 @@ def _hashable(label):
 
 
 def _check_columns(table, task, split):
-    """Says which columns there are, where one that is named is not."""
+    """Raises a `DataError` if a named column is missing."""
     columns = table.columns
-    if columns is None:  # Of JSON lines each has its own.
+    if columns is None:  # JSON lines have no header; the first row counts.
         rows = iter(table.rows)
         first = next(rows, None)
         table.rows = () if first is None else itertools.chain([first], rows)
@@ -96,7 +96,7 @@ def _check_columns(table, task, split):
 
 
 def _class_names(counts, task):
-    """Returns the classes of labels: by number, or else by the alphabet."""
+    """Returns class names, sorted by number if all are numbers."""
     where = f"Column `{task.label_field}` of {task.files['train']}"
     names = collections.Counter()
     for label, count in counts.items():
@@ -127,7 +127,7 @@ def _number(name):
 
 def _check_whole(numbers, counts, where):
     fractions = [n for n, value in numbers.items() if not value.is_integer()]
-    # JSON's own numbers with a point are none that a class is named by.
+    # A JSON number with a decimal point, such as 1.0, is not a class name.
     fractions += [str(label) for label in counts if isinstance(label, float)]
     if fractions:
         raise DataError(
@@ -143,7 +143,7 @@ def _check_whole(numbers, counts, where):
 
 
 def _check_repeated(names, where, has_validation):
-    """Refuses a column whose values occur once: ids, texts, dates."""
+    """Raises an error if values rarely repeat, as in ids, texts or dates."""
     total = names.total()
     are_many = len(names) > _MOST_NUMBERS and 2 * len(names) > total
     if are_many or (len(names) == total > 1 and not has_validation):

@@ -1,7 +1,7 @@
-"""Rows from TensorFlow Datasets, and a clear sentence where that cannot be.
+"""Reads rows from TensorFlow Datasets.
 
-The prepared files are looked for first, then it is seen whether there is a
-network.
+Prepared files come first. If there are none, the data is downloaded, or, if no
+network answers, an error says what to do.
 """
 
 import functools
@@ -17,23 +17,23 @@ from tf_adapters.common.errors import cut
 from tf_adapters.data.rows import folders
 from tf_adapters.data.rows.files import Table
 
-# One of these answering means that there is a network; the first holds most of
-# GLUE and SuperGLUE, the second what TensorFlow Datasets keeps itself.
+# If one of these answers, there is a network. The first has most of GLUE and
+# SuperGLUE, the second the files that TensorFlow Datasets hosts itself.
 _HOSTS = ("https://dl.fbaipublicfiles.com", "https://storage.googleapis.com")
 _LOGGER = logging.getLogger(__name__)
 
 
 def default_directory():
-    """Returns the folder in which TensorFlow Datasets keeps what it made."""
+    """Returns the folder in which TensorFlow Datasets stores its data."""
     return os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
 
 
 def find_prepared(task, directory):
-    """Returns the newest prepared version of a task's data, or None.
+    """Returns the newest prepared version of a task's data, or `None`.
 
     Args:
         task: A `Task` with a `source` in TensorFlow Datasets.
-        directory: Folder that would hold it.
+        directory: Folder of TensorFlow Datasets.
     """
     root = Path(directory).expanduser() / task.source
     found = [info.parent for info in root.glob("*/dataset_info.json")]
@@ -47,15 +47,15 @@ def _version(path):
 
 
 def read_prepared(task, split, path):
-    """Reads a split of a prepared set; needs no network.
+    """Reads a split of a prepared data set, without a network.
 
     Args:
         task: A `Task`.
-        split: Split in the words of TensorFlow Datasets, slices included.
-        path: What `find_prepared` returned.
+        split: Split in the syntax of TensorFlow Datasets, possibly a slice.
+        path: Path from `find_prepared`.
 
     Returns:
-        A `Table` with class names for labels; the numbers are row numbers.
+        A `Table` with class names as labels, and row numbers.
     """
     import tensorflow_datasets as tfds
 
@@ -63,19 +63,19 @@ def read_prepared(task, split, path):
 
 
 def find_reader(task, split):
-    """Returns a function that reads a split, downloaded first where needed.
+    """Returns a function that reads a split, and downloads it if needed.
 
     Args:
         task: A `Task` with a `source` in TensorFlow Datasets.
-        split: Split in the words of TensorFlow Datasets, slices included.
+        split: Split in the syntax of TensorFlow Datasets, possibly a slice.
 
     Returns:
-        Function without arguments that returns a `Table`, as `read_prepared`,
-        or raises a `DataError` if preparing the data failed.
+        Function without arguments that returns a `Table`, as `read_prepared`
+        does. It raises a `DataError` if the data cannot be prepared.
 
     Raises:
-        DataError: If the data are not prepared and, as is found out within
-            ten seconds, there is no network.
+        DataError: If the data is not prepared and no network answers, which
+            takes at most ten seconds to find out.
     """
     prepared = find_prepared(task, default_directory())
     if prepared:
@@ -91,7 +91,7 @@ def _download(task, split):
     builder = tfds.builder(task.source)
     try:
         builder.download_and_prepare()
-    # Whatever goes wrong in there is for the user the same: no data.
+    # Any error means the same for the user: there is no data.
     except Exception as error:
         reason = (
             f"and preparing it failed ({type(error).__name__}: {cut(error)})"
@@ -117,7 +117,7 @@ def _read(task, split, builder):
 
     dataset = builder.as_dataset(split=split, shuffle_files=False)
     label_feature = builder.info.features[task.label_field]
-    # Those of a sequence of labels are one level down.
+    # The names of a sequence of labels are one level deeper.
     label_feature = getattr(label_feature, "feature", label_feature)
     names = getattr(label_feature, "names", None)
     fields = {*task.text_fields, *task.choice_fields, task.id_field}
@@ -128,7 +128,7 @@ def _read(task, split, builder):
         if task.kind.list_field == "words" and not len(
             example[task.list_field]
         ):
-            # Treebanks that are released without their words.
+            # Some treebanks are released without their words.
             wordless += 1
             continue
         row = {
@@ -151,20 +151,26 @@ def _read(task, split, builder):
 
 
 def _place(example, is_secret, number):
-    """Returns the place of an example in the official file, or a number.
+    """Returns the number by which a row is sorted.
 
     TensorFlow Datasets shuffles rows when it stores them, always in the same
-    way, and keeps their place as `idx`. It matters where somebody else has the
-    labels: GLUE's server scores predictions by their place.
+    way, and stores their position in the official file as `idx`. If the labels
+    are secret, rows are sorted by `idx`, because GLUE's server scores
+    predictions by position. Other rows stay in the stored order.
+
+    Args:
+        example: Dict of a row's features.
+        is_secret: Whether the split has no labels.
+        number: Number of the row in the stored order.
     """
     place = np.asarray(example.get("idx", number))
-    # That of SuperGLUE's MultiRC is a dict, that of others a text.
+    # `idx` is a dict in SuperGLUE's MultiRC, and a text in some other sets.
     is_number = np.issubdtype(place.dtype, np.integer)
     return int(place) if is_secret and is_number else number
 
 
 def _plain(value, language=""):
-    """Returns a text, or a list of texts; of translations that one."""
+    """Decodes a text, a list of texts, or the translation in a language."""
     if isinstance(value, dict) and "translation" in value:
         texts = value["translation"].tolist()
         value = dict(zip(_plain(value["language"]), texts, strict=True))
@@ -176,10 +182,10 @@ def _plain(value, language=""):
 
 
 def _label(value, names, task):
-    """Returns a class by its name, so that its order there does not matter."""
+    """Converts a label; classes become names, which do not depend on ids."""
     kind = task.kind.label
     if kind == "choice":
-        # A choice is known by its place, whatever that is called there.
+        # The index of a choice, even if the data set has names for indices.
         return int(value)
     if kind == "answers":
         starts = value["answer_start"].tolist()
@@ -193,12 +199,15 @@ def _label(value, names, task):
 
 
 def _class_name(value, names):
-    """Returns the name of an id: a number there is never a name itself."""
+    """Returns the class name of an id, or `None` for no label.
+
+    In TensorFlow Datasets a number is always an id, never a name.
+    """
     if isinstance(value, bytes):
         return value.decode()
     if value < 0:
         return None
-    if not names:  # They are those that occur in training.
+    if not names:  # Not declared: the ids in training become the names.
         return int(value)
     if value >= len(names):
         raise DataError(

@@ -1,4 +1,4 @@
-"""From a table as read to rows as a task wants them, or all that is wrong."""
+"""Converts the rows of a table to a task's, and reports all problems."""
 
 import math
 
@@ -11,23 +11,24 @@ from tf_adapters.data.rows.class_ids import class_id
 
 
 def typed_rows(table, task, labels="required"):
-    """Checks every row of a table and maps its label.
+    """Checks every row of a table and converts its label.
 
     Args:
         table: A `files.Table`.
-        task: The `Task` that names fields and classes.
-        labels: `"required"`, `"optional"` (a row without one gets None) or
-            `"ignored"` (every row gets None).
+        task: The `Task` with the names of fields and classes.
+        labels: `"required"` (default); `"optional"`, rows without a label get
+            `None`; or `"ignored"`, all rows get `None`.
 
     Returns:
-        List of dicts: a string for each of
-        `task.text_fields`, or a list of strings for `task.list_field`, and
-        `"label"`: a class id, a float for regression, the place of the right
-        choice, a sorted list of class ids, a list with the class id of each
-        word or `IGNORED`, a list of answers, or None.
+        List of dicts. They have a string for each of `task.text_fields`, or a
+        list of strings for `task.list_field`. `"label"` depends on the kind of
+        task: a class id; a float for regression; the index of the right choice;
+        a sorted list of class ids; a list with the class id, or `IGNORED`, of
+        each word; a list of answers; or `None` for no label.
 
     Raises:
-        DataError: With the first ten problems of the file, if it has any.
+        DataError: If there are no rows, or with the first ten problems of the
+            file.
     """
     if task.kind.label == "none":
         labels = "ignored"
@@ -49,7 +50,10 @@ def _typed(table, task, labels):
 
 
 def _missing_column(table, task, labels):
-    """Says once, for the header, what each row would repeat."""
+    """Returns the problem with the header, or `None`.
+
+    Otherwise each row would report it again.
+    """
     if table.columns is None:
         return None
     wanted = [(field, task.aliases.get(field)) for field in task.text_fields]
@@ -137,18 +141,18 @@ def _label(fields, task, row):
 
 
 def parse_label(value, task):
-    """Returns the class id or number that a label means.
+    """Returns the class id or the number of a label.
 
     Args:
-        value: A class name or id, see `class_ids`; a number for regression;
-            either may be text. None and empty text stand for no label.
-        task: The `Task` that names the classes.
+        value: A class name or id (see `class_ids`), or, for regression, a
+            number or a text with one. `None` and empty text mean no label.
+        task: The `Task` with the class names.
 
     Returns:
-        Integer class id, float, or None where there is no label.
+        Integer class id, float, or `None` for no label.
 
     Raises:
-        UserError: If it is none of these.
+        UserError: If the value is not a label of the task.
     """
     if value is None or value == "":
         return None

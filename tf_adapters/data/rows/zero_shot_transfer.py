@@ -1,4 +1,4 @@
-"""Zero-shot transfer: trained in one language, evaluated in many."""
+"""Zero-shot transfer: training in one language, evaluation in many."""
 
 from tf_adapters.common.errors import DataError
 from tf_adapters.data.rows import load
@@ -12,22 +12,22 @@ _SPLITS = ("test", "validation")
 
 
 def load_languages(task, data):
-    """Returns the rows that each language is evaluated on.
+    """Loads the rows that each of `data.eval_languages` is evaluated on.
 
-    They are the test split's (He et al. 2021, section 4), or the validation
-    split's where the data of a language has no labelled test split.
+    These are rows of the test split (He et al. 2021, section 4), or, if a
+    language has no labels there, of the validation split.
 
     Args:
         task: `Task` with languages.
         data: `DataConfig`.
 
     Returns:
-        Dict from language to a pair of the split's name and its rows; empty
-        where no language is asked for.
+        Dict from language to a pair of the split's name and its rows. Empty if
+        `data.eval_languages` is.
 
     Raises:
-        UserError: If the task has one language, or the data lacks one that
-            was asked for, or its labels.
+        UserError: If the task has a single language, or the data of a language
+            is missing or has no labels.
     """
     found = {}
     for language in _languages(task, data):
@@ -37,8 +37,8 @@ def load_languages(task, data):
 
 
 def _load(task, data_dir):
-    """Returns the first split with labels, and its labelled rows."""
-    # The test split is the one to be missed in an error.
+    """Returns the first split with labels, and its rows with labels."""
+    # If there is no split, the error is about the test split.
     for split in _splits(task, data_dir) or ["test"]:
         rows = load.load_split(task, split, data_dir)
         rows = split_checks.labelled_rows(rows, split, task)
@@ -54,7 +54,7 @@ def _load(task, data_dir):
 def _languages(task, data):
     if not data.eval_languages:
         return ()
-    # A task without languages is told so, whatever is asked for.
+    # Raises an error if the task has no languages.
     in_language(task, "")
     if data.eval_languages != ("all",):
         return data.eval_languages
@@ -66,7 +66,7 @@ def _languages(task, data):
 
 
 def _splits(task, data_dir):
-    """Returns the splits to evaluate on, the first with labels."""
+    """Returns the splits that can have labels, the preferred one first."""
     return [
         split
         for split in _SPLITS
@@ -75,12 +75,17 @@ def _splits(task, data_dir):
 
 
 def summarise(task, metrics):
-    """Returns what a run's result says of its languages.
+    """Summarizes the metrics of all languages for a run's result.
 
     Args:
         task: `Task` with languages.
         metrics: Dict from language to a pair of the split's name and a dict
             of metrics.
+
+    Returns:
+        Dict with `metric`, the name of the task's first metric; its average
+        over each group of languages; and `languages`, a dict from language to
+        its split and metrics.
     """
     name = task.metrics[0]
     values = {language: m[name] for language, (_, m) in metrics.items()}
@@ -95,7 +100,7 @@ def summarise(task, metrics):
 
 
 def transfer_table(task, summary):
-    """Returns a line for each language and one for each average."""
+    """Returns a text with a line for each language and each average."""
     name, languages = summary["metric"], summary["languages"]
     lines = [
         f"{language:<10} {values['split']:<10} {name} {values[name]:.4f}"

@@ -1,1 +1,1 @@
-"""From texts to token ids."""
+"""Turns texts into token ids."""

@@ -1,4 +1,4 @@
-"""Assertions about tensors whose shapes and values only a call knows."""
+"""Assertions about tensors, which also work in a graph."""
 
 import tensorflow as tf
 
@@ -6,13 +6,13 @@ from tf_adapters.common.errors import UserError
 
 
 def after(assertions, tensors):
-    """Returns tensors that nothing reads before the assertions hold.
+    """Returns tensors that can be read only after the assertions have passed.
 
-    An operation that reads bad input can end the process. An assertion next to
-    it could come too late.
+    An operation that reads bad input can end the process, and without a
+    dependency the assertion could run after it.
 
     Args:
-        assertions: List of what `tf.debugging.Assert` returns.
+        assertions: List of operations from `tf.debugging.Assert`.
         tensors: Any structure of tensors.
     """
     with tf.control_dependencies(assertions):
@@ -20,14 +20,14 @@ def after(assertions, tensors):
 
 
 def same_number_of_rows(tensors):
-    """Returns a dict of tensors after a check that their batch sizes agree.
+    """Checks that tensors have the same batch size, and returns them.
 
     Args:
         tensors: Dict from name to tensor `(batch, ...)`.
 
     Raises:
-        UserError: If the batch sizes are known and differ. Where a graph leaves
-            them open, its call raises `tf.errors.InvalidArgumentError`.
+        UserError: If the batch sizes are known and differ. If they are unknown
+            in a graph, running it raises `tf.errors.InvalidArgumentError`.
     """
     expected = (
         "Expected the same number of rows in "

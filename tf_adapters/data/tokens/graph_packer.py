@@ -1,4 +1,4 @@
-"""A packer that works in a graph."""
+"""Converts a packer to one that works in a graph."""
 
 from tf_adapters.data.tokens.packing import TextPacker
 
@@ -15,7 +15,7 @@ def in_graph(packer):
     if tokenizer is None:
         return None
     graph_packer = TextPacker(tokenizer, packer.max_length)
-    # Its class says which special tokens are usual, the original which are
-    # used.
+    # The tokenizer's class implies the usual special tokens; the original
+    # packer may use others.
     graph_packer.special_tokens = packer.special_tokens
     return graph_packer

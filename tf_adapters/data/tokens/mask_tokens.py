@@ -1,4 +1,4 @@
-"""Texts that hold the mask token themselves, to be asked what stands there."""
+"""Tokenizes texts that contain mask tokens, whose words are to be predicted."""
 
 import re
 
@@ -12,15 +12,15 @@ _SPACES = r"[\t-\r\x{85}\p{Z}]+"
 def tokenize_with_masks(tokenize_texts, texts, mask, mask_id):
     """Returns ragged tokens of texts, with `mask_id` for each mask in them.
 
-    What stands between masks is tokenised as a text of its own. The space
-    before a mask belongs to it, as RoBERTa's and XLM-R's own tokenizers have
-    it; to WordPiece spaces are nothing.
+    Each part between masks is tokenized as a separate text. White space before
+    a mask is dropped, as in the original tokenizers of RoBERTa and XLM-R.
+    WordPiece ignores white space anyway.
 
     Args:
         tokenize_texts: Function from strings `(texts,)` to ragged tokens.
         texts: String tensor `(batch,)`, or list of strings.
-        mask: The mask token as texts have it.
-        mask_id: Its id.
+        mask: The mask token as it is written in texts.
+        mask_id: Id of the mask token.
     """
     spaced = _SPACES + re.escape(mask)
     parts = tf.strings.split(
@@ -29,21 +29,21 @@ def tokenize_with_masks(tokenize_texts, texts, mask, mask_id):
     tokens = tokenize_texts(parts.flat_values)
     masks = tf.fill([tokens.nrows(), 1], tf.cast(mask_id, tokens.dtype))
     tokens = tf.concat([masks, tokens], axis=1)
-    # There is one part more than there are masks.
+    # There is one more part than masks, so drop the first mask.
     return parts.with_values(tokens).merge_dims(1, 2)[:, 1:]
 
 
 def find_mask_tokens(features, mask_id, max_masks):
-    """Returns features with `masked_positions`, `(rows, max_masks)` int32.
+    """Adds `masked_positions`, int32 `(rows, max_masks)`, to features.
 
-    These are the places of each row's masks, in order, and `IGNORED` where it
-    has fewer.
+    These are the positions of each row's mask tokens, in order, padded with
+    `IGNORED`.
 
     Args:
         features: Dict with `token_ids`.
         mask_id: Id of the mask token.
-        max_masks: Largest number of masks of a row, an integer or a scalar
-            tensor.
+        max_masks: Largest number of mask tokens in a row, an integer or a
+            scalar tensor.
     """
     is_mask = features["token_ids"] == mask_id
     order = tf.argsort(tf.where(is_mask, 0, 1), axis=1, stable=True)[
@@ -54,7 +54,7 @@ def find_mask_tokens(features, mask_id, max_masks):
 
 
 def count_mask_tokens(features, mask_id):
-    """Returns the largest number of masks of a row, a scalar."""
+    """Returns the largest number of mask tokens in a row, a scalar tensor."""
     is_mask = tf.cast(features["token_ids"] == mask_id, tf.int32)
-    # No row at all has none, too.
+    # The padding makes it 0 for a batch without rows.
     return tf.reduce_max(tf.pad(tf.reduce_sum(is_mask, axis=1), [[0, 1]]))

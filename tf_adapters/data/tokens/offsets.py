@@ -1,8 +1,8 @@
-"""Tokens and the characters of the original text that each stands for.
+"""Tokenizes texts and finds the characters that each token stands for.
 
-The ids are those of the encoder's own tokenizer; where characters come from is
-what its library's implementation with offsets says: Hugging Face's tokenizers
-for WordPiece and byte-level BPE, TensorFlow Text for SentencePiece.
+The ids are the same as from the encoder's own tokenizer. Offsets come from an
+implementation that supports them: Hugging Face's tokenizers for WordPiece and
+byte-level BPE, TensorFlow Text for SentencePiece.
 """
 
 import keras_hub
@@ -19,19 +19,19 @@ _WORD_PIECE = (
 
 
 def tokenize_with_offsets(tokenizer, texts):
-    """Returns the tokens of each text and where they begin and end in it.
+    """Returns the tokens of each text, and their offsets in it.
 
     Args:
         tokenizer: Tokenizer from `load_encoder`.
         texts: List of strings.
 
     Returns:
-        List with a pair for each text: int32 ids `(tokens,)`, without special
-        tokens, and `(tokens, 2)` offsets in characters, so that
-        `text[begin:end]` is the token's text without spaces around it.
+        List with a pair of arrays for each text: int32 ids `(tokens,)`, without
+        special tokens; and int64 offsets `(tokens, 2)` in characters, such that
+        `text[begin:end]` is the token's text without surrounding spaces.
 
     Raises:
-        UserError: If the tokenizer is of another kind.
+        UserError: If the tokenizer does not support offsets.
     """
     if hasattr(tokenizer, "with_offsets"):
         found = tokenizer.with_offsets(texts)
@@ -63,7 +63,7 @@ def _encode(tokenizer, texts):
 
 def _word_piece(tokenizer):
     tokens = tokenizer.get_vocabulary()
-    # Our own class cleans texts itself and tells KerasHub's not to.
+    # Our own class cleans texts itself, and turns this off in KerasHub's.
     lowercase = getattr(tokenizer, "lowercases", tokenizer.lowercase)
     strip = getattr(tokenizer, "strips_accents", tokenizer.strip_accents)
     built = tokenizers.Tokenizer(
@@ -85,7 +85,7 @@ def _word_piece(tokenizer):
 
 
 def _byte_pair(tokenizer):
-    # A file of merges may begin with a line that says its version.
+    # A file of merges can begin with a line with its version.
     merges = [
         tuple(merge.split(" "))
         for merge in tokenizer.merges
@@ -101,7 +101,7 @@ def _byte_pair(tokenizer):
 
 
 def _sentence_piece(tokenizer, texts):
-    # Here, not above: other tokenizers need no TensorFlow.
+    # Imported here: other tokenizers do not need TensorFlow.
     import tensorflow_text as tf_text
 
     library = tf_text.SentencepieceTokenizer(model=tokenizer.proto)
@@ -111,17 +111,17 @@ def _sentence_piece(tokenizer, texts):
     for text, row, begin, end in zip(
         texts, ids.to_list(), begins.to_list(), ends.to_list(), strict=True
     ):
-        # Offsets there are in bytes.
+        # The library's offsets are in bytes.
         lengths = [len(character.encode()) for character in text]
         indices = np.repeat(np.arange(len(text) + 1), [*lengths, 1])
-        # KerasHub moves all ids by one, and the unknown token's.
+        # KerasHub adds one to all ids, and moves the unknown token's.
         shifted = [(unknown if i == 0 else i) + 1 for i in row]
         found.append((shifted, np.stack([indices[begin], indices[end]], -1)))
     return found
 
 
 def _trimmed(text, offsets):
-    """Returns offsets without the spaces that belong to some tokens."""
+    """Shrinks offsets to exclude spaces at both ends of tokens."""
     trimmed = np.array(offsets, "int64").reshape(-1, 2)
     for place, (begin, end) in enumerate(trimmed):
         part = text[begin:end]

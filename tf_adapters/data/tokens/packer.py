@@ -1,4 +1,4 @@
-"""What packers share: the tokens around texts, and how long texts may be."""
+"""Base class of packers: special tokens and length limits."""
 
 import copy
 import operator
@@ -13,15 +13,15 @@ class Packer:
 
     Args:
         tokenizer: Tokenizer from `load_encoder`.
-        max_length: Longest number of tokens, special tokens included.
+        max_length: Largest number of tokens, including special tokens.
         takes_segments: See `TextPacker`.
 
     Attributes:
-        progress_title: What a progress bar says while many texts are tokenized;
-            `None` (default) for no bar.
+        progress_title: Title of the progress bar while many texts are
+            tokenized, or `None` (default) for no bar.
 
     Raises:
-        UserError: If `max_length` is no integer, or leaves no room for text.
+        UserError: If `max_length` is not an integer or has no room for text.
     """
 
     progress_title = None
@@ -34,7 +34,16 @@ class Packer:
         self.check_length("max_length", max_length, num_texts=2)
 
     def check_length(self, name, value, num_texts):
-        """Raises an error unless a length has room for a token of each text."""
+        """Raises an error unless a length has room for a token of each text.
+
+        Args:
+            name: Name of the argument, for the error.
+            value: The length, including special tokens.
+            num_texts: Number of texts packed together, 1 or 2.
+
+        Raises:
+            UserError: If the length is too small or not an integer.
+        """
         num_special = 2
         texts = "a text needs 2 special tokens and one of its own"
         if num_texts == 2:
@@ -45,7 +54,7 @@ class Packer:
             if operator.index(value) >= least:
                 return
         except TypeError:
-            pass  # It is no integer.
+            pass  # Not an integer.
         raise UserError(
             f"Invalid value for argument `{name}`: {texts}, so that it must be "
             f"an integer from {least} on. Received: {name}={value!r:.100}"
@@ -53,17 +62,17 @@ class Packer:
 
     @property
     def special_ids(self):
-        """Ids of the special tokens, that of padding too, once each."""
+        """Sorted ids of the special tokens, including padding."""
         special = self.special_tokens
         ids = (special.start, *special.separators, special.end, special.pad)
         return sorted(set(ids))
 
     @property
     def mask_id(self):
-        """Id of the token that hides another.
+        """Id of the mask token.
 
         Raises:
-            UserError: If the tokenizer has none.
+            UserError: If the tokenizer has no mask token.
         """
         if self.tokenizer.mask_token_id is None:
             raise UserError(
@@ -74,19 +83,19 @@ class Packer:
 
     @property
     def mask(self):
-        """The token that hides another, as texts have it."""
+        """The mask token as it is written in texts."""
         mask_id = self.mask_id
         return vocabulary.tokens_of(self.tokenizer)[mask_id]
 
     def reading_masks(self):
-        """Returns a packer to which the mask token in a text is that token.
+        """Returns a copy that recognizes the mask token in texts.
 
-        To this one it is text, as all special tokens are.
+        This packer itself treats all special tokens in texts as text.
         """
         packer = copy.copy(self)
         packer._mask = self.mask
         return packer
 
     def too_long(self, text):
-        """Returns a text, repeated until it has more tokens than fit."""
+        """Returns a text repeated often enough to exceed `max_length`."""
         return text * self.max_length

@@ -1,11 +1,12 @@
-"""Texts become the integer inputs of an encoder.
+"""Packs texts into the integer inputs of an encoder.
 
-One function packs for training, prediction and export, so the ids are the
-same in all three: tokens, cut to the longest length, framed by special tokens.
-Of two texts that are too long together, tokens are taken in turn, one of each,
-until the length is full (round robin, as in KerasHub's `MultiSegmentPacker`).
-transformers' `longest_first` agrees but for the odd token, which it gives to
-the longer text, or to the second of two equals, and this to the first.
+The same code packs for training, prediction and export, so the ids are the
+same in all three: tokens, truncated to the maximum length, with special tokens
+around them. If two texts are too long together, tokens are taken from each in
+turn until the length is reached (round robin, as in KerasHub's
+`MultiSegmentPacker`). `longest_first` in transformers gives the same result,
+except for an odd token that is left: it goes to the longer text, or to the
+second if both are equally long. Here it goes to the first.
 """
 
 import numpy as np
@@ -29,14 +30,14 @@ class TextPacker(Packer):
 
     Args:
         tokenizer: Tokenizer from `load_encoder`.
-        max_length: Longest number of tokens, special tokens included.
-        takes_segments: Whether the encoder takes segment ids,
-            `encoder.takes_segments`. `None` (default): as the tokenizer's own
-            model does. Some pair a BERT with the vocabulary of XLM-R, which
-            has none (multilingual-e5).
+        max_length: Largest number of tokens, including special tokens.
+        takes_segments: Whether the encoder takes segment ids, as in
+            `encoder.takes_segments`. `None` (default) assumes the tokenizer's
+            own model. This is wrong for a BERT with the vocabulary of XLM-R,
+            which has no segments (multilingual-e5).
 
     Raises:
-        UserError: If `max_length` is no integer, or leaves no room for text.
+        UserError: If `max_length` is not an integer or has no room for text.
 
     Examples:
         >>> packer = tf_adapters.TextPacker(tokenizer, max_length=32)
@@ -59,21 +60,22 @@ class TextPacker(Packer):
         Args:
             texts_a: List of strings, or string tensor of shape `(batch,)`.
             texts_b: The second texts of pairs, or `None`.
-            sequence_length: Length of the result, with room for one token of
-                each text. `None` (default) pads to the longest row. What
-                exceeds it is cut, as at `max_length`.
-            is_pair: Boolean tensor `(batch,)`: rows where it is false are
-                packed as one text, their second text is not looked at. `None`
-                (default): all are pairs, if there are second texts.
+            sequence_length: Length of the result, with room for at least one
+                token of each text. Longer rows are truncated. `None` (default)
+                pads to the longest row.
+            is_pair: Boolean tensor `(batch,)`. Rows in which it is false are
+                packed as a single text, and their second text is ignored.
+                `None` (default) means that all rows are pairs, if there are
+                second texts.
 
         Returns:
             Dict of int32 tensors `(batch, length)`: `token_ids`,
-            `padding_mask`, and `segment_ids` where the encoder has segments.
+            `padding_mask`, and `segment_ids` if the encoder has segments.
 
         Raises:
-            UserError: If the texts are no list of strings, `sequence_length`
-                is too short, or there are not as many second texts as first
-                ones. In a graph of any batch size the last fault is a
+            UserError: If the texts are not lists of strings, `sequence_length`
+                is too short, or the numbers of first and second texts differ.
+                In a graph with an unknown batch size, the latter raises
                 `tf.errors.InvalidArgumentError`.
         """
         texts_a = _strings("texts_a", texts_a)
@@ -94,29 +96,29 @@ class TextPacker(Packer):
         return self._features(rows, first_lengths, sequence_length)
 
     def tokenize_with_offsets(self, texts):
-        """Returns tokens and characters, see `offsets`; eagerly only."""
+        """Returns tokens and offsets; see `offsets`. Works eagerly only."""
         return offsets.tokenize_with_offsets(self.tokenizer, texts)
 
     def pack_tokens(self, tokens):
-        """Returns features as for one text each, from ragged tokens."""
+        """Returns the features of single texts, given their ragged tokens."""
         rows = self._join(self._framed(tokens, self.max_length))
         lengths = tf.cast(rows.row_lengths(), tf.int32)
         return self._features(rows, lengths, None)
 
     def pack_windows(self, texts, windows):
-        """Returns features of long texts, see `window_packing`."""
+        """Returns features of long texts; see `window_packing`."""
         texts = _strings("texts", texts)
         return window_packing.pack_windows(self, texts, windows)
 
     def _framed(self, tokens, limit):
-        """Returns the parts of one text, for `_join`."""
+        """Returns single texts' tokens between special tokens, for `_join`."""
         special = self.special_tokens
         return [[special.start], tokens[:, : limit - 2], [special.end]]
 
     def _features(self, rows, first_lengths, sequence_length):
         shape = [None, sequence_length]
         if sequence_length is None:
-            # An encoder reads a first token, of a batch without a row too.
+            # At least 1: encoders read the first token even without rows.
             longest = tf.maximum(rows.bounding_shape(axis=1), 1)
             shape = tf.stack([-1, longest])
         token_ids = rows.to_tensor(self.special_tokens.pad, shape=shape)
@@ -134,16 +136,16 @@ class TextPacker(Packer):
         return features
 
     def tokenize_rows(self, texts_a, texts_b=None):
-        """Tokenises a data set, for a cache.
+        """Tokenizes a data set, for a cache.
 
         Args:
             texts_a: List of strings.
             texts_b: The second texts of pairs, or `None`.
 
         Returns:
-            Two lists with an int32 array for each row, as long as the row:
-            token ids with special tokens, and segment ids. The second is
-            `None` where the encoder has no segments.
+            Two lists with an unpadded int32 array for each row: token ids,
+            including special tokens, and segment ids. The second is `None` if
+            the encoder has no segments.
         """
         ids, segments = [], []
         with progress_bar.progress_bar(
@@ -163,7 +165,7 @@ class TextPacker(Packer):
         return ids, segments if self.special_tokens.has_segments else None
 
     def _tokenize_part(self, texts_a, texts_b):
-        """Returns token ids and segment ids of some rows."""
+        """Tokenizes some of the rows; returns token ids and segment ids."""
         rows, first_lengths = self._pack(texts_a, texts_b, self.max_length)
         batch = np.split(rows.values.numpy(), rows.row_splits.numpy()[1:-1])
         segments = [
@@ -174,7 +176,7 @@ class TextPacker(Packer):
         return batch, segments
 
     def _pack(self, texts_a, texts_b, limit, is_pair=None):
-        """Returns ragged ids, and where the second segment begins in each."""
+        """Returns ragged ids, and the start of each row's second segment."""
         special = self.special_tokens
         if texts_b is None:
             tokens = self.tokenize(texts_a)
@@ -201,12 +203,12 @@ class TextPacker(Packer):
         rows, first_rows = self._join(rows), self._join(first_parts)
         first_lengths = tf.cast(first_rows.row_lengths(), tf.int32)
         if is_pair is not None:
-            # The end of one text alone belongs to the first segment.
+            # The end token of a single text belongs to the first segment.
             first_lengths += tf.cast(~is_pair, tf.int32)
         return rows, first_lengths
 
     def _join(self, parts):
-        """Joins ragged tokens and, repeated for each row, lists of ids."""
+        """Joins ragged tokens with lists of ids, repeated for each row."""
         (ragged, *_) = [p for p in parts if isinstance(p, tf.RaggedTensor)]
         count = ragged.nrows()
         return tf.concat(
@@ -225,8 +227,8 @@ class TextPacker(Packer):
         return np.split(rows.values.numpy(), rows.row_splits.numpy()[1:-1])
 
     def tokenize(self, texts):
-        """Returns ragged int32 tokens, uncut, without special ones."""
-        # A NUL ends the string inside TensorFlow's regular expressions.
+        """Returns all tokens, ragged int32, without special tokens."""
+        # A NUL ends a string in TensorFlow's regular expressions.
         texts = tf.strings.regex_replace(texts, r"\x{0}", "")
         if self._mask is None:
             return self._tokenize(texts)
@@ -261,7 +263,7 @@ def _no_strings(name, texts):
 
 
 def _choose(condition, rows, others):
-    """Returns ragged rows where `condition` holds, and `others` elsewhere."""
+    """Takes each row from `rows` if `condition` holds, else from `others`."""
     count = tf.size(condition)
     indices = tf.range(count) + tf.where(condition, 0, count)
     return tf.gather(tf.concat([rows, others], 0), indices)

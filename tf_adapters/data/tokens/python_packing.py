@@ -1,4 +1,4 @@
-"""Texts become the integer inputs of an encoder, without TensorFlow."""
+"""Packs texts into the integer inputs of an encoder, without TensorFlow."""
 
 import numpy as np
 
@@ -9,12 +9,12 @@ from tf_adapters.data.tokens.packer import Packer
 
 
 class PythonPacker(Packer):
-    """Packs batches of texts in Python, as `TextPacker` does in a graph.
+    """Packs batches of texts in Python, with the results of `TextPacker`.
 
     Args:
-        tokenizer: Tokenizer that returns a list of ids for each text, as
-            `load_encoder` gives it where TensorFlow is not installed.
-        max_length: Longest number of tokens, special tokens included.
+        tokenizer: Tokenizer that returns a list of ids for each text, as from
+            `load_encoder` without TensorFlow.
+        max_length: Largest number of tokens, including special tokens.
         takes_segments: See `TextPacker`.
     """
 
@@ -24,16 +24,17 @@ class PythonPacker(Packer):
         Args:
             texts_a: List of strings.
             texts_b: The second texts of pairs, or `None`.
-            sequence_length: Length of the result. `None` (default) pads to
-                the longest row. What exceeds it is cut, as at `max_length`.
+            sequence_length: Length of the result. Longer rows are truncated.
+                `None` (default) pads to the longest row.
 
         Returns:
             Dict of int32 arrays `(batch, length)`: `token_ids`,
-            `padding_mask`, and `segment_ids` where the encoder has segments.
+            `padding_mask`, and `segment_ids` if the encoder has segments.
 
         Raises:
-            UserError: If the texts are no lists of strings of one length, or
-                `sequence_length` is too short.
+            UserError: If the texts are not lists of strings, the numbers of
+                first and second texts differ, or `sequence_length` is too
+                short.
         """
         limit = self.max_length
         if sequence_length is not None:
@@ -57,13 +58,13 @@ class PythonPacker(Packer):
 
     def token_arrays(self, texts):
         """Returns an int32 array of tokens for each text of a list."""
-        # A NUL is no text to TensorFlow's tokenizers either.
+        # TensorFlow's tokenizers ignore NUL, too.
         clean = [text.replace("\0", "") for text in texts]
         rows = self.tokenizer(clean) if clean else []
         return [np.asarray(row, "int32") for row in rows]
 
     def tokenize_with_offsets(self, texts):
-        """Returns tokens and characters; see `offsets`."""
+        """Returns tokens and offsets; see `offsets`."""
         return offsets.tokenize_with_offsets(self.tokenizer, texts)
 
     def _pack(self, texts_a, texts_b, limit):
@@ -114,7 +115,7 @@ def _check_texts(name, texts):
 
 
 def _in_turn(first, second, room):
-    """Returns how many tokens of each text are kept: one of each in turn."""
+    """Returns how many tokens of each text are kept, by round robin."""
     one = min(first, max(room - room // 2, room - second))
     return one, min(second, room - one)
 

@@ -15,9 +15,9 @@ class SpecialTokens:
         start: Id before the first text.
         separators: Ids between the first text and the second.
         end: Id after the last text.
-        pad: Id after the end.
-        second_segment: Segment number of the second text, or `None` where
-            the encoder has no segments.
+        pad: Id of padding.
+        second_segment: Segment number of the second text, or `None` if the
+            encoder has no segments.
     """
 
     start: int
@@ -38,8 +38,12 @@ def special_tokens_of(tokenizer, takes_segments=None):
     BERT, ELECTRA, DistilBERT, ALBERT and DeBERTa-v3: `[CLS] a [SEP] b [SEP]`.
     RoBERTa, XLM-R and MPNet: `<s> a </s></s> b </s>`.
 
+    Args:
+        tokenizer: Tokenizer from `load_encoder`.
+        takes_segments: See `TextPacker`.
+
     Raises:
-        UserError: If the tokenizer belongs to none of these.
+        UserError: If the tokenizer is for another kind of encoder.
     """
     models = keras_hub.models
     if hasattr(tokenizer, "separator_ids"):

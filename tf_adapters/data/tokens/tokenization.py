@@ -1,4 +1,4 @@
-"""Any encoder's tokenizer as one function, eagerly and in a graph."""
+"""Runs any encoder's tokenizer, eagerly or in a graph."""
 
 import keras_hub
 import numpy as np
@@ -8,7 +8,9 @@ from tf_adapters.common.errors import UserError
 
 
 class Tokenization:
-    """Turns texts into ragged int32 tokens, uncut, without special tokens.
+    """Turns texts into ragged int32 tokens, without special tokens.
+
+    Tokens are not truncated.
 
     Args:
         tokenizer: Tokenizer from `load_encoder`.
@@ -19,7 +21,7 @@ class Tokenization:
 
     def __init__(self, tokenizer):
         self.tokenizer = tokenizer
-        # KerasHub tokenizers have other, slower or different, eager paths.
+        # Eagerly, KerasHub's tokenizers are slower or give other results.
         self._in_graph = None
         self._unknown = None
         if isinstance(tokenizer, keras_hub.tokenizers.BytePairTokenizer):
@@ -35,8 +37,8 @@ class Tokenization:
     def __call__(self, texts):
         if not getattr(self.tokenizer, "add_prefix_space", False):
             return self._tokens(texts)
-        # KerasHub puts a space before every text; the original only where
-        # there is none, and leaves an empty text empty.
+        # KerasHub adds a space before every text. The original tokenizer adds
+        # it only if there is none, and not to an empty text.
         tokens = self._tokens(tf.strings.regex_replace(texts, "^ ", ""))
         lengths = tf.where(texts == "", 0, tokens.row_lengths())
         is_kept = tf.repeat(texts != "", tokens.row_lengths())
@@ -51,7 +53,8 @@ class Tokenization:
         tokens = tf.cast(run(texts), tf.int32)
         if self._unknown is None:
             return tokens
-        # Bytes that the vocabulary lacks are -1, the last row of a table.
+        # Bytes that are not in the vocabulary become -1, which would select
+        # the last row of an embedding.
         ids = tokens.flat_values
         return tokens.with_flat_values(tf.where(ids < 0, self._unknown, ids))
 

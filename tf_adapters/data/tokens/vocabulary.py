@@ -1,15 +1,15 @@
-"""What the tokens of a vocabulary say of texts."""
+"""The tokens of a vocabulary, and the texts that they stand for."""
 
 import numpy as np
 from tokenizers import decoders
 
-# What byte-level BPE and SentencePiece write for the space before a word, and
-# WordPiece before what goes on with one.
+# Marks in tokens: of byte-level BPE and of SentencePiece for the space before a
+# word, and of WordPiece for the continuation of a word.
 _BYTE_SPACE, _SPACE, _INSIDE = "\u0120", "\u2581", "##"
 
 
 def tokens_of(tokenizer):
-    """Returns the list of tokens by id."""
+    """Returns a tokenizer's tokens as a list, in the order of ids."""
     ids = getattr(tokenizer, "vocabulary", None)
     if not isinstance(ids, dict):
         return list(tokenizer.get_vocabulary())
@@ -20,7 +20,7 @@ def tokens_of(tokenizer):
 
 
 def continues_word(tokenizer):
-    """Returns which tokens go on with a word, a boolean array by id."""
+    """Returns whether each token continues a word, a boolean array by id."""
     tokens = tokens_of(tokenizer)
     mark = _mark(tokens)
     marked = np.array([token.startswith(mark) for token in tokens])
@@ -28,15 +28,16 @@ def continues_word(tokenizer):
 
 
 def token_texts(tokenizer, size):
-    """Returns what each token stands for in a text, a list by id.
+    """Returns the text of each token, a list by id.
 
-    A token of byte-level BPE or SentencePiece that begins a word has the space
-    before it; a word piece that goes on with one keeps its `##`. Bytes that are
-    no whole character become U+FFFD.
+    In byte-level BPE and SentencePiece, a token that begins a word includes the
+    space before it. In WordPiece, a token that continues a word keeps its `##`.
+    Bytes that are not a whole character become U+FFFD.
 
     Args:
         tokenizer: Tokenizer from `load_encoder`.
-        size: Length of the list; some encoders have more ids than tokens.
+        size: Length of the list, padded with empty texts. Some encoders have
+            more ids than tokens.
     """
     tokens = tokens_of(tokenizer)
     mark = _mark(tokens)
@@ -49,7 +50,10 @@ def token_texts(tokenizer, size):
 
 
 def _mark(tokens):
-    """Returns the mark that is commonest: byte-level has tokens of hashes."""
+    """Returns the vocabulary's mark, the most common of the three.
+
+    The others can occur too: byte-level BPE has tokens that begin with `##`.
+    """
     return max(
         (_BYTE_SPACE, _SPACE, _INSIDE),
         key=lambda mark: sum(token.startswith(mark) for token in tokens),

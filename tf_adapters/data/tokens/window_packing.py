@@ -1,12 +1,12 @@
-"""Windows of long texts as a model's inputs, eagerly or in a graph."""
+"""Packs windows of long texts into a model's inputs, eagerly or in a graph."""
 
 import tensorflow as tf
 
 
 def pack_windows(packer, texts, windows):
-    """Returns the features of a batch of texts.
+    """Returns the features of a batch of texts, cut into windows.
 
-    The windows are those of `tokenize_windows`.
+    The windows are the same as from `tokenize_windows`.
 
     Args:
         packer: `TextPacker`.
@@ -14,8 +14,8 @@ def pack_windows(packer, texts, windows):
         windows: `Windows`.
 
     Returns:
-        Dict of int32 tensors `(batch, windows, length)`: see `TextPacker`. A
-        window without a token only fills up.
+        Dict of int32 tensors `(batch, windows, length)`; see `TextPacker`.
+        Windows without tokens are padding.
     """
     room = packer.max_length - 2
     tokens, counts = _cut(packer.tokenize(texts), windows, room)
@@ -31,16 +31,16 @@ def pack_windows(packer, texts, windows):
 
 
 def _cut(tokens, windows, room):
-    """Returns the tokens of all windows, and how many each text has.
+    """Returns the tokens of all windows, and the number of each text's windows.
 
     Args:
         tokens: Ragged tensor `(batch, tokens)`.
         windows: `Windows`.
-        room: Tokens that fit into a window.
+        room: Number of a text's tokens that fit into a window.
     """
     step = windows.step(room)
     lengths = tokens.row_lengths()
-    # The beginnings after the first at which something is left to read.
+    # The number of windows after the first that are needed for all tokens.
     further = -(-tf.maximum(lengths - room, 0) // step)
     counts = tf.minimum(1 + further, windows.count)
     starts = tf.ragged.range(counts) * step

@@ -1,4 +1,4 @@
-"""A text that is too long becomes windows that overlap."""
+"""Cuts texts that are too long into overlapping windows."""
 
 import dataclasses
 import itertools
@@ -17,8 +17,9 @@ class Windows:
     """How a text is cut into windows, each with its own special tokens.
 
     Attributes:
-        count: Most windows of a text. Tokens after the last window are cut.
-        stride: Tokens between the beginnings of two windows, or `None`
+        count: Largest number of windows of a text. Tokens after the last
+            window are dropped.
+        stride: Number of tokens between the starts of two windows. `None`
             (default) for three quarters of the tokens that fit into one.
     """
 
@@ -26,13 +27,14 @@ class Windows:
     stride: int | None = None
 
     def step(self, room):
-        """Returns the tokens between the beginnings of two windows.
+        """Returns the number of tokens between the starts of two windows.
 
         Args:
-            room: Tokens of a text that fit into a window.
+            room: Number of a text's tokens that fit into a window.
 
         Raises:
-            UserError: If tokens between two windows would be in neither.
+            UserError: If `stride` is below 1, or larger than `room`, so that
+                tokens between two windows would be skipped.
         """
         if self.stride is None:
             return max(1, 3 * room // 4)
@@ -47,7 +49,7 @@ class Windows:
         return self.stride
 
     def spans(self, length, room):
-        """Returns the slices of a text's tokens, at least one.
+        """Returns the windows as slices of a text's tokens, at least one.
 
         Args:
             length: Number of the text's tokens.
@@ -57,12 +59,12 @@ class Windows:
         return list(itertools.islice(found, self.count)) or [slice(0, 0)]
 
     def reach(self, room):
-        """Returns how many tokens of a text its windows hold at most."""
+        """Returns the largest number of a text's tokens in its windows."""
         return (self.count - 1) * self.step(room) + room
 
 
 def window_spans(count, room, stride):
-    """Yields slices of at most `room` that cover `count` tokens."""
+    """Yields slices of at most `room` tokens that cover `count` tokens."""
     start = 0
     while start < count:
         stop = min(start + room, count)
@@ -73,9 +75,9 @@ def window_spans(count, room, stride):
 
 
 def tokenize_windows(packer, texts, windows):
-    """Returns the windows of texts, for a cache.
+    """Tokenizes texts and cuts them into windows, for a cache.
 
-    Logs a warning if texts have more tokens than their windows hold.
+    Logs a warning if texts have more tokens than fit into their windows.
 
     Args:
         packer: `TextPacker` or `PythonPacker`.
@@ -83,9 +85,9 @@ def tokenize_windows(packer, texts, windows):
         windows: `Windows`.
 
     Returns:
-        Two lists with a list for each text, of an int32 array for each window:
-        token ids with special tokens, and segment ids. The second is `None` if
-        the encoder has no segments.
+        Two lists: token ids, including special tokens, and segment ids. Each
+        has a list for each text, with an int32 array for each window. The
+        second is `None` if the encoder has no segments.
     """
     special, room = packer.special_tokens, packer.max_length - 2
     ids, lengths = [], []

@@ -1,20 +1,20 @@
-"""Words become tokens, and long sentences windows that lose no word."""
+"""Tokenizes words, and cuts long sentences into windows of whole words."""
 
 import numpy as np
 
-# A tokenizer's call has a cost of its own.
+# Many words in one call, because each call has a fixed cost.
 _WORDS_AT_ONCE = 4096
 
 
 def tokenize_words(packer, words):
-    """Returns an int32 array with at least one token for each word.
+    """Returns an int32 array of at least one token for each word.
 
-    A word is tokenised as it would be after a space. One that leaves nothing,
-    a lone control character, say, becomes the unknown token.
+    Words are tokenized as after a space. A word without tokens, such as a
+    single control character, becomes the unknown token.
 
     Args:
         packer: `TextPacker` or `PythonPacker`.
-        words: List of strings; each that recurs is tokenised once.
+        words: List of strings. Repeated words are tokenized once.
     """
     unknown = np.array([unknown_id(packer.tokenizer)], "int32")
     prefix = word_prefix(packer.tokenizer)
@@ -27,9 +27,10 @@ def tokenize_words(packer, words):
 
 
 def word_prefix(tokenizer):
-    """Returns what goes before a word so that it is one within a text.
+    """Returns the prefix with which a word is tokenized as within a text.
 
-    Byte-level BPE has other tokens after a space; the others do not care.
+    In byte-level BPE, tokens after a space differ. It makes no difference to
+    other tokenizers.
     """
     return "" if getattr(tokenizer, "add_prefix_space", False) else " "
 
@@ -42,13 +43,13 @@ def unknown_id(tokenizer):
 
 
 def windows(lengths, room):
-    """Yields slices of words that fit into a window, in order, all of them.
+    """Yields consecutive slices of all words, each of which fits a window.
 
-    A word longer than a window has one of its own.
+    A word that is longer than a window gets a slice of its own.
 
     Args:
         lengths: Number of tokens of each word, at least 1.
-        room: Most tokens of a window.
+        room: Largest number of tokens in a window.
     """
     start, used = 0, 0
     for place, length in enumerate(lengths):

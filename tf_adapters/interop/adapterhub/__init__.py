@@ -1,1 +1,1 @@
-"""Folders of the AdapterHub library `adapters`, read and written."""
+"""Reads and writes folders of AdapterHub's library `adapters`."""

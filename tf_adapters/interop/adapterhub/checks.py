@@ -1,4 +1,4 @@
-"""What an AdapterHub folder must say to fit an encoder."""
+"""Checks of AdapterHub folders: do they fit the encoder, are paths safe?"""
 
 from pathlib import Path
 import re
@@ -12,10 +12,12 @@ from tf_adapters.interop.formats import SETUP_FILE
 
 
 def check_encoder(config, shape, architecture, source):
-    """Raises an `AdapterError` unless a configuration is of the encoder's kind.
+    """Raises an `AdapterError` unless a configuration fits the encoder.
+
+    Compares the model type and the width.
 
     Args:
-        config: What a configuration says at its top.
+        config: Dict with the top-level keys of a configuration.
         shape: `EncoderShape`.
         architecture: `Architecture`.
         source: Path, for errors.
@@ -29,11 +31,12 @@ def check_encoder(config, shape, architecture, source):
 
 
 def check_embeddings(method, shape):
-    """Raises an error where ours has another place than the library.
+    """Raises a `UserError` if the two libraries attach a method differently.
 
-    Where embeddings are narrower than the encoder, as in ELECTRA's small
-    models, the library's prompts and invertible adapters stand before the
-    projection to its width; those of tf_adapters behind it.
+    The embeddings of some encoders, such as ELECTRA's small models, are
+    narrower than the blocks. There, the library attaches prompts and
+    invertible adapters before the projection to the blocks' width, and
+    tf_adapters after it.
     """
     parts = getattr(method, "parts", (method,))
     kinds = (methods.Invertible, methods.PromptTuning)
@@ -49,7 +52,7 @@ def check_embeddings(method, shape):
 
 
 def check_blocks(tensors, shape, architecture, source):
-    """Raises an error if an adapter is of a deeper encoder."""
+    """Raises an `AdapterError` if an adapter is for a deeper encoder."""
     pattern = rf"{re.escape(architecture.blocks)}\.(\d+)\."
     blocks = [re.search(pattern, name) for name in tensors]
     last = max((int(found[1]) for found in blocks if found), default=0)
@@ -61,7 +64,7 @@ def check_blocks(tensors, shape, architecture, source):
 
 
 def check_name(name):
-    """Raises an `AdapterError` if PyTorch's modules cannot be called so."""
+    """Raises an `AdapterError` if a name is invalid for PyTorch's modules."""
     if not _is_name(name):
         raise AdapterError(
             "An adapter in AdapterHub's format cannot be called "
@@ -71,17 +74,18 @@ def check_name(name):
 
 
 def folder_within(folder, name, what):
-    """Returns the path of a folder that a set-up names, which lies in its own.
+    """Returns the path of a folder that is named in a setup.
 
-    A stranger's set-up could name any folder of this machine otherwise.
+    The folder must be in the setup's own. Otherwise a downloaded setup could
+    read any folder of this machine.
 
     Args:
-        folder: Path of the set-up.
-        name: What its configuration says.
-        what: What is called so, `"adapter"` for example.
+        folder: Path of the setup.
+        name: Name in its configuration.
+        what: Kind of folder, for the error; `"adapter"` for example.
 
     Raises:
-        AdapterError: If it is no name, or a link to somewhere else.
+        AdapterError: If the name is invalid, or the folder is a link.
     """
     if not _is_name(name):
         raise AdapterError(
@@ -94,7 +98,7 @@ def folder_within(folder, name, what):
 
 
 def check_no_link(path):
-    """Returns a path, or raises an `AdapterError` if a link stands there."""
+    """Returns the path, or raises an `AdapterError` if it is a link."""
     if path.is_symlink():
         raise AdapterError(
             f"{path} is a link, and a set-up's adapters lie in its own folder. "

@@ -1,4 +1,4 @@
-"""Adapters of AdapterHub's `adapters`, read and written."""
+"""Reads and writes folders with one adapter of AdapterHub's `adapters`."""
 
 import json
 from pathlib import Path
@@ -22,9 +22,9 @@ from tf_adapters.interop.torch_file import read_torch_file
 from tf_adapters.methods.union import without_map
 
 HEAD_FILE = "head_config.json"
-# Version of the library whose folders ours are like.
+# Version of the library that written folders claim.
 VERSION = "adapters.1.3.0"
-# What versions before 1.0 call the modules.
+# Module names of versions before 1.0, and today's.
 _OLD_NAMES = {
     "attention_text_task_adapters": "adapters",
     "attention_text_lang_adapters": "adapters",
@@ -35,36 +35,41 @@ _OLD_NAMES = {
 
 
 def weights_file(folder, stem):
-    """Returns the path of tensors, as safetensors or as PyTorch's file."""
+    """Returns the path of `{stem}.safetensors` if it exists, or of the `.bin`.
+
+    Args:
+        folder: Path of the adapter folder.
+        stem: Name of the file without its ending, `"adapter"` for example.
+    """
     safe = Path(folder) / f"{stem}.safetensors"
     return safe if safe.exists() else Path(folder) / f"pytorch_{stem}.bin"
 
 
 def read_weights(path):
-    """Returns a dict from name to array, of either kind of file."""
+    """Reads a safetensors or PyTorch file into a dict from name to array."""
     if path.suffix == ".bin":
         return read_torch_file(path)
     return adapter_folder.read_tensors(path)
 
 
 def read_adapter(folder, config, shape, architecture, with_head=True):
-    """Returns what an adapter's folder holds.
+    """Reads an adapter folder.
 
     Args:
-        folder: Path with `adapter_config.json` and tensors, and those of a
-            head perhaps.
-        config: What that file says.
+        folder: Path with `adapter_config.json` and tensors, and optionally the
+            files of a head.
+        config: Contents of `adapter_config.json`.
         shape: `EncoderShape` of the encoder.
-        architecture: Its `Architecture`.
-        with_head: Whether to look at the head. Defaults to `True`.
+        architecture: `Architecture` of the encoder.
+        with_head: Whether to read the head. Defaults to `True`.
 
     Returns:
-        The method; our configuration of the head, or `None`; and a dict from
-        our names to float32 arrays.
+        A tuple of three: the method; our configuration of the head, or `None`;
+        and a dict from our tensor names to float32 arrays.
 
     Raises:
         AdapterError: If a file is damaged, a tensor is missing or unexpected,
-            the encoder is another one, or ours has no such method or head.
+            the encoder differs, or tf_adapters has no such method or head.
     """
     folder = Path(folder)
     adapterhub_checks.check_encoder(config, shape, architecture, folder)
@@ -86,10 +91,10 @@ def read_adapter(folder, config, shape, architecture, with_head=True):
 
 
 def _has_head(folder):
-    """Returns whether a head lies in a folder.
+    """Returns whether a folder has a head.
 
     Raises:
-        AdapterError: If only its tensors do.
+        AdapterError: If it has the head's tensors without the configuration.
     """
     if (folder / HEAD_FILE).exists():
         return True
@@ -102,10 +107,10 @@ def _has_head(folder):
 
 
 def _version(config):
-    """Returns the version of `adapters` that wrote a file, as numbers.
+    """Returns the version of `adapters` that wrote a file, as a tuple.
 
-    Those of its predecessor, `adapter-transformers`, come before all; the
-    first of these wrote none.
+    Versions of its predecessor, `adapter-transformers`, begin with -1, so that
+    they sort first. Its earliest versions wrote no version; the tuple is empty.
     """
     version = config.get("version")
     if not version:
@@ -115,7 +120,7 @@ def _version(config):
 
 
 def normalised(tensors, architecture):
-    """Returns tensors by the newest names, the encoder's prefix before each."""
+    """Renames tensors as in the newest version, with the encoder's prefix."""
     found = {}
     for name, tensor in tensors.items():
         for old, new in _OLD_NAMES.items():
@@ -129,13 +134,17 @@ def normalised(tensors, architecture):
 
 
 def _without_missing_coupling(method, tensors):
-    """Version 1 named a language adapter's coupling in task adapters too."""
+    """Drops the coupling from a method if it has no tensors.
+
+    Version 1 also wrote a language adapter's coupling into the configurations
+    of task adapters.
+    """
     has_coupling = any("invertible_adapters" in name for name in tensors)
     return method if has_coupling else without_map(method)
 
 
 def read_head(folder, shape, architecture):
-    """Returns our head's configuration and tensors; see `read_adapter`."""
+    """Reads a head's configuration and tensors; see `read_adapter`."""
     config = read_json(folder / HEAD_FILE)
     path = folder / HEAD_FILE
     adapterhub_checks.check_encoder(config, shape, architecture, path)
@@ -143,22 +152,22 @@ def read_head(folder, shape, architecture):
     path = weights_file(folder, "model_head")
     tensors = read_weights(path)
     if config["name"] is not None:
-        # The library writes heads whose names begin alike into one file.
+        # The library also writes heads whose names begin with this one's.
         start = f"heads.{config['name']}."
         tensors = {k: v for k, v in tensors.items() if k.startswith(start)}
     return head, tensor_names.to_ours(names, tensors, path)
 
 
 def write_adapter(folder, name, config, tensors, shape, architecture):
-    """Writes an adapter, and its head, as the library does.
+    """Writes an adapter and its head in the library's format.
 
     Args:
-        folder: Path of a folder that exists.
+        folder: Path of an existing folder.
         name: The adapter's name.
-        config: What our `adapter_config.json` says.
-        tensors: Dict from our names to arrays.
+        config: Contents of our `adapter_config.json`.
+        tensors: Dict from our tensor names to arrays.
         shape: `EncoderShape` of the encoder.
-        architecture: Its `Architecture`.
+        architecture: `Architecture` of the encoder.
 
     Raises:
         AdapterError: If the library has no such method or head.
@@ -197,7 +206,7 @@ def write_head(folder, name, config, tensors, shape, architecture):
 
 
 def facts_of(config, shape, architecture):
-    """Returns what every configuration of the library says of an encoder."""
+    """Returns the facts about the encoder in all the library's JSON files."""
     return {
         "hidden_size": shape.width,
         "model_class": f"{architecture.class_name}AdapterModel",
@@ -208,7 +217,7 @@ def facts_of(config, shape, architecture):
 
 
 def refusal(left):
-    """Returns the error about tensors that the library has no place for."""
+    """Returns the error for tensors that the library's format cannot store."""
     norms = [name for name in left if "layer_norm" in name]
     advice = (
         "An adapter in AdapterHub's format leaves the encoder's norms as they "
@@ -223,6 +232,6 @@ def refusal(left):
 
 
 def write_json(path, config):
-    """Writes a configuration as the library does."""
+    """Writes a configuration as JSON, formatted as by the library."""
     text = json.dumps(config, indent=2, sort_keys=True)
     path.write_text(f"{text}\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""AdapterFusion with its members as AdapterHub's `adapters` stores it."""
+"""Reads and writes AdapterFusion with its members, as AdapterHub's setups."""
 
 from pathlib import Path
 
@@ -19,18 +19,19 @@ _FUSION_FILE = "adapter_fusion_config.json"
 
 
 def read_fusion(folder, setup, shape, architecture, with_head=True):
-    """Returns what the folder of a whole set-up, a fusion, holds.
+    """Reads the folder of a fusion, a setup with all its adapters.
 
     Args:
         folder: Path with `adapter_setup.json`.
-        setup: What that file says.
+        setup: Contents of `adapter_setup.json`.
         shape: `EncoderShape` of the encoder.
-        architecture: Its `Architecture`.
-        with_head: Whether to look at the head. Defaults to `True`.
+        architecture: `Architecture` of the encoder.
+        with_head: Whether to read the head. Defaults to `True`.
 
     Returns:
-        Method, head and tensors as of `read_adapter`, the members' folders in
-        the order of the softmax, and the file of the fusion's tensors.
+        A tuple of five: method, head and tensors as in `read_adapter`; the
+        members' folders, in the order of the softmax; and the path of the file
+        with the fusion's tensors.
     """
     folder = Path(folder)
     members = _members_of(setup, folder)
@@ -124,10 +125,10 @@ def _fusion_method(config, members, names):
 
 
 def _fusion_names(method, shape, architecture, name):
-    """Returns the fusion's `TensorName`s, and the names of biases of keys.
+    """Returns the fusion's `TensorName`s, and the names of the keys' biases.
 
-    Such a bias adds the same to the scores of all members, and the softmax
-    takes it out again: ours has none.
+    A bias of the keys adds the same number to the scores of all members, which
+    the softmax cancels. Our fusion has no such bias.
     """
     places = ("after_attention", "after_ffn")
     places = places if method.placement == "houlsby" else places[1:]
@@ -151,7 +152,7 @@ def _fusion_names(method, shape, architecture, name):
 def _fusion_tensors(method, tensors, shape, architecture, name, path):
     names, biases = _fusion_names(method, shape, architecture, name)
     tensors = adapterhub_folder.normalised(tensors, architecture)
-    # The library writes fusions whose names begin alike into one file.
+    # The library also writes fusions whose names begin with this one's.
     tensors = {
         key: value
         for key, value in tensors.items()
@@ -175,16 +176,16 @@ def _head_of_setup(setup, folder, shape, architecture):
 
 
 def write_fusion(folder, config, tensors, members, shape, architecture):
-    """Writes a fusion with its members as a whole set-up.
+    """Writes a fusion with its members as a setup.
 
     Args:
-        folder: Path of a folder that exists.
-        config: What our `adapter_config.json` says.
-        tensors: Dict from our names to arrays.
+        folder: Path of an existing folder.
+        config: Contents of our `adapter_config.json`.
+        tensors: Dict from our tensor names to arrays.
         members: List of triples: a member's name, its configuration and its
             tensors.
         shape: `EncoderShape` of the encoder.
-        architecture: Its `Architecture`.
+        architecture: `Architecture` of the encoder.
     """
     folder, method = Path(folder), methods.from_config(config["method"])
     names = [name for name, _, _ in members]

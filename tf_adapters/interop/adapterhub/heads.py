@@ -1,4 +1,4 @@
-"""AdapterHub's `head_config.json` as our head, and back."""
+"""Converts AdapterHub's `head_config.json` to our heads and back."""
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
@@ -23,7 +23,7 @@ def read_head(config, architecture):
         architecture: `Architecture`.
 
     Raises:
-        AdapterError: If ours has no such head.
+        AdapterError: If tf_adapters has no such head.
     """
     if config["config"] is None:
         return _read_static(config, architecture)
@@ -81,7 +81,7 @@ def _read_static(config, architecture):
 
 
 def write_head(config, architecture, name):
-    """Returns what stands under `config` in `head_config.json`, and names.
+    """Returns `config` of `head_config.json`, and the `TensorName`s.
 
     Args:
         config: Our head's configuration.
@@ -120,7 +120,7 @@ def _inner(config, form):
     number = {"num_labels": len(labels)}
     types = {"words": "tagging", "span": "question_answering"}
     if form.kind in types:
-        # The library's default, which one layer has no use for.
+        # The library's default. A single layer does not use it.
         common["activation_function"] = activation or "tanh"
         return {**common, **number, "head_type": types[form.kind]}
     is_multilabel = config["name"] == "multilabel"

@@ -12,7 +12,7 @@ ACTIVATIONS = {
     "leakyrelu": "leaky_relu",
     "linear": "linear",
 }
-# The library's for ours, where several mean one.
+# From our names to the library's. The last three each pick one of several.
 NON_LINEARITIES = {
     **{ours: theirs for theirs, ours in ACTIVATIONS.items()},
     "gelu": "gelu",
@@ -98,6 +98,6 @@ PROMPT = {
 ATTENTION = {"q": "query", "k": "key", "v": "value"}
 RESIDUALS = {True: "sublayer_output", "post_add": "sum", False: "read"}
 STANDS = {"prefix": "before", "prefix_after_bos": "after_first"}
-# Of version 1 files, which have more keys of no effect here.
+# Keys of files of version 1 that have no effect here.
 OLD_KEYS = {"invertible_adapter", "new_attention_norm", "type", "patience"}
 OLD_KEYS |= {"attention_type"}

@@ -1,4 +1,4 @@
-"""The tensors of an adapter by AdapterHub's names (`adapters` 1.3.0)."""
+"""AdapterHub's names of an adapter's tensors (`adapters` 1.3.0)."""
 
 from tf_adapters import methods
 from tf_adapters.interop.tensor_names import TensorName
@@ -6,10 +6,10 @@ from tf_adapters.interop.tensor_names import linear
 
 
 def tensor_names(method, shape, architecture, adapter):
-    """Returns the `TensorName`s of everything that a method trains.
+    """Returns the `TensorName`s of all tensors that a method trains.
 
     Args:
-        method: `Method` that AdapterHub has; see `adapterhub_writing`.
+        method: `Method` that AdapterHub has; see `write_method`.
         shape: `EncoderShape`.
         architecture: `Architecture`.
         adapter: The adapter's name.
@@ -43,7 +43,7 @@ def tensor_names(method, shape, architecture, adapter):
         for name in of_block(method, block, architecture, adapter)
     ]
     if isinstance(method, methods.PrefixTuning):
-        # Each block has the pool of all prefixes, one left out too.
+        # Every block stores a copy of the prefixes, even if it is left out.
         names += _prefix(method, range(shape.num_blocks), architecture, adapter)
     if isinstance(method, methods.Compacter):
         start = f"{architecture.prefix}.shared_parameters.{adapter}"
@@ -57,7 +57,7 @@ def _module(architecture, block, name):
 
 
 def _places(method, block, architecture, adapter):
-    """Yields what our names and theirs of each place begin with."""
+    """Yields the prefixes of our names and of theirs, for each slot."""
     both = ("after_attention", "after_ffn")
     places = {
         methods.Houlsby: lambda: both,
@@ -95,7 +95,7 @@ def _forms(method, block, architecture, adapter):
         for place, has in has_norm.items():
             modules = [f"{theirs}.adapter_norm_{place}"]
             if place == "before":
-                # The same norm is the first layer of a sequence, too.
+                # Stored twice: this norm also begins the down-projection.
                 modules.append(f"{theirs}.adapter_down.0")
             names += _norm(f"{ours}norm_{place}_", modules) if has else []
         if method.learned_scaling != "none":

@@ -1,4 +1,4 @@
-"""AdapterHub's configurations as methods."""
+"""Converts AdapterHub's configurations to methods."""
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
@@ -8,12 +8,14 @@ from tf_adapters.interop.adapterhub import keys
 
 
 class _Config:
-    """A configuration of which every key must be known or empty.
+    """A configuration with defaults for the keys that it does not have.
+
+    Raises an `AdapterError` if an unknown key has a value.
 
     Args:
-        given: Dict.
+        given: Dict, the configuration.
         defaults: Dict from known key to default.
-        version: Tuple of integers, that of `adapters`.
+        version: Tuple of integers, the version of `adapters`.
     """
 
     def __init__(self, given, defaults, version):
@@ -30,17 +32,17 @@ class _Config:
         return self.values[key]
 
     def check(self, key, *allowed):
-        """Raises an `AdapterError` unless a value is one of some."""
+        """Raises an `AdapterError` unless a key has one of these values."""
         if self[key] not in allowed:
             raise AdapterError(
                 f"tf_adapters has no method with `{key}: {shown(self[key])}`."
             )
 
     def activation(self):
-        """Returns our name of `non_linearity`."""
+        """Returns our name of the activation in `non_linearity`."""
         name = str(self["non_linearity"]).lower()
         if not self.version and name == "gelu":
-            # Before version 1 this was the tanh form.
+            # Files without a version mean the tanh approximation.
             name = "gelu_new"
         if name not in keys.ACTIVATIONS:
             raise AdapterError(
@@ -54,13 +56,13 @@ def read_method(config, width, version):
     """Returns the method that a configuration describes.
 
     Args:
-        config: Dict, what stands under `config` in `adapter_config.json`.
+        config: Dict, the value of `config` in `adapter_config.json`.
         width: Width of the encoder.
-        version: Tuple of integers, the version of `adapters`; empty for files
+        version: Tuple of integers, the version of `adapters`. Empty for files
             without one.
 
     Raises:
-        AdapterError: If no method of ours computes that.
+        AdapterError: If tf_adapters has no equivalent method.
     """
     kind = config.get("architecture")
     if kind == "union":
@@ -111,7 +113,7 @@ def _units(c, width):
 
 
 def _placement(c):
-    """Returns `"houlsby"`, `"pfeiffer"`, or `None` of another form."""
+    """Returns `"houlsby"`, `"pfeiffer"`, or `None` for another form."""
     plain = {
         "is_parallel": False,
         "residual_before_ln": True,
@@ -174,7 +176,7 @@ def _one_of(c, first, second, kind):
         },
     }[kind]
     if kind == "norm" and c["is_parallel"] and first == "original_ln_before":
-        # A parallel adapter reads what no norm is before.
+        # The input of a parallel adapter is not normalized.
         return names[(0, int(bool(c[second])))]
     found = (int(bool(c[first])), int(bool(c[second])))
     if found not in names:
@@ -213,8 +215,8 @@ def _read_lora(c, width):
     chosen += ["ffn_up"] if c["intermediate_lora"] else []
     chosen += ["ffn_down"] if c["output_lora"] else []
     left_out = tuple(c["leave_out"])
-    # From 0.1.0 on and before 1.1.0 the scale was 1, whatever the file says;
-    # in adapter-transformers it was not.
+    # Versions 0.1.0 to before 1.1.0 ignored alpha: the scale was always 1. In
+    # adapter-transformers it was alpha / r.
     ignored_alpha = (0,) <= c.version < (1, 1, 0)
     alpha = c["r"] if ignored_alpha else c["alpha"]
     if c["composition_mode"] == "scale":

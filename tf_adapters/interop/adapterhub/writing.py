@@ -1,4 +1,4 @@
-"""Methods as AdapterHub's configurations."""
+"""Converts methods to AdapterHub's configurations."""
 
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
@@ -66,7 +66,7 @@ def _reduction_factor(method, width):
     units = bottleneck_slots.width_of_bottleneck(method, width)
     if width % units == 0:
         return width // units
-    # The library divides in floating point; this comes out right.
+    # The library truncates width / factor; adding 0.5 makes it `units` again.
     return width / (units + 0.5)
 
 

@@ -1,1 +1,1 @@
-"""Folders of PEFT, read and written."""
+"""Reads and writes folders of Hugging Face's PEFT."""

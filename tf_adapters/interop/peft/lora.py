@@ -1,4 +1,4 @@
-"""PEFT's LoRA folders as our method, and back (`peft` 0.21.2)."""
+"""Converts PEFT's LoRA folders to our method and back (`peft` 0.21.2)."""
 
 import math
 import re
@@ -12,9 +12,9 @@ from tf_adapters.interop.peft import patterns as peft_patterns
 from tf_adapters.interop.tensor_names import TensorName
 from tf_adapters.layers.slot import PROJECTIONS
 
-# Our kernel by PEFT's matrix; ours are transposed.
+# From our kernel to PEFT's matrix, which is its transpose.
 _MATRICES = {"down_kernel": "lora_A", "up_kernel": "lora_B"}
-# What a LoRA of another kind sets, and what plain LoRA has there.
+# Settings of LoRA variants, with the value that means plain LoRA.
 _PLAIN = {
     "bias": "none",
     "fan_in_fan_out": False,
@@ -39,22 +39,24 @@ _KNOWN = {
     "target_modules",
     "use_rslora",
 }
-# Starts that change the encoder's own weights, which no folder holds.
+# Initializations that leave the encoder's weights unchanged. Others modify
+# them, and the modified weights are not in the folder.
 _PLAIN_STARTS = (True, False, None, "gaussian", "orthogonal")
 
 
 def read(config, shape, architecture, tensors):
-    """Returns the method and a dict from our names to arrays.
+    """Returns the method and a dict from our tensor names to arrays.
 
     Args:
         config: `PeftConfig` of the folder.
         shape: `EncoderShape`.
         architecture: `Architecture`.
-        tensors: Dict from PEFT's names, without prefixes and head, to arrays.
+        tensors: Dict from PEFT's names, without prefixes, to arrays. Without
+            the head's.
 
     Raises:
-        AdapterError: If ours has no such LoRA, or tensors are missing,
-            unexpected or misshaped.
+        AdapterError: If tf_adapters has no such LoRA, or a tensor is missing,
+            unexpected or has a wrong shape.
     """
     config.check_known(_KNOWN)
     for key, value in _PLAIN.items():
@@ -91,7 +93,7 @@ def _names(wanted, architecture):
 
 
 def _targets(config, shape, architecture):
-    """Returns a dict from pairs of block and projection to the module."""
+    """Returns a dict from (block, projection) to the module's name."""
     is_named = peft_patterns.matcher(config, "target_modules")
     is_excluded = peft_patterns.matcher(config, "exclude_modules")
     found = {}
@@ -117,12 +119,15 @@ def _blocks(config, shape):
 
 
 def _scales(config, modules):
-    """Returns rank and alpha of each module, alpha for a scale of alpha/rank.
+    """Returns a dict from key to each module's rank and alpha.
+
+    The scale is always alpha / rank: for rank-stabilized LoRA, alpha is
+    multiplied by the root of the rank.
 
     Args:
         config: `PeftConfig`.
-        modules: Dict from any key to a module's full name, the encoder's
-            before it.
+        modules: Dict from any key to a module's full name, including the
+            encoder's prefix.
     """
     rank_of = peft_patterns.override(config, "rank_pattern", config.get("r", 8))
     alpha_of = peft_patterns.override(
@@ -138,7 +143,11 @@ def _scales(config, modules):
 
 
 def _grid(wanted, shape):
-    """Returns the blocks and projections whose product the targets are."""
+    """Splits the targets into their blocks and their projections.
+
+    Raises:
+        AdapterError: If the blocks do not all have the same projections.
+    """
     blocks = {block for block, _ in wanted}
     projections = {projection for _, projection in wanted}
     if len(wanted) != len(blocks) * len(projections):
@@ -150,10 +159,11 @@ def _grid(wanted, shape):
 
 
 def _even(scales, ranks, arrays):
-    """Returns one alpha for all modules, and arrays of one rank.
+    """Returns an alpha for all modules, and arrays of equal rank.
 
-    Where modules differ, rows and columns of zeros fill up to the largest
-    rank, and `B` takes what the scales differ by.
+    If modules differ in rank or alpha, the kernels are padded with zeros to
+    the largest rank, each up-projection is multiplied by its own scale, and
+    alpha becomes the rank, for a common scale of 1.
     """
     if len(set(scales.values())) == 1:
         return float(next(iter(scales.values()))[1]), arrays
@@ -169,7 +179,7 @@ def _even(scales, ranks, arrays):
 
 
 def write(method, shape, architecture):
-    """Returns the configuration's own part and the `TensorName`s.
+    """Returns LoRA's part of the configuration, and the `TensorName`s.
 
     Args:
         method: `LoRA`.
@@ -214,10 +224,11 @@ def write(method, shape, architecture):
 
 
 def _target_modules(method, architecture, blocks):
-    """Returns PEFT's names of projections, or an expression that parts them.
+    """Returns PEFT's `target_modules`: names, or a regular expression.
 
-    `output.dense` is the end of `attention.output.dense`, too. Beside an
-    expression PEFT takes no list of blocks.
+    `output.dense` also matches `attention.output.dense`. If only the former is
+    meant, a regular expression is needed. It contains the blocks as well,
+    because PEFT does not accept a list of blocks in addition to it.
     """
     modules = [architecture.peft_module(p) for p in method.projections]
     both = ("attention.output.dense", "output.dense")

@@ -1,10 +1,10 @@
-"""What PEFT calls kinds of tasks, modules and tensors."""
+"""PEFT's names of tasks, modules and tensors."""
 
 from tf_adapters.interop.tensor_names import TensorName
 
 TASKS = {"text": "SEQ_CLS", "words": "TOKEN_CLS", "span": "QUESTION_ANS"}
 POOLER = "pooler.dense"
-# The side on which each projection's vector of (IA)^3 is.
+# PEFT's layout of each projection's vector of (IA)^3; see `TensorName`.
 IA3 = {"key": "column", "value": "column", "output": "row", "ffn_down": "row"}
 
 
@@ -24,7 +24,7 @@ def ia3_names(method, shape, architecture):
 
 
 def norm_names(shape, architecture):
-    """Returns the `TensorName` of each weight of a norm."""
+    """Returns the `TensorName` of each norm's weights."""
     modules = {"embeddings_layer_norm": "embeddings.LayerNorm"} | {
         f"{architecture.block_names}_{block}/{ours}": architecture.module(
             block, theirs

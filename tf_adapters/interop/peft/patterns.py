@@ -1,33 +1,35 @@
-"""Which modules the settings of a PEFT folder name.
+"""Matches module names against the settings of a PEFT folder.
 
-They may be regular expressions, which a stranger wrote. PEFT runs them with
-Python's `re`, where a few characters can take longer than anyone waits. RE2's
-time is linear in the expression and the name. It has no look-around and no
-back-references; what else names modules means the same in both.
+The settings can be regular expressions from an untrusted source. PEFT runs
+them with Python's `re`, in which a few characters can take practically forever.
+RE2 is used here instead: its time is linear in the expression and the name. It
+has no look-around and no back-references; other expressions for module names
+mean the same in both.
 """
 
 import re2
 
 from tf_adapters.common.errors import AdapterError
 
-# A regular expression for each of 250 modules has so many.
+# As many as a regular expression for each of 250 modules has.
 _MAX_STATES = 20_000
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
 
 
 def matcher(config, setting):
-    """Returns a function of a module's names: whether a setting names it.
+    """Returns a function that says whether a setting matches a module.
 
-    A text is a regular expression of a whole name; the texts of a list are
-    names or their ends.
+    The function takes the module's names, with and without the encoder's
+    prefix. A string in the setting is a regular expression for a whole name;
+    a list has names or ends of names.
 
     Args:
         config: `PeftConfig`.
-        setting: Its key.
+        setting: Key of the setting, `"target_modules"` for example.
 
     Raises:
-        AdapterError: If RE2 does not take the expression.
+        AdapterError: If RE2 does not accept the expression.
     """
     value = config.get(setting) or []
     if value == "all-linear":
@@ -41,16 +43,16 @@ def matcher(config, setting):
 
 
 def override(config, setting, default):
-    """Returns a function of a module's name: its own value, or the default.
+    """Returns a function from a module's name to its value of a setting.
 
     Args:
         config: `PeftConfig`.
-        setting: Key of a dict from regular expressions, of a name or its end,
-            to values.
-        default: Value of modules that none of them names.
+        setting: Key of a dict from regular expressions to values. Expressions
+            match a name or its end; the first match counts.
+        default: Value of modules that no expression matches.
 
     Raises:
-        AdapterError: If RE2 does not take an expression.
+        AdapterError: If RE2 does not accept an expression.
     """
     values = config.get(setting) or {}
     found = _compiled(values, r"(.*\.)?({})$", setting, config.source)
@@ -80,7 +82,7 @@ def _compiled(patterns, template, setting, source):
 
 
 def _check(pattern):
-    # Python reads it as `{0,n}`, RE2 as these characters.
+    # Python reads `{,n}` as `{0,n}`, RE2 as literal characters.
     if "{," in pattern:
         raise re2.error("no lower bound before `,`")
 

@@ -1,4 +1,4 @@
-"""Folders of Hugging Face's PEFT as ours (`peft` 0.21.2)."""
+"""Reads adapter folders of Hugging Face's PEFT (`peft` 0.21.2)."""
 
 from pathlib import Path
 import re
@@ -64,7 +64,12 @@ class PeftConfig(dict):
                 )
 
     def check(self, key, *allowed):
-        """Raises an `AdapterError` unless a value is the first or another."""
+        """Raises an `AdapterError` unless a key has one of these values.
+
+        Args:
+            key: Key of the configuration.
+            *allowed: Values. The first counts if the key is missing.
+        """
         if self.get(key, allowed[0]) not in allowed:
             raise AdapterError(
                 f"{self.source} has `{key}: {shown(self[key])}`, which "
@@ -72,12 +77,16 @@ class PeftConfig(dict):
             )
 
     def to_ours(self, names, tensors):
-        """Returns a dict from our names to arrays."""
+        """Converts tensors to a dict from our names to float32 arrays."""
         return tensor_names.to_ours(names, tensors, self.source.parent)
 
 
 def read_adapter(folder, config, shape, architecture, with_head=True):
-    """Returns method, head and tensors; arguments as of AdapterHub's."""
+    """Reads an adapter folder.
+
+    Arguments and returned values are those of `read_adapter` in
+    `interop/adapterhub/folder.py`.
+    """
     folder = Path(folder)
     path = folder / adapter_folder.CONFIG_FILE
     config = PeftConfig(config, path)
@@ -112,9 +121,10 @@ def read_adapter(folder, config, shape, architecture, with_head=True):
 
 
 def _check_model(config, architecture):
-    """Raises an error if the file names another kind of encoder.
+    """Raises an error if the configuration is for another kind of encoder.
 
-    It says so of models without a task; of others the tensors' names do.
+    Only configurations of models without a task name the encoder. For others,
+    a wrong encoder shows in the names of the tensors.
     """
     mapping = config.get("auto_mapping") or {}
     found = re.match(
@@ -133,7 +143,7 @@ def _read_weights(folder):
 
 
 def _without_prefix(tensors, architecture):
-    """Returns tensors by names that begin in the encoder or with the head."""
+    """Strips the prefixes of PEFT and of the encoder from tensor names."""
     found = {}
     for name, tensor in tensors.items():
         for start in ("base_model.", "model.", f"{architecture.prefix}."):
@@ -145,7 +155,7 @@ def _without_prefix(tensors, architecture):
 
 
 def _kind_of_head(config):
-    """Returns the kind of head that a folder is for, or `None`."""
+    """Returns the kind of a folder's head (see `HeadForm`), or `None`."""
     kinds = {task: kind for kind, task in peft_names.TASKS.items()}
     task = config.get("task_type")
     if task in kinds:
@@ -170,7 +180,7 @@ def _head_form(config, tensors, architecture):
         form.reads == "pooled_output"
         and f"{peft_names.POOLER}.weight" in tensors
     ):
-        # A pooler that trained is a hidden layer of the head.
+        # A trained pooler is a hidden layer of our head.
         form = heads.HeadForm(
             kind, hidden_layer="tanh", modules=("classifier", peft_names.POOLER)
         )
@@ -202,7 +212,10 @@ def _read_norms(config, shape, architecture, tensors):
 
 
 def _vectors(name, tensors, config, shape, width):
-    """Returns a prompt's vectors; those of two encoders may look alike."""
+    """Reads the vectors of a prompt or prefix, and checks the encoder's size.
+
+    The tensor's shape alone does not show that it is for another encoder.
+    """
     config.check_known(_PROMPT)
     sizes = {"num_layers": shape.num_blocks, "token_dim": width}
     for key, size in sizes.items():
@@ -216,7 +229,7 @@ def _vectors(name, tensors, config, shape, width):
 
 
 def _read_prefix(config, shape, architecture, tensors):
-    # What a projection gave; PEFT does not save the projection itself.
+    # PEFT saves the output of the projection, not the projection itself.
     width = shape.width
     found = _vectors("shared_prefix/vectors", tensors, config, shape, width)
     length = config["num_virtual_tokens"]

@@ -1,4 +1,4 @@
-"""Adapters of ours as folders of PEFT (0.21.2)."""
+"""Writes adapters as folders of Hugging Face's PEFT (`peft` 0.21.2)."""
 
 import json
 from pathlib import Path
@@ -25,12 +25,12 @@ _SAVED = {
 
 
 def write_adapter(folder, config, tensors, shape, architecture):
-    """Writes an adapter, and its head, as PEFT does.
+    """Writes an adapter and its head in PEFT's format.
 
     Args:
-        folder: Path of a folder that exists.
-        config: What our `adapter_config.json` says.
-        tensors: Dict from our names to arrays.
+        folder: Path of an existing folder.
+        config: Contents of our `adapter_config.json`.
+        tensors: Dict from our tensor names to arrays.
         shape: `EncoderShape`.
         architecture: `Architecture`.
 
@@ -204,7 +204,7 @@ def _write_prefix(method, shape, architecture, tensors):
 
 
 def _check_prefix(task, architecture):
-    """Refuses heads that PEFT gives something else than the text's vectors."""
+    """Raises an error if PEFT's prefix tuning does not run on the model."""
     if not architecture.takes_prefix:
         raise AdapterError(
             f"PEFT's prefix tuning does not run on {architecture.class_name}."
@@ -218,7 +218,10 @@ def _check_prefix(task, architecture):
 
 
 def _vectors_of(method, tensors):
-    """Returns what the network of a prefix gives, all that PEFT saves."""
+    """Returns the prefix's vectors, the output of its network.
+
+    PEFT saves only these, not the network.
+    """
     if method.activation != "tanh":
         raise AdapterError(
             "PEFT's prefixes come from a network with method.activation=tanh."
@@ -236,7 +239,7 @@ def _write_prompt(method, shape, architecture, tensors):
             "PEFT has prompt tuning as method.form=peft. AdapterHub's form is "
             "another function: export it with --format=adapterhub."
         )
-    # Before ELECTRA's projection its vectors may be narrower.
+    # ELECTRA's embeddings can be narrower than its blocks.
     width = shape.read_in("word_embeddings")
     own = _of_prompt("PROMPT_TUNING", method.prompt_length, shape, width)
     own |= {"prompt_tuning_init": "RANDOM", "prompt_tuning_init_text": None}

@@ -1,1 +1,1 @@
-"""What several methods share and is no method: slots, widths, packing."""
+"""Code that several methods share: slots, bottleneck widths, packing."""

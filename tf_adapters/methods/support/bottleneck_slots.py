@@ -1,4 +1,4 @@
-"""What Houlsby's and Pfeiffer's adapters share: the slot, its width, places."""
+"""The slot, widths and places that Houlsby's and Pfeiffer's adapters share."""
 
 import typing
 
@@ -11,16 +11,16 @@ from tf_adapters.layers.bottleneck import Bottleneck
 from tf_adapters.layers.slot_of_layers import SlotOfLayers
 from tf_adapters.methods.method import Method
 
-# The weights of a `Bottleneck`, as an adapter folder names them.
+# The names of the weights of a `Bottleneck` in an adapter folder.
 PARTS = ("down_kernel", "down_bias", "up_kernel", "up_bias")
-# The axis along which its units lie, of each part that has them.
+# The axis of each weight that has one entry for each unit.
 UNITS_AXIS = {"down_kernel": 1, "down_bias": 0, "up_kernel": 0}
 
-# What a bottleneck reads: the sublayer's output, before residual and norm; what
-# the block would put out without the slot; or the sublayer's input.
+# The input of a bottleneck: the sublayer's output before residual and norm, the
+# same after residual and norm, or the sublayer's input.
 Reads = typing.Literal["sublayer_output", "normed_output", "residual"]
 
-# Where the bottlenecks of each paper stand, and what they read.
+# The places of each paper's bottlenecks, and their input.
 PLACEMENTS = {
     "houlsby": (("after_attention", "after_ffn"), "sublayer_output"),
     "pfeiffer": (("after_ffn",), "normed_output"),
@@ -28,7 +28,13 @@ PLACEMENTS = {
 
 
 def read(name, x, context):
-    """Returns what `Reads` names, of the shape of `x`."""
+    """Returns the input of a bottleneck, of the shape of `x`.
+
+    Args:
+        name: One of `Reads`.
+        x: `(batch, tokens, width)` sublayer output, after its dropout.
+        context: `Context`.
+    """
     if name == "normed_output":
         return context.norm(x + context.residual)
     return x if name == "sublayer_output" else context.residual
@@ -36,10 +42,10 @@ def read(name, x, context):
 
 @keras.saving.register_keras_serializable("tf_adapters")
 class BottleneckSlot(SlotOfLayers):
-    """Slot `x + delta(read)`: a bottleneck on what a method reads.
+    """Slot that adds a bottleneck's output to `x`.
 
     Args:
-        reads: One of `Reads`.
+        reads: Input of the bottleneck, one of `Reads`.
         units, activation, initialization, init_stddev: See `Bottleneck`.
 
     Call arguments:
@@ -65,16 +71,18 @@ class BottleneckSlot(SlotOfLayers):
 
 
 def settle_width(method, default_factor):
-    """Leaves one of `units` and `reduction_factor`, so that equals are equal.
+    """Keeps only one of a method's `units` and `reduction_factor`.
 
-    `reduction_factor`, where given, wins over `units`: folders may have both.
+    The other is set to `None`, so that methods of the same width compare
+    equal. If both are set, as in some folders, `reduction_factor` takes
+    precedence.
 
     Args:
-        method: Method with the two settings, `None` where not given.
-        default_factor: The `reduction_factor` if neither is given.
+        method: Method with the two settings. It is changed in place.
+        default_factor: The `reduction_factor` if neither is set.
 
     Raises:
-        UserError: If one of them cannot be.
+        UserError: If the kept setting is out of range.
     """
     units, factor = method.units, method.reduction_factor
     if units is None and factor is None:
@@ -87,7 +95,12 @@ def settle_width(method, default_factor):
 
 
 def check_settings(method):
-    """Raises a `UserError` if a bottleneck's setting cannot be."""
+    """Checks that `units` and `reduction_factor` of a method are in range.
+
+    Raises:
+        UserError: If `units` is less than 1 or `reduction_factor` less than
+            0.001.
+    """
     units = method.units
     check_reduction_factor(method.reduction_factor)
     if units is not None and units < 1:
@@ -97,7 +110,7 @@ def check_settings(method):
 
 
 def check_reduction_factor(factor):
-    """Raises a `UserError` unless a bottleneck can have such a factor."""
+    """Raises a `UserError` if a reduction factor is less than 0.001."""
     if factor is not None and not factor >= 1e-3:
         raise UserError(
             "`reduction_factor` is the encoder's width over the bottleneck's, "
@@ -109,7 +122,7 @@ def check_reduction_factor(factor):
 def width_of_bottleneck(method, width):
     """Returns the bottleneck's width for token vectors of width `width`.
 
-    `reduction_factor`, where given, wins over `units`.
+    If `reduction_factor` is set, it takes precedence over `units`.
     """
     if method.reduction_factor is None:
         return method.units
@@ -117,7 +130,11 @@ def width_of_bottleneck(method, width):
 
 
 class BottleneckMethod(Method):
-    """A method that stands and reads as `stacks_as`; settings as `Pfeiffer`."""
+    """Base class of methods with a `BottleneckSlot` at each of their places.
+
+    `stacks_as` selects the places in `PLACEMENTS`. Subclasses have the settings
+    of `Pfeiffer`.
+    """
 
     def __post_init__(self):
         super().__post_init__()
@@ -140,10 +157,11 @@ class BottleneckMethod(Method):
         return self.fill_places(shape, places, make)
 
     def reparameterize(self, model):
-        """Returns what mixout mixes, if anything: what follows a dropout.
+        """Returns pairs of a kernel and its `Mixout`, if mixout is used.
 
-        That is `W_down`, which reads the sublayer's output after its dropout,
-        and the head; nothing is dropped before `W_up`.
+        Mixout applies to kernels that follow a dropout: `W_down`, which reads
+        the sublayer's output after its dropout, and the head's kernel. `W_up`
+        does not follow a dropout.
         """
         kernels = [
             (slot.delta.down_kernel, 1)

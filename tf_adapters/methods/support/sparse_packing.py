@@ -1,10 +1,12 @@
-"""Gated weights as an adapter folder holds them: those that are not zero.
+"""Packing of gated weights: an adapter folder stores only nonzero ones.
 
-`open` holds the indices of these weights in the row of all of them, and
-`values` their products with their gates; all others are zero exactly. Read
-again, gates are 0 or 1. The row is kernel and bias of a gated layer
-(AdapterBias), or the elements of a weight of the encoder that may differ (diff
-pruning).
+For each gated layer the folder has two tensors. `open` holds the indices of the
+weights with nonzero gates in the flattened weights, and `values` holds these
+weights multiplied by their gates. All other weights are exactly zero. After
+loading, gates are 0 or 1.
+
+The flattened weights are the kernel and bias of a gated layer (AdapterBias), or
+the elements of the difference to a weight of the encoder (diff pruning).
 """
 
 from keras import ops
@@ -17,12 +19,12 @@ from tf_adapters.layers.hard_concrete import HardConcreteGates
 _GATES = "/gates/scaled_log_alpha"
 _DIFFERENCE = "/difference"
 _GROUP = "/group/scaled_log_alpha"
-# A logit at which the deterministic gate is exactly 1, and below 0 exactly 0.
+# At this logit the deterministic gate is exactly 1; at its negative, exactly 0.
 _CERTAIN = 20.0
 
 
 def pack_gates(tensors, gate_options):
-    """Returns `tensors` with the gated ones in their smaller form.
+    """Packs the gated layers among `tensors` into `open` and `values`.
 
     Args:
         tensors: Dict from name to array.
@@ -43,7 +45,12 @@ def pack_gates(tensors, gate_options):
 
 
 def gate_values(scaled_log_alpha, gate_options):
-    """Returns the deterministic gates of stored logits."""
+    """Returns the deterministic gates for stored logits.
+
+    Args:
+        scaled_log_alpha: Array of stored logits.
+        gate_options: Keyword arguments of `HardConcreteGates`.
+    """
     gates = HardConcreteGates(scaled_log_alpha.shape, **gate_options)
     gates.build()
     gates.scaled_log_alpha.assign(scaled_log_alpha)
@@ -51,16 +58,17 @@ def gate_values(scaled_log_alpha, gate_options):
 
 
 def unpack_gates(tensors, shapes, gate_options):
-    """Returns the tensors that `pack` made smaller.
+    """Restores the tensors that `pack_gates` packed.
 
     Args:
-        tensors: Dict from name to array.
-        shapes: Dict from name to shape of the model's variables.
+        tensors: Dict from name to array, as returned by `pack_gates`.
+        shapes: Dict from the name to the shape of each variable of the
+            model.
         gate_options: Keyword arguments of `HardConcreteGates`.
 
     Raises:
-        UserError: If a packed tensor is missing or misshaped, or what it
-            stands for is there as well; the message names it.
+        UserError: If a packed tensor is missing or has a wrong shape, or if
+            `tensors` also has a tensor that it replaces. The message names it.
     """
     multiplier = gate_options["learning_rate_multiplier"]
     unpacked = dict(tensors)
@@ -83,7 +91,7 @@ def unpack_gates(tensors, shapes, gate_options):
 
 
 def pack_differences(tensors, gate_options):
-    """Returns `tensors` with the differences in their smaller form.
+    """Packs the differences among `tensors` into `open` and `values`.
 
     Args:
         tensors: Dict from name to array.
@@ -104,16 +112,17 @@ def pack_differences(tensors, gate_options):
 
 
 def unpack_differences(tensors, shapes, gate_options):
-    """Returns the tensors that `pack` made smaller.
+    """Restores the tensors that `pack_differences` packed.
 
     Args:
-        tensors: Dict from name to array.
-        shapes: Dict from name to shape of the model's variables.
+        tensors: Dict from name to array, as returned by `pack_differences`.
+        shapes: Dict from the name to the shape of each variable of the
+            model.
         gate_options: Keyword arguments of `HardConcreteGates`.
 
     Raises:
-        UserError: If a packed tensor is missing or misshaped, or what it
-            stands for is there as well; the message names it.
+        UserError: If a packed tensor is missing or has a wrong shape, or if
+            `tensors` also has a tensor that it replaces. The message names it.
     """
     certain = HardConcreteGates.CERTAIN
     certain = certain / gate_options["learning_rate_multiplier"]
@@ -138,19 +147,23 @@ def unpack_differences(tensors, shapes, gate_options):
 
 
 def take_packed(tensors, prefix, count, replaced):
-    """Takes `open` and `values` of one gated layer out of `tensors`, checked.
+    """Removes `open` and `values` of one gated layer from `tensors`.
 
-    NumPy would spread a single value over all indices, and take a negative
-    place for one from the end.
+    Both are checked, because NumPy would broadcast a single value to all
+    indices and count negative indices from the end.
 
     Args:
-        tensors: Dict from name to array.
+        tensors: Dict from name to array. The two are removed from it.
         prefix: Name of the layer.
-        count: How many weights it has.
-        replaced: Ends of the names of what the two stand for.
+        count: Number of weights of the layer.
+        replaced: Suffixes of the names of the tensors that the two replace.
+
+    Returns:
+        `open` and `values`.
 
     Raises:
-        UserError: See `unpack`.
+        UserError: If `open` or `values` is missing or malformed, or if
+            `tensors` also has a tensor that they replace.
     """
     open_name, values_name = f"{prefix}/open", f"{prefix}/values"
     missing = [n for n in (open_name, values_name) if n not in tensors]
@@ -176,7 +189,7 @@ def take_packed(tensors, prefix, count, replaced):
 
 
 def _are_indices(indices, count):
-    """Returns whether `indices` index a row of `count`, each at most once."""
+    """Returns whether `indices` are increasing integers in `[0, count)`."""
     return (
         indices.ndim == 1
         and np.issubdtype(indices.dtype, np.integer)

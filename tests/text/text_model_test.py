@@ -284,7 +284,7 @@ def test_a_backbone_of_keras_hub_is_an_encoder_too():
         (lambda m: m.fit({"text": TEXTS}, label="c"), "no column `c`"),
         (lambda m: _fit(m, [], []), "There are no texts"),
         (
-            lambda m: tf_adapters.load("x", m.encoder_info, dtype="bfloat16"),
+            lambda m: loading.load("x", m.encoder_info, dtype="bfloat16"),
             "to `load_encoder`",
         ),
         (lambda m: _fit(m, validation_split=0.999), "leaves none"),

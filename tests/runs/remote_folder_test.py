@@ -8,12 +8,12 @@ import tensorflow as tf
 
 from tests import commands
 from tests.runs import whole_runs
-from tf_adapters.cli import train as cli_train
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import resolve
 from tf_adapters.runs import multitask
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import run_folder
+from tf_adapters.runs import whole_run
 
 SETTINGS = {
     "task": "demo_sentiment",
@@ -214,6 +214,6 @@ def test_workers_that_pretrain_need_a_folder():
     )
     folder = remote_folder.local("ram://bucket/workers")
     with pytest.raises(ConfigError, match="ram://bucket/workers is an address"):
-        cli_train._check_workers_read(config, folder)
-    cli_train._check_workers_read(config, folder.parent)
-    cli_train._check_workers_read(resolve.resolve_config(SETTINGS), folder)
+        whole_run._check_workers_read(config, folder)
+    whole_run._check_workers_read(config, folder.parent)
+    whole_run._check_workers_read(resolve.resolve_config(SETTINGS), folder)

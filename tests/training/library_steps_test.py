@@ -128,6 +128,7 @@ def _with_dropout(passes):
         encoder,
         hidden_dropout=0.3,
         attention_output_dropout=0.3,
+        ffn_output_dropout=0.3,
         attention_dropout=0.2,
     )
     method = Houlsby(units=8, activation="silu", train_layer_norms=False)

@@ -324,8 +324,9 @@ def _start_on_a_full_disk(space):
 
 
 def _export_on_a_full_disk(space):
+    run = space.copy_run()
     with space.largest_file(5_000):
-        return space.command(space.copy_run(), mode="export")
+        return space.command(run, mode="export")
 
 
 DISKS = [

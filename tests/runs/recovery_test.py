@@ -1,5 +1,6 @@
 """A run that was stopped, at any moment and in any way, ends as if never."""
 
+import contextlib
 import itertools
 import os
 from pathlib import Path
@@ -362,7 +363,9 @@ def _killed_after_a_step(folder, kind, seconds):
         time.sleep(0.01)
     time.sleep(seconds)
     if process.is_alive():
-        os.killpg(process.pid, kind)
+        # It may end between the two lines.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, kind)
     process.join()
     return process.exitcode
 

@@ -3,8 +3,9 @@
     python benchmarks/short_run_rates.py --data_dir=<folder> --output=<file>
 
 Trains `TextModel` for at least 150 steps on 100 text messages, 1,000 tweets and
-5,000 sentences. The rates in `tf_adapters/text/defaults.py` come from this
-table, which is in docs/log.md. Runs that the output file has are skipped.
+5,000 sentences, with the rates in `tf_adapters/text/defaults.py`, a third and
+three times of them. docs/log.md has the results. Runs that the output file has
+are skipped.
 """
 
 import argparse

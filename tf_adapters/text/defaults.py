@@ -4,8 +4,9 @@ from tf_adapters.common import dataclass_config
 from tf_adapters.common.errors import UserError
 from tf_adapters.config import presets
 
-# Suited to hundreds to a few thousand texts and few epochs; docs/log.md has
-# the comparison. The papers' rates suit many more steps.
+# Suited to hundreds to a few thousand texts and few epochs. Chosen by hand;
+# docs/log.md compares some of them with a third and three times the rate. The
+# papers' rates suit many more steps.
 _RATES = {
     "full": 5e-5,
     "top_layers": 1e-4,

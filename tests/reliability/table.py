@@ -50,7 +50,7 @@ FAULTS = (
     Row(
         "SIGKILL or SIGTERM at a random moment, also in the middle of writing "
         "a checkpoint",
-        "the same command goes on from the last whole checkpoint and ends with "
+        "the same command resumes at the last whole checkpoint and ends with "
         "the same weights, metrics, log and events, bit for bit on one device",
         "tests/runs/recovery_test.py",
         "twenty",
@@ -129,7 +129,7 @@ FAULTS = (
     ),
     Row(
         "the machine of a run with `--model_dir=gs://...` is gone",
-        "another one goes on from what was there at the last checkpoint",
+        "another machine resumes at the last checkpoint",
         "tests/runs/remote_folder_test.py",
         "goes_on",
     ),

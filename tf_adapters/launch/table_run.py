@@ -10,6 +10,7 @@ from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import summary
 from tf_adapters.runs import whole_run
+from tf_adapters.text import defaults
 from tf_adapters.text import loading
 
 
@@ -17,7 +18,7 @@ def train(
     data,
     text="text",
     label="label",
-    method="pfeiffer",
+    method=defaults.METHOD,
     encoder="minilm",
     head=None,
     validation=None,

@@ -81,14 +81,14 @@ class Head:
     def attach(self, layer, encoder):
         """Connects a layer from `make_layer` to an `AdaptedEncoder`."""
 
-    def encode(self, rows, fields, packer, labelled=True):
+    def encode(self, rows, fields, packer, labeled=True):
         """Converts rows to `Encoded` examples.
 
         Args:
             rows: List of dicts.
             fields: Names of the task's text fields.
             packer: `TextPacker`.
-            labelled: Whether rows have labels.
+            labeled: Whether rows have labels.
         """
         raise NotImplementedError
 

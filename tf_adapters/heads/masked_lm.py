@@ -119,7 +119,7 @@ class MaskedLM(Head):
             )
         layer.undo_embeddings = undo
 
-    def encode(self, rows, fields, packer, labelled=True):
+    def encode(self, rows, fields, packer, labeled=True):
         """Converts each row to an example; its label is ignored.
 
         If a field is a list of texts, such as words or the choices of a
@@ -130,11 +130,11 @@ class MaskedLM(Head):
             rows: List of dicts.
             fields: One to three keys of the rows.
             packer: `TextPacker`.
-            labelled: Whether to hide random tokens. If false, the tokens to
+            labeled: Whether to hide random tokens. If false, the tokens to
                 predict are the mask tokens that the texts contain.
         """
         rows, fields = _plain_texts(rows, fields)
-        if not labelled:
+        if not labeled:
             return self._encode_masks(rows, fields, packer.reading_masks())
         encoded = encode_texts(rows, fields, packer)
         special = packer.special_ids

@@ -93,7 +93,7 @@ class AdaptedEncoder(Float32Layer):
         self.slots = slots
         self.embedding_slots = dict(embedding_slots or {})
         for place in self.embedding_slots:
-            check_known("place of the embeddings", place, EMBEDDING_PLACES)
+            check_known("position at the embeddings", place, EMBEDDING_PLACES)
         self.position_offset = position_offset
         self.epsilon = encoder.layer_norm_epsilon
         self.hidden_dropout = encoder.hidden_dropout if use_dropout else 0

@@ -226,7 +226,9 @@ def test_weights_of_another_adapter_are_refused(folder, tmp_path):
     saving.save_adapter(model, tmp_path / "other")
     name = "adapter.safetensors"
     (folder / name).write_bytes((tmp_path / "other" / name).read_bytes())
-    with pytest.raises(saving.AdapterError, match="belongs to another adapter_"):
+    with pytest.raises(
+        saving.AdapterError, match="belongs to another adapter_"
+    ):
         saving.load_adapter(folder, tiny.encoder())
 
 

@@ -12,12 +12,12 @@ import scipy.special
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.data.encoded import Encoded
-from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import ABSENT
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import LinearLayer
 from tf_adapters.heads.linear import check_reads
 from tf_adapters.heads.linear import hidden_options
+from tf_adapters.heads.registry import register
 from tf_adapters.heads.vector_head import ValueHead
 from tf_adapters.heads.vector_head import rounded
 from tf_adapters.layers.float32_layer import Float32Layer

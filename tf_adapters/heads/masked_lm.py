@@ -14,8 +14,8 @@ from tf_adapters.data.tokens import vocabulary
 from tf_adapters.encoders.keras_hub_families import architecture_of
 from tf_adapters.heads import masked_lm_predictions
 from tf_adapters.heads.head import Head
-from tf_adapters.heads.head import register
 from tf_adapters.heads.masked_lm_layer import MaskedLMLayer
+from tf_adapters.heads.registry import register
 
 
 @register("masked_lm")

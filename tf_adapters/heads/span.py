@@ -12,9 +12,9 @@ from tf_adapters.heads import metrics
 from tf_adapters.heads import span_metrics
 from tf_adapters.heads import span_windows
 from tf_adapters.heads.head import Head
-from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import hidden_options
+from tf_adapters.heads.registry import register
 from tf_adapters.heads.tokens import TokenLayer
 
 

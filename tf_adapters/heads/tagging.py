@@ -13,11 +13,11 @@ from tf_adapters.data.tokens.words import tokenize_words
 from tf_adapters.data.tokens.words import windows
 from tf_adapters.heads import metrics
 from tf_adapters.heads.head import Head
-from tf_adapters.heads.head import register
 from tf_adapters.heads.labels import check_class_ids
 from tf_adapters.heads.labels import class_names
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import hidden_options
+from tf_adapters.heads.registry import register
 from tf_adapters.heads.tokens import TokenLayer
 from tf_adapters.heads.vector_head import rounded
 

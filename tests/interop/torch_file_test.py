@@ -69,7 +69,7 @@ def test_a_file_changes_nothing_that_the_process_shares(tmp_path):
 
 
 def _rewrite(path, compression=zipfile.ZIP_STORED, **more):
-    """Writes a file's archive anew, with other parts besides its own."""
+    """Writes a file's archive again, with other parts besides its own."""
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(path, "w", compression) as archive:

@@ -1,4 +1,4 @@
-"""Ways to make one adapter of several without training, compared with AdapterFusion.
+"""Merging adapters without training, compared with AdapterFusion.
 
     python benchmarks/merging.py --data_dir=<folder> --out=runs/merging
 

@@ -1,7 +1,7 @@
 """The command: its flags, and what they become before anything is imported.
 
     tf-adapters train --data=reviews.csv --text=review --label=stars
-    tf-adapters predict runs/reviews_houlsby_0 "a fine film"
+    tf-adapters predict runs/reviews_pfeiffer_0 "a fine film"
     tf-adapters train --help
 
 `python train.py` and `python -m tf_adapters` are the same. A flag that several
@@ -206,7 +206,7 @@ def run():
     """Runs the command with the arguments of this process."""
     arguments = sys.argv[1:]
     name = arguments[0] if arguments else ""
-    if name == "analyse":
+    if name in ("analyse", "analyze"):
         from tf_adapters.cli import analyse
 
         quiet.install()

@@ -137,7 +137,7 @@ def _read(name, tensors, source):
     return np.ascontiguousarray(tensor, "float32")
 
 
-def check_has_room(names, tensors, library):
+def check_stored(names, tensors, library):
     """Raises an `AdapterError` if another library cannot store a tensor.
 
     Args:
@@ -148,7 +148,7 @@ def check_has_room(names, tensors, library):
     left = sorted(set(tensors) - {name.ours for name in names})
     if left:
         raise AdapterError(
-            f"{library}'s format has no room for {len(left)} trained tensors, "
+            f"{library}'s format cannot store {len(left)} trained tensors, "
             f"`{left[0]}` for example. Save the adapter in the format of "
             "tf_adapters: without --format."
         )

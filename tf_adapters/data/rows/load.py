@@ -173,7 +173,7 @@ def check_source_exists(task, split, data_dir=None):
 
 
 def _is_secret(task, split, data_dir):
-    return split in task.unlabelled_splits and _is_from_tfds(
+    return split in task.unlabeled_splits and _is_from_tfds(
         task, split, data_dir
     )
 
@@ -203,7 +203,7 @@ def _find_reader(task, split, data_dir):
 
 
 def _generate(task, split):
-    rows = generated.generate(task.source.removeprefix(_BUILTIN), split)
+    rows = generated.read_rows(task.source.removeprefix(_BUILTIN), split)
     return Table(f"{task.source}, split {split}", list(enumerate(rows, 1)))
 
 

@@ -74,8 +74,8 @@ def _units(config, width):
     units = {max(1, int(width // float(one))) for one in factors}
     if len(units) > 1:
         raise AdapterError(
-            "Its bottlenecks are of several widths, and those of tf_adapters "
-            f"are of one: `reduction_factor: {cut(factor)}`."
+            "Its bottlenecks have several widths, but in tf_adapters all have "
+            f"the same: `reduction_factor: {cut(factor)}`."
         )
     return units.pop()
 
@@ -105,7 +105,7 @@ def write_method(method, width):
 
 
 def _refusal(what):
-    return AdapterError(f"AdapterHub's format has no room for {what}.")
+    return AdapterError(f"AdapterHub's format cannot store {what}.")
 
 
 def _write_union(method, width):

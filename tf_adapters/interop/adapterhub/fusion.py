@@ -132,12 +132,10 @@ def _fusion_names(method, place):
         method: `Fusion`.
         place: `names.Place` with the fusion's name.
     """
-    modules = {
-        f"{slot}/fusion": place.architecture.slots[slot].replace(
-            "adapters", "adapter_fusion_layer"
-        )
-        for slot in PLACES_OF[method.placement]
-    }
+    modules = {}
+    for slot in PLACES_OF[method.placement]:
+        parent = place.architecture.slots[slot].removesuffix("adapters")
+        modules[f"{slot}/fusion"] = f"{parent}adapter_fusion_layer"
     weights = [*tensor_names.linear("query_", "query")]
     weights += tensor_names.linear("key_", "key")[:1]
     if method.value == "dynamic":
@@ -162,7 +160,7 @@ def _biases_of_keys(names):
 
 def _fusion_tensors(method, tensors, place, path):
     names = _fusion_names(method, place)
-    tensors = adapterhub_folder.normalised(tensors, place.architecture)
+    tensors = adapterhub_folder.normalized(tensors, place.architecture)
     biases = _biases_of_keys(names)
     # The library also writes fusions whose names begin with this one's.
     tensors = {
@@ -244,7 +242,7 @@ def write_fusion(folder, config, tensors, members, shape, architecture):
         of_head = adapterhub_folder.write_head(
             folder / head, head, config, tensors, facts, architecture
         )
-    tensor_names.check_has_room([*of_fusion, *of_head], tensors, "AdapterHub")
+    tensor_names.check_stored([*of_fusion, *of_head], tensors, "AdapterHub")
     leaves = [{"children": [name], "type": "single"} for name in names]
     setup = {
         "adapter_setup": {"children": leaves, "type": "Fuse"},

@@ -141,7 +141,7 @@ def _projections_back(projections):
     letters = {ours: letter for letter, ours in keys.ATTENTION.items()}
     if "output" in projections:
         raise AdapterError(
-            "AdapterHub's format has no room for LoRA on attention's output "
+            "AdapterHub's format cannot store LoRA on attention's output "
             "projection. PEFT's has: --format=peft."
         )
     matrices = [letters[name] for name in projections if name in letters]

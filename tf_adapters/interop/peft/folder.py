@@ -49,8 +49,8 @@ def read_adapter(folder, config, shape, architecture, with_head=True):
     kind = config["peft_type"]
     if kind not in table.ENTRIES:
         raise AdapterError(
-            f"{path} is a `{cut(kind)}`; of PEFT's kinds tf_adapters has "
-            f"{', '.join(table.ENTRIES)}."
+            f"{path} is a `{cut(kind)}`; the kinds of PEFT that tf_adapters "
+            f"supports are {', '.join(table.ENTRIES)}."
         )
     tensors = adapterhub_folder.read_weights(weights_file(folder))
     tensors = _without_prefix(tensors, architecture)
@@ -92,7 +92,7 @@ def _without_prefix(tensors, architecture):
             name = name.removeprefix(start)
         name = name.replace(".ia3_l.weight", ".ia3_l")
         if name in found:
-            raise ValueError(f"two tensors are `{cut(name)}`")
+            raise ValueError(f"two tensors have the name `{cut(name)}`")
         found[name] = tensor
     return found
 
@@ -146,7 +146,7 @@ def write_adapter(folder, config, tensors, shape, architecture):
     names = _full_names(
         entry.tensor_names(method, shape, architecture), of_head, architecture
     )
-    tensor_names.check_has_room(names, tensors, "PEFT")
+    tensor_names.check_stored(names, tensors, "PEFT")
     safetensors.numpy.save_file(
         tensor_names.to_theirs(names, tensors),
         weights_file(folder).with_suffix(".safetensors"),

@@ -57,7 +57,7 @@ def write_head(config, architecture):
     if ours.kind not in _KINDS:
         raise AdapterError(
             "PEFT has no multiple-choice task. Export the adapter with "
-            "--format=adapterhub, or without head: --with_head=false."
+            "--format=adapterhub, or without its head: --with_head=false."
         )
     forms = _forms(ours.kind, architecture)
     for form in forms:
@@ -69,10 +69,10 @@ def write_head(config, architecture):
     if ours.kind == "text":
         settings = f"head.reads={forms[0].reads},{settings}"
     raise AdapterError(
-        f"PEFT saves the head of {architecture.class_name}"
-        f"{heads.CLASSES[ours.kind]}, and this one is another: train with "
-        f"--params_override={settings}, export with --format=adapterhub, "
-        "or without head: --with_head=false."
+        "PEFT saves the head of "
+        f"{architecture.class_name}{heads.CLASSES[ours.kind]}, but this head "
+        f"differs: train with --params_override={settings}, export with "
+        "--format=adapterhub, or without its head: --with_head=false."
     )
 
 
@@ -91,5 +91,5 @@ def check_prefix(task, architecture):
         raise AdapterError(
             "PEFT's prefix tuning does not run on "
             f"{architecture.class_name}{heads.CLASSES['text']}, which has no "
-            "pooler. Export it without head: --with_head=false."
+            "pooler. Export it without its head: --with_head=false."
         )

@@ -134,7 +134,7 @@ _DOUBLED = b")" + b"".join(b"q%ch%c\x86" % (i, i) for i in range(9, 69))
         (_DOUBLED + b"Q", "unknown kind of storage"),
         (b"\x88Q", "unknown kind of storage"),
         (b"ctorch._utils\n_rebuild_tensor_v2\n" + _DOUBLED + b"R", "no tensor"),
-        (b"ctorch._utils\n_rebuild_tensor_v2\nNR", "other than a tuple"),
+        (b"ctorch._utils\n_rebuild_tensor_v2\nNR", "not a tuple"),
         (b"ctorch._utils\n_rebuild_tensor_v2\n)b", "sets attributes"),
         (b"}" + _DOUBLED + b"b", "else than named tensors"),
         (_DOUBLED, "else than named tensors"),

@@ -101,8 +101,8 @@ def _has_head(folder):
         return True
     if weights_file(folder, "model_head").exists():
         raise AdapterError(
-            f"{folder} has the weights of a head and no {HEAD_FILE}. Copy that "
-            "file too, or load the adapter without: with_head=False."
+            f"{folder} has the weights of a head but no {HEAD_FILE}. Copy that "
+            "file too, or load the adapter without its head: with_head=False."
         )
     return False
 
@@ -129,7 +129,7 @@ def normalized(tensors, architecture):
         start = f"{architecture.prefix}."
         name = name if name.startswith(start) else start + name
         if name in found:
-            raise ValueError(f"two tensors are `{cut(name)}`")
+            raise ValueError(f"two tensors have the name `{cut(name)}`")
         found[name] = tensor
     return found
 

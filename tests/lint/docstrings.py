@@ -2,10 +2,10 @@
 
     python -m tests.lint.docstrings
 
-A docstring may go without a section `Args`; if it has one, the section has every
-argument, under its name and in order. What pydoclint reports otherwise does not
-suit our docstrings: "Returns ..." is the first sentence rather than a section, a
-layer's `Returns` is of its `call`, and types are in signatures.
+A docstring needs no section `Args`, but if it has one, the section must have
+all arguments, in order. The other checks of pydoclint do not suit our
+docstrings: "Returns ..." as a first sentence replaces a section, and a layer's
+section `Returns` describes `call`.
 """
 
 import ast
@@ -15,9 +15,11 @@ import subprocess
 import sys
 
 ROOT = Path(__file__).parents[2]
-# Too few, too many, other, or otherwise ordered arguments.
+# Too few, too many, different, or reordered arguments.
 _CODES = ("DOC101", "DOC102", "DOC103", "DOC104")
-_LINE = re.compile(r"(?P<path>[^:]+):(?P<line>\d+): (?P<code>DOC\d+): (?P<what>.*)")
+_LINE = re.compile(
+    r"(?P<path>[^:]+):(?P<line>\d+): (?P<code>DOC\d+): (?P<what>.*)"
+)
 
 
 def find(*paths):

@@ -2,8 +2,8 @@
 
     python -m tests.lint.words
 
-In the table, a word or phrase in backticks is searched for, in any case; `*` stands
-for any ending. Code, comments, messages, pages and notebooks are searched alike.
+Words and phrases in backticks are searched for, in lower and upper case; `*` is
+any ending. Code, comments, messages, pages and notebooks are searched alike.
 """
 
 from pathlib import Path
@@ -11,12 +11,13 @@ import re
 import sys
 
 ROOT = Path(__file__).parents[2]
+_HERE = Path(__file__).parent  # Its tests have the words.
 _PAGE = ROOT / "CONTRIBUTING.md"
 _FOLDERS = ("benchmarks", "docs", "examples", "official_configs")
 _FOLDERS += ("tests", "tf_adapters")
 _SUFFIXES = (".ipynb", ".md", ".py", ".yaml")
 # Between the words of a phrase: also a new line of a comment or of a string.
-_GAP = r"[\s#\"'_]+"
+_GAP = r"(?:[\s#\"']+|_)"
 
 
 def listed():
@@ -34,7 +35,9 @@ def listed():
 def pattern_of(words):
     """Returns a regular expression that matches any of the words."""
     phrases = [
-        _GAP.join(re.escape(word).replace(r"\*", "[a-z]*") for word in w.split())
+        _GAP.join(
+            re.escape(word).replace(r"\*", "[a-z]*") for word in w.split()
+        )
         for w in words
     ]
     return re.compile(
@@ -55,7 +58,7 @@ def _files():
             yield path
     for folder in _FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in _SUFFIXES:
+            if path.suffix in _SUFFIXES and path.parent != _HERE:
                 yield path
 
 

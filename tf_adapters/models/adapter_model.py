@@ -56,6 +56,7 @@ class AdapterModel(EncoderModel):
         remat: Whether to recompute the activations within a block in the
             backward pass (`keras.remat`), which takes less memory and more
             time. Defaults to `False`.
+        **kwargs: See `keras.Model`.
 
     Call arguments:
         inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,

@@ -180,7 +180,7 @@ class Experiment:
         """
         metrics = {}
         for language, (split, rows) in languages.items():
-            self._stand_on(language)
+            self._stack_on(language)
             values, compared = self.trainer.judge(
                 self.examples(rows), f"evaluating on {language}"
             )
@@ -188,10 +188,10 @@ class Experiment:
             if run is not None:
                 name = f"transfer/{language}"
                 run.save_predictions(name, self.model.head, compared)
-        self._stand_on(None)
+        self._stack_on(None)
         return zero_shot_transfer.summarize(self.task, metrics)
 
-    def _stand_on(self, language):
+    def _stack_on(self, language):
         """Puts a language's adapter, if it has one, below the trained one."""
         adapters = self.config.language_adapters
         if adapters:

@@ -12,7 +12,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import resolve
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
-from tf_adapters.data.encoded import encoder_inputs
+from tf_adapters.data.examples import encoder_inputs
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
 from tf_adapters.merging.merge import merge_adapters

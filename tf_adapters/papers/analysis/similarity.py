@@ -156,7 +156,7 @@ def _of_texts(run, experiment, rows, number):
     from tf_adapters.models.adapter_model import adapt
 
     examples = experiment.examples(rows, labeled=False)
-    if examples.token_ids.ragged_rank > 1:
+    if examples.has_choices:
         raise UserError(
             f"Similarities are those of texts; task `{run.task.name}` has a "
             "list of texts in each row."

@@ -66,7 +66,7 @@ def read_prepared(task, split, path):
 def check_network(task):
     """Raises a `DataError` if no network answers, after at most ten seconds."""
     if not network.answers(*_HOSTS):
-        raise DataError(_no_data(task, "and no network answers"))
+        raise DataError(_no_data(task, "and there is no network"))
 
 
 def download(task, split):

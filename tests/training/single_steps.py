@@ -10,8 +10,8 @@ from tf_adapters import heads
 from tf_adapters.config import resolve
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
-from tf_adapters.data.encoded import Encoded
-from tf_adapters.data.encoded import Masking
+from tf_adapters.data.examples import Examples
+from tf_adapters.data.examples import Masking
 from tf_adapters.training import distribution
 from tf_adapters.training.trainer import Trainer
 
@@ -49,8 +49,8 @@ def _ids(count=6):
 
 def _examples(targets, ids=None, **options):
     ids = ids or _ids()
-    encoded = Encoded(ids, _zeros(ids), targets, **options)
-    return pipeline.to_examples(encoded, pad_id=0)
+    encoded = Examples(ids, _zeros(ids), targets, pad_id=0, **options)
+    return pipeline.to_tensors(encoded)
 
 
 def _zeros(ids):

@@ -18,8 +18,8 @@ from tf_adapters.config import plugins
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
-from tf_adapters.data.rows import splits
 from tf_adapters.runs import remote_folder
+from tf_adapters.runs import task_data
 from tf_adapters.text import defaults
 
 
@@ -101,7 +101,7 @@ def _resolve(flag_layer, options):
     if options.mode in ("train", "train_and_eval"):
         # Check this before importing Keras, which takes seconds.
         for one in config_task.by_task(config).values():
-            splits.check_data_exists(one)
+            task_data.check_data_exists(one)
         return resolve.build_method(config), model_dir
     _check_one_task(config, model_dir, options.mode)
     config = resolve.build_method(config)

@@ -14,7 +14,7 @@ class Head:
     A head is a frozen dataclass with the settings of the output.
     `tf_adapters.tasks.output_kinds` describes the rows, labels, metrics and
     files of each kind. In the methods below, `outputs` has one array for each
-    example, and `source` is the attribute of the `Encoded` that `encode`
+    example, and `source` is the attribute of the `Examples` that `encode`
     returned.
 
     Examples:
@@ -82,7 +82,7 @@ class Head:
         """Connects a layer from `make_layer` to an `AdaptedEncoder`."""
 
     def encode(self, rows, fields, packer, labeled=True):
-        """Converts rows to `Encoded` examples.
+        """Converts rows to `Examples`.
 
         Args:
             rows: List of dicts.
@@ -107,7 +107,7 @@ class Head:
         """Returns the loss of each example, `(batch,)`, summed over its terms.
 
         Args:
-            targets: `(batch, ...)`, as in `Encoded.targets`.
+            targets: `(batch, ...)`, as in `Examples.targets`.
             outputs: `(batch, ...)`, outputs of the head's layer.
         """
         raise NotImplementedError

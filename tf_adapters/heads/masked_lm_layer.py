@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 from tf_adapters.heads.linear import width_of
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense

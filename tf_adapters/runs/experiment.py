@@ -161,7 +161,7 @@ class Experiment:
         encoded = self.model.head.encode(
             rows, self.task.text_fields, self.packer, labeled
         )
-        return pipeline.to_examples(encoded, self.packer.special_tokens.pad)
+        return pipeline.to_tensors(encoded)
 
     def examples_by_split(self, rows):
         """Returns a dict from split to `Examples`, given one to rows."""

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tf_adapters import heads
-from tf_adapters.data.encoded import Encoded
+from tf_adapters.data.examples import Examples
 from tf_adapters.heads.vector_head import VectorHead
 from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.text.batches import TextBatches
@@ -56,7 +56,6 @@ class Predictor:
     def _parts(self, rows, labeled=False):
         """Yields examples and the list of their outputs, one part at a time."""
         size = ROWS_AT_ONCE if is_of_texts(self.head) else len(rows)
-        pad = self.packer.special_tokens.pad
         for part in rows.parts(size):
             encoded = self.head.encode(
                 part.at(range(len(part))), part.fields, self.packer, labeled
@@ -67,7 +66,6 @@ class Predictor:
                     self.model,
                     encoded,
                     self.batch_size,
-                    pad,
                     self.verbose,
                     self.head,
                 ),
@@ -117,12 +115,12 @@ def _stacked(parts):
     return np.concatenate([np.stack(part) for part in parts])
 
 
-def outputs_of(model, encoded, batch_size, pad_id, verbose, head):
+def outputs_of(model, encoded, batch_size, verbose, head):
     """Returns a list with a model's outputs for each example, in order."""
     rows = [None] * len(encoded)
     for length, places in _groups(encoded, is_of_tokens(head)):
         part = _part(encoded, places)
-        batches = TextBatches(part, batch_size, pad_id, length=length)
+        batches = TextBatches(part, batch_size, length=length)
         outputs = model.predict(batches, verbose=verbose)
         order = np.concatenate([batch.indices for batch in batches.plan])
         for place, row in zip(order, outputs, strict=True):
@@ -138,7 +136,7 @@ def _groups(encoded, by_length):
     if not by_length:
         yield None, everything
         return
-    lengths = np.array([len(ids) for ids in encoded.token_ids])
+    lengths = encoded.lengths
     buckets = np.searchsorted(_LENGTHS, lengths)
     for bucket in np.unique(buckets):
         places = everything[buckets == bucket]
@@ -148,8 +146,9 @@ def _groups(encoded, by_length):
 def _part(encoded, places):
     """Returns some of the examples, without targets."""
     segments = encoded.segment_ids
-    return Encoded(
+    return Examples(
         [encoded.token_ids[place] for place in places],
         None if segments is None else [segments[place] for place in places],
+        pad_id=encoded.pad_id,
         is_pooled=encoded.is_pooled,
     )

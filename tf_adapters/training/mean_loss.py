@@ -5,7 +5,7 @@ import collections
 from keras import ops
 import numpy as np
 
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 
 
 def mean_loss(head, outputs, examples):
@@ -15,7 +15,7 @@ def mean_loss(head, outputs, examples):
         head: A head, see `tf_adapters.heads`.
         outputs: List with the model's outputs for each example, as
             `Trainer.predict` returns it.
-        examples: `Examples` or `Encoded`, with targets.
+        examples: `Examples` with targets.
     """
     groups = collections.defaultdict(list)
     for output, target in zip(outputs, _targets(examples), strict=True):

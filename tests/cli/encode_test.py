@@ -89,7 +89,7 @@ def test_any_run_encodes(folder, tmp_path):
     [
         ((), "--mode=encode needs --input"),
         (("--input=texts.txt",), "a file whose name ends in .npy"),
-        (("--input=x.txt", "--output=x.csv"), "Received: x.csv"),
+        (("--input=x.txt", "--output=x.csv"), "Received: 'x.csv'"),
     ],
 )
 def test_a_wrong_call_is_one_sentence(folder, capsys, flags, said):

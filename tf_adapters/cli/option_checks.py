@@ -33,7 +33,7 @@ def check_options(options):
         for name, default in defaults.items():
             if getattr(options, name) != default and not there & {*needed}:
                 raise ConfigError(
-                    f"--{name} does something with {' or '.join(needed)} only: "
+                    f"--{name} has an effect only with {' or '.join(needed)}: "
                     f"add it, or leave --{name} out."
                 )
 
@@ -58,7 +58,7 @@ def check_input(options):
     if not options.glue_submission and not options.input:
         raise ConfigError(
             "--mode=predict needs --input: a JSONL, CSV or TSV file with the "
-            "task's text fields, a .txt file with a text a line, words as "
+            "task's text fields, a .txt file with one text per line, words as "
             ".conllu or .conll, questions as SQuAD's .json, or - for standard "
             'input. `tf-adapters predict <run> "a text"` answers one text.'
         )
@@ -67,7 +67,7 @@ def check_input(options):
 def _check_encode(options):
     if not options.input:
         raise ConfigError(
-            "--mode=encode needs --input: a .txt file with a text a line, a "
+            "--mode=encode needs --input: a .txt file with one text per line, a "
             "JSONL, CSV or TSV file, or - for standard input."
         )
     if not str(options.output or "").endswith(".npy"):

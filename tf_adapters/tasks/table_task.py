@@ -44,7 +44,7 @@ def task_of_table(name: str, data, check_files=True) -> Task:
             _check_file(split, file)
     if len(data.text) not in KINDS[data.head].num_fields:
         raise ConfigError(
-            f"--text names the columns with the texts, with commas between. "
+            "--text names the columns with the texts, separated by commas. "
             f"With --head={data.head}, a row has "
             f"{KINDS[data.head].fields_in_words.strip(',')}. Received: "
             f"{cut(', '.join(data.text) or 'none')}"
@@ -69,6 +69,6 @@ def _check_file(split, file):
     if Path(file).suffix.lower() not in _ENDINGS:
         raise ConfigError(
             f"--{flag}={cut(file)}: expected a table with a header line, as "
-            ".csv or .tsv, or an object a line, as .jsonl. Save it as one of "
-            "these."
+            ".csv or .tsv, or one object per line, as .jsonl. Save it as one "
+            "of these."
         )

@@ -19,7 +19,7 @@ def _write(folder, name, *rows):
     (folder / name).write_text("".join(lines))
 
 
-# Local field names as they are found in the wild, with the task's own beside.
+# Local field names as real files have them, each next to the task's own.
 LOCAL = {
     "sst2": ({"sentence": "a"}, 1, {"sentence": "a"}),
     "mnli": (
@@ -161,7 +161,7 @@ def test_a_malformed_row_names_file_and_line(tmp_path):
 def test_builtin_texts_need_no_folder(task, tmp_path):
     rows = load.load_split(task, "validation", tmp_path)
     name = task.source.removeprefix("builtin:")
-    assert rows == generated.generate(name, "validation")
+    assert rows == generated.read_rows(name, "validation")
     assert {row["label"] for row in rows} == set(range(len(task.labels)))
     assert load.has_split(task, "test")
 

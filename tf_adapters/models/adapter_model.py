@@ -413,6 +413,7 @@ class AdapterModel(EncoderModel):
 
     def fit(self, *args, **kwargs):
         """Trains the model; logs how many steps float16 overflow skipped."""
+        part_checks.check_trains(self)
         before = loss_scaling.count_skipped(self)
         history = super().fit(*args, **kwargs)
         loss_scaling.say_skipped(self, before)

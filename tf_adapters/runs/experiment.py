@@ -234,7 +234,7 @@ def head_settings(config, task):
     # `config.head` overrides what other settings imply for the head.
     own = {key: value for key, value in known.items() if key in names}
     # `config.head` is for the task's own head, not for the pretraining's.
-    return own | ({} if task.kind.label == "none" else config.head or {})
+    return own | ({} if task.kind.is_pretraining else config.head or {})
 
 
 def _make_deterministic(config):

@@ -38,6 +38,13 @@ def export_run(config, model_dir, options):
         model_dir: Path of the run folder.
         options: See `main.run_command`.
     """
+    if options.format == "onnx":
+        from tf_adapters.export import onnx_model
+
+        folder = onnx_model.export_run(config, model_dir)
+        remote_folder.push(model_dir)
+        print(f"ONNX: {remote_folder.address(folder)}")
+        return
     if options.format != "saved_model":
         from tf_adapters.export import foreign
 
@@ -98,11 +105,12 @@ def _check_no_settings(flag_layer, options):
 
 COMMAND = Command(
     name="export",
-    summary="Writes a finished run as a SavedModel, or its adapter for the "
-    "`adapters` library or PEFT.",
+    summary="Writes a finished run as a SavedModel or an ONNX file, or its adapter "
+    "for the `adapters` library or PEFT.",
     usage="RUN",
     examples=(
         "tf-adapters export runs/reviews_pfeiffer_0",
+        "tf-adapters export runs/reviews_pfeiffer_0 --format=onnx",
         "tf-adapters export runs/sst2_lora_0 --format=peft",
         "tf-adapters export --adapters=runs/sst2,runs/rte "
         "--model_dir=runs/served",

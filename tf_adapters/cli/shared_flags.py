@@ -80,7 +80,7 @@ FLAGS = (
         "or PEFT loads it, into <model_dir>/<format>/<task>.",
         "saved_model",
         kind="enum",
-        choices=("saved_model", "adapterhub", "peft"),
+        choices=("saved_model", "onnx", "adapterhub", "peft"),
     ),
     Flag(
         "with_head",

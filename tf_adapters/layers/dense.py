@@ -1,6 +1,25 @@
 """A fast linear layer for token vectors, as a function."""
 
+import contextlib
+import contextvars
+
 from keras import ops
+
+_KEEPS_TOKENS = contextvars.ContextVar("keeps_tokens", default=False)
+
+
+@contextlib.contextmanager
+def without_flattening():
+    """Makes `dense` multiply without flattening the tokens, in its block.
+
+    Converters of graphs to other formats cannot follow the reshaping of a
+    tensor whose batch size and length are unknown.
+    """
+    token = _KEEPS_TOKENS.set(True)
+    try:
+        yield
+    finally:
+        _KEEPS_TOKENS.reset(token)
 
 
 def dense(x, kernel, bias=None, activation=None):
@@ -20,10 +39,15 @@ def dense(x, kernel, bias=None, activation=None):
     Returns:
         Float tensor of shape `(..., m)`.
     """
+    if _KEEPS_TOKENS.get():
+        return _product(x, kernel, bias, activation)
     width, units = kernel.shape
-    flat = ops.matmul(ops.reshape(x, (-1, width)), ops.cast(kernel, x.dtype))
-    if bias is not None:
-        flat = ops.add(flat, ops.cast(bias, x.dtype))
-    if activation is not None:
-        flat = activation(flat)
+    flat = _product(ops.reshape(x, (-1, width)), kernel, bias, activation)
     return ops.reshape(flat, (*ops.shape(x)[:-1], units))
+
+
+def _product(x, kernel, bias, activation):
+    x = ops.matmul(x, ops.cast(kernel, x.dtype))
+    if bias is not None:
+        x = ops.add(x, ops.cast(bias, x.dtype))
+    return x if activation is None else activation(x)

@@ -53,9 +53,9 @@ def export_run(config, model_dir):
 def export_onnx(model, packer, folder):
     """Writes a model as an ONNX file, with any batch size and length.
 
-    The inputs are the packer's features, int32. The outputs are `logits`, those
-    of the head's layer, and the numbers that a SavedModel answers with, such as
-    `probabilities`. The file is compared with the model on 200 rows of random
+    The inputs are the packer's features, int32. The outputs are those of the
+    head's layer, `logits` (or `outputs`, if they are none), and for classes and
+    numbers what a SavedModel answers, `probabilities` or `score`. The file is compared with the model on 200 rows of random
     tokens of up to the maximum length. Its metadata have `labels`,
     `temperature`, `max_length`, `head`, `encoder` and `encoder_fingerprint`.
 
@@ -136,19 +136,19 @@ def _converted(model):
 
 
 def _outputs(model, features):
-    logits = ops.cast(model(features, training=False), "float32")
-    answer = {}
-    if _has_answer(model.head):
-        answer = model.head.answer(logits)
+    """Returns a dict of what the file answers, computed by the model."""
+    outputs = ops.cast(model(features, training=False), "float32")
+    name = "logits" if model.head.gives_logits else "outputs"
+    answer = model.head.answer(outputs) if _is_of_texts(model.head) else {}
     # Keras's argmax uses operations that ONNX lacks, so class ids are left to
     # the caller.
     numbers = {k: v for k, v in answer.items() if v.dtype.is_floating}
-    return {"logits": logits, **numbers}
+    return {name: outputs, **numbers}
 
 
-def _has_answer(head):
-    """Returns whether a head's answer is computed from its outputs alone."""
-    return type(head).answer is not heads.Head.answer
+def _is_of_texts(head):
+    """Returns whether a head has an answer for each text, a value or values."""
+    return head.signature in ("text", "windows")
 
 
 def _describe(content, model, packer):

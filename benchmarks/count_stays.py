@@ -6,18 +6,18 @@
 
 A *stay* is an unbroken run of uses of a value in one file: a reader who follows
 the value opens that file once for it. A use is a call of one of the library's
-functions that is given the value, or the return from such a call to the function
-that made it. A *return* is a stay in a file that had one before. `--checkout`
-counts another checkout of this repository, `--show` names the files.
+functions that is given the value, or the return from such a call to the caller.
+A *return* is a stay in a file that had one before. `--checkout` counts another
+checkout of this repository, `--show` names the files.
 
 Of an adapter folder that is loaded, a function is given the folder's path or a
 path in it, a value of its JSON, or an object or list that has one of these.
 `JSON` is how often a JSON file of the folder is parsed. The encoder is loaded
 before the count.
 
-Of the settings that `train_experiment` gets, for a run of one epoch, a function
-is given the `Config`, a section of it such as `config.train`, or a list or dict
-that has one of these.
+Of the settings that `train_experiment` gets, for a run of one step, a function
+is given the `Config`, a section of it such as `config.train`, or a list, a dict
+or an object of the library that has one of these.
 """
 
 import argparse
@@ -145,11 +145,17 @@ class SettingsValue:
             return any(self.is_in(item) for item in value)
         if isinstance(value, dict):
             return any(map(self.is_in, value.values()))
-        return isinstance(value, self._classes)
+        if isinstance(value, self._classes):
+            return True
+        held = getattr(value, "__dict__", {})
+        is_ours = type(value).__module__.startswith("tf_adapters")
+        return is_ours and any(
+            isinstance(v, self._classes) for v in held.values()
+        )
 
 
 def follow(package, value, function):
-    """Returns the files that a value stays in while a function runs.
+    """Returns the files that a value stays in while a function runs, in order.
 
     Args:
         package: Path of `tf_adapters`.
@@ -197,8 +203,14 @@ def _save(folder, form, encoder):
     tf_adapters.save_adapter(model, folder, format=form)
 
 
-def _stays_of_settings(package, folder):
-    """Returns the files that the settings of a small run stay in."""
+def follow_settings(package, folder, encoder="minilm"):
+    """Returns the files that the settings of a small run stay in.
+
+    Args:
+        package: Path of `tf_adapters`.
+        folder: Path of the run folder.
+        encoder: Name or folder of the encoder. Default: `"minilm"`.
+    """
     from tf_adapters.config import resolve
     from tf_adapters.data.rows import splits
     from tf_adapters.runs import training_run
@@ -206,8 +218,9 @@ def _stays_of_settings(package, folder):
     config = resolve.resolve_config(
         {
             "task": "demo_sentiment",
-            "data": {"max_train_examples": 32, "max_validation_examples": 8},
-            "train": {"epochs": 1},
+            "encoder": encoder,
+            "data": {"max_train_examples": 32, "max_length": 32},
+            "train": {"epochs": 1, "batch_size": 32},
         }
     )
     task = splits.get_task(config)
@@ -242,7 +255,7 @@ def main():
             # Files are imported where they are used first.
             load(folder)
             found[form] = count(package, folder, load)
-        stays = _stays_of_settings(package, Path(scratch) / "run")
+        stays = follow_settings(package, Path(scratch) / "run")
     if options.show:
         print(*(Path(name).relative_to(package) for name in stays), sep="\n")
     print(f"{'':12}{'stays':>8}{'returns':>8}{'files':>8}{'JSON':>8}")

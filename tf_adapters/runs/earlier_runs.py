@@ -104,11 +104,17 @@ def finished(folder, config, data_fingerprint):
     return result
 
 
-def check_config(folder, config):
-    """Raises an error if a run with other settings trained in a folder.
+def check_may_train(folder, config, data_fingerprint):
+    """Raises an error if a run cannot train in a folder.
+
+    Args:
+        folder: Path of the run folder.
+        config: `Config` of the run.
+        data_fingerprint: Dict from split to what identifies its rows.
 
     Raises:
-        ConfigError: Lists the settings that differ.
+        ConfigError: If a run with other settings trained there, which lists
+            the settings that differ, or if this run is finished.
     """
     differences = _differences(folder, config)
     if differences and _has_work(folder):
@@ -116,6 +122,13 @@ def check_config(folder, config):
             f"{folder} holds a run of another configuration:\n"
             + "\n".join(differences)
             + "\nGive another --model_dir, or --overwrite to remove that run."
+        )
+    result = finished(folder, config, data_fingerprint)
+    # A task of a multitask run may be finished before the whole run is.
+    if result is not None and "trained_with" not in result:
+        raise ConfigError(
+            f"{folder} holds this run, which has finished meanwhile. "
+            "The same command prints its result; --overwrite trains it again."
         )
 
 

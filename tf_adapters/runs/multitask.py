@@ -62,16 +62,16 @@ def train_multitask(config, tasks, rows, model_dir, test=True, overwrite=False):
             "`train.callbacks` are for runs of one task: a Keras callback "
             "watches one model. Leave them out; metrics.jsonl has everything."
         )
-    with workers.losses_as_stops(distribution.strategy_for_config(config)):
+    strategy = distribution.strategy_for_config(config)
+    with workers.losses_as_stops(strategy):
         started = time.perf_counter()
-        experiments = _make_experiments(config, tasks, rows)
+        experiments = _make_experiments(config, tasks, rows, strategy)
         model = MultiTaskModel(
             {name: e.model for name, e in experiments.items()}
         )
         fingerprints = {
             name: sampling.fingerprints(rows[name]) for name in tasks
         }
-        strategy = next(iter(experiments.values())).strategy
         folders = _Folders(
             strategy, model_dir, config, model, fingerprints, overwrite
         )
@@ -142,11 +142,15 @@ def _results(experiments, model, folders, outcome):
     }
 
 
-def _make_experiments(config, tasks, rows):
+def _make_experiments(config, tasks, rows, strategy):
     experiments, sibling = {}, None
     for name, own in config_task.by_task(config).items():
         sibling = Experiment(
-            own, tasks[name], sibling=sibling, train_rows=rows[name]["train"]
+            own,
+            tasks[name],
+            sibling=sibling,
+            train_rows=rows[name]["train"],
+            strategy=strategy,
         )
         experiments[name] = sibling
     return experiments

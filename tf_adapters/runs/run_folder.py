@@ -70,7 +70,7 @@ class RunFolder:
         self.overwrite = overwrite
         self.frozen = frozen
         self._check_sources(config)
-        left_files.check_folders(self.folder, config)
+        left_files.check_folders(self.folder, config.method.tasks)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = lock_folder(self.folder)
@@ -78,7 +78,9 @@ class RunFolder:
             self.checkpoint = self._find_checkpoint(declared or config)
             if self.checkpoint is None:
                 left_files.remove_run(self.folder)
-                left_files.remove_tables(self.folder, config)
+                data = config.data
+                tables = (data.file, data.validation_file, data.test_file)
+                left_files.remove_tables(self.folder, tables)
                 # Remove the earlier run at the address too, before this run
                 # writes anything.
                 remote_folder.push(self.folder)
@@ -110,8 +112,7 @@ class RunFolder:
         """Returns the checkpoint to resume from, or `None` for a new run."""
         if self.overwrite:
             return self._checkpoint_of_this_command(config)
-        earlier_runs.check_config(self.folder, config)
-        self._check_unfinished(config)
+        earlier_runs.check_may_train(self.folder, config, self.data_fingerprint)
         checkpoint = earlier_runs.newest_checkpoint(self.folder)
         changed = checkpoint and self._changed(checkpoint)
         if changed:
@@ -136,19 +137,6 @@ class RunFolder:
             flush=True,
         )
         return checkpoint
-
-    def _check_unfinished(self, config):
-        """Raises an error if another process has finished this run."""
-        result = earlier_runs.finished(
-            self.folder, config, self.data_fingerprint
-        )
-        # A task of a multitask run may be finished before the whole run is.
-        if result is not None and "trained_with" not in result:
-            raise ConfigError(
-                f"{self.folder} holds this run, which has finished meanwhile. "
-                "The same command prints its result; --overwrite trains it "
-                "again."
-            )
 
     def _changed(self, checkpoint):
         """Returns the names of what changed since a checkpoint, or ""."""

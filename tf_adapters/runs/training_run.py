@@ -56,24 +56,28 @@ def train_experiment(
     Raises:
         Stopped: If the process was asked to stop, or another worker was lost.
     """
-    with workers.losses_as_stops(distribution.strategy_for_config(config)):
+    strategy = distribution.strategy_for_config(config)
+    with workers.losses_as_stops(strategy):
         started = time.perf_counter()
         # Load these first, so that missing data are reported before training.
-        languages = (
-            zero_shot_transfer.load_languages(task, config.data) if test else {}
-        )
+        languages = {}
+        if test and config.data.eval_languages:
+            languages = zero_shot_transfer.load_languages(task, config.data)
         fingerprint = sampling.fingerprints(rows)
         # Find errors in the configuration before an earlier run is removed.
-        experiment = Experiment(config, task, train_rows=rows["train"])
-        calibration.check(config, experiment.model.head)
+        experiment = Experiment(
+            config, task, train_rows=rows["train"], strategy=strategy
+        )
+        if config.train.calibrate:
+            calibration.check(experiment.model.head, config.head)
         # Only on the chief: all workers would log the same.
         watchers = (
             callbacks.make_callbacks(config.train.callbacks)
-            if workers.is_chief(experiment.strategy)
+            if workers.is_chief(strategy)
             else []
         )
         run = run_folder_of_workers.open_run(
-            experiment.strategy,
+            strategy,
             model_dir,
             config,
             fingerprint,
@@ -96,7 +100,7 @@ def train_experiment(
         result["seconds"] = round(time.perf_counter() - started, 1)
         run.save_result(result)
         # Other workers may need the chief's files, and must not end before it.
-        workers.wait_for_all(experiment.strategy)
+        workers.wait_for_all(strategy)
         return result
 
 

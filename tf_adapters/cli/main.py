@@ -6,7 +6,6 @@ from pathlib import Path
 from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli import eval as cli_eval
 from tf_adapters.cli import export as cli_export
-from tf_adapters.cli import option_checks
 from tf_adapters.cli import predict as cli_predict
 from tf_adapters.cli import run_settings
 from tf_adapters.cli import study as cli_study
@@ -48,20 +47,48 @@ def _run(flag_layer, options, texts):
 
         print(lists.TABLES[options.list](), flush=True)
         return 0
-    option_checks.check_options(options)
+    _check_options(options)
     if options.study:
         return cli_study.run_study(options, flag_layer)
     if cli_export.is_of_many_tasks(options):
         cli_export.export_bank(flag_layer, options)
         return 0
-    if not texts:
-        option_checks.check_input(options)
+    if options.mode == "predict" and not texts:
+        cli_predict.check_input(options)
     config, model_dir = _resolve(flag_layer, options)
     if texts:
         cli_predict.answer_text(config, model_dir, texts)
     else:
         _MODES[options.mode](config, model_dir, options)
     return 0
+
+
+# From a required flag to the options that need it, with their defaults.
+_NEEDED = {
+    "--study": {
+        "report": False,
+        "small": False,
+        "two_cores": False,
+        "executor": "local",
+    },
+    "--executor=ray": {"ray_address": None, "ray_cpus": 1, "ray_gpus": 0.0},
+    "--mode=predict": {"input": None, "output": None, "glue_submission": None},
+    "--mode=export": {"format": "saved_model", "with_head": True},
+}
+
+
+def _check_options(options):
+    """Raises a `ConfigError` if an option would have no effect."""
+    there = {f"--mode={options.mode}", f"--executor={options.executor}"}
+    if options.study:
+        there = {"--study", f"--executor={options.executor}"}
+    for needed, defaults in _NEEDED.items():
+        for name, default in defaults.items():
+            if getattr(options, name) != default and needed not in there:
+                raise ConfigError(
+                    f"--{name} does something with {needed} only: add it, or "
+                    f"leave --{name} out."
+                )
 
 
 def layers_of(flag_layer, options):

@@ -4,12 +4,16 @@ Only the predictions are written to standard output.
 """
 
 import contextlib
+import errno
 import json
+import os
+from pathlib import Path
 import sys
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import prediction_files
@@ -35,6 +39,37 @@ def run(options, layer, arguments):
             f"{cut(' '.join(texts))}"
         )
     return main.run_command(layer, options, texts)
+
+
+def check_input(options):
+    """Raises an error if a prediction has no input, two, or a missing file.
+
+    Args:
+        options: See `main.run_command`.
+
+    Raises:
+        ConfigError: If there is no input, or there are two.
+        DataError: If the file does not exist.
+    """
+    if options.glue_submission and options.input:
+        raise ConfigError(
+            "--glue_submission predicts the task's own test set: leave --input "
+            "out, or give --output in its place."
+        )
+    if not options.glue_submission and not options.input:
+        raise ConfigError(
+            "--mode=predict needs --input: a JSONL, CSV or TSV file with the "
+            "task's text fields, a .txt file with a text a line, words as "
+            ".conllu or .conll, questions as SQuAD's .json, or - for standard "
+            'input. `tf-adapters predict <run> "a text"` answers one text.'
+        )
+    # Looked for before the libraries that read it are imported.
+    if options.input and options.input != _STDIN:
+        path = Path(options.input)
+        if not path.exists():
+            raise DataError(
+                f"Cannot read {cut(path)}: {os.strerror(errno.ENOENT)}."
+            )
 
 
 def answer_text(config, model_dir, texts):

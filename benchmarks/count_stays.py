@@ -131,9 +131,9 @@ class SettingsValue:
     """
 
     def __init__(self, config):
-        module = type(config).__module__
+        package = type(config).__module__.rpartition(".")[0]
         sections = {type(value) for value in vars(config).values()}
-        own = {cls for cls in sections if cls.__module__ == module}
+        own = {cls for cls in sections if cls.__module__.startswith(package)}
         self._classes = (type(config), *own)
 
     def returned(self, function, value):

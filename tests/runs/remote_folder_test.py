@@ -199,7 +199,7 @@ def test_better_adapters_of_tasks_together_go_there_at_once(monkeypatch):
     train = {**SETTINGS["train"], "epochs": 1, "checkpoint_seconds": 3600}
     settings = {**SETTINGS, "method": method, "train": train}
     del settings["task"]
-    monkeypatch.setattr(multitask._Folders, "save_results", die)
+    monkeypatch.setattr(multitask.MultitaskFolders, "save_results", die)
     with pytest.raises(SystemExit):
         commands.run("ram://bucket/killed", settings)
     names = _names("ram://bucket/killed")

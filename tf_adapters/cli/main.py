@@ -82,8 +82,8 @@ def _check_options(options):
     there = {f"--mode={options.mode}", f"--executor={options.executor}"}
     if options.study:
         there = {"--study", f"--executor={options.executor}"}
-    for needed, defaults in _NEEDED.items():
-        for name, default in defaults.items():
+    for needed, given in _NEEDED.items():
+        for name, default in given.items():
             if getattr(options, name) != default and needed not in there:
                 raise ConfigError(
                     f"--{name} does something with {needed} only: add it, or "

@@ -1,6 +1,7 @@
 """Checks that an adapter, an encoder and a configuration fit together."""
 
 from tf_adapters import heads
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.heads.windows import check_pools_windows
@@ -58,3 +59,21 @@ def check_length(max_length, encoder, name):
             f"`data.max_length` is {max_length}, but encoder `{name}` has "
             f"{longest} positions. Lower --max_length."
         )
+
+
+def check_languages(named, evaluated, task):
+    """Raises an error if a key of `language_adapters` is not a language.
+
+    Without this check, a misspelled language would be evaluated on another
+    language's adapter.
+
+    Args:
+        named: Languages that have an adapter.
+        evaluated: Languages to evaluate in.
+        task: `Task` of the run.
+    """
+    names = task.languages.names if task.languages else ()
+    for language in set(named) - set(evaluated):
+        # Treebank folders have names like `en_ewt`. YAML reads `no` as false.
+        code = str(language).partition("_")[0]
+        check_known("language of `language_adapters`", code, names, ConfigError)

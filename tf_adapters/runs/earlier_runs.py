@@ -10,6 +10,7 @@ from tf_adapters.common.text_files import read_json
 from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
 from tf_adapters.runs import checkpoints
+from tf_adapters.runs import remote_folder
 from tf_adapters.runs import run_files
 
 CHECKPOINTS = "checkpoints"
@@ -104,18 +105,62 @@ def finished(folder, config, data_fingerprint):
     return result
 
 
-def check_may_train(folder, config, data_fingerprint):
-    """Raises an error if a run cannot train in a folder.
+def find_checkpoint(folder, config, data_fingerprint, frozen, overwrite):
+    """Returns the `Checkpoint` to resume a run from, or `None` for a new run.
 
     Args:
         folder: Path of the run folder.
         config: `Config` of the run.
         data_fingerprint: Dict from split to what identifies its rows.
+        frozen: What `run_folder.frozen_weights` returns for the model.
+        overwrite: See `RunFolder`.
 
     Raises:
-        ConfigError: If a run with other settings trained there, which lists
-            the settings that differ, or if this run is finished.
+        ConfigError: If a run with another configuration, other data or other
+            frozen weights trained there, or if this run is finished.
     """
+    if overwrite:
+        checkpoint = of_stopped_command(folder, config, data_fingerprint)
+        if checkpoint is None or _changed(checkpoint, data_fingerprint, frozen):
+            return None
+        address = remote_folder.address
+        print(
+            f"{address(folder)}: this command was stopped after step "
+            f"{checkpoint.step} and goes on from there. To begin again, remove "
+            f"{address(folder / CHECKPOINTS)}.",
+            flush=True,
+        )
+        return checkpoint
+    _check_may_train(folder, config, data_fingerprint)
+    checkpoint = newest_checkpoint(folder)
+    changed = checkpoint and _changed(checkpoint, data_fingerprint, frozen)
+    if changed:
+        raise ConfigError(
+            f"{folder} holds a run that was stopped after step "
+            f"{checkpoint.step}, and {changed} have changed since. Bring them "
+            "back to go on, or give --overwrite to start again."
+        )
+    return checkpoint
+
+
+def _changed(checkpoint, data_fingerprint, frozen):
+    """Returns the names of what changed since a checkpoint, or ""."""
+    state = checkpoint.state
+    names = []
+    if state["data_fingerprint"] != data_fingerprint:
+        names.append("the data")
+    # Earlier versions did not store this.
+    before = state.get("frozen") or frozen
+    names += [
+        f"the weights of {name}"
+        for (name, now), (_, then) in zip(frozen, before, strict=False)
+        if now != then
+    ]
+    return " and ".join(names)
+
+
+def _check_may_train(folder, config, data_fingerprint):
+    """Raises an error if another run trained in a folder, or this one ended."""
     differences = _differences(folder, config)
     if differences and _has_work(folder):
         raise ConfigError(

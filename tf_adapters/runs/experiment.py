@@ -7,8 +7,6 @@ import tensorflow as tf
 
 from tf_adapters import heads
 from tf_adapters import methods
-from tf_adapters.common.checks import check_known
-from tf_adapters.common.errors import ConfigError
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.data.tokens.packing import TextPacker
@@ -52,7 +50,9 @@ class Experiment:
     ):
         self.config = config
         self.task = task
-        _check_languages(config, task)
+        compatibility.check_languages(
+            *(config.language_adapters or (), config.data.eval_languages, task)
+        )
         compatibility.check_windows(config.data.windows, task)
         self.strategy = strategy or distribution.strategy_for_config(config)
         if sibling is None:
@@ -214,20 +214,6 @@ class Experiment:
         examples = self.examples(rows, labeled=False)
         outputs = self.trainer.predict(examples, "predicting")
         return self.model.head.decode(outputs, examples.source)
-
-
-def _check_languages(config, task):
-    """Raises an error if a key of `language_adapters` is not a language.
-
-    Without this check, a misspelled language would be evaluated on another
-    language's adapter.
-    """
-    names = task.languages.names if task.languages else ()
-    asked = config.data.eval_languages
-    for language in set(config.language_adapters or ()) - set(asked):
-        # Treebank folders have names like `en_ewt`. YAML reads `no` as false.
-        code = str(language).partition("_")[0]
-        check_known("language of `language_adapters`", code, names, ConfigError)
 
 
 def head_settings(config, task):

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 import shutil
 
-import filelock
-
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
@@ -14,13 +12,11 @@ from tf_adapters.config import resolve
 from tf_adapters.models import saving
 from tf_adapters.runs import checkpoints
 from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import folder_lock
 from tf_adapters.runs import left_files
 from tf_adapters.runs import predictions
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import run_log
-
-# The process that trains in the folder holds the lock on this file.
-LOCK = ".lock"
 
 
 class RunFolder:
@@ -73,9 +69,12 @@ class RunFolder:
         left_files.check_folders(self.folder, config.method.tasks)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = lock_folder(self.folder)
+            self._lock = folder_lock.lock_folder(self.folder)
             left_files.check_is_a_runs(self.folder)
-            self.checkpoint = self._find_checkpoint(declared or config)
+            self.checkpoint = earlier_runs.find_checkpoint(
+                *(self.folder, declared or config, data_fingerprint),
+                *(frozen, overwrite),
+            )
             if self.checkpoint is None:
                 left_files.remove_run(self.folder)
                 data = config.data
@@ -107,51 +106,6 @@ class RunFolder:
     @property
     def _checkpoints(self):
         return self.folder / earlier_runs.CHECKPOINTS
-
-    def _find_checkpoint(self, config):
-        """Returns the checkpoint to resume from, or `None` for a new run."""
-        if self.overwrite:
-            return self._checkpoint_of_this_command(config)
-        earlier_runs.check_may_train(self.folder, config, self.data_fingerprint)
-        checkpoint = earlier_runs.newest_checkpoint(self.folder)
-        changed = checkpoint and self._changed(checkpoint)
-        if changed:
-            raise ConfigError(
-                f"{self.folder} holds a run that was stopped after step "
-                f"{checkpoint.step}, and {changed} have changed since. Bring "
-                "them back to go on, or give --overwrite to start again."
-            )
-        return checkpoint
-
-    def _checkpoint_of_this_command(self, config):
-        """Returns a stopped --overwrite command's checkpoint, or `None`."""
-        checkpoint = earlier_runs.of_stopped_command(
-            self.folder, config, self.data_fingerprint
-        )
-        if checkpoint is None or self._changed(checkpoint):
-            return None
-        print(
-            f"{remote_folder.address(self.folder)}: this command was stopped "
-            f"after step {checkpoint.step} and goes on from there. To begin "
-            f"again, remove {remote_folder.address(self._checkpoints)}.",
-            flush=True,
-        )
-        return checkpoint
-
-    def _changed(self, checkpoint):
-        """Returns the names of what changed since a checkpoint, or ""."""
-        state = checkpoint.state
-        names = []
-        if state["data_fingerprint"] != self.data_fingerprint:
-            names.append("the data")
-        # Earlier versions did not store this.
-        before = state.get("frozen") or self.frozen
-        names += [
-            f"the weights of {name}"
-            for (name, now), (_, then) in zip(self.frozen, before, strict=False)
-            if now != then
-        ]
-        return " and ".join(names)
 
     def _check_sources(self, config):
         """Raises an error if the run would overwrite what it starts from."""
@@ -273,24 +227,3 @@ def frozen_weights(model):
         [f"encoder `{encoder.name}`", encoder.fingerprint],
         *([f"`{m.folder}`", m.fingerprint] for m in model.members),
     ]
-
-
-def lock_folder(folder):
-    """Acquires and returns the lock of a run folder.
-
-    The process holds it until it releases the lock or ends.
-
-    Raises:
-        ConfigError: If another process holds the lock.
-    """
-    own_files.remove_link(folder / LOCK)
-    # The releasing thread need not be the acquiring one.
-    lock = filelock.FileLock(folder / LOCK, timeout=0, thread_local=False)
-    try:
-        lock.acquire()
-    except filelock.Timeout as error:
-        raise ConfigError(
-            f"Another process is training in {folder}. Wait for it, stop it, "
-            "or give another --model_dir."
-        ) from error
-    return lock

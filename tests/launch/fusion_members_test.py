@@ -235,7 +235,7 @@ def test_both_stages_and_pruning_with_real_processes(tmp_path, capsys):
     )
     smaller = tmp_path / "smaller"
     flags = [f"--model_dir={tmp_path / 'fusion'}", f"--keep_in={smaller}"]
-    assert analyse.run(["fusion_pruning", *flags, "--keep=1"]) == 0
+    assert analyse.run_analysis(["fusion_pruning", *flags, "--keep=1"]) == 0
     lines = (tmp_path / "fusion" / "fusion_pruning.csv").read_text()
     first, second = lines.splitlines()[1:]
     whole = result["validation"]["accuracy"]

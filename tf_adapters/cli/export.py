@@ -8,7 +8,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.runs import remote_folder
 
 
-def run(options, layer, arguments):
+def run_export(options, layer, arguments):
     """Exports a run, or several adapters; returns the exit status."""
     from tf_adapters.cli import main
 
@@ -30,7 +30,7 @@ def is_of_many_tasks(options):
     return not (given and (given / "config.yaml").exists())
 
 
-def export_run(config, model_dir, options):
+def export_command(config, model_dir, options):
     """Exports one run in the format of the options, and prints the path.
 
     Args:
@@ -58,7 +58,7 @@ def export_run(config, model_dir, options):
     print(f"SavedModel: {remote_folder.address(folder)}")
 
 
-def export_bank(flag_layer, options):
+def export_many_tasks(flag_layer, options):
     """Exports the adapters of many runs as one SavedModel; prints its path.
 
     Args:
@@ -115,7 +115,7 @@ COMMAND = Command(
             "verbose",
         ),
     },
-    run=run,
+    run=run_export,
     common=("format", "with_head", "adapters"),
     defaults={
         "model_dir": "the run that is named",

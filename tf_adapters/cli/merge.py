@@ -8,7 +8,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.runs import remote_folder
 
 
-def run(options, layer, arguments):
+def run_merge(options, layer, arguments):
     """Merges adapters, writes a run folder and prints its result."""
     check_no_arguments("merge", arguments)
     for name in ("adapters", "model_dir"):
@@ -99,7 +99,7 @@ COMMAND = Command(
         "Data": ("data_dir", "texts", "examples", "evaluations"),
         "Output": ("model_dir", "overwrite", "verbose"),
     },
-    run=run,
+    run=run_merge,
     own_flags=_OWN,
     common=("adapters",),
 )

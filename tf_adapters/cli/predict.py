@@ -23,7 +23,7 @@ from tf_adapters.runs import pretraining_task
 _STDIN = "-"
 
 
-def run(options, layer, arguments):
+def run_predict(options, layer, arguments):
     """Predicts for one text, or for a file; returns the exit status."""
     from tf_adapters.cli import main
 
@@ -169,7 +169,8 @@ COMMAND = Command(
     usage='RUN ["TEXT" ["SECOND TEXT"]]',
     examples=(
         'tf-adapters predict runs/reviews_pfeiffer_0 "a fine film"',
-        'tf-adapters predict runs/reviews_pfeiffer_0 -- "-- begins with dashes"',
+        "tf-adapters predict runs/reviews_pfeiffer_0 -- "
+        '"-- begins with dashes"',
         "tf-adapters predict runs/x --input=new.csv --output=answers.csv",
         "cat texts.txt | tf-adapters predict runs/x --input=-",
     ),
@@ -181,7 +182,7 @@ COMMAND = Command(
             *("params_override", "plugin", "verbose"),
         ),
     },
-    run=run,
+    run=run_predict,
     defaults={
         name: "the run's"
         for name in ("encoder", "precision", "max_length", "data_dir")

@@ -22,7 +22,7 @@ _SHOWN = ("encoder_weights", *_SHOWN_OF_TASKS)
 _SHOWN_OF_SEARCH = ("settings", "trials", "trained_weights")
 
 
-def run(options, layer, arguments):
+def run_train(options, layer, arguments):
     """Trains a run and returns the exit status."""
     hint = ""
     if arguments:
@@ -53,7 +53,7 @@ def train_command(config, model_dir, options):
         _train_together(declared, model_dir, options)
         return
     if not model_dir.exists():
-        members.check_members(config, model_dir)
+        members.check_members_train(config, model_dir)
     task = splits.get_task(config)
     rows = splits.load_rows(config, task)
     fingerprint = sampling.fingerprints(rows)
@@ -141,14 +141,14 @@ def _find_finished(config, model_dir, fingerprint):
 
         strategy = distribution.strategy_for_config(config)
         with workers.losses_as_stops(strategy):
-            return run_folder_of_workers.finished(
+            return run_folder_of_workers.finished_on_chief(
                 strategy, model_dir, config, fingerprint
             )
     if not model_dir.exists():
         return None
     from tf_adapters.runs import earlier_runs
 
-    return earlier_runs.finished(model_dir, config, fingerprint)
+    return earlier_runs.finished_result(model_dir, config, fingerprint)
 
 
 def _train_together(config, model_dir, options):
@@ -212,7 +212,7 @@ COMMAND = Command(
         ),
         "Output": ("model_dir", "overwrite", "verbose"),
     },
-    run=run,
+    run=run_train,
     own_flags=(
         Flag("model_dir", "Run folder. Default: runs/<task>_<method>_<seed>."),
     ),

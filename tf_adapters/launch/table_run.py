@@ -94,7 +94,7 @@ def train(
         >>> model.run_folder.name
         'films'
     """
-    layers = table_settings.layers_of(
+    layers = table_settings.layers_of_arguments(
         settings,
         method,
         encoder=encoder,
@@ -113,14 +113,16 @@ def train(
 def _train(layers, source, model_dir, overwrite):
     """Trains with layers of settings, unless this is done; loads the model."""
     with errors_in_python(source.names):
-        config, folder = table_settings.resolve(layers, source, model_dir)
+        config, folder = table_settings.config_and_folder(
+            layers, source, model_dir
+        )
         task = splits.get_task(config)
         rows = splits.load_rows(config, task)
         config = source.moved_to(folder, config)
         result = None
         if not overwrite and folder.exists():
             fingerprint = sampling.fingerprints(rows)
-            result = earlier_runs.finished(folder, config, fingerprint)
+            result = earlier_runs.finished_result(folder, config, fingerprint)
         summary.print_labels(task, rows, say_in_python)
         if result is None:
             summary.print_plan(config, rows, say_in_python)

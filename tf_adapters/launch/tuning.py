@@ -59,7 +59,9 @@ class Best:
     failed: int
 
 
-def tune(layers, folder, trials=20, methods=None, overwrite=False, source=None):
+def search_settings(
+    layers, folder, trials=20, methods=None, overwrite=False, source=None
+):
     """Searches for settings and returns the `Best` trial.
 
     Args:
@@ -197,7 +199,7 @@ class _Search:
         """Returns the metric of a trial; trains unless the run is finished."""
         config = _without_test(resolve.build_method(self.space.config(layer)))
         fingerprint = sampling.fingerprints(self.rows)
-        result = earlier_runs.finished(folder, config, fingerprint)
+        result = earlier_runs.finished_result(folder, config, fingerprint)
         if result is None:
             with (
                 open(folder / "log.txt", "a", encoding="utf-8") as log,

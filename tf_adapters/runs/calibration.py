@@ -7,7 +7,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.heads.temperature import fit_temperature
 
 
-def check(head, settings):
+def check_calibration(head, settings):
     """Raises an error if `train.calibrate` cannot be followed.
 
     Args:

@@ -35,7 +35,7 @@ def _differences(folder, config):
     ]
 
 
-def newest_checkpoint(folder):
+def resumable_checkpoint(folder):
     """Returns the newest complete `Checkpoint` in a run folder, or `None`."""
     return checkpoints.newest_checkpoint(
         Path(folder) / CHECKPOINTS, _NEEDED_TO_RESUME
@@ -53,7 +53,7 @@ def of_stopped_command(folder, config, data_fingerprint):
         config: `Config` of the command.
         data_fingerprint: Dict from split to what identifies its rows.
     """
-    checkpoint = newest_checkpoint(folder)
+    checkpoint = resumable_checkpoint(folder)
     if checkpoint is None or not checkpoint.state.get("overwrites"):
         return None
     if checkpoint.state["data_fingerprint"] != data_fingerprint:
@@ -72,7 +72,7 @@ def declared_config(folder):
     return None
 
 
-def finished(folder, config, data_fingerprint):
+def finished_result(folder, config, data_fingerprint):
     """Returns the result of a finished run with this configuration, or `None`.
 
     Args:
@@ -132,7 +132,7 @@ def find_checkpoint(folder, config, data_fingerprint, frozen, overwrite):
         )
         return checkpoint
     _check_may_train(folder, config, data_fingerprint)
-    checkpoint = newest_checkpoint(folder)
+    checkpoint = resumable_checkpoint(folder)
     changed = checkpoint and _changed(checkpoint, data_fingerprint, frozen)
     if changed:
         raise ConfigError(
@@ -168,7 +168,7 @@ def _check_may_train(folder, config, data_fingerprint):
             + "\n".join(differences)
             + "\nGive another --model_dir, or --overwrite to remove that run."
         )
-    result = finished(folder, config, data_fingerprint)
+    result = finished_result(folder, config, data_fingerprint)
     # A task of a multitask run may be finished before the whole run is.
     if result is not None and "trained_with" not in result:
         raise ConfigError(

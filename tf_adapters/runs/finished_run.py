@@ -96,6 +96,8 @@ def _is_own(config, model_dir, rows):
     """Returns whether a run finished with these settings and data."""
     try:
         fingerprint = sampling.fingerprints(rows)
-        return bool(earlier_runs.finished(model_dir, config, fingerprint))
+        return bool(
+            earlier_runs.finished_result(model_dir, config, fingerprint)
+        )
     except ConfigError:
         return False

@@ -44,7 +44,7 @@ def train_pretraining(config, task, rows, folder, overwrite=False):
     if not overwrite:
         fingerprint = sampling.fingerprints(texts)
         strategy = distribution.strategy_for_config(own)
-        result = run_folder_of_workers.finished(
+        result = run_folder_of_workers.finished_on_chief(
             strategy, folder, own, fingerprint
         )
     if result is None:

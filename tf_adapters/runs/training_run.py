@@ -69,7 +69,7 @@ def train_experiment(
             config, task, train_rows=rows["train"], strategy=strategy
         )
         if config.train.calibrate:
-            calibration.check(experiment.model.head, config.head)
+            calibration.check_calibration(experiment.model.head, config.head)
         # Only on the chief: all workers would log the same.
         watchers = (
             callbacks.make_callbacks(config.train.callbacks)

@@ -117,7 +117,7 @@ class Stability(Analysis):
             label = seeds if over == "method" else f"{name} ({seeds})"
             title = f"{task}, {panel}" if panel else task
             beside = axis is axes[0, -1]
-            drawing.describe(axis, label, metric, title, beside)
+            drawing.label_axes(axis, label, metric, title, beside)
             if not beside:
                 axis.get_legend().remove()
         for axis in axes.flat[len(panels) :]:

@@ -100,7 +100,7 @@ def spearman(targets, predicted):
     return metric
 
 
-def tag_accuracy(targets, predicted):
+def sampled_tag_accuracy(targets, predicted):
     """See `metrics.tag_accuracy`; arguments as of `entities`."""
     right = [
         sum(np.sum(np.equal(*part)) for part in zip(*rows, strict=True))

@@ -102,7 +102,7 @@ class Claim:
     value: str | None = None
 
 
-def read(declared):
+def read_paper_keys(declared):
     """Returns the fields of a `Study` that come from the keys above.
 
     Args:

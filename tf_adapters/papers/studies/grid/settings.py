@@ -22,8 +22,8 @@ _LEAVES = (
 def settings_of(nested):
     """Returns nested or dotted settings as dotted ones, their names checked."""
     check_mapping(nested)
-    flat = flatten(nested)
-    check_names(flat)
+    flat = dotted(nested)
+    check_are_settings(flat)
     return flat
 
 
@@ -35,20 +35,20 @@ def check_mapping(value):
         )
 
 
-def check_names(keys):
+def check_are_settings(keys):
     """Raises `ConfigError` unless each dotted key is a setting."""
     known = _known_settings()
     for key in keys:
         check_known("setting", key, sorted(known), ConfigError)
 
 
-def flatten(nested, prefix=""):
+def dotted(nested, prefix=""):
     """Returns nested settings as dotted ones."""
     flat = {}
     for key, value in nested.items():
         inner = {f"{prefix}{key}": value}
         if isinstance(value, dict) and f"{prefix}{key}" not in _LEAVES:
-            inner = flatten(value, f"{prefix}{key}.")
+            inner = dotted(value, f"{prefix}{key}.")
         for dotted, leaf in inner.items():
             dotted = "method" if dotted == "method.name" else dotted
             if dotted in flat:
@@ -70,7 +70,7 @@ def nest(flat):
 
 @functools.cache
 def _known_settings():
-    known = set(flatten(resolve.to_dict(resolve.resolve_config({"task": ""}))))
+    known = set(dotted(resolve.to_dict(resolve.resolve_config({"task": ""}))))
     for method in methods.METHODS.values():
         fields = dataclasses.fields(method)
         known.update(f"method.{field.name}" for field in fields)
@@ -90,7 +90,7 @@ def refuse_both(first, first_name, second, second_name):
         )
 
 
-def in_words(settings):
+def label_of(settings):
     """Returns settings as a table's label: methods by name, others named."""
     return ", ".join(
         str(value) if key == "method" else f"{key} {value}"

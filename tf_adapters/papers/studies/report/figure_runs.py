@@ -9,7 +9,7 @@ from tf_adapters.runs import earlier_runs
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class CurveSource:
     """A run, or one task of it, that a figure may be about.
 
     Attributes:
@@ -26,7 +26,7 @@ class Source:
 
 
 def find_sources(runs, folder):
-    """Returns a `Source` for each task of each run.
+    """Returns a `CurveSource` for each task of each run.
 
     Args:
         runs: List of `Run`.
@@ -44,7 +44,7 @@ def _source(run, found, task):
     if len(run.metrics) > 1:
         point["task"] = task
     own = found and earlier_runs.folder_of_task(found, task)
-    return Source(found, own, point, {**run.settings, "task": task})
+    return CurveSource(found, own, point, {**run.settings, "task": task})
 
 
 def labels(sources):
@@ -80,7 +80,7 @@ def with_points(table, one, sources, folder):
     Args:
         table: `pandas.DataFrame` of an analysis.
         one: The `Analysis`.
-        sources: List of the `Source`s that it read.
+        sources: List of the `CurveSource`s that it read.
         folder: Folder of the study.
     """
     rows = _sources_of_rows(table, one, sources)

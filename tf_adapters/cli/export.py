@@ -44,7 +44,7 @@ def export_command(config, model_dir, options):
         folder = foreign.export_adapter(
             config, model_dir, options.format, options.with_head
         )
-        remote_folder.push(model_dir)
+        remote_folder.copy_to_address(model_dir)
         print(f"Adapter for {options.format}: {remote_folder.address(folder)}")
         if options.format == "adapterhub":
             # The default format of `adapters` is a pickle, which we do not
@@ -54,7 +54,7 @@ def export_command(config, model_dir, options):
     from tf_adapters.export import saved_model
 
     folder = saved_model.export_run(config, model_dir)
-    remote_folder.push(model_dir)
+    remote_folder.copy_to_address(model_dir)
     print(f"SavedModel: {remote_folder.address(folder)}")
 
 
@@ -80,7 +80,7 @@ def export_many_tasks(flag_layer, options):
     model_dir = remote_folder.local(options.model_dir or "runs/served")
     adapters = [remote_folder.local(folder) for folder in options.adapters]
     folder = many_tasks.export_runs(adapters, model_dir)
-    remote_folder.push(model_dir)
+    remote_folder.copy_to_address(model_dir)
     print(f"SavedModel: {remote_folder.address(folder)}")
 
 

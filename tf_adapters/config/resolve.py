@@ -56,7 +56,7 @@ def combine(*layers):
     config = dataclass_config.from_dict(
         Config, config_task.with_name_of_tasks(merged)
     )
-    setting_checks.check_values(config)
+    setting_checks.check_setting_values(config)
     return config
 
 

@@ -40,7 +40,7 @@ _MINIMA = {
 }
 
 
-def check_values(config):
+def check_setting_values(config):
     """Raises a `ConfigError` if a value of a `Config` is invalid.
 
     The settings of the method and the head are not checked here.

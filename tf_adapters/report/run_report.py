@@ -80,7 +80,7 @@ def write_report(
         raise ConfigError(
             f"Cannot write the report to {cut(folder)}: {error.strerror}."
         ) from error
-    remote_folder.push(run.folder)
+    remote_folder.copy_to_address(run.folder)
     return paths
 
 

@@ -99,7 +99,7 @@ class MultitaskFolders:
                     "validation": of_task(values, name),
                 },
             )
-        remote_folder.push(self.whole.folder)
+        remote_folder.copy_to_address(self.whole.folder)
 
     def save_results(self, outcome, results, seconds):
         """Writes a `result.json` for each task and for the whole run.

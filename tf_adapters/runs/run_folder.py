@@ -82,7 +82,7 @@ class RunFolder:
                 left_files.remove_tables(self.folder, tables)
                 # Remove the earlier run at the address too, before this run
                 # writes anything.
-                remote_folder.push(self.folder)
+                remote_folder.copy_to_address(self.folder)
             left_files.remove_rests(self.folder)
             self._save_configs(config, declared or config)
             kept = 0
@@ -154,7 +154,7 @@ class RunFolder:
         size = saving.save_adapter(
             model, self.adapter_folder, details, overwrite=True
         )
-        remote_folder.push(self.folder)
+        remote_folder.copy_to_address(self.folder)
         return size
 
     def save_snapshot(self, model, step, details):
@@ -163,7 +163,7 @@ class RunFolder:
         saving.save_adapter(
             model, folder, {**details, "step": step}, overwrite=True
         )
-        remote_folder.push(self.folder)
+        remote_folder.copy_to_address(self.folder)
 
     def save_predictions(self, split, head, compared):
         """Writes the predictions for a split, if there are any.
@@ -194,7 +194,7 @@ class RunFolder:
         }
         checkpoint = checkpoints.Checkpoint(step, tensors, state)
         checkpoints.save_checkpoint(self._checkpoints, checkpoint)
-        remote_folder.push(self.folder)
+        remote_folder.copy_to_address(self.folder)
 
     def save_result(self, result):
         """Writes `result.json` atomically, which marks the run as finished.
@@ -204,7 +204,7 @@ class RunFolder:
         text = json.dumps(result, indent=2) + "\n"
         replace_text(self.folder / "result.json", text)
         shutil.rmtree(self._checkpoints, ignore_errors=True)
-        remote_folder.push(self.folder)
+        remote_folder.copy_to_address(self.folder)
         self.close()
 
     def close(self):

@@ -108,7 +108,7 @@ def test_the_landscape_of_a_quadratic():
 
 def test_mean_shift_leaves_padding_out():
     alphas = [np.array([[[1.0], [-3.0], [100.0]]]), np.full((1, 3, 1), -2.0)]
-    sums, count = token_shift.mean_shifts(alphas, [[1, 1, 0]])
+    sums, count = token_shift.mean_token_shifts(alphas, [[1, 1, 0]])
     np.testing.assert_allclose(sums / count, [2, 2])
 
 

@@ -12,7 +12,7 @@ from tf_adapters.report import drawing
 COLUMNS = ("run", "task", "block", "place", "alpha", "shift")
 
 
-def mean_shifts(alphas, mask):
+def mean_token_shifts(alphas, mask):
     """Returns each block's mean of `|alpha|` over the tokens of a batch.
 
     Args:
@@ -85,7 +85,7 @@ def _of_run(run):
         experiment, run.rows["validation"], read_alphas
     ):
         alphas = [alpha.numpy() for alpha in alphas]
-        sums, count = mean_shifts(alphas, inputs["padding_mask"].numpy())
+        sums, count = mean_token_shifts(alphas, inputs["padding_mask"].numpy())
         total, tokens = total + sums, tokens + count
     return total / tokens, lengths
 

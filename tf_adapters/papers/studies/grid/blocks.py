@@ -54,7 +54,7 @@ def with_block(study, block=None, flags=None):
         overrides={**rest, **flags},
         report=dataclasses.replace(study.report, **block.report),
     )
-    return report_keys.with_rows(study)
+    return report_keys.with_report_rows(study)
 
 
 def _cut(axes, block):

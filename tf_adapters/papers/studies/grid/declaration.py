@@ -142,7 +142,7 @@ def read_study(path):
     )
     blocks = {name: getattr(declared, name) for name in BLOCKS}
     return (
-        report_keys.with_rows(study),
+        report_keys.with_report_rows(study),
         {k: _block(v) for k, v in blocks.items() if v is not None},
     )
 

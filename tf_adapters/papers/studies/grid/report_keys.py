@@ -41,7 +41,7 @@ class Report:
     best_of: str | None = None
 
 
-def with_rows(study):
+def with_report_rows(study):
     """Returns a study whose report has its rows as a list.
 
     Args:

@@ -95,7 +95,7 @@ def test_a_finished_run_of_the_same_settings_is_a_member(tmp_path):
     assert config.method.adapters[0] == str(tmp_path / "sentiment")
 
 
-def test_a_run_of_a_study_beside_is_a_member(tmp_path):
+def test_a_run_of_another_study_is_a_member(tmp_path):
     own, _ = member_plan.plan_members(_config())
     name = planned_run.run_id(own.config)
     (tmp_path / "table1").mkdir()
@@ -115,7 +115,7 @@ def test_a_merge_of_the_same_settings_is_no_member(tmp_path):
     assert seen == ["demo_sentiment", "demo_entailment"]
 
 
-def test_members_of_a_study_beside_are_shared(tmp_path):
+def test_members_of_another_study_are_shared(tmp_path):
     runs = member_plan.plan_members(_config())
     # Named before a setting was new: what the runs are is what counts.
     theirs = tmp_path / "table1" / "members" / "0123456789"
@@ -251,7 +251,7 @@ def test_both_stages_and_pruning_with_real_processes(tmp_path, capsys):
     shutil.move(kept.method.adapters[0], moved)
     layer = {"method": {"adapters": [moved]}}
     assert commands.run(smaller, mode="export") == 1
-    assert "Say where all of them are now" in capsys.readouterr().err
+    assert "Give the folders of all its members" in capsys.readouterr().err
     options = {"mode": "export", "adapters": [moved]}
     assert commands.run(smaller, layer, **options) == 0
     assert (smaller / "export" / task.name / "1" / "saved_model.pb").exists()

@@ -109,8 +109,8 @@ def _stage(config, runs):
         "Without --adapters, fusion first trains an adapter for each task of "
         f"`members.tasks`: {tasks}. Their settings are those of "
         f"`members.settings`: {method}, {train.epochs} epochs, learning rate "
-        f"{train.learning_rate:g}. --epochs and --learning_rate do not reach "
-        "them; --params_override=members.settings.train.epochs=... does."
+        f"{train.learning_rate:g}. --epochs and --learning_rate do not apply "
+        "to them; --params_override=members.settings.train.epochs=... does."
     )
 
 
@@ -137,14 +137,14 @@ def _find_trained(runs, folder):
     for run in runs:
         name = glob.escape(planned_run.run_id(run.config))
         own = sorted(folder.parent.glob("*/result.json"))
-        beside = sorted(studies.glob(f"*/{name}/result.json"))
+        others = sorted(studies.glob(f"*/{name}/result.json"))
         # Compared by content, because hashes change when settings are added.
         member = f"*/{folder.name}/*/{run.id}/result.json"
-        beside += sorted(studies.glob(member))
+        others += sorted(studies.glob(member))
         found[run.id] = next(
             (
                 path.parent
-                for path in (*own, *beside)
+                for path in (*own, *others)
                 if finished_runs.is_of(run, path.parent)
                 and _saw_our_data(run, path)
             ),
@@ -176,8 +176,8 @@ def _train_missing(runs, folder, runner, processes):
             raise ConfigError(
                 f"The adapter of task `{run.id}` was not trained: "
                 f"{finished_runs.read_error(run, folder)} See "
-                f"{folder / run.id / 'log.txt'}. The same command goes on with "
-                "what is missing."
+                f"{folder / run.id / 'log.txt'}. The same command trains the "
+                "missing ones."
             )
 
 

@@ -20,7 +20,7 @@ def check_calibration(head, settings):
     """
     if not head.has_temperature:
         raise ConfigError(
-            "`train.calibrate` fits the temperature of a classification, and "
+            "`train.calibrate` fits the temperature of a classification, but "
             f"this run's head is a {heads.name_of(head)}. Leave it out."
         )
     if "temperature" in (settings or {}):

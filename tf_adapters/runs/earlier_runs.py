@@ -99,8 +99,8 @@ def finished_result(folder, config, data_fingerprint):
         raise damaged_result(folder, "it lacks `data_fingerprint`")
     if result["data_fingerprint"] != data_fingerprint:
         raise ConfigError(
-            f"{folder} holds this run, finished, on other data. Give another "
-            "--model_dir, or --overwrite to train again."
+            f"{folder} holds this run, which has finished on other data. Give "
+            "another --model_dir, or --overwrite to train again."
         )
     return result
 
@@ -126,7 +126,7 @@ def find_checkpoint(folder, config, data_fingerprint, frozen, overwrite):
         address = remote_folder.address
         print(
             f"{address(folder)}: this command was stopped after step "
-            f"{checkpoint.step} and goes on from there. To begin again, remove "
+            f"{checkpoint.step} and resumes from there. To start again, remove "
             f"{address(folder / CHECKPOINTS)}.",
             flush=True,
         )
@@ -137,8 +137,8 @@ def find_checkpoint(folder, config, data_fingerprint, frozen, overwrite):
     if changed:
         raise ConfigError(
             f"{folder} holds a run that was stopped after step "
-            f"{checkpoint.step}, and {changed} have changed since. Bring them "
-            "back to go on, or give --overwrite to start again."
+            f"{checkpoint.step}, but {changed} have changed since. Restore "
+            "them to resume the run, or give --overwrite to start again."
         )
     return checkpoint
 

@@ -23,7 +23,7 @@ def _checked(name, compared):
     """
     values = compared[name]
     if not isinstance(values, list):
-        raise UserError(f"`{name}` is no list but {values!r:.100}")
+        raise UserError(f"`{name}` is not a list but {values!r:.100}")
     if len({_kind(value) for value in values}) > 1:
         raise UserError(f"`{name}` has entries of several types")
     return values

@@ -75,7 +75,7 @@ def _expand(study, merge=False):
         if run.id in runs and not (merge and runs[run.id].point == run.point):
             raise ConfigError(
                 f"Two points of the grid are the same run: {cut(run.point)} "
-                f"and {cut(runs[run.id].point)}. Leave one of the two out."
+                f"and {cut(runs[run.id].point)}. Leave one of them out."
             )
         runs[run.id] = run
     return list(runs.values())
@@ -121,7 +121,7 @@ def _make_run(study, point):
         raise ConfigError(f"Run {cut(point)}: {error}") from error
     # The run saves these paths, and is found again by them.
     absolute = resolve.with_absolute_paths(config)
-    known = {**study_settings.dotted(resolve.to_dict(config)), **settings}
+    known = {**study_settings.as_dotted(resolve.to_dict(config)), **settings}
     name = planned_run.run_id(config)
     return planned_run.Run(name, point, absolute, metrics, known)
 

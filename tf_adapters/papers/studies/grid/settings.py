@@ -22,7 +22,7 @@ _LEAVES = (
 def settings_of(nested):
     """Returns nested or dotted settings as dotted ones, their names checked."""
     check_mapping(nested)
-    flat = dotted(nested)
+    flat = as_dotted(nested)
     check_are_settings(flat)
     return flat
 
@@ -42,13 +42,13 @@ def check_are_settings(keys):
         check_known("setting", key, sorted(known), ConfigError)
 
 
-def dotted(nested, prefix=""):
+def as_dotted(nested, prefix=""):
     """Returns nested settings as dotted ones."""
     flat = {}
     for key, value in nested.items():
         inner = {f"{prefix}{key}": value}
         if isinstance(value, dict) and f"{prefix}{key}" not in _LEAVES:
-            inner = dotted(value, f"{prefix}{key}.")
+            inner = as_dotted(value, f"{prefix}{key}.")
         for dotted, leaf in inner.items():
             dotted = "method" if dotted == "method.name" else dotted
             if dotted in flat:
@@ -70,7 +70,9 @@ def nest(flat):
 
 @functools.cache
 def _known_settings():
-    known = set(dotted(resolve.to_dict(resolve.resolve_config({"task": ""}))))
+    known = set(
+        as_dotted(resolve.to_dict(resolve.resolve_config({"task": ""})))
+    )
     for method in methods.METHODS.values():
         fields = dataclasses.fields(method)
         known.update(f"method.{field.name}" for field in fields)

@@ -3,9 +3,11 @@
 import dataclasses
 from pathlib import Path
 
+from tf_adapters.cli import encode as cli_encode
 from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli import eval as cli_eval
 from tf_adapters.cli import export as cli_export
+from tf_adapters.cli import option_checks
 from tf_adapters.cli import predict as cli_predict
 from tf_adapters.cli import run_settings
 from tf_adapters.cli import study as cli_study
@@ -17,8 +19,8 @@ from tf_adapters.config import plugins
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
-from tf_adapters.data.rows import splits
 from tf_adapters.runs import remote_folder
+from tf_adapters.runs import task_data
 from tf_adapters.text import defaults
 
 
@@ -28,8 +30,8 @@ def run_command(flag_layer, options, texts=()):
     Args:
         flag_layer: Nested dict of the settings in flags.
         options: Object with `mode`, `model_dir`, `config_file`,
-            `params_override`, `adapters`, `format`, `input`, `output`,
-            `overwrite`, `glue_submission`, `list`, `plugin`,
+            `params_override`, `adapters`, `format`, `input`, `column`,
+            `output`, `overwrite`, `glue_submission`, `list`, `plugin`,
             `study_processes`, and the options of a study.
         texts: Texts of one row to predict, instead of `input`. Default: none.
 
@@ -47,48 +49,20 @@ def _run(flag_layer, options, texts):
 
         print(lists.TABLES[options.list](), flush=True)
         return 0
-    _check_options(options)
+    option_checks.check_options(options)
     if options.study:
         return cli_study.run_study_of_options(options, flag_layer)
     if cli_export.is_of_many_tasks(options):
         cli_export.export_many_tasks(flag_layer, options)
         return 0
-    if options.mode == "predict" and not texts:
-        cli_predict.check_input(options)
+    if not texts:
+        option_checks.check_input(options)
     config, model_dir = _resolve(flag_layer, options)
     if texts:
         cli_predict.answer_text(config, model_dir, texts)
     else:
         _MODES[options.mode](config, model_dir, options)
     return 0
-
-
-# From a required flag to the options that need it, with their defaults.
-_NEEDED = {
-    "--study": {
-        "report": False,
-        "small": False,
-        "two_cores": False,
-        "executor": "local",
-    },
-    "--executor=ray": {"ray_address": None, "ray_cpus": 1, "ray_gpus": 0.0},
-    "--mode=predict": {"input": None, "output": None, "glue_submission": None},
-    "--mode=export": {"format": "saved_model", "with_head": True},
-}
-
-
-def _check_options(options):
-    """Raises a `ConfigError` if an option would have no effect."""
-    there = {f"--mode={options.mode}", f"--executor={options.executor}"}
-    if options.study:
-        there = {"--study", f"--executor={options.executor}"}
-    for needed, given in _NEEDED.items():
-        for name, default in given.items():
-            if getattr(options, name) != default and needed not in there:
-                raise ConfigError(
-                    f"--{name} has an effect only with {needed}: add it, or "
-                    f"leave --{name} out."
-                )
 
 
 def layers_of_command(flag_layer, options):
@@ -111,7 +85,7 @@ def _resolve(flag_layer, options):
     _check_stack(layers)
     if options.mode in ("train", "train_and_eval"):
         layers = defaults.with_short_run(layers)
-    if options.mode in ("eval", "predict", "export"):
+    if options.mode in ("eval", "predict", "encode", "export"):
         from tf_adapters.runs import hub_members
 
         hub_members.fetch_named(layers)
@@ -128,7 +102,7 @@ def _resolve(flag_layer, options):
     if options.mode in ("train", "train_and_eval"):
         # Check this before importing Keras, which takes seconds.
         for one in config_task.by_task(config).values():
-            splits.check_data_exists(one)
+            task_data.check_data_exists(one)
         return resolve.build_method(config), model_dir
     _check_one_task(config, model_dir, options.mode)
     config = resolve.build_method(config)
@@ -206,5 +180,6 @@ _MODES = {
     "train": cli_train.train_command,
     "eval": cli_eval.eval_command,
     "predict": cli_predict.predict_file,
+    "encode": cli_encode.encode_file,
     "export": cli_export.export_command,
 }

@@ -4,20 +4,16 @@ Only the predictions are written to standard output.
 """
 
 import contextlib
-import errno
 import json
-import os
-from pathlib import Path
 import sys
 
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
+from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import prediction_files
-from tf_adapters.data.rows import splits
 from tf_adapters.runs import pretraining_task
 
 _STDIN = "-"
@@ -41,37 +37,6 @@ def run_predict(options, layer, arguments):
     return main.run_command(layer, options, texts)
 
 
-def check_input(options):
-    """Raises an error if a prediction has no input, two, or a missing file.
-
-    Args:
-        options: See `main.run_command`.
-
-    Raises:
-        ConfigError: If there is no input, or there are two.
-        DataError: If the file does not exist.
-    """
-    if options.glue_submission and options.input:
-        raise ConfigError(
-            "--glue_submission predicts the task's own test set: leave --input "
-            "out, or give --output in its place."
-        )
-    if not options.glue_submission and not options.input:
-        raise ConfigError(
-            "--mode=predict needs --input: a JSONL, CSV or TSV file with the "
-            "task's text fields, a .txt file with one text per line, words as "
-            ".conllu or .conll, questions as SQuAD's .json, or - for standard "
-            'input. `tf-adapters predict <run> "a text"` answers one text.'
-        )
-    # Looked for before the libraries that read it are imported.
-    if options.input and options.input != _STDIN:
-        path = Path(options.input)
-        if not path.exists():
-            raise DataError(
-                f"Cannot read {cut(path)}: {os.strerror(errno.ENOENT)}."
-            )
-
-
 def answer_text(config, model_dir, texts):
     """Prints the prediction for one row as a line of JSON.
 
@@ -83,7 +48,7 @@ def answer_text(config, model_dir, texts):
     Raises:
         ConfigError: If the number of texts is wrong, or a text is not UTF-8.
     """
-    task = splits.declared_task(config, check_files=False)
+    task = config_task.declared_task(config, check_files=False)
     (answer,) = _answers(config, model_dir, [_row_of(texts, task)], task)
     print(json.dumps(answer, ensure_ascii=False))
 
@@ -122,11 +87,11 @@ def predict_file(config, model_dir, options):
     if options.glue_submission:
         _submit(config, model_dir, options)
         return
-    task = pretraining_task.task_of_run(splits.declared_task(config), model_dir)
+    # The task's data are not read, because the adapter has the class names.
+    declared = config_task.declared_task(config)
+    task = pretraining_task.task_of_run(declared, model_dir)
     if options.output:
         prediction_files.check_output_file(options.output, task)
-    # The task's data are not read, because the adapter has the class names.
-    declared = splits.declared_task(config)
     if options.input == _STDIN:
         rows = load.load_stream(declared, sys.stdin.buffer, "standard input")
     else:

@@ -1,0 +1,97 @@
+"""Checks for options without effect, and for the input of a prediction."""
+
+import errno
+import os
+from pathlib import Path
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import DataError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
+
+# From the flags of which one is required to the options that need it, with
+# their defaults.
+_NEEDED = {
+    ("--study",): {
+        "report": False,
+        "small": False,
+        "two_cores": False,
+        "executor": "local",
+    },
+    ("--executor=ray",): {"ray_address": None, "ray_cpus": 1, "ray_gpus": 0.0},
+    ("--mode=predict", "--mode=encode"): {"input": None, "output": None},
+    ("--mode=predict",): {"glue_submission": None},
+    ("--mode=encode",): {"column": None},
+    ("--mode=export",): {"format": "saved_model", "with_head": True},
+}
+
+
+def check_options(options):
+    """Raises a `ConfigError` if an option would have no effect.
+
+    Args:
+        options: See `main.run_command`.
+    """
+    there = {f"--mode={options.mode}", f"--executor={options.executor}"}
+    if options.study:
+        there = {"--study", f"--executor={options.executor}"}
+    for needed, defaults in _NEEDED.items():
+        for name, default in defaults.items():
+            if getattr(options, name) != default and not there & {*needed}:
+                raise ConfigError(
+                    f"--{name} has an effect only with {' or '.join(needed)}: "
+                    f"add it, or leave --{name} out."
+                )
+
+
+def check_input(options):
+    """Raises an error if a prediction has no input, two, or a missing file.
+
+    To encode, an output is required, too.
+
+    Args:
+        options: See `main.run_command`.
+
+    Raises:
+        ConfigError: If an option is missing, or two exclude each other.
+        DataError: If the input does not exist. It is looked for before the
+            libraries that read it are imported, which takes seconds.
+    """
+    if options.mode == "encode":
+        _check_encode(options)
+    if options.mode == "predict":
+        _check_predict(options)
+    if options.input and options.input != "-":
+        path = Path(options.input)
+        if not path.exists():
+            raise DataError(
+                f"Cannot read {cut(path)}: {os.strerror(errno.ENOENT)}."
+            )
+
+
+def _check_predict(options):
+    if options.glue_submission and options.input:
+        raise ConfigError(
+            "--glue_submission predicts the task's own test set: leave --input "
+            "out, or give --output in its place."
+        )
+    if not options.glue_submission and not options.input:
+        raise ConfigError(
+            "--mode=predict needs --input: a JSONL, CSV or TSV file with the "
+            "task's text fields, a .txt file with one text per line, words as "
+            ".conllu or .conll, questions as SQuAD's .json, or - for standard "
+            'input. `tf-adapters predict <run> "a text"` answers one text.'
+        )
+
+
+def _check_encode(options):
+    if not options.input:
+        raise ConfigError(
+            "--mode=encode needs --input: a .txt file with one text per line, "
+            "a JSONL, CSV or TSV file, or - for standard input."
+        )
+    if not str(options.output or "").endswith(".npy"):
+        raise ConfigError(
+            "--mode=encode needs --output: a file whose name ends in .npy. "
+            f"Received: {shown(options.output)}"
+        )

@@ -13,11 +13,10 @@ from tf_adapters.common.errors import cut
 from tf_adapters.interop import public_names
 from tf_adapters.interop import tensor_names
 from tf_adapters.interop.adapterhub import checks as adapterhub_checks
+from tf_adapters.interop.adapterhub import configurations
 from tf_adapters.interop.adapterhub import heads as adapterhub_heads
-from tf_adapters.interop.adapterhub import reading as adapterhub_reading
-from tf_adapters.interop.adapterhub import writing as adapterhub_writing
-from tf_adapters.interop.adapterhub.names import tensor_names as adapter_names
-from tf_adapters.interop.formats import read_json
+from tf_adapters.interop.adapterhub.names import Place
+from tf_adapters.interop.architectures import check_encoder
 from tf_adapters.interop.torch_file import read_torch_file
 from tf_adapters.methods.union import without_map
 
@@ -64,30 +63,32 @@ def read_adapter(folder, config, shape, architecture, with_head=True):
         with_head: Whether to read the head. Defaults to `True`.
 
     Returns:
-        A tuple of three: the method; our configuration of the head, or `None`;
-        and a dict from our tensor names to float32 arrays.
+        A tuple of four: the method; our configuration of the head, or `None`;
+        a dict from our tensor names to float32 arrays; and the path of the
+        file with the adapter's tensors.
 
     Raises:
         AdapterError: If a file is damaged, a tensor is missing or unexpected,
             the encoder differs, or tf_adapters has no such method or head.
     """
     folder = Path(folder)
-    adapterhub_checks.check_encoder(config, shape, architecture, folder)
-    method = adapterhub_reading.read_method(
-        config["config"], shape.width, _version(config)
+    check_encoder(config, shape, architecture, folder)
+    method = configurations.read_method(
+        config["config"], shape.width, _version(config), folder
     )
     adapterhub_checks.check_embeddings(method, shape)
     path = weights_file(folder, "adapter")
     tensors = normalized(read_weights(path), architecture)
     if config.get("type") == "text_task":
         method = _without_missing_coupling(method, tensors)
-    adapterhub_checks.check_blocks(tensors, shape, architecture, path)
-    names = adapter_names(method, shape, architecture, config["name"])
+    _check_blocks(tensors, shape, architecture, path)
+    place = Place(shape, architecture, config["name"])
+    names = configurations.tensor_names(method, place)
     ours = tensor_names.to_ours(names, tensors, path)
     head, of_head = None, {}
     if with_head and _has_head(folder):
         head, of_head = read_head(folder, shape, architecture)
-    return method, head, {**ours, **of_head}
+    return method, head, {**ours, **of_head}, path
 
 
 def _has_head(folder):
@@ -145,16 +146,13 @@ def _without_missing_coupling(method, tensors):
 
 def read_head(folder, shape, architecture):
     """Reads a head's configuration and tensors; see `read_adapter`."""
-    config = read_json(folder / HEAD_FILE)
-    path = folder / HEAD_FILE
-    adapterhub_checks.check_encoder(config, shape, architecture, path)
-    head, names = adapterhub_heads.read_head(config, architecture)
+    head, names, start = adapterhub_heads.read_head(
+        folder / HEAD_FILE, shape, architecture
+    )
     path = weights_file(folder, "model_head")
     tensors = read_weights(path)
-    if config["name"] is not None:
-        # The library also writes heads whose names begin with this one's.
-        start = f"heads.{config['name']}."
-        tensors = {k: v for k, v in tensors.items() if k.startswith(start)}
+    # The library also writes heads whose names begin with this one's.
+    tensors = {k: v for k, v in tensors.items() if k.startswith(start)}
     return head, tensor_names.to_ours(names, tensors, path)
 
 
@@ -173,36 +171,50 @@ def write_adapter(folder, name, config, tensors, shape, architecture):
         AdapterError: If the library has no such method or head.
     """
     folder, method = Path(folder), methods.from_config(config["method"])
-    inner = adapterhub_writing.write_method(method, shape.width)
+    inner = configurations.write_method(method, shape.width)
     adapterhub_checks.check_embeddings(method, shape)
     is_prompt = isinstance(method, methods.PromptTuning)
     if is_prompt and architecture.model_type == "distilbert":
         raise AdapterError(
             "The prompt tuning of `adapters` 1.3.0 does not run on DistilBERT."
         )
+    names = configurations.tensor_names(
+        method, Place(shape, architecture, name)
+    )
     facts = facts_of(config, shape, architecture)
-    of_head = {k: v for k, v in tensors.items() if k.startswith("head/")}
-    rest = {k: v for k, v in tensors.items() if k not in of_head}
-    names = adapter_names(method, shape, architecture, name)
-    found = tensor_names.to_theirs(names, rest, refusal)
+    of_head = []
+    if config["head"] is not None:
+        of_head = write_head(folder, name, config, tensors, facts, architecture)
+    tensor_names.check_stored([*names, *of_head], tensors, "AdapterHub")
     write_json(
         folder / adapter_folder.CONFIG_FILE,
         {**facts, "config": inner, "name": name},
     )
+    found = tensor_names.to_theirs(names, tensors)
     safetensors.numpy.save_file(found, folder / "adapter.safetensors")
-    if config["head"] is not None:
-        write_head(folder, name, config, of_head, shape, architecture)
 
 
-def write_head(folder, name, config, tensors, shape, architecture):
-    """Writes a head; see `write_adapter`."""
+def write_head(folder, name, config, tensors, facts, architecture):
+    """Writes a head, and returns its `TensorName`s.
+
+    Args:
+        folder: Path of an existing folder.
+        name: The head's name.
+        config: Contents of our `adapter_config.json`.
+        tensors: Dict from our tensor names to arrays.
+        facts: Return value of `facts_of`.
+        architecture: `Architecture` of the encoder.
+
+    Raises:
+        AdapterError: If the library has no such head.
+    """
     inner, names = adapterhub_heads.write_head(
         config["head"], architecture, name
     )
-    facts = facts_of(config, shape, architecture)
     write_json(folder / HEAD_FILE, {**facts, "config": inner, "name": name})
-    found = tensor_names.to_theirs(names, tensors, refusal)
+    found = tensor_names.to_theirs(names, tensors)
     safetensors.numpy.save_file(found, folder / "model_head.safetensors")
+    return names
 
 
 def facts_of(config, shape, architecture):
@@ -216,22 +228,19 @@ def facts_of(config, shape, architecture):
     }
 
 
-def refusal(left):
-    """Returns the error for tensors that the library's format cannot store."""
-    norms = [name for name in left if "layer_norm" in name]
-    advice = (
-        "AdapterHub's format cannot store layer norms of the encoder: train "
-        "with method.train_layer_norms=false"
-        if norms
-        else "AdapterHub's format cannot store them"
-    )
-    return AdapterError(
-        f"{len(left)} trained tensors cannot be written, `{left[0]}` for "
-        f"example. {advice}."
-    )
-
-
 def write_json(path, config):
     """Writes a configuration as JSON, formatted as by the library."""
     text = json.dumps(config, indent=2, sort_keys=True)
     path.write_text(f"{text}\n", encoding="utf-8")
+
+
+def _check_blocks(tensors, shape, architecture, source):
+    """Raises an `AdapterError` if an adapter is for a deeper encoder."""
+    pattern = rf"{re.escape(architecture.blocks)}\.(\d+)\."
+    blocks = [re.search(pattern, name) for name in tensors]
+    last = max((int(found[1]) for found in blocks if found), default=0)
+    if last >= shape.num_blocks:
+        raise AdapterError(
+            f"{source} is for an encoder with {last + 1} blocks or more; this "
+            f"one has {shape.num_blocks}."
+        )

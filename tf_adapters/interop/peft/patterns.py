@@ -17,7 +17,33 @@ _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
 
 
-def matcher(config, setting):
+def targets(config, source):
+    """Returns a function that says whether a module has a LoRA.
+
+    Args:
+        config: Dict, the contents of `adapter_config.json`.
+        source: Path of the file, for errors.
+    """
+    is_named = matcher(config, "target_modules", source)
+    is_excluded = matcher(config, "exclude_modules", source)
+    return lambda names: is_named(names) and not is_excluded(names)
+
+
+def ranks_and_alphas(config, source):
+    """Returns two functions from a module's name to its rank and its alpha.
+
+    Args:
+        config: Dict, the contents of `adapter_config.json`.
+        source: Path of the file, for errors.
+    """
+    rank, alpha = config.get("r", 8), config.get("lora_alpha", 8)
+    return (
+        override(config, "rank_pattern", rank, source),
+        override(config, "alpha_pattern", alpha, source),
+    )
+
+
+def matcher(config, setting, source):
     """Returns a function that says whether a setting matches a module.
 
     The function takes the module's names, with and without the encoder's
@@ -25,8 +51,9 @@ def matcher(config, setting):
     a list has names or ends of names.
 
     Args:
-        config: `PeftConfig`.
+        config: Dict, the contents of `adapter_config.json`.
         setting: Key of the setting, `"target_modules"` for example.
+        source: Path of the file, for errors.
 
     Raises:
         AdapterError: If RE2 does not accept the expression.
@@ -38,24 +65,25 @@ def matcher(config, setting):
         return lambda names: any(
             f".{name}".endswith(f".{end}") for name in names for end in value
         )
-    (whole,) = _compiled([value], "{}", setting, config.source)
+    (whole,) = _compiled([value], "{}", setting, source)
     return lambda names: any(whole.fullmatch(name) for name in names)
 
 
-def override(config, setting, default):
+def override(config, setting, default, source):
     """Returns a function from a module's name to its value of a setting.
 
     Args:
-        config: `PeftConfig`.
+        config: Dict, the contents of `adapter_config.json`.
         setting: Key of a dict from regular expressions to values. Expressions
             match a name or its end; the first match counts.
         default: Value of modules that no expression matches.
+        source: Path of the file, for errors.
 
     Raises:
         AdapterError: If RE2 does not accept an expression.
     """
     values = config.get(setting) or {}
-    found = _compiled(values, r"(.*\.)?({})$", setting, config.source)
+    found = _compiled(values, r"(.*\.)?({})$", setting, source)
     pairs = list(zip(found, values.values(), strict=True))
     return lambda name: next(
         (value for pattern, value in pairs if pattern.match(name)), default

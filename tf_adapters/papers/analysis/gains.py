@@ -149,7 +149,7 @@ def _of_model(run):
 
 @register("gains")
 class Gains(Analysis):
-    """Accuracies of a study's methods compared with one of them, example by example.
+    """Compares the accuracy of a study's methods with one of them, by example.
 
     Takes the stored predictions of every finished run on its validation set, or
     evaluates the run if it stored none. Compares the accuracy with the

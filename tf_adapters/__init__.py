@@ -100,9 +100,9 @@ def __getattr__(name: str) -> typing.Any:
 
 
 def _where_it_is(name: str) -> str:
-    """Returns where a class is that was looked for here, a sentence."""
+    """Returns a hint to a similar name, or to a class in another module."""
     for module in ("methods", "heads", "layers"):
-        # Python itself looks for names that are no class's.
+        # Python itself looks up other names, which are not classes.
         if name[:1].isupper() and name in dir(__getattr__(module)):
             return f" Did you mean `tf_adapters.{module}.{name}`?"
     return checks.did_you_mean(name, __all__)

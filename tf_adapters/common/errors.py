@@ -66,7 +66,7 @@ class NonFiniteError(RuntimeError):
     """A loss or a gradient became NaN or infinite."""
 
 
-class Stopped(RuntimeError):
+class Stopped(RuntimeError):  # noqa: N818
     """The run was asked to stop; the same command resumes it.
 
     Attributes:

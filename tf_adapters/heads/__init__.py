@@ -19,6 +19,8 @@ from tf_adapters.heads.registry import name_of
 from tf_adapters.heads.registry import register
 from tf_adapters.heads.registry import to_config
 from tf_adapters.heads.regression import Regression
+from tf_adapters.heads.sentence_ranking import SentenceRanking
+from tf_adapters.heads.sentence_vector import SentenceVector
 from tf_adapters.heads.span import Span
 from tf_adapters.heads.tagging import Tagging
 from tf_adapters.tasks.output_kinds import OutputKind
@@ -32,6 +34,8 @@ __all__ = [
     "MultiLabel",
     "OutputKind",
     "Regression",
+    "SentenceRanking",
+    "SentenceVector",
     "Span",
     "Tagging",
     "for_task",

@@ -11,7 +11,7 @@ import pytest
 
 from tests.runs import whole_runs
 from tf_adapters.cli import train
-from tf_adapters.common.dataclass_config import load_setting
+from tf_adapters.common.settings_text import load_setting
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import UserError

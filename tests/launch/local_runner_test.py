@@ -49,9 +49,7 @@ def test_a_run_of_another_study_is_taken(runs, study_dir, capsys):
     _run_missing(runs[:2], other)
     seen, _ = _run_missing(runs, study_dir)
     assert seen == [run.id for run in runs[2:]]
-    assert "2 of the finished ones are those of other" in (
-        capsys.readouterr().out
-    )
+    assert "2 of the finished ones come from other" in (capsys.readouterr().out)
     assert finished_runs.find_run(runs[0], study_dir) == other / runs[0].id
     assert finished_runs.find_run(runs[2], study_dir) == study_dir / runs[2].id
     assert not (study_dir / runs[0].id).exists()

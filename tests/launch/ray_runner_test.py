@@ -311,7 +311,7 @@ def _train_study(path, executor):
         ray_cpus=1,
         ray_gpus=0.0,
     )
-    assert study_lib.run(options, {"data": {}, "train": {}}) == 0
+    assert study_lib.run_studies(options, {"data": {}, "train": {}}) == 0
     return path.parent / executor / "demo"
 
 

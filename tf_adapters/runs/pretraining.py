@@ -41,7 +41,7 @@ def train_pretraining(config, data, folder, overwrite=False):
     result = None
     if not overwrite:
         strategy = distribution.strategy_for_config(own)
-        result = run_folder_of_workers.finished(
+        result = run_folder_of_workers.finished_on_chief(
             strategy, folder, own, texts.fingerprints
         )
     if result is None:
@@ -109,7 +109,7 @@ def preparation_of(task, config):
     training of a language adapter. They start from the checkpoint's own head
     for masked tokens, if there is one.
     """
-    if KINDS[task.head].label != "none":
+    if not KINDS[task.head].is_pretraining:
         return None
     return lambda model: _load_head(model, config)
 

@@ -105,8 +105,8 @@ def _check_no_settings(flag_layer, options):
 
 COMMAND = Command(
     name="export",
-    summary="Writes a finished run as a SavedModel or an ONNX file, or its adapter "
-    "for the `adapters` library or PEFT.",
+    summary="Writes a finished run as a SavedModel or an ONNX file, or its "
+    "adapter for the `adapters` library or PEFT.",
     usage="RUN",
     examples=(
         "tf-adapters export runs/reviews_pfeiffer_0",

@@ -55,9 +55,10 @@ def export_onnx(model, packer, folder):
 
     The inputs are the packer's features, int32. The outputs are those of the
     head's layer, `logits` (or `outputs`, if they are none), and for classes and
-    numbers what a SavedModel answers, `probabilities` or `score`. The file is compared with the model on 200 rows of random
-    tokens of up to the maximum length. Its metadata have `labels`,
-    `temperature`, `max_length`, `head`, `encoder` and `encoder_fingerprint`.
+    numbers what a SavedModel answers, `probabilities` or `score`. The file is
+    compared with the model on 200 rows of random tokens, up to the maximum
+    length. Its metadata have `labels`, `temperature`, `max_length`, `head`,
+    `encoder` and `encoder_fingerprint`.
 
     Args:
         model: `AdapterModel` with a head.
@@ -82,9 +83,7 @@ def export_onnx(model, packer, folder):
     _check_arguments(model)
     folder = Path(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        dir=folder.parent, prefix="."
-    ) as scratch:
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as scratch:
         new = Path(scratch) / folder.name
         new.mkdir()
         with model.reparameterization.folded_meanwhile():

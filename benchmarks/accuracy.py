@@ -6,7 +6,7 @@
 
 Each run of `--runs`, of the method `houlsby` or `pfeiffer` on a local encoder
 folder or `minilm`, is trained once more by the library: the same examples,
-seed, width, activation, learning rate, epochs and batch size. Initialisation
+seed, width, activation, learning rate, epochs and batch size. Initialization
 and the draws of batches and dropout are its own. Taggers, readers and choosers
 get our tokens too, and what they give is scored by our heads. Prints the
 validation metric that selects, a line for each run, and the mean difference

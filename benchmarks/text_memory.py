@@ -54,7 +54,7 @@ def _dataset_batches(packer, count, batch_size):
     )
     stream = streams.open_stream(dataset, HEAD, batch_size)
     packer = streams.packer_of(PackerLayer(packer))
-    return _peak(), stream.features(HEAD, packer, labelled=True)
+    return _peak(), stream.features(HEAD, packer, labeled=True)
 
 
 def _peak():

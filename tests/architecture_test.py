@@ -208,7 +208,7 @@ def test_private_attributes_of_keras_hub_are_read_in_one_place():
     ]
     # MPNet's block is a subclass of KerasHub's.
     assert set(readers) <= {
-        "adapted_block.py",
+        "block_layers.py",
         "huggingface_weights.py",
         "mpnet_layers.py",
     }

@@ -11,7 +11,7 @@ import pytest
 from tests.fixtures import huggingface_folders
 import tf_adapters
 from tf_adapters.encoders import load
-from tf_adapters.methods.method import METHODS
+from tf_adapters.methods.registry import METHODS
 
 pytestmark = pytest.mark.integration
 

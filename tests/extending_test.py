@@ -22,7 +22,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.config import plugins
 from tf_adapters.launch import process_runner
 from tf_adapters.layers.slot import Slot
-from tf_adapters.methods.method import METHODS
+from tf_adapters.methods.registry import METHODS
 from tf_adapters.models import saving
 from tf_adapters.tasks.output_kinds import KINDS
 

@@ -214,7 +214,7 @@ def main():
     torch.manual_seed(arguments.seed)
     tokenizer = transformers.AutoTokenizer.from_pretrained(arguments.encoder)
     rows = peer_data.read_rows(arguments.texts, arguments.max_examples)
-    examples = peer_data.tokenise(rows, tokenizer, arguments.max_length)
+    examples = peer_data.tokenize(rows, tokenizer, arguments.max_length)
     num_classes = max(2, 1 + max(example["label"] for example in examples))
     runners = make_runners(arguments, num_classes)
     grouped, size = arguments.group_by_length, arguments.batch_size

@@ -6,7 +6,7 @@
 
 runs under a Python with the packages of `benchmarks/peers/requirements.txt`.
 Rows are {"text_a", "text_b"?, "label"} with class numbers as labels. Adapter
-modules are the library's; head, what trains, optimiser and schedule are as
+modules are the library's; head, what trains, optimizer and schedule are as
 ours: AdamW, linear warm-up over the first tenth, linear decay to 0, global
 clipping at 1, the encoder's dropout on.
 """
@@ -98,8 +98,8 @@ def main():
             f"to select. Received: {num_classes} classes."
         )
     length = arguments.max_length
-    train = peer_data.tokenise(rows, tokenizer, length)
-    validation = peer_data.tokenise(validation_rows, tokenizer, length)
+    train = peer_data.tokenize(rows, tokenizer, length)
+    validation = peer_data.tokenize(validation_rows, tokenizer, length)
     model = peer_model.build(
         arguments.encoder,
         num_classes,

@@ -9,7 +9,7 @@ The examples are those that ours are trained on, token for token; `accuracy.py`
 one folder above writes them. What the model gives for the validation
 examples after epoch n goes to `epoch_<n>.npy` beside the output, to be scored
 by whoever reads it. Adapter modules are the library's; head, loss, what trains,
-optimiser and schedule are as ours.
+optimizer and schedule are as ours.
 """
 
 import os

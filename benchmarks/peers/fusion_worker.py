@@ -3,8 +3,8 @@
     python benchmarks/peers/fusion_worker.py --shape=minilm --adapters=8
     python benchmarks/peers/fusion_worker.py --shape=minilm --lora_rank=8
 
-The same shapes, batch, head, optimiser and commands as `../fusion_worker.py`.
-The library's trainer adds the regulariser's gradient after the step; here it
+The same shapes, batch, head, optimizer and commands as `../fusion_worker.py`.
+The library's trainer adds the regularizer's gradient after the step; here it
 joins the loss, which costs the same.
 """
 

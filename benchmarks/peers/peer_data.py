@@ -20,7 +20,7 @@ def read_rows(path, limit=None):
     return rows[:limit]
 
 
-def tokenise(rows, tokenizer, max_length):
+def tokenize(rows, tokenizer, max_length):
     """Returns one example a row: its token ids, segment ids and label."""
     texts_a = [row["text_a"] for row in rows]
     texts_b = [row["text_b"] for row in rows] if "text_b" in rows[0] else None

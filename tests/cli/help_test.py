@@ -41,6 +41,15 @@ def test_the_help_of_a_subcommand(name, capsys):
     assert len(lines) < 80 and max(map(len, lines)) <= 80
 
 
+@pytest.mark.parametrize("name", ("analyse", "analyze"))
+def test_analyses_have_two_spellings(name, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["tf-adapters", name, "--help"])
+    with pytest.raises(SystemExit) as caught:
+        flags.run()
+    assert not caught.value.code
+    assert "similarity" in capsys.readouterr().out
+
+
 def test_help_says_the_defaults(capsys):
     text = " ".join(_help("train", capsys).split())
     assert "Default: minilm" in text and "Default: houlsby" in text

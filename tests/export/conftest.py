@@ -88,9 +88,9 @@ def make_model(encoder, method, task, seed=0):
         variable.assign(noise + (variable.name == "gamma"))
     outputs = model(packer(*[SENTENCES] * len(task.text_fields))).numpy()
     layer = model.head_layer
-    centred = layer.bias.numpy() - outputs.mean(axis=0)
+    centered = layer.bias.numpy() - outputs.mean(axis=0)
     scale = 1 / outputs.std(axis=0).mean()
-    layer.bias.assign(centred * scale)
+    layer.bias.assign(centered * scale)
     layer.kernel.assign(layer.kernel.numpy() * scale)
     return model, packer
 

@@ -1,4 +1,4 @@
-"""A SavedModel of masked language modelling answers as the live model."""
+"""A SavedModel of masked language modeling answers as the live model."""
 
 import json
 
@@ -47,7 +47,7 @@ def _texts(packer):
 
 def _expected(model, packer, rows, fields):
     """Returns what the pipeline and the live model make of each row's masks."""
-    encoded = model.head.encode(rows, fields, packer, labelled=False)
+    encoded = model.head.encode(rows, fields, packer, labeled=False)
     examples = pipeline.to_examples(encoded, packer.special_tokens.pad)
     answers = []
     for place in range(len(rows)):

@@ -140,8 +140,8 @@ def test_each_choice_becomes_a_sequence_of_its_question():
     ]
     assert [len(row) for row in encoded.segment_ids] == [2, 3]
     np.testing.assert_array_equal(encoded.targets, [1, 0])
-    unlabelled = HEAD.encode(ROWS, ("q", "choices"), _Words(), labelled=False)
-    assert unlabelled.targets is None
+    unlabeled = HEAD.encode(ROWS, ("q", "choices"), _Words(), labeled=False)
+    assert unlabeled.targets is None
 
 
 def test_several_texts_of_a_question_are_joined():

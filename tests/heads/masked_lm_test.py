@@ -123,7 +123,7 @@ def _predicted(model, tokenizer, rows, fields, max_length, **data):
         train=config_lib.TrainConfig(eval_batch_size=3),
     )
     packer = tf_adapters.TextPacker(tokenizer, max_length)
-    encoded = model.head.encode(rows, fields, packer, labelled=False)
+    encoded = model.head.encode(rows, fields, packer, labeled=False)
     examples = pipeline.to_examples(encoded, packer.special_tokens.pad)
     trainer = Trainer(model, tf.distribute.get_strategy(), config, ())
     return model.head.decode(trainer.predict(examples), examples.source)
@@ -132,7 +132,7 @@ def _predicted(model, tokenizer, rows, fields, max_length, **data):
 def _by_hand(model, original, text, max_length):
     """Returns tokens and probabilities of a text's masks, one after another.
 
-    Tokenised by transformers, computed in NumPy.
+    Tokenized by transformers, computed in NumPy.
     """
     info = model.encoder_info
     ids = original(text, truncation=True, max_length=max_length)["input_ids"]

@@ -125,14 +125,14 @@ def test_each_answer_is_whole_in_a_window(max_length):
     """At BERT's stride of 128, shorter windows would only touch."""
     context = " ".join("abcdefghij" * 40)
     row = {"question": "w", "context": context, "label": None}
-    encoded = HEAD.encode([row], FIELDS, _Packer(max_length), labelled=False)
+    encoded = HEAD.encode([row], FIELDS, _Packer(max_length), labeled=False)
     windows = encoded.source.windows
     longest = min(HEAD.max_answer_tokens, windows[0].length // 2)
     for first in range(400 - longest):
         answer = (first, first + longest - 1)
         assert any(w.target(answer) != (0, 0) for w in windows)
     # At 384 tokens the stride is BERT's.
-    encoded = HEAD.encode([row], FIELDS, _Packer(384), labelled=False)
+    encoded = HEAD.encode([row], FIELDS, _Packer(384), labeled=False)
     assert [w.first for w in encoded.source.windows] == [0, 128]
 
 
@@ -224,7 +224,7 @@ def test_the_best_answer_is_that_of_a_search_through_all():
 
 def test_a_text_without_tokens_has_an_empty_answer():
     rows = [{"question": "who", "context": " "}, _row("b")]
-    encoded = HEAD.encode(rows, FIELDS, _Packer(64), labelled=False)
+    encoded = HEAD.encode(rows, FIELDS, _Packer(64), labeled=False)
     assert [w.row for w in encoded.source.windows] == [1]
     assert encoded.targets is None
     first, second = HEAD.decode([np.zeros((40, 2))], encoded.source)

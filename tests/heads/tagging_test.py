@@ -201,7 +201,7 @@ def test_a_batch_without_any_label_has_a_loss_of_zero():
     assert float(losses[0] * features["weights"][0]) == 0
 
 
-def test_metrics_are_over_labelled_words_of_whole_sentences():
+def test_metrics_are_over_labeled_words_of_whole_sentences():
     rows = [
         {"tokens": ["a", "b", "c"], "label": [1, 2, IGNORED]},
         {"tokens": ["d", "e"], "label": [3, 0]},

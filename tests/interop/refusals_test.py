@@ -491,11 +491,11 @@ def test_names_that_begin_alike_are_told_apart():
     )
 
 
-def test_the_library_writes_neighbours_into_one_file(tmp_path):
+def test_the_library_writes_neighbors_into_one_file(tmp_path):
     # What the names begin with is the same, and there is no end to look for.
     case = "adapterhub/bert_fusion"
     shutil.copytree(folders.FIXTURES / case, tmp_path / "task")
-    for file, name, neighbour in (
+    for file, name, neighbor in (
         ("rte/model_head.safetensors", "heads.rte.", "heads.rte2."),
         (
             "rte,rte2/model_adapter_fusion.safetensors",
@@ -505,7 +505,7 @@ def test_the_library_writes_neighbours_into_one_file(tmp_path):
     ):
         tensors = load_file(tmp_path / "task" / file)
         others = {
-            key.replace(name, neighbour): value + 1
+            key.replace(name, neighbor): value + 1
             for key, value in tensors.items()
         }
         assert not set(others) & set(tensors)

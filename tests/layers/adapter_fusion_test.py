@@ -1,4 +1,4 @@
-"""The factorised fusion against the plain formula in NumPy."""
+"""The factorized fusion against the plain formula in NumPy."""
 
 import keras
 import numpy as np
@@ -51,7 +51,7 @@ def _expected(layer):
 @pytest.mark.parametrize("num_adapters", (1, 2, 5))
 @pytest.mark.parametrize("value", ("dynamic", "static"))
 @pytest.mark.parametrize("training", (False, True))
-def test_factorised_is_the_plain_formula(num_adapters, value, training):
+def test_factorized_is_the_plain_formula(num_adapters, value, training):
     layer = _layer(num_adapters, value)
     fused, weights = layer(X, training=training)
     expected, p = _expected(layer)

@@ -1,4 +1,4 @@
-"""Fusion against the `adapters` library, gradients and regulariser too.
+"""Fusion against the `adapters` library, gradients and regularizer too.
 
 `tests/fixtures/make_fusion_fixtures.py` made what is compared.
 """
@@ -102,10 +102,10 @@ def test_outputs_and_gradients_are_the_librarys(case):
         output * mask, example["last_hidden_state"] * mask, atol=1e-5
     )
     np.testing.assert_allclose(loss, example["loss"], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(penalty, example["regulariser"], rtol=1e-5)
+    np.testing.assert_allclose(penalty, example["regularizer"], rtol=1e-5)
     expected = load_file(FIXTURES / "fusion" / case / "gradients.safetensors")
     _compare(tape.gradient(loss, values), expected, model)
-    _compare(tape.gradient(penalty, values), expected, model, "regulariser.")
+    _compare(tape.gradient(penalty, values), expected, model, "regularizer.")
 
 
 def test_in_bfloat16_it_is_the_librarys_in_float32():

@@ -119,7 +119,7 @@ def _dense(weights, name, x):
 
 
 def _norm(weights, name, x, epsilon):
-    centred = x - x.mean(-1, keepdims=True)
-    scale = 1 / np.sqrt(centred.var(-1, keepdims=True) + epsilon)
+    centered = x - x.mean(-1, keepdims=True)
+    scale = 1 / np.sqrt(centered.var(-1, keepdims=True) + epsilon)
     gamma, beta = weights[f"{name}/gamma"], weights[f"{name}/beta"]
-    return centred * scale * gamma + beta
+    return centered * scale * gamma + beta

@@ -125,7 +125,7 @@ def test_definition_agrees_with_tensorflow_datasets(name, tmp_path):
         names = getattr(label, "feature", label).names
         # "_" is no tag.
         assert tuple(name for name in names if name != "_") == task.labels
-    used = {*task.splits.values(), *task.unlabelled_splits.values()}
+    used = {*task.splits.values(), *task.unlabeled_splits.values()}
     if task.train_task:
         used.remove(task.splits["train"])
     assert {split.split("[")[0] for split in used} <= _split_names(builder)

@@ -73,17 +73,17 @@ def test_a_dataset_trains_as_lists_do(dataset, options, trained):
 
 
 def test_a_dataset_is_answered_as_a_list_is(model):
-    labelled = _dataset(TEXTS, CLASSES)
+    labeled = _dataset(TEXTS, CLASSES)
     texts = tf.data.Dataset.from_tensor_slices(TEXTS)
     expected = model.predict(TEXTS, verbose=0)
-    for dataset in (labelled, texts, texts.batch(4)):
+    for dataset in (labeled, texts, texts.batch(4)):
         found = model.predict(dataset, batch_size=4, verbose=0)
         np.testing.assert_allclose(found, expected, atol=1e-5)
     assert model.answer(texts) == model.answer(TEXTS)
     np.testing.assert_allclose(
         model.encode(texts), model.encode(TEXTS), atol=1e-5
     )
-    found = model.evaluate(labelled, batch_size=4, verbose=0)
+    found = model.evaluate(labeled, batch_size=4, verbose=0)
     expected = model.evaluate(TEXTS, CLASSES, verbose=0)
     assert found == pytest.approx(expected, abs=1e-5)
 

@@ -71,7 +71,7 @@ def test_penalty_is_counted_once_over_replicas():
 
 
 def test_each_gradient_is_summed_over_replicas_once(monkeypatch):
-    """The optimiser would sum what has been summed for clipping."""
+    """The optimizer would sum what has been summed for clipping."""
     summed = []
     all_reduce = tf.distribute.ReplicaContext.all_reduce
 

@@ -206,7 +206,7 @@ def run():
     """Runs the command with the arguments of this process."""
     arguments = sys.argv[1:]
     name = arguments[0] if arguments else ""
-    if name == "analyse":
+    if name in ("analyse", "analyze"):
         from tf_adapters.cli import analyse
 
         quiet.install()

@@ -50,7 +50,7 @@ DIAGNOSTIC = dataclasses.replace(
     glue_tasks.MNLI,
     name="ax",
     source="glue/ax",
-    unlabelled_splits={"test": "test"},
+    unlabeled_splits={"test": "test"},
     glue=dataclasses.replace(glue_tasks.MNLI.glue, folder="diagnostic"),
 )
 _MNLI_WORDS = _names(glue_tasks.MNLI)

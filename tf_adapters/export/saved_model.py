@@ -164,7 +164,7 @@ def _trace(model, packer, text_fields):
     elif graph_packer is None:
         _LOGGER.warning(
             "The encoder's tokenizer cannot run inside a SavedModel: the "
-            "export takes token ids only, in both signatures. Tokenise with "
+            "export takes token ids only, in both signatures. Tokenize with "
             "`TextPacker` before calling it."
         )
     else:

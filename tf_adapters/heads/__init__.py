@@ -8,13 +8,13 @@ of the trainer, data and export does not refer to individual heads.
 import importlib
 import pkgutil
 
-from tf_adapters.heads.head import HEADS
 from tf_adapters.heads.head import Head
-from tf_adapters.heads.head import for_task
-from tf_adapters.heads.head import from_config
-from tf_adapters.heads.head import name_of
-from tf_adapters.heads.head import register
-from tf_adapters.heads.head import to_config
+from tf_adapters.heads.registry import HEADS
+from tf_adapters.heads.registry import for_task
+from tf_adapters.heads.registry import from_config
+from tf_adapters.heads.registry import name_of
+from tf_adapters.heads.registry import register
+from tf_adapters.heads.registry import to_config
 from tf_adapters.tasks.output_kinds import OutputKind
 
 for _module in pkgutil.iter_modules(__path__):

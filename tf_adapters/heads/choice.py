@@ -12,12 +12,12 @@ import scipy.special
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.data.encoded import Encoded
-from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import ABSENT
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import LinearLayer
 from tf_adapters.heads.linear import check_reads
 from tf_adapters.heads.linear import hidden_options
+from tf_adapters.heads.registry import register
 from tf_adapters.heads.vector_head import ValueHead
 from tf_adapters.heads.vector_head import rounded
 from tf_adapters.layers.float32_layer import Float32Layer
@@ -80,7 +80,7 @@ class Choice(ValueHead):
             name="head",
         )
 
-    def encode(self, rows, fields, packer, labelled=True):
+    def encode(self, rows, fields, packer, labeled=True):
         """Converts each row to an example with a sequence for each choice.
 
         Args:
@@ -88,7 +88,7 @@ class Choice(ValueHead):
             fields: Keys of the question's texts, which are joined by spaces,
                 followed by the key of the list of choices.
             packer: `TextPacker`.
-            labelled: Whether rows have labels.
+            labeled: Whether rows have labels.
         """
         *texts, choices_field = fields
         choices = [row[choices_field] for row in rows]
@@ -103,7 +103,7 @@ class Choice(ValueHead):
         return Encoded(
             _grouped(ids, choices),
             segments and _grouped(segments, choices),
-            self.targets(rows, choices_field) if labelled else None,
+            self.targets(rows, choices_field) if labeled else None,
             source=choices,
         )
 

@@ -12,11 +12,11 @@ import scipy.special
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.heads.head import register
 from tf_adapters.heads.labels import check_class_id
 from tf_adapters.heads.labels import check_outputs
 from tf_adapters.heads.labels import class_names
 from tf_adapters.heads.linear import HiddenLayer
+from tf_adapters.heads.registry import register
 from tf_adapters.heads.vector_head import VectorHead
 from tf_adapters.heads.vector_head import rounded
 

@@ -14,8 +14,8 @@ from tf_adapters.data.tokens import vocabulary
 from tf_adapters.encoders.keras_hub_families import architecture_of
 from tf_adapters.heads import masked_lm_predictions
 from tf_adapters.heads.head import Head
-from tf_adapters.heads.head import register
 from tf_adapters.heads.masked_lm_layer import MaskedLMLayer
+from tf_adapters.heads.registry import register
 
 
 @register("masked_lm")
@@ -119,7 +119,7 @@ class MaskedLM(Head):
             )
         layer.undo_embeddings = undo
 
-    def encode(self, rows, fields, packer, labelled=True):
+    def encode(self, rows, fields, packer, labeled=True):
         """Converts each row to an example; its label is ignored.
 
         If a field is a list of texts, such as words or the choices of a
@@ -130,11 +130,11 @@ class MaskedLM(Head):
             rows: List of dicts.
             fields: One to three keys of the rows.
             packer: `TextPacker`.
-            labelled: Whether to hide random tokens. If false, the tokens to
+            labeled: Whether to hide random tokens. If false, the tokens to
                 predict are the mask tokens that the texts contain.
         """
         rows, fields = _plain_texts(rows, fields)
-        if not labelled:
+        if not labeled:
             return self._encode_masks(rows, fields, packer.reading_masks())
         encoded = encode_texts(rows, fields, packer)
         special = packer.special_ids

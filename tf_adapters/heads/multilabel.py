@@ -11,9 +11,9 @@ from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 from tf_adapters.heads import metrics
 from tf_adapters.heads.classification import TextHead
-from tf_adapters.heads.head import register
 from tf_adapters.heads.labels import check_class_ids
 from tf_adapters.heads.labels import check_outputs
+from tf_adapters.heads.registry import register
 from tf_adapters.heads.vector_head import rounded
 
 _AVERAGES = {"micro_f1": "micro", "macro_f1": "macro"}

@@ -9,9 +9,9 @@ import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
-from tf_adapters.heads.head import register
 from tf_adapters.heads.labels import check_outputs
 from tf_adapters.heads.linear import HiddenLayer
+from tf_adapters.heads.registry import register
 from tf_adapters.heads.vector_head import VectorHead
 
 

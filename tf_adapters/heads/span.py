@@ -12,9 +12,9 @@ from tf_adapters.heads import metrics
 from tf_adapters.heads import span_metrics
 from tf_adapters.heads import span_windows
 from tf_adapters.heads.head import Head
-from tf_adapters.heads.head import register
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import hidden_options
+from tf_adapters.heads.registry import register
 from tf_adapters.heads.tokens import TokenLayer
 
 
@@ -71,20 +71,20 @@ class Span(Head):
             2, self.dropout_rate, **hidden_options(self), name="head"
         )
 
-    def encode(self, rows, fields, packer, labelled=True):
+    def encode(self, rows, fields, packer, labeled=True):
         """Converts each window of each text to an example.
 
         Args:
             rows: List of dicts.
             fields: The keys of the question and of the text.
             packer: `TextPacker`.
-            labelled: Whether rows have answers. The first answer is the target.
+            labeled: Whether rows have answers. The first answer is the target.
                 If it does not occur at its position in the text, the row has
                 no target.
         """
         source = span_windows.make_window_source(self, rows, fields, packer)
         targets = counts = None
-        if labelled:
+        if labeled:
             answers = [
                 span_windows.answer_tokens(row["label"][0], text, offsets)
                 for row, text, offsets in zip(

@@ -18,7 +18,7 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def normalise(text):
+def normalize(text):
     """Normalizes an answer to lowercase words with single spaces.
 
     Punctuation and articles are removed.
@@ -29,12 +29,12 @@ def normalise(text):
 
 def exact_match(gold, answer):
     """Returns 1.0 if an answer matches a gold answer, else 0.0."""
-    return float(normalise(gold) == normalise(answer))
+    return float(normalize(gold) == normalize(answer))
 
 
 def answer_f1(gold, answer):
     """Returns the F1 of the words of an answer, given a gold answer."""
-    gold, answer = normalise(gold).split(), normalise(answer).split()
+    gold, answer = normalize(gold).split(), normalize(answer).split()
     common = collections.Counter(gold) & collections.Counter(answer)
     # Harmonic mean of common/gold and common/answer.
     return 2 * common.total() / max(1, len(gold) + len(answer))

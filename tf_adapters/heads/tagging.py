@@ -13,11 +13,11 @@ from tf_adapters.data.tokens.words import tokenize_words
 from tf_adapters.data.tokens.words import windows
 from tf_adapters.heads import metrics
 from tf_adapters.heads.head import Head
-from tf_adapters.heads.head import register
 from tf_adapters.heads.labels import check_class_ids
 from tf_adapters.heads.labels import class_names
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import hidden_options
+from tf_adapters.heads.registry import register
 from tf_adapters.heads.tokens import TokenLayer
 from tf_adapters.heads.vector_head import rounded
 
@@ -72,14 +72,14 @@ class Tagging(Head):
             name="head",
         )
 
-    def encode(self, rows, fields, packer, labelled=True):
+    def encode(self, rows, fields, packer, labeled=True):
         """Converts each window of each sentence to an example.
 
         Args:
             rows: List of dicts.
             fields: Tuple of one key, which has the list of words.
             packer: `TextPacker`.
-            labelled: Whether rows have labels. A label is a list with a class
+            labeled: Whether rows have labels. A label is a list with a class
                 id or `IGNORED` for each word.
 
         Raises:
@@ -87,7 +87,7 @@ class Tagging(Head):
                 the row.
         """
         (field,) = fields
-        for place, row in enumerate(rows if labelled else ()):
+        for place, row in enumerate(rows if labeled else ()):
             check_class_ids(place, row["label"], self.labels, (IGNORED,))
         words = [word for row in rows for word in row[field]]
         tokens = iter(tokenize_words(packer, words))
@@ -98,7 +98,7 @@ class Tagging(Head):
                 window, firsts = _window(of_row[part], packer)
                 ids.append(window)
                 found.append(_Window(place, firsts))
-                if labelled:
+                if labeled:
                     targets.append(_targets(window, firsts, row["label"][part]))
         counts = [np.count_nonzero(row != IGNORED) for row in targets]
         return Encoded(
@@ -106,8 +106,8 @@ class Tagging(Head):
             [0 * row for row in ids]
             if packer.special_tokens.has_segments
             else None,
-            targets if labelled else None,
-            np.array(counts) if labelled else None,
+            targets if labeled else None,
+            np.array(counts) if labeled else None,
             _Source(rows, found),
         )
 
@@ -158,7 +158,7 @@ class Tagging(Head):
         Entities do not extend across a word without a label. See
         `metrics.compute_tagging`.
         """
-        parts = [part for row in labelled_parts(compared) for part in row]
+        parts = [part for row in labeled_parts(compared) for part in row]
         gold, predicted = ([part[side] for part in parts] for side in (0, 1))
         return metrics.compute_tagging(names, gold, predicted)
 
@@ -176,7 +176,7 @@ def _largest(logits):
     return rounded(probabilities.max(axis=-1))
 
 
-def labelled_parts(compared):
+def labeled_parts(compared):
     """Splits each row at the words without a label.
 
     Args:

@@ -105,14 +105,14 @@ class VectorHead(ValueHead):
             name="head",
         )
 
-    def encode(self, rows, fields, packer, labelled=True):
+    def encode(self, rows, fields, packer, labeled=True):
         """Converts each row to an example; see `encode_texts`.
 
         Raises:
             UserError: If `windows` is greater than 1 and there are two fields.
         """
         self._check_fields(fields)
-        targets = self.targets(rows) if labelled else None
+        targets = self.targets(rows) if labeled else None
         if self.windows == 1:
             return encode_texts(rows, fields, packer, targets)
         return encode_windows(

@@ -21,9 +21,9 @@ def layer_norm(x, gamma, beta, epsilon):
     """
     dtype = x.dtype
     x = ops.cast(x, "float32")
-    centred = x - ops.mean(x, axis=-1, keepdims=True)
-    variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
-    normalized = centred * ops.rsqrt(variance + epsilon)
+    centered = x - ops.mean(x, axis=-1, keepdims=True)
+    variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
+    normalized = centered * ops.rsqrt(variance + epsilon)
     return ops.cast(
         normalized * ops.cast(gamma, "float32") + ops.cast(beta, "float32"),
         dtype,

@@ -40,11 +40,11 @@ def correlations(one, other):
     The correlation of a constant column is 0, for example if a unit is never
     active.
     """
-    one, other = _standardised(one), _standardised(other)
+    one, other = _standardized(one), _standardized(other)
     return one.T @ other / len(one)
 
 
-def _standardised(columns):
+def _standardized(columns):
     columns = columns.astype("float64")
     columns = columns - columns.mean(axis=0)
     deviations = columns.std(axis=0)

@@ -9,13 +9,13 @@ imported, and each registered class is an attribute of this package, such as
 import importlib
 import pkgutil
 
-from tf_adapters.methods.method import METHODS
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
-from tf_adapters.methods.method import from_config
-from tf_adapters.methods.method import name_of
-from tf_adapters.methods.method import register
-from tf_adapters.methods.method import to_config
+from tf_adapters.methods.registry import METHODS
+from tf_adapters.methods.registry import from_config
+from tf_adapters.methods.registry import name_of
+from tf_adapters.methods.registry import register
+from tf_adapters.methods.registry import to_config
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")

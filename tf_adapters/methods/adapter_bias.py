@@ -11,7 +11,7 @@ from tf_adapters.layers.adapter_bias import TokenWeight
 from tf_adapters.layers.adapter_bias import Vector
 from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 from tf_adapters.methods.method import Method
-from tf_adapters.methods.method import register
+from tf_adapters.methods.registry import register
 from tf_adapters.methods.support import sparse_packing
 
 

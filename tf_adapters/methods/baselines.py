@@ -8,7 +8,7 @@ import dataclasses
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers import mixout as mixout_lib
 from tf_adapters.methods.method import Method
-from tf_adapters.methods.method import register
+from tf_adapters.methods.registry import register
 
 
 @register("full")
@@ -36,10 +36,33 @@ class Full(Method):
         read = {id(v) for v in model.encoder_variables_read()}
         kernels = [
             (kernel, num_input_axes)
-            for kernel, num_input_axes in model.encoder.kernels_after_dropout()
+            for kernel, num_input_axes in _kernels_after_dropout(model.encoder)
             if id(kernel) in read
         ]
         return mixout_lib.mixout_pairs(self.mixout, kernels, model)
+
+
+def _kernels_after_dropout(encoder):
+    """Returns the kernels whose input comes from a dropout, each once.
+
+    Each comes with its number of input axes. Dropout is applied to the
+    embeddings, before the first block or the projection of the embeddings;
+    after each sublayer, before the kernels of the next one; and to the
+    attention weights, before the output projection. There is no dropout before
+    the second kernel of the feed-forward network.
+    """
+    in_blocks = [
+        pair
+        for block in encoder.blocks
+        for name, pair in block.kernels().items()
+        if name != "ffn_down"
+    ]
+    before, after = (
+        [] if layer is None else [(layer.kernel, 1)]
+        for layer in (encoder.projection, encoder.pooler)
+    )
+    found = [*before, *in_blocks, *after]
+    return list({id(kernel): (kernel, n) for kernel, n in found}.values())
 
 
 @register("head_only")

@@ -16,7 +16,7 @@ from tf_adapters.layers.normalization import layer_norm
 from tf_adapters.layers.slot_of_layers import SlotOfLayers
 from tf_adapters.layers.stateless_seeds import dropout
 from tf_adapters.methods.method import Method
-from tf_adapters.methods.method import register
+from tf_adapters.methods.registry import register
 from tf_adapters.methods.support import bottleneck_slots
 
 Where = typing.Literal["none", "before", "after", "both"]

@@ -11,7 +11,7 @@ from tf_adapters.layers import reparameterization
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.hard_concrete import HardConcreteGates
 from tf_adapters.methods.method import Method
-from tf_adapters.methods.method import register
+from tf_adapters.methods.registry import register
 from tf_adapters.methods.support import sparse_packing
 
 

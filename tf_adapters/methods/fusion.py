@@ -12,7 +12,7 @@ from tf_adapters.layers.adapter_fusion import FusionStart
 from tf_adapters.layers.adapter_fusion import FusionValue
 from tf_adapters.layers.slot_of_layers import SlotOfLayers
 from tf_adapters.methods.method import Method
-from tf_adapters.methods.method import register
+from tf_adapters.methods.registry import register
 from tf_adapters.methods.support import bottleneck_slots
 
 

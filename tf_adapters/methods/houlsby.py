@@ -4,7 +4,7 @@ import dataclasses
 
 from tf_adapters.layers.activations import Activation
 from tf_adapters.layers.bottleneck import Initialization
-from tf_adapters.methods.method import register
+from tf_adapters.methods.registry import register
 from tf_adapters.methods.support.bottleneck_slots import BottleneckMethod
 
 

@@ -9,7 +9,7 @@ from keras import ops
 from tf_adapters.common.checks import check_known
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.method import Method
-from tf_adapters.methods.method import register
+from tf_adapters.methods.registry import register
 
 # The projections that each form rescales, and whether at their input or output.
 _FORMS = {

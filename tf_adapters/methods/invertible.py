@@ -9,7 +9,7 @@ from tf_adapters.layers import activations
 from tf_adapters.layers.bottleneck import Bottleneck
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.method import Method
-from tf_adapters.methods.method import register
+from tf_adapters.methods.registry import register
 from tf_adapters.methods.support.bottleneck_slots import check_reduction_factor
 
 

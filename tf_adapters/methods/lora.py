@@ -14,7 +14,7 @@ from tf_adapters.layers.slot import Projection
 from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.stateless_seeds import dropout
 from tf_adapters.methods.method import Method
-from tf_adapters.methods.method import register
+from tf_adapters.methods.registry import register
 
 
 @register("lora")

@@ -5,8 +5,8 @@ import typing
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.methods.method import Method
-from tf_adapters.methods.method import register
 from tf_adapters.methods.pfeiffer import Pfeiffer
+from tf_adapters.methods.registry import register
 
 
 @register("multitask")

@@ -14,7 +14,7 @@ from tf_adapters.layers.gate import TextGate
 from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 from tf_adapters.layers.stateless_seeds import dropout
 from tf_adapters.methods.method import Method
-from tf_adapters.methods.method import register
+from tf_adapters.methods.registry import register
 
 
 @register("prefix_tuning")

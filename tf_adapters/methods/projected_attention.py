@@ -13,7 +13,7 @@ from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.slot_of_layers import SlotGivenLayers
 from tf_adapters.methods.method import Method
-from tf_adapters.methods.method import register
+from tf_adapters.methods.registry import register
 
 
 @register("projected_attention")

@@ -10,7 +10,7 @@ from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.method import Method
-from tf_adapters.methods.method import register
+from tf_adapters.methods.registry import register
 
 Stands = typing.Literal["before", "after_first"]
 

@@ -9,7 +9,7 @@ from tf_adapters.common.errors import shown
 from tf_adapters.methods.baselines import HeadOnly
 from tf_adapters.methods.invertible import Invertible
 from tf_adapters.methods.method import Method
-from tf_adapters.methods.method import register
+from tf_adapters.methods.registry import register
 
 
 @register("union")

@@ -1,9 +1,7 @@
 """One block of a KerasHub encoder, with places for a method's slots.
 
 `AdaptedBlock` reads the kernels and biases of a block's sublayers and calls the
-slots that a method attached to it: see `tf_adapters.layers.slot`. This is the
-only file that reads KerasHub's private attributes;
-`tests/models/adapted_encoder_test.py` has a canary for each architecture.
+slots that a method attached to it: see `tf_adapters.layers.slot`.
 
 Weights stay in float32. They are cast on use to the dtype of the token vectors,
 which follows from the backbone's dtype policy. Keras's own casting is therefore
@@ -25,6 +23,7 @@ from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.normalization import layer_norm
 from tf_adapters.layers.slot import BLOCK_PLACES
 from tf_adapters.layers.stateless_seeds import dropout
+from tf_adapters.models import block_layers
 
 
 class AdaptedBlock(Float32Layer):
@@ -62,10 +61,7 @@ class AdaptedBlock(Float32Layer):
         for place, slot in slots.items():
             setattr(self, _attribute(place), slot)
         self._in_use = frozenset(slots)
-        self.attention_norm, self.ffn_norm = norms or (
-            block._self_attention_layer_norm,
-            block._feedforward_layer_norm,
-        )
+        self.attention_norm, self.ffn_norm = norms or block_layers.norms(block)
         self.epsilon = encoder.layer_norm_epsilon
         self.hidden_dropout = encoder.hidden_dropout if use_dropout else 0
         self.ffn_output_dropout = (
@@ -75,8 +71,7 @@ class AdaptedBlock(Float32Layer):
         self.attention_output_dropout = (
             encoder.attention_output_dropout if use_dropout else 0
         )
-        attention_layer = block._self_attention_layer
-        self._num_heads = attention_layer._query_dense.kernel.shape[1]
+        self._num_heads = block_layers.num_heads(block)
         self._activation = activations.get_activation(encoder.activation)
         self.built = True
 
@@ -132,49 +127,13 @@ class AdaptedBlock(Float32Layer):
         x = self._add_and_norm("ffn", output, context, training, probes)
         return x, probes
 
-    def projections(self):
-        """Returns a dict from a projection's name to its KerasHub layer."""
-        attention_layer = self.block._self_attention_layer
-        return {
-            "query": attention_layer._query_dense,
-            "key": attention_layer._key_dense,
-            "value": attention_layer._value_dense,
-            "output": attention_layer._output_dense,
-            "ffn_up": self.block._feedforward_intermediate_dense,
-            "ffn_down": self.block._feedforward_output_dense,
-        }
-
     def kernels(self):
-        """Returns the projections' kernels and their number of input axes.
-
-        A dict from a projection's name to its kernel and how many of the
-        kernel's leading axes are inputs.
-        """
-        return {
-            name: (
-                layer.kernel,
-                # DeBERTa's output kernel has one input axis, others have two.
-                len(layer.kernel.shape) - 1 if name == "output" else 1,
-            )
-            for name, layer in self.projections().items()
-        }
-
-    def kernels_after_dropout(self):
-        """Returns the pairs of `kernels` whose input comes from a dropout.
-
-        Dropout is applied after each sublayer, before the kernels of the next
-        one, and to the attention weights, before the output projection. There
-        is no dropout before the second kernel of the feed-forward network.
-        """
-        return [
-            kernel
-            for name, kernel in self.kernels().items()
-            if name != "ffn_down"
-        ]
+        """Returns the projections' kernels; see `block_layers.kernels`."""
+        return block_layers.kernels(self.block)
 
     def _project(self, name, x, context, training, activation=None):
         """Returns a projection of `x`, modified by its slot if it has one."""
-        layer = self.projections()[name]
+        layer = block_layers.projections(self.block)[name]
         outputs = math.prod(layer.bias.shape)
         kernel = ops.reshape(layer.kernel, (x.shape[-1], outputs))
         bias = ops.reshape(layer.bias, (outputs,))

@@ -7,13 +7,10 @@ run by an `AdaptedBlock`. Without slots the outputs equal the checkpoint's.
 import keras
 from keras import ops
 
-from tf_adapters.common.checks import check_known
-from tf_adapters.common.errors import UserError
 from tf_adapters.encoders.keras_hub_families import architecture_of
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
-from tf_adapters.layers.slot import EMBEDDING_PLACES
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.models import adapted_embeddings
@@ -83,17 +80,12 @@ class AdaptedEncoder(Float32Layer):
         architecture = architecture_of(backbone)
         blocks = architecture.blocks(backbone)
         slots = [{} for _ in blocks] if slots is None else slots
-        if len(slots) != len(blocks):
-            raise UserError(
-                f"Expected one dict of slots for each of the {len(blocks)} "
-                f"blocks. Received: {len(slots)}"
-            )
+        embedding_slots = dict(embedding_slots or {})
+        encoder_checks.check_slots(slots, embedding_slots, len(blocks))
         encoder_checks.check_not_quantized(backbone)
         self.backbone = backbone
         self.slots = slots
-        self.embedding_slots = dict(embedding_slots or {})
-        for place in self.embedding_slots:
-            check_known("place of the embeddings", place, EMBEDDING_PLACES)
+        self.embedding_slots = embedding_slots
         self.position_offset = position_offset
         self.epsilon = encoder.layer_norm_epsilon
         self.hidden_dropout = encoder.hidden_dropout if use_dropout else 0
@@ -106,7 +98,7 @@ class AdaptedEncoder(Float32Layer):
         self.projection = getattr(backbone, "embeddings_projection", None)
         self.pooler = backbone.pooled_dense if encoder.has_pooler else None
         shape = EncoderShape.of(encoder.backbone)
-        for block_slots in [*slots, self.embedding_slots]:
+        for block_slots in [*slots, embedding_slots]:
             for place, slot in block_slots.items():
                 if not slot.built:
                     slot.build((None, None, shape.read_in(place)))
@@ -157,14 +149,6 @@ class AdaptedEncoder(Float32Layer):
         return positions - self.position_offset - added
 
     @property
-    def num_segments(self):
-        """Number of segments that the embeddings distinguish, at least 1."""
-        names = [layer.name for layer in self.backbone.layers]
-        if "segment_embedding" not in names:
-            return 1
-        return self.backbone.get_layer("segment_embedding").input_dim
-
-    @property
     def undo_embeddings(self):
         """Function that inverts the slot of the embeddings, or `None`."""
         slot = self.embedding_slots.get("embeddings")
@@ -198,22 +182,6 @@ class AdaptedEncoder(Float32Layer):
     def pooler_variables(self):
         """Returns the pooler's variables, or `[]` if there is no pooler."""
         return [] if self.pooler is None else list(self.pooler.variables)
-
-    def kernels_after_dropout(self):
-        """Returns the kernels whose input comes from a dropout, each once.
-
-        Each comes with its number of input axes, see `AdaptedBlock.kernels`.
-        Dropout on the embeddings comes before the first block, or before the
-        projection of the embeddings.
-        """
-        found = []
-        if self.projection is not None:
-            found.append((self.projection.kernel, 1))
-        for block in self.blocks:
-            found += block.kernels_after_dropout()
-        if self.pooler is not None:
-            found.append((self.pooler.kernel, 1))
-        return list({id(kernel): (kernel, n) for kernel, n in found}.values())
 
     def used_variables(self):
         """Returns the backbone weights that affect the outputs."""

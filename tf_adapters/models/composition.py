@@ -7,8 +7,8 @@ A composition is a tree. Its leaves are methods, or the folders and models that
 import numbers
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.methods.method import from_config
-from tf_adapters.methods.method import to_config
+from tf_adapters.methods.registry import from_config
+from tf_adapters.methods.registry import to_config
 
 
 class Composition:

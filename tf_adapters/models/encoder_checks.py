@@ -1,12 +1,31 @@
-"""Checks the inputs and weights of an `AdaptedEncoder`."""
+"""Checks the slots, inputs and weights of an `AdaptedEncoder`."""
 
 import keras
 from keras import ops
 import numpy as np
 
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
+from tf_adapters.layers.slot import EMBEDDING_PLACES
+
+
+def check_slots(slots, embedding_slots, num_blocks):
+    """Raises a `UserError` if slots do not fit an encoder.
+
+    Args:
+        slots: List of dicts from a place of a block to a slot.
+        embedding_slots: Dict from a place of the embeddings to a slot.
+        num_blocks: Number of blocks of the encoder.
+    """
+    if len(slots) != num_blocks:
+        raise UserError(
+            f"Expected one dict of slots for each of the {num_blocks} "
+            f"blocks. Received: {len(slots)}"
+        )
+    for place in embedding_slots:
+        check_known("place of the embeddings", place, EMBEDDING_PLACES)
 
 
 def check_inputs(encoder, inputs):
@@ -95,7 +114,7 @@ def _check_values(encoder, inputs):
     ends = {
         "token_ids": encoder.token_embeddings.shape[0],
         "padding_mask": 2,
-        "segment_ids": encoder.num_segments,
+        "segment_ids": _num_segments(encoder.backbone),
     }
     for name, value in inputs.items():
         if not isinstance(value, np.ndarray) or not value.size:
@@ -108,6 +127,13 @@ def _check_values(encoder, inputs):
                 f"Received: from {least} to {most}. Was another tokenizer than "
                 "the encoder's used?"
             )
+
+
+def _num_segments(backbone):
+    """Returns how many segments the embeddings distinguish, at least 1."""
+    if "segment_embedding" not in [layer.name for layer in backbone.layers]:
+        return 1
+    return backbone.get_layer("segment_embedding").input_dim
 
 
 def check_not_quantized(backbone):

@@ -5,7 +5,7 @@ import warnings
 
 import keras
 
-from tf_adapters.heads.head import name_of
+from tf_adapters.heads.registry import name_of
 
 _WITH_LOGITS = (
     keras.losses.BinaryCrossentropy,

@@ -8,7 +8,7 @@ import itertools
 from tf_adapters.common.extras import needs_extra
 
 # Okabe and Ito's palette for color-blind readers, with black last.
-COLOURS = (
+COLORS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
     *("#56b4e9", "#e69f00", "#f0e442", "#000000"),
 )
@@ -46,7 +46,7 @@ def styles():
     """Yields a dict with the color and the marker of each successive line."""
     for number in itertools.count():
         yield {
-            "color": COLOURS[number % len(COLOURS)],
+            "color": COLORS[number % len(COLORS)],
             "marker": MARKERS[number % len(MARKERS)],
         }
 

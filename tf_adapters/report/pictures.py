@@ -73,7 +73,7 @@ def draw_calibration(found):
         found.probability,
         found.counts,
         0.6 / found.bins,
-        color=drawing.COLOURS[0],
+        color=drawing.COLORS[0],
     )
     drawing.describe(upper, "", "share that is right")
     drawing.describe(lower, "probability", "predictions")
@@ -96,7 +96,7 @@ def draw_scatter(right, predicted):
     ]
     axes.plot(ends, ends, color="#888888", linewidth=1, label="equal")
     axes.scatter(
-        right, predicted, s=9, alpha=0.4, color=drawing.COLOURS[0], label="row"
+        right, predicted, s=9, alpha=0.4, color=drawing.COLORS[0], label="row"
     )
     drawing.describe(axes, "right number", "predicted number")
     return figure

@@ -38,7 +38,7 @@ _FINDERS = {
 _MOST_MISTAKES = 20
 _MOST_LINES = 30
 _NOTHING_STORED = (
-    "This run stored no predictions (masked language modelling and merges "
+    "This run stored no predictions (masked language modeling and merges "
     "store none), so that there are only its result and its training here."
 )
 _NO_PROBABILITIES = (

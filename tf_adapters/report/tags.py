@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 from seqeval import metrics as seqeval_metrics
 
-from tf_adapters.heads.tagging import labelled_parts
+from tf_adapters.heads.tagging import labeled_parts
 from tf_adapters.report import classes
 from tf_adapters.report import mistakes
 from tf_adapters.report import scores
@@ -83,7 +83,7 @@ def _entities(compared, names):
 
     The lists are empty if the tags do not mark entities.
     """
-    parts = [part for row in labelled_parts(compared) for part in row]
+    parts = [part for row in labeled_parts(compared) for part in row]
     right, predicted = ([part[side] for part in parts] for side in (0, 1))
     if not _mark_entities(names) or not _count(right, predicted):
         return [], []

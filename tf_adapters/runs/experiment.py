@@ -151,15 +151,15 @@ class Experiment:
         head = heads.for_task(self.task, self.encoder, **settings)
         return head if train_rows is None else head.for_rows(train_rows)
 
-    def examples(self, rows, labelled=True):
+    def examples(self, rows, labeled=True):
         """Returns encoded rows as `Examples`.
 
         Args:
             rows: Rows of one split.
-            labelled: Whether the rows have labels. Default: `True`.
+            labeled: Whether the rows have labels. Default: `True`.
         """
         encoded = self.model.head.encode(
-            rows, self.task.text_fields, self.packer, labelled
+            rows, self.task.text_fields, self.packer, labeled
         )
         return pipeline.to_examples(encoded, self.packer.special_tokens.pad)
 
@@ -175,7 +175,7 @@ class Experiment:
             run: `RunFolder` to store the predictions in, or `None` (default).
 
         Returns:
-            The summary that `zero_shot_transfer.summarise` makes of the
+            The summary that `zero_shot_transfer.summarize` makes of the
             metrics by language.
         """
         metrics = {}
@@ -189,7 +189,7 @@ class Experiment:
                 name = f"transfer/{language}"
                 run.save_predictions(name, self.model.head, compared)
         self._stand_on(None)
-        return zero_shot_transfer.summarise(self.task, metrics)
+        return zero_shot_transfer.summarize(self.task, metrics)
 
     def _stand_on(self, language):
         """Puts a language's adapter, if it has one, below the trained one."""
@@ -200,7 +200,7 @@ class Experiment:
 
     def predict(self, rows):
         """Returns a dict for each row, as `decode` of the head makes it."""
-        examples = self.examples(rows, labelled=False)
+        examples = self.examples(rows, labeled=False)
         outputs = self.trainer.predict(examples, "predicting")
         return self.model.head.decode(outputs, examples.source)
 

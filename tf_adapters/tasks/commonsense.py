@@ -20,7 +20,7 @@ WINOGRANDE = Task(
     head="choice",
     cite=f"Sakaguchi et al. 2020, arXiv:1907.10641; {_PAPER}",
     aliases={"sentence": "context"},
-    unlabelled_splits=_SECRET_TEST,
+    unlabeled_splits=_SECRET_TEST,
     choice_fields=("option1", "option2"),
     blank="_",
 )
@@ -45,7 +45,7 @@ COSMOS_QA = Task(
     text_fields=("context", "question", "choices"),
     head="choice",
     cite=f"Huang et al. 2019, arXiv:1909.00277; {_PAPER}",
-    unlabelled_splits=_SECRET_TEST,
+    unlabeled_splits=_SECRET_TEST,
     choice_fields=("answer0", "answer1", "answer2", "answer3"),
 )
 
@@ -55,7 +55,7 @@ HELLASWAG = Task(
     text_fields=("context", "choices"),
     head="choice",
     cite=f"Zellers et al. 2019, arXiv:1905.07830; {_PAPER}",
-    unlabelled_splits=_SECRET_TEST,
+    unlabeled_splits=_SECRET_TEST,
     choice_fields=("endings",),
 )
 

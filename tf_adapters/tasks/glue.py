@@ -13,12 +13,12 @@ _PAIR = ("sentence1", "sentence2")
 _ENTAILMENT = ("entailment", "not_entailment")
 
 
-def _task(name, unlabelled_splits=None, **own):
+def _task(name, unlabeled_splits=None, **own):
     return Task(
         name=name,
         source=f"glue/{name}",
         cite="Wang et al. 2019, arXiv:1804.07461, table 1",
-        unlabelled_splits=unlabelled_splits or {"test": "test"},
+        unlabeled_splits=unlabeled_splits or {"test": "test"},
         **own,
     )
 
@@ -88,7 +88,7 @@ MNLI = _task(
         "validation_mismatched": "validation_mismatched",
     },
     aliases={"premise": "sentence1", "hypothesis": "sentence2"},
-    unlabelled_splits={
+    unlabeled_splits={
         "test": "test_matched",
         "test_mismatched": "test_mismatched",
     },

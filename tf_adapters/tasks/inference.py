@@ -37,7 +37,7 @@ CB = Task(
     metrics=("accuracy", "macro_f1"),
     cite=_CITE,
     aliases=_ALIASES,
-    unlabelled_splits={"test": "test"},
+    unlabeled_splits={"test": "test"},
 )
 
 # The passage comes before the question about it.
@@ -48,7 +48,7 @@ BOOLQ = Task(
     labels=("False", "True"),
     cite=_CITE,
     aliases={"passage": "sentence1", "question": "sentence2"},
-    unlabelled_splits={"test": "test"},
+    unlabeled_splits={"test": "test"},
 )
 
 INFERENCE = (SICK, SCITAIL, CB, BOOLQ)

@@ -66,7 +66,7 @@ class Task:
         optional_fields: Text fields that may be null, which is read as `""`.
         label_range: Minimum and maximum label of a regression task, or `None`
             (default) if they are not fixed.
-        unlabelled_splits: Like `splits`, for splits whose labels are not
+        unlabeled_splits: Like `splits`, for splits whose labels are not
             public.
         glue: Location of the task in the official GLUE download, or `None`
             (default).
@@ -100,7 +100,7 @@ class Task:
     aliases: dict[str, str] = dataclasses.field(default_factory=dict)
     optional_fields: tuple[str, ...] = ()
     label_range: tuple[float, float] | None = None
-    unlabelled_splits: dict[str, str] = dataclasses.field(default_factory=dict)
+    unlabeled_splits: dict[str, str] = dataclasses.field(default_factory=dict)
     glue: GlueLayout | None = None
     files: dict[str, str] = dataclasses.field(default_factory=dict)
     choice_fields: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ class Task:
 
         It includes the unlabeled splits.
         """
-        return {**self.splits, **self.unlabelled_splits}
+        return {**self.splits, **self.unlabeled_splits}
 
     @property
     def kind(self):

@@ -79,7 +79,7 @@ class AnsweringModel(StandInModel):
             )
         if columns.is_dataset(x):
             return self._stream(x, batch_size, text).outputs(verbose)
-        rows = self._rows(x, None, text=text, labelled=False)
+        rows = self._rows(x, None, text=text, labeled=False)
         return self._predictor(batch_size, verbose).outputs(rows)
 
     def answer(self, x, batch_size=32, verbose=0, text=None):
@@ -97,7 +97,7 @@ class AnsweringModel(StandInModel):
         """
         if columns.is_dataset(x):
             return self._stream(x, batch_size, text).answers(verbose)
-        rows = self._rows(x, None, text=text, labelled=False)
+        rows = self._rows(x, None, text=text, labeled=False)
         return self._predictor(batch_size, verbose).answers(rows)
 
     def encode(self, x, batch_size=32, verbose=0, text=None, pooling="mean"):
@@ -116,7 +116,7 @@ class AnsweringModel(StandInModel):
         vectors = TextVectors(self.adapter_model, pooling)
         if columns.is_dataset(x):
             return self._stream(x, batch_size, text).outputs(verbose, vectors)
-        rows = self._rows(x, None, text=text, labelled=False)
+        rows = self._rows(x, None, text=text, labeled=False)
         return self._predictor(batch_size, verbose, vectors).vectors(rows)
 
     def _takes_features(self, x):
@@ -130,9 +130,9 @@ class AnsweringModel(StandInModel):
             return True
         return columns.holds_features(x)
 
-    def _rows(self, x, y, text=None, label=None, labelled=True):
-        rows = text_rows.rows_of(x, y, self.head, text, label, labelled)
-        self._note_fields(rows.fields, labelled)
+    def _rows(self, x, y, text=None, label=None, labeled=True):
+        rows = text_rows.rows_of(x, y, self.head, text, label, labeled)
+        self._note_fields(rows.fields, labeled)
         return rows
 
     def _stream(self, x, batch_size, text=None, label=None):
@@ -142,11 +142,11 @@ class AnsweringModel(StandInModel):
         runner = StreamRunner(
             self.adapter_model, self.preprocessor, x, batch_size, text, label
         )
-        self._note_fields(runner.fields, labelled=False)
+        self._note_fields(runner.fields, labeled=False)
         return runner
 
-    def _note_fields(self, fields, labelled):
-        if self.text_fields is None or labelled:
+    def _note_fields(self, fields, labeled):
+        if self.text_fields is None or labeled:
             self.text_fields = fields
 
     def _predictor(self, batch_size, verbose, model=None):

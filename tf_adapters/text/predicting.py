@@ -53,13 +53,13 @@ class Predictor:
         self.batch_size = batch_size
         self.verbose = verbose
 
-    def _parts(self, rows, labelled=False):
+    def _parts(self, rows, labeled=False):
         """Yields examples and the list of their outputs, one part at a time."""
         size = ROWS_AT_ONCE if is_of_texts(self.head) else len(rows)
         pad = self.packer.special_tokens.pad
         for part in rows.parts(size):
             encoded = self.head.encode(
-                part.at(range(len(part))), part.fields, self.packer, labelled
+                part.at(range(len(part))), part.fields, self.packer, labeled
             )
             yield (
                 encoded,
@@ -100,7 +100,7 @@ class Predictor:
                 encoded.count(np.arange(len(encoded))),
                 encoded.source,
             )
-            for encoded, outputs in self._parts(rows, labelled=True)
+            for encoded, outputs in self._parts(rows, labeled=True)
         ]
         outputs, targets, losses, counts, sources = zip(*found, strict=True)
         loss = losses[0]

@@ -76,7 +76,7 @@ class TextRows:
             yield self.part(first, first + size)
 
 
-def rows_of(texts, labels, head, text=None, label=None, labelled=True):
+def rows_of(texts, labels, head, text=None, label=None, labeled=True):
     """Returns the rows of a head's task, all of them checked.
 
     Args:
@@ -90,7 +90,7 @@ def rows_of(texts, labels, head, text=None, label=None, labelled=True):
         head: `Head`.
         text: Name of the table column with the texts, or two names for pairs.
         label: Name of the table column with the labels.
-        labelled: Whether labels are required. If `False`, they are ignored.
+        labeled: Whether labels are required. If `False`, they are ignored.
             Defaults to `True`.
 
     Returns:
@@ -101,7 +101,7 @@ def rows_of(texts, labels, head, text=None, label=None, labelled=True):
             The message names the first ten.
     """
     fields, named = columns.columns_of(texts, labels, head, text, label)
-    wanted = "required" if labelled else "ignored"
+    wanted = "required" if labeled else "ignored"
     rows = TextRows(fields, named, _task(head, fields), wanted)
     rows.check()
     return rows

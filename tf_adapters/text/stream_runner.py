@@ -46,7 +46,7 @@ class StreamRunner:
         """Trains the model; see `TextModel.fit`."""
         if options.get("steps_per_epoch") is None:
             streams.check_finite(self._stream.dataset)
-        features = self._features(labelled=True, class_weight=class_weight)
+        features = self._features(labeled=True, class_weight=class_weight)
         with in_sentences(self.model.head):
             history = self.model.fit(features, **{**options, "shuffle": False})
         _check_some(history.history.get("loss"))
@@ -56,7 +56,7 @@ class StreamRunner:
         """Returns the loss and the head's metrics, in one pass."""
         streams.check_finite(self._stream.dataset)
         head, outputs, targets, total = self.model.head, [], [], 0.0
-        features = self._features(labelled=True)
+        features = self._features(labeled=True)
         with in_sentences(head):
             for inputs, target, _ in features.as_numpy_iterator():
                 output = np.asarray(self.model.predict_on_batch(inputs))
@@ -72,7 +72,7 @@ class StreamRunner:
         """Returns the outputs of `model` (default: the own one) as an array."""
         streams.check_finite(self._stream.dataset)
         model = self.model if model is None else model
-        features = self._features(labelled=False)
+        features = self._features(labeled=False)
         # Keras fails with an empty dataset.
         _check_some(list(features.take(1)))
         return model.predict(features, verbose=verbose)

@@ -38,25 +38,25 @@ class Stream:
     fields: tuple[str, ...]
     read: Callable
 
-    def features(self, head, packer, labelled, class_weight=None):
+    def features(self, head, packer, labeled, class_weight=None):
         """Returns a dataset of `(features, targets, weights)` or `(features,)`.
 
         Args:
             head: `Head`.
             packer: Packer that works in a graph.
-            labelled: Whether to return targets and weights.
+            labeled: Whether to return targets and weights.
             class_weight: See `fit`.
         """
         # Other backends would compile a program for each length.
         fixed = keras.backend.backend() != "tensorflow"
         length = packer.max_length if fixed else None
-        make = stream_labels.targets_function(head) if labelled else None
+        make = stream_labels.targets_function(head) if labeled else None
         by_id = class_weight and training.weights_by_id(head, class_weight)
 
         def pack(*element):
             texts, labels, weights = self.read(*element)
             features = packer(*texts, sequence_length=length)
-            if not labelled:
+            if not labeled:
                 return (features,)
             targets = make(labels)
             if weights is None:

@@ -127,8 +127,8 @@ class Trainer:
             The traced step, and an iterator over the features of the batches.
             The iterator starts over after the last batch.
         """
-        unlabelled = dataclasses.replace(examples, targets=None)
-        batches = self._distribute(unlabelled, batches)
+        unlabeled = dataclasses.replace(examples, targets=None)
+        batches = self._distribute(unlabeled, batches)
         # Static shapes depend on the padded length and on the data set's
         # maximum number of choices.
         shapes = repr(batches.element_spec)

@@ -1,4 +1,4 @@
-"""Tokenised examples of random words, for tests of batches and training."""
+"""Tokenized examples of random words, for tests of batches and training."""
 
 import numpy as np
 

@@ -37,8 +37,8 @@ def test_classes_that_never_train_are_counted(caplog):
     (message,) = _warnings(caplog, "rte", train=train, validation=validation)
     assert "1 classes occur in validation and never in training" in message
     assert "`not_entailment` (2)" in message
-    unlabelled = [_pair("e", "f", None)]
-    assert not _warnings(caplog, "rte", train=train, validation=unlabelled)
+    unlabeled = [_pair("e", "f", None)]
+    assert not _warnings(caplog, "rte", train=train, validation=unlabeled)
 
 
 def test_words_and_their_tags(caplog):

@@ -39,18 +39,18 @@ def _config(**settings):
     return resolve.combine({"task": "mnli"}, settings)
 
 
-def test_an_unlabelled_test_set_is_not_read(read):
+def test_an_unlabeled_test_set_is_not_read(read):
     config = _config()
     rows = splits.load_rows(config, get("mnli"))
     assert set(rows) == {"train", "validation", "validation_mismatched"}
     assert read == ["train", "validation_matched", "validation_mismatched"]
 
 
-def test_a_labelled_test_set_is_read(read):
+def test_a_labeled_test_set_is_read(read):
     task = dataclasses.replace(
         get("mnli"),
         splits={**get("mnli").splits, "test": "test"},
-        unlabelled_splits={},
+        unlabeled_splits={},
     )
     rows = splits.load_rows(_config(), task)
     assert len(rows["test"]) == 6 and "test" in read
@@ -58,7 +58,7 @@ def test_a_labelled_test_set_is_read(read):
     assert len(splits.load_rows(config, task)["test"]) == 2
 
 
-def test_a_local_test_file_may_be_labelled_where_the_public_one_is_not(
+def test_a_local_test_file_may_be_labeled_where_the_public_one_is_not(
     tmp_path,
 ):
     (tmp_path / "mnli").mkdir()
@@ -156,7 +156,7 @@ TAGGED = [{"text": f"a{i} b", "label": "N V"} for i in range(4)]
     [(TEXTS, TRAIN), (WORDS, TAGGED)],
     ids=["texts", "words"],
 )
-def test_the_labelled_rows_of_a_test_split_are_kept(
+def test_the_labeled_rows_of_a_test_split_are_kept(
     tmp_path, caplog, task, train
 ):
     row = train[0] | {"text": "c d"}

@@ -116,8 +116,8 @@ def test_all_problems_of_a_file_come_in_one_error():
 def test_labels_may_be_optional_or_ignored():
     row = {"sentence1": "a", "sentence2": "b"}
     assert _typed(RTE, row, labels="optional")[0]["label"] is None
-    labelled = {**row, "label": "entailment"}
-    assert _typed(RTE, labelled, labels="optional")[0]["label"] == 0
+    labeled = {**row, "label": "entailment"}
+    assert _typed(RTE, labeled, labels="optional")[0]["label"] == 0
     odd = {**row, "label": "odd"}
     assert _typed(RTE, odd, labels="ignored")[0]["label"] is None
     with pytest.raises(DataError, match="unknown label 'odd'"):

@@ -78,7 +78,7 @@ def test_a_split_without_labels_is_passed_over(data, tmp_path):
         _load(data, "de")
 
 
-def test_the_labelled_rows_of_a_language_are_kept(data, tmp_path, caplog):
+def test_the_labeled_rows_of_a_language_are_kept(data, tmp_path, caplog):
     with (tmp_path / "ud/en_ewt/test.jsonl").open("a") as file:
         file.write('{"tokens": ["a"]}\n')
     split, rows = _load(data, "en")["en"]
@@ -107,7 +107,7 @@ def test_all_languages_that_are_there(data, tmp_path):
 def test_a_summary_and_its_table():
     values = {"en": 0.9, "de": 0.7, "ja": 0.2}
     metrics = {k: ("test", {"accuracy": v}) for k, v in values.items()}
-    summary = zero_shot_transfer.summarise(POS, metrics)
+    summary = zero_shot_transfer.summarize(POS, metrics)
     assert summary["all"] == pytest.approx(0.6)
     assert summary["target"] == pytest.approx(0.45)
     assert summary["languages"]["de"] == {"split": "test", "accuracy": 0.7}

@@ -113,7 +113,7 @@ def test_rows_are_the_packed_ids(packer):
             assert packed["padding_mask"][i].sum() == len(row)
 
 
-def test_many_rows_are_tokenised_in_order(packer, monkeypatch):
+def test_many_rows_are_tokenized_in_order(packer, monkeypatch):
     texts = [f"{i} dogs" for i in range(25)]
     expected, _ = packer.tokenize_rows(texts, texts[::-1])
     monkeypatch.setattr(packing, "_ROWS_AT_ONCE", 10)

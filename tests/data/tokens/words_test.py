@@ -13,7 +13,7 @@ TEXT = "the film is not good , very dull it café unbelievable 電影 x"
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta_bare", "xlm_roberta"])
-def test_words_are_tokenised_as_within_a_text(name):
+def test_words_are_tokenized_as_within_a_text(name):
     tokenizer = tf_adapters.load_encoder(str(huggingface_folders.folder(name)))[
         1
     ]

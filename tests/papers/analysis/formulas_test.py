@@ -280,9 +280,9 @@ def test_the_plane_of_shifts_is_that_of_numpys_singular_vectors():
     before, after = GENERATOR.normal(size=(2, 9, 5))
     found = np.concatenate(shift_directions.plane(before, after))
     joined = np.concatenate([before, after])
-    centred = joined - joined.mean(axis=0)
-    *_, axes = np.linalg.svd(centred, full_matrices=False)
-    expected = centred @ axes[:2].T
+    centered = joined - joined.mean(axis=0)
+    *_, axes = np.linalg.svd(centered, full_matrices=False)
+    expected = centered @ axes[:2].T
     # Either direction of a component is one.
     signs = np.sign(np.sum(found * expected, axis=0))
     np.testing.assert_allclose(found, signs * expected, atol=1e-9)

@@ -173,7 +173,7 @@ def check_source_exists(task, split, data_dir=None):
 
 
 def _is_secret(task, split, data_dir):
-    return split in task.unlabelled_splits and _is_from_tfds(
+    return split in task.unlabeled_splits and _is_from_tfds(
         task, split, data_dir
     )
 

@@ -10,7 +10,7 @@ _LOGGER = logging.getLogger(__name__)
 _MAX_NAMED = 5
 
 
-def labelled_rows(rows, split, task):
+def labeled_rows(rows, split, task):
     """Returns the rows with labels; warns if some are left out.
 
     A split without any label is common, because labels can be secret. The

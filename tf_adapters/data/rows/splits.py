@@ -116,7 +116,7 @@ def _load_rows(config, task):
     rows = {"train": train, "validation": validation}
     # Local copies of GLUE can have test labels that TFDS does not have.
     if load.may_have_labels(task, "test", data.data_dir):
-        test = split_checks.labelled_rows(
+        test = split_checks.labeled_rows(
             load.load_split(task, "test", data.data_dir), "test", task
         )
         if test:

@@ -121,7 +121,7 @@ def _read(task, split, builder):
     label_feature = getattr(label_feature, "feature", label_feature)
     names = getattr(label_feature, "names", None)
     fields = {*task.text_fields, *task.choice_fields, task.id_field}
-    is_secret = split in task.unlabelled_splits.values()
+    is_secret = split in task.unlabeled_splits.values()
     rows = []
     wordless = 0
     for number, example in enumerate(tfds.as_numpy(dataset), start=1):

@@ -41,7 +41,7 @@ def _load(task, data_dir):
     # If there is no split, the error is about the test split.
     for split in _splits(task, data_dir) or ["test"]:
         rows = load.load_split(task, split, data_dir)
-        rows = split_checks.labelled_rows(rows, split, task)
+        rows = split_checks.labeled_rows(rows, split, task)
         if rows:
             return split, rows
     raise DataError(
@@ -74,7 +74,7 @@ def _splits(task, data_dir):
     ]
 
 
-def summarise(task, metrics):
+def summarize(task, metrics):
     """Summarizes the metrics of all languages for a run's result.
 
     Args:

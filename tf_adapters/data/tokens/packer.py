@@ -77,7 +77,7 @@ class Packer:
         if self.tokenizer.mask_token_id is None:
             raise UserError(
                 "The encoder's tokenizer has no token that hides others, so "
-                "there is no masked language modelling with it."
+                "there is no masked language modeling with it."
             )
         return self.tokenizer.mask_token_id
 

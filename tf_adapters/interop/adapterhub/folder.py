@@ -78,7 +78,7 @@ def read_adapter(folder, config, shape, architecture, with_head=True):
     )
     adapterhub_checks.check_embeddings(method, shape)
     path = weights_file(folder, "adapter")
-    tensors = normalised(read_weights(path), architecture)
+    tensors = normalized(read_weights(path), architecture)
     if config.get("type") == "text_task":
         method = _without_missing_coupling(method, tensors)
     adapterhub_checks.check_blocks(tensors, shape, architecture, path)
@@ -119,7 +119,7 @@ def _version(config):
     return numbers if str(version).startswith("adapters.") else (-1, *numbers)
 
 
-def normalised(tensors, architecture):
+def normalized(tensors, architecture):
     """Renames tensors as in the newest version, with the encoder's prefix."""
     found = {}
     for name, tensor in tensors.items():

@@ -151,7 +151,7 @@ def _fusion_names(method, shape, architecture, name):
 
 def _fusion_tensors(method, tensors, shape, architecture, name, path):
     names, biases = _fusion_names(method, shape, architecture, name)
-    tensors = adapterhub_folder.normalised(tensors, architecture)
+    tensors = adapterhub_folder.normalized(tensors, architecture)
     # The library also writes fusions whose names begin with this one's.
     tensors = {
         key: value

@@ -89,7 +89,7 @@ def of_experiment(experiment, rows):
     from tf_adapters.data.batches import batch_plan
     from tf_adapters.data.batches import pipeline
 
-    examples = experiment.examples(rows, labelled=False)
+    examples = experiment.examples(rows, labeled=False)
     plan = batch_plan.plan_evaluation(
         examples.lengths, experiment.config.train.eval_batch_size
     )

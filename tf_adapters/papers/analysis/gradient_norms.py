@@ -158,7 +158,7 @@ def _styles(parts):
     )
     for part, place in zip(others, (1, 3, 7), strict=False):
         found[part] = {
-            "color": drawing.COLOURS[place],
+            "color": drawing.COLORS[place],
             "marker": drawing.MARKERS[place],
         }
     return found

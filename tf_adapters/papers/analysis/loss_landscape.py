@@ -112,7 +112,7 @@ class LossLandscape(RunsAnalysis):
 def _draw_task(axes, here, task):
     """Draws the lines of a task's runs over alpha, and over distance."""
     names = dict(zip(here.method.unique(), drawing.styles(), strict=False))
-    labelled = set()
+    labeled = set()
     for (_, method, split), line in here.groupby(
         ["run", "method", "split"], sort=False
     ):
@@ -121,12 +121,12 @@ def _draw_task(axes, here, task):
             axis.plot(
                 line[x],
                 line.loss,
-                label=None if label in labelled else label,
+                label=None if label in labeled else label,
                 linestyle="-" if split == "train" else "--",
                 markersize=3,
                 **names[method],
             )
-        labelled.add(label)
+        labeled.add(label)
     for axis in axes:
         axis.set_yscale("log")
     for place in (0, 1):

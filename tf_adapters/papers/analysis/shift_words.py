@@ -79,7 +79,7 @@ class ShiftWords(Analysis):
             width=1200,
             height=800,
             background_color="white",
-            color_func=lambda *_, **__: drawing.COLOURS[0],
+            color_func=lambda *_, **__: drawing.COLORS[0],
             random_state=0,
         ).generate_from_frequencies(
             dict(zip(table.token, table["shift"], strict=True))

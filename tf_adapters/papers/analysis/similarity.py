@@ -155,7 +155,7 @@ def _of_texts(run, experiment, rows, number):
     from tf_adapters.encoders.load import load_encoder
     from tf_adapters.models.adapter_model import adapt
 
-    examples = experiment.examples(rows, labelled=False)
+    examples = experiment.examples(rows, labeled=False)
     if examples.token_ids.ragged_rank > 1:
         raise UserError(
             f"Similarities are those of texts; task `{run.task.name}` has a "

@@ -125,7 +125,7 @@ class Stability(Analysis):
         return figure
 
 
-def _draw_boxes(axes, rows, names, shift, width, colour):
+def _draw_boxes(axes, rows, names, shift, width, color):
     statistics = [
         {
             "whislo": row["min"],
@@ -145,6 +145,6 @@ def _draw_boxes(axes, rows, names, shift, width, colour):
         manage_ticks=False,
     )
     for box in drawn["boxes"]:
-        box.set(facecolor=colour, alpha=0.4, edgecolor=colour)
+        box.set(facecolor=color, alpha=0.4, edgecolor=color)
     for median in drawn["medians"]:
         median.set(color="black")

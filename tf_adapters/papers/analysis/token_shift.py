@@ -57,7 +57,7 @@ class TokenShift(RunsAnalysis):
                 here.index,
                 here["mean"],
                 xerr=here["sem"],
-                color=drawing.COLOURS[0],
+                color=drawing.COLORS[0],
                 capsize=2,
             )
             axis.set_yticks(here.index)

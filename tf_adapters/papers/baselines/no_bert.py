@@ -7,7 +7,7 @@ import dataclasses
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.methods.method import Method
-from tf_adapters.methods.method import register
+from tf_adapters.methods.registry import register
 
 
 @register("no_bert")

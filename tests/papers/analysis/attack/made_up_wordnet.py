@@ -1,6 +1,6 @@
 """A few made-up lines in the format of WordNet's files."""
 
-LICENCE = "  1 This line belongs to a licence.\n"
+LICENSE = "  1 This line belongs to a license.\n"
 DATA = {
     "noun": [
         "06 n 02 film 0 moving_picture 0 001 @ 00000000 n 0000 | a picture",
@@ -25,7 +25,7 @@ EXCEPTIONS = {"verb": "is be\nwas be unknown\n"}
 def write_wordnet(folder):
     """Writes those lines into a folder; returns it."""
     for name, lines in DATA.items():
-        text, offsets = LICENCE, []
+        text, offsets = LICENSE, []
         for line in lines:
             offsets.append(len(text))
             text += f"{len(text):08} {line}\n"
@@ -36,6 +36,6 @@ def write_wordnet(folder):
             + " ".join(f"{offsets[place]:08}" for place in places)
             for lemma, places in INDEX[name].items()
         ]
-        (folder / f"index.{name}").write_text(LICENCE + "\n".join(index) + "\n")
+        (folder / f"index.{name}").write_text(LICENSE + "\n".join(index) + "\n")
         (folder / f"{name}.exc").write_text(EXCEPTIONS.get(name, ""))
     return folder

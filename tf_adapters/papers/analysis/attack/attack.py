@@ -28,7 +28,7 @@ _LETTERS = {
 }
 
 
-def summarise(results):
+def summarize(results):
     """Returns the numbers of `COLUMNS` that come from the searches.
 
     Args:
@@ -104,7 +104,7 @@ class Attack(Analysis):
                 "rules": options.rules,
                 "tags": options.tagger or "any",
             }
-            rows.append({**facts, **summarise(results)})
+            rows.append({**facts, **summarize(results)})
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def draw(self, table):
@@ -223,7 +223,7 @@ def _attack(run, options, synonyms):
 
     def score(asked):
         changed = [{**rows[place], field: text} for place, text in asked]
-        examples = experiment.examples(changed, labelled=False)
+        examples = experiment.examples(changed, labeled=False)
         outputs = np.stack(experiment.trainer.predict(examples))
         return scipy.special.softmax(outputs.astype("float64"), axis=-1)
 

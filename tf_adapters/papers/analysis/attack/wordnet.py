@@ -121,7 +121,7 @@ def _read_index(path):
     index = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("  "):
-            continue  # The licence.
+            continue  # The license.
         lemma, _, synsets, *_rest = fields = line.split()
         index[lemma] = [int(offset) for offset in fields[-int(synsets) :]]
     return index

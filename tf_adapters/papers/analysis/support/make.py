@@ -65,7 +65,7 @@ def _add_flags(parser, one):
         type=lambda text: text.split(",") if several else [text],
     )
     parser.add_argument(
-        "--output", help="path without ending; default: in the folder analysed"
+        "--output", help="path without ending; default: in the folder analyzed"
     )
     parser.add_argument("--format", choices=("png", "svg"), default="png")
     one.add_flags(parser)

@@ -16,7 +16,7 @@ def probe_passes(experiment, rows, read):
     Returns:
         See `encoder_passes`.
     """
-    examples = experiment.examples(rows, labelled=False)
+    examples = experiment.examples(rows, labeled=False)
     return encoder_passes(
         experiment.model, experiment.config, examples, read, return_probes=True
     )

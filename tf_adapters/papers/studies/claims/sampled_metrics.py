@@ -6,7 +6,7 @@ from tf_adapters.heads import span_metrics
 from tf_adapters.heads.multilabel import MultiLabel
 from tf_adapters.heads.span import Span
 from tf_adapters.heads.tagging import Tagging
-from tf_adapters.heads.tagging import labelled_parts
+from tf_adapters.heads.tagging import labeled_parts
 from tf_adapters.heads.vector_head import ValueHead
 from tf_adapters.papers.studies.claims import resampling
 from tf_adapters.runs import predictions
@@ -62,7 +62,7 @@ def _of_tags(name, compared):
     if name not in metrics.TAGGING_METRICS:
         return None
     gold, predicted = (
-        [[part[side] for part in row] for row in labelled_parts(compared)]
+        [[part[side] for part in row] for row in labeled_parts(compared)]
         for side in (0, 1)
     )
     if name == "accuracy":

@@ -1,6 +1,6 @@
 """Sizes of tasks and encoders, from which the costs of a study are estimated.
 
-Numbers of rows are from TensorFlow Datasets' catalogue if it has the task, from
+Numbers of rows are from TensorFlow Datasets' catalog if it has the task, from
 table 8 of He et al. 2021 for its tasks, and from the public files for others.
 Tokens are means over 400 drawn texts in MiniLM's vocabulary, special tokens
 included. A comment names the similar task that some are taken from.

@@ -1,0 +1,82 @@
+"""The registry of heads, and their form as plain values."""
+
+import dataclasses
+
+from tf_adapters.common import dataclass_config
+from tf_adapters.common.checks import check_known
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.registry import Registry
+from tf_adapters.heads.head import Head
+from tf_adapters.tasks import output_kinds
+
+# Name to class; `register` fills it.
+HEADS = Registry("head", "@tf_adapters.heads.register")
+
+
+def register(name, kind=None):
+    """Returns a decorator that registers a `Head` under a name.
+
+    Args:
+        name: String that selects the head with `head` in a task file and
+            identifies it in adapter folders.
+        kind: `OutputKind`. Required unless there is one of this name.
+
+    Raises:
+        UserError: If the class is not a `Head`, the name is taken, or `kind` is
+            missing.
+    """
+
+    def decorate(cls):
+        HEADS.add(name, cls, Head)
+        if kind is not None:
+            output_kinds.KINDS[name] = kind
+        if name not in output_kinds.KINDS:
+            raise UserError(
+                f"The head `{name}` needs an `OutputKind`, which says what its "
+                "rows and labels are: `@heads.register(name, OutputKind(...))`."
+            )
+        return cls
+
+    return decorate
+
+
+def for_task(task, encoder=None, **settings):
+    """Creates the head for a task.
+
+    Args:
+        task: `Task`.
+        encoder: `Encoder`. Required for masked language modeling.
+        **settings: Fields of the head that replace its defaults.
+
+    Raises:
+        UserError: If the head does not have a setting, or a value is invalid.
+    """
+    cls = HEADS[task.head]
+    fields = {field.name for field in dataclasses.fields(cls)} - {"labels"}
+    for key in settings:
+        what = f"setting of the head `{task.head}`,"
+        check_known(what, key, sorted(fields))
+    return cls.for_task(task, encoder, **settings)
+
+
+def name_of(head):
+    """Returns the name under which a head's class is registered."""
+    return HEADS.name_of(head)
+
+
+def to_config(head):
+    """Converts a head to a dict of plain values, including its `name`."""
+    return {"name": name_of(head), **dataclasses.asdict(head)}
+
+
+def from_config(config):
+    """Creates a head from a dict that `to_config` returned.
+
+    Raises:
+        UserError: If the name or a parameter is unknown, or if a value has the
+            wrong type.
+    """
+    options = dict(config)
+    name = options.pop("name")
+    check_known("head", name, HEADS)
+    return dataclass_config.from_dict(HEADS[name], options, "head.")

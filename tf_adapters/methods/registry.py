@@ -1,0 +1,84 @@
+"""The registry of methods, and their form as plain values."""
+
+import dataclasses
+
+from tf_adapters.common import dataclass_config
+from tf_adapters.common.checks import check_known
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.registry import Registry
+from tf_adapters.methods.method import Method
+
+# Name to class; `register` fills it.
+METHODS = Registry("method", "@tf_adapters.methods.register")
+
+
+def register(name):
+    """Returns a decorator that registers a `Method` under a name.
+
+    Args:
+        name: String that selects the method with `--method` and identifies it
+            in adapter folders.
+
+    Raises:
+        UserError: If the class is not a `Method`, a field has no default, or
+            the name is taken.
+    """
+
+    def decorate(cls):
+        for field in getattr(cls, "__dataclass_fields__", {}).values():
+            if field.default is dataclasses.MISSING:
+                raise UserError(
+                    f"{cls.__name__}: the setting `{field.name}` needs a "
+                    "default, which is what `--method` alone gives."
+                )
+        METHODS.add(name, cls, Method)
+        return cls
+
+    return decorate
+
+
+def name_of(method):
+    """Returns the name under which a method's class is registered."""
+    return METHODS.name_of(method)
+
+
+def to_config(method):
+    """Converts a method to a dict of plain values, including its `name`.
+
+    Fields that are methods or tuples of methods are converted too.
+    """
+    values = {
+        field.name: _to_plain(getattr(method, field.name))
+        for field in dataclasses.fields(method)
+    }
+    return {"name": name_of(method)} | values
+
+
+def _to_plain(value):
+    if isinstance(value, Method):
+        return to_config(value)
+    if isinstance(value, tuple) and any(isinstance(v, Method) for v in value):
+        return [to_config(v) for v in value]
+    return value
+
+
+def from_config(config):
+    """Creates a method from a dict that `to_config` returned.
+
+    Raises:
+        UserError: If the name or a hyper-parameter is unknown, or if a value
+            has the wrong type.
+    """
+    options = dict(config)
+    name = options.pop("name", None)
+    check_known("method", name, METHODS)
+    options = {key: _to_methods(value) for key, value in options.items()}
+    return dataclass_config.from_dict(METHODS[name], options, "method.")
+
+
+def _to_methods(value):
+    if isinstance(value, dict):
+        return from_config(value)
+    if isinstance(value, list) and any(isinstance(v, dict) for v in value):
+        return tuple(from_config(v) for v in value)
+    return value

@@ -5,9 +5,9 @@ import keras_hub
 from tf_adapters.common.errors import UserError
 from tf_adapters.encoders import albert
 from tf_adapters.encoders import deberta
+from tf_adapters.encoders import modernbert
 from tf_adapters.encoders import mpnet
 from tf_adapters.encoders.architecture import Architecture
-from tf_adapters.encoders.encoder import Encoder
 
 # Values that KerasHub hard-codes: activation, epsilon, and whether a pooler was
 # trained (KerasHub's ELECTRA has a pooler, but the original does not).
@@ -30,24 +30,8 @@ FAMILIES = {
     mpnet.MPNetBackbone: mpnet.ARCHITECTURE,
     albert.AlbertBackbone: albert.ARCHITECTURE,
     deberta.DebertaV3Backbone: deberta.ARCHITECTURE,
+    modernbert.ModernBertBackbone: modernbert.ARCHITECTURE,
 }
-
-
-def as_encoder(backbone):
-    """Returns the `Encoder` of a KerasHub backbone.
-
-    Args:
-        backbone: A `keras_hub.models.Backbone` of a known family, with its
-            weights. Any other object, such as an `Encoder`, is returned
-            unchanged.
-
-    Raises:
-        UserError: If the backbone belongs to another family.
-    """
-    if not isinstance(backbone, keras_hub.models.Backbone):
-        return backbone
-    fields = fields_of(backbone)
-    return Encoder(name=backbone.name, backbone=backbone, **fields)
 
 
 def architecture_of(backbone):

@@ -12,6 +12,8 @@ import numpy as np
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.encoders import config_checks
+from tf_adapters.encoders.architecture import Architecture
+from tf_adapters.encoders.block_layers import BlockLayers
 from tf_adapters.encoders.huggingface_checkpoint import HuggingFaceCheckpoint
 from tf_adapters.encoders.huggingface_family import BERT_ARGUMENTS
 from tf_adapters.encoders.huggingface_family import Family
@@ -143,6 +145,34 @@ class ModernBertBackbone(keras_hub.models.Backbone):
         own = {name: getattr(self, name) for name in names}
         return {**super().get_config(), **own}
 
+
+def _layers(block):
+    return BlockLayers(
+        query=block.query,
+        key=block.key,
+        value=block.value,
+        output=block.attention_output,
+        ffn_up=block.feedforward_intermediate_dense,
+        ffn_down=block.feedforward_output_dense,
+        attention_norm=block.attention_norm,
+        ffn_norm=block.feedforward_norm,
+        num_heads=block.num_heads,
+    )
+
+
+def _positions(encoder):
+    return [block.positions for block in encoder.backbone.transformer_layers]
+
+
+ARCHITECTURE = Architecture(
+    "gelu",
+    _EPSILON,
+    layers=_layers,
+    positions=_positions,
+    norms="pre",
+    has_gate=True,
+    final_norm="final_norm",
+)
 
 _FUSED = ".attn.Wqkv.weight"
 _PARTS = ("query", "key", "value")

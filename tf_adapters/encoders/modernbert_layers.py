@@ -4,6 +4,7 @@ import keras
 from keras import ops
 import numpy as np
 
+from tf_adapters.layers.activations import gated
 from tf_adapters.layers.activations import gelu
 from tf_adapters.layers.attention import attention_weights
 from tf_adapters.layers.attention import mix
@@ -72,12 +73,6 @@ class RotaryPositions(keras.layers.Layer):
             "reach": self.reach,
         }
         return {**super().get_config(), **own}
-
-
-def gated_gelu(x):
-    """Computes `gelu(a) * b` for `x = [a, b]` on the last axis (GeGLU)."""
-    activated, gate = ops.split(x, 2, axis=-1)
-    return gelu(activated) * gate
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -176,7 +171,7 @@ class ModernBertEncoder(keras.layers.Layer):
         attended = self.attention_output(mix(weights, self.value(x)))
         x = inputs + self.dropout(attended, training=training)
         y = self.feedforward_intermediate_dense(self.feedforward_norm(x))
-        return x + self.feedforward_output_dense(gated_gelu(y))
+        return x + self.feedforward_output_dense(gated(gelu)(y))
 
     def compute_output_shape(self, inputs_shape, **other_shapes):
         return inputs_shape

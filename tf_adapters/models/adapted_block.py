@@ -21,8 +21,8 @@ from tf_adapters.layers.attention import attention
 from tf_adapters.layers.bank import norm_weights
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
-from tf_adapters.layers.normalization import layer_norm
 from tf_adapters.layers.norm_place import NORM_PLACES
+from tf_adapters.layers.normalization import layer_norm
 from tf_adapters.layers.slot import BLOCK_PLACES
 from tf_adapters.layers.stateless_seeds import dropout
 
@@ -37,7 +37,8 @@ class AdaptedBlock(Float32Layer):
         use_dropout: Whether to apply the block's own dropout in training.
             Defaults to `True`.
         norms: Iterator of `BankNorm`s. As many as the block has norms are taken
-            and replace these. Empty (default) to keep the block's own.
+            and replace these. If it is empty (default), the block keeps its own
+            norms.
         positions: How positions enter attention: an object with the method of
             `tf_adapters.layers.attention.NoPositions`, which is the default.
     """
@@ -48,7 +49,7 @@ class AdaptedBlock(Float32Layer):
         slots,
         encoder,
         use_dropout=True,
-        norms=iter(()),
+        norms=(),
         positions=None,
         **kwargs,
     ):
@@ -64,6 +65,7 @@ class AdaptedBlock(Float32Layer):
         for place, slot in slots.items():
             setattr(self, _attribute(place), slot)
         self._in_use = frozenset(slots)
+        norms = iter(norms)
         self.attention_norm = self.block_layers.attention_norm
         if self.attention_norm is not None:
             self.attention_norm = next(norms, self.attention_norm)

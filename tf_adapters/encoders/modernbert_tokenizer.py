@@ -30,7 +30,7 @@ class ModernBertTokenizer(keras_hub.tokenizers.BytePairTokenizer):
         inputs: List of strings, or string tensor of shape `(batch,)`.
 
     Returns:
-        `tf.RaggedTensor` of integers.
+        List of lists of integers; in a graph, a `tf.RaggedTensor`.
     """
 
     backbone_cls = ModernBertBackbone
@@ -48,6 +48,8 @@ class ModernBertTokenizer(keras_hub.tokenizers.BytePairTokenizer):
                 token or f"[{name.upper()}]", f"{name}_token"
             )
         self.added_tokens = list(added_tokens)
+        # KerasHub's code returns ragged tensors in a graph only.
+        self._in_graph = tf.function(self._tokens, reduce_retracing=True)
         super().__init__(vocabulary=vocabulary, merges=merges, **kwargs)
 
     @property
@@ -57,7 +59,11 @@ class ModernBertTokenizer(keras_hub.tokenizers.BytePairTokenizer):
 
     def tokenize(self, inputs):
         """Returns the token ids of texts in Unicode's form NFC."""
-        texts = tf_text.normalize_utf8(tf.convert_to_tensor(inputs), "NFC")
+        tokens = self._in_graph(tf.convert_to_tensor(inputs))
+        return tokens.to_list() if tf.executing_eagerly() else tokens
+
+    def _tokens(self, texts):
+        texts = tf_text.normalize_utf8(texts, "NFC")
         if not self.added_tokens:
             return super().tokenize(texts)
         # The first alternative that matches is taken, so the longest is first.

@@ -12,6 +12,7 @@ class PostNorm:
     """Computes `norm(h + s(f(h)))`, as BERT does."""
 
     places = BLOCK_PLACES
+    hint = ""
 
     def read(self, h, norm):
         """Returns what the sublayer reads."""
@@ -30,6 +31,10 @@ class PreNorm:
     """Computes `h + s(f(norm(h)))`, as ModernBERT does."""
 
     places = tuple(name for name in BLOCK_PLACES if name not in _AFTER_NORM)
+    hint = (
+        "The norms of this encoder's blocks come before their sublayers, so "
+        "nothing can be attached after a norm."
+    )
 
     def read(self, h, norm):
         """Returns what the sublayer reads."""

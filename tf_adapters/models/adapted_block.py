@@ -57,7 +57,12 @@ class AdaptedBlock(Float32Layer):
         architecture = encoder.architecture
         self._norm_place = NORM_PLACES[architecture.norms]
         for place in slots:
-            check_known("place of a block", place, self._norm_place.places)
+            check_known(
+                "place of a block",
+                place,
+                self._norm_place.places,
+                hint=self._norm_place.hint,
+            )
         self.block = block
         self.block_layers = architecture.layers(block)
         self.positions = positions or NoPositions()

@@ -216,7 +216,9 @@ def test_fused_projections_of_another_size_are_refused(tmp_path):
     tensors = load_file(path)
     tensors["layers.1.attn.Wqkv.weight"] = np.ones((70, 24), "float32")
     save_file(tensors, path)
-    with pytest.raises(UserError, match=r"Wqkv.key.weight.*Received: shape \(23"):
+    with pytest.raises(
+        UserError, match=r"Wqkv.key.weight.*Received: shape \(23"
+    ):
         load_encoder(copy)
 
 

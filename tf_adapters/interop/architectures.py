@@ -6,6 +6,7 @@ import keras_hub
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
+from tf_adapters.encoders.modernbert import ModernBertBackbone
 from tf_adapters.encoders.mpnet import MPNetBackbone
 
 _PROJECTIONS = {
@@ -50,6 +51,9 @@ class Architecture:
             and written. PEFT supports all families.
         takes_prefix: Whether the family's model in `transformers` accepts the
             keys and values of PEFT's prefix tuning.
+        fused: Projections that share one module, whose outputs are theirs one
+            after the other.
+        has_norm_in_head: Whether heads have a norm, which ours do not.
     """
 
     model_type: str
@@ -74,6 +78,8 @@ class Architecture:
     block_names: str = "transformer_layer"
     in_adapterhub: bool = True
     takes_prefix: bool = True
+    fused: tuple = ()
+    has_norm_in_head: bool = False
 
     def module(self, block, name):
         """Returns the full name of a block's module, without `prefix`."""
@@ -83,11 +89,13 @@ class Architecture:
         """Returns the suffix by which PEFT finds a projection's modules.
 
         It is the last part of the module's name, or the whole name within the
-        block if that part is `dense`, which several modules share.
+        block if several modules share that part, such as `dense`.
         """
         name = self.projections[projection]
         last = name.rpartition(".")[2]
-        return name if last == "dense" else last
+        named = set(self.projections.values())
+        sharing = [one for one in named if one.rpartition(".")[2] == last]
+        return name if len(sharing) > 1 else last
 
 
 _BERT = Architecture("bert", "bert", "Bert")
@@ -155,6 +163,24 @@ _ARCHITECTURES = {
         in_adapterhub=False,
         takes_prefix=False,
     ),
+    ModernBertBackbone: Architecture(
+        "modernbert",
+        "model",
+        "ModernBert",
+        blocks="layers",
+        projections={
+            "query": "attn.Wqkv",
+            "key": "attn.Wqkv",
+            "value": "attn.Wqkv",
+            "output": "attn.Wo",
+            "ffn_up": "mlp.Wi",
+            "ffn_down": "mlp.Wo",
+        },
+        in_adapterhub=False,
+        takes_prefix=False,
+        fused=("query", "key", "value"),
+        has_norm_in_head=True,
+    ),
 }
 
 
@@ -180,6 +206,26 @@ def check_in_adapterhub(architecture):
             "Folders of the `adapters` library are not read or written for "
             f"encoders of the class {architecture.class_name}. Use PEFT's "
             "format, or this library's own."
+        )
+
+
+def check_not_fused(architecture, kind):
+    """Raises an `AdapterError` if PEFT has the family in another form."""
+    if architecture.fused:
+        raise AdapterError(
+            f"Of PEFT's kinds, LoRA and prompt tuning are read and written for "
+            f"encoders of the class {architecture.class_name}. Received: "
+            f"{kind}"
+        )
+
+
+def check_head(architecture):
+    """Raises an `AdapterError` if heads in `transformers` have a norm."""
+    if architecture.has_norm_in_head:
+        raise AdapterError(
+            f"The heads of {architecture.class_name} in transformers have a "
+            "norm, which those of tf_adapters do not. Read or write the "
+            "adapter without head: with_head=False, or --with_head=false."
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
+from tf_adapters.interop.peft import fused as peft_fused
 from tf_adapters.interop.peft import patterns as peft_patterns
 from tf_adapters.interop.tensor_names import TensorName
 from tf_adapters.layers.slot import PROJECTIONS
@@ -63,8 +64,8 @@ def read(config, shape, architecture, tensors):
         config.check(key, value)
     config.check("init_lora_weights", *_PLAIN_STARTS)
     wanted = _targets(config, shape, architecture)
-    names = _names(wanted, architecture)
-    arrays = config.to_ours(names, tensors)
+    arrays = config.to_ours(_names(wanted), tensors)
+    arrays = peft_fused.parted(arrays, wanted, architecture)
     full = {k: f"{architecture.prefix}.{name}" for k, name in wanted.items()}
     scales = _scales(config, full)
     blocks, projections = _grid(wanted, shape)
@@ -80,7 +81,7 @@ def read(config, shape, architecture, tensors):
     return method, arrays
 
 
-def _names(wanted, architecture):
+def _names(wanted):
     return [
         TensorName(
             f"block_{block}_{projection}/{ours}",
@@ -178,13 +179,14 @@ def _even(scales, ranks, arrays):
     return float(rank), result
 
 
-def write(method, shape, architecture):
-    """Returns LoRA's part of the configuration, and the `TensorName`s.
+def write(method, shape, architecture, tensors):
+    """Returns LoRA's part of the configuration, `TensorName`s and tensors.
 
     Args:
         method: `LoRA`.
         shape: `EncoderShape`.
         architecture: `Architecture`.
+        tensors: Dict from our names to arrays.
 
     Raises:
         AdapterError: If PEFT has no such LoRA.
@@ -201,11 +203,16 @@ def write(method, shape, architecture):
         for block in kept
         for projection in method.projections
     }
+    pattern, wanted, tensors = peft_fused.joined(
+        tensors, wanted, architecture, method.rank
+    )
     alpha = float(method.alpha)
     modules = _target_modules(method, architecture, kept)
     says_blocks = isinstance(modules, str) or not method.leave_out
     config = {
-        "alpha_pattern": {},
+        "alpha_pattern": {
+            name: alpha * rank / method.rank for name, rank in pattern.items()
+        },
         "bias": "none",
         "exclude_modules": None,
         "fan_in_fan_out": False,
@@ -215,12 +222,12 @@ def write(method, shape, architecture):
         "lora_alpha": int(alpha) if alpha.is_integer() else alpha,
         "lora_dropout": float(method.dropout),
         "r": method.rank,
-        "rank_pattern": {},
+        "rank_pattern": pattern,
         "target_modules": modules,
         "use_dora": False,
         "use_rslora": False,
     }
-    return config, _names(wanted, architecture)
+    return config, _names(wanted), tensors
 
 
 def _target_modules(method, architecture, blocks):
@@ -231,6 +238,8 @@ def _target_modules(method, architecture, blocks):
     because PEFT does not accept a list of blocks in addition to it.
     """
     modules = [architecture.peft_module(p) for p in method.projections]
+    # Projections may share a module.
+    modules = list(dict.fromkeys(modules))
     both = ("attention.output.dense", "output.dense")
     if both[1] in modules and both[0] not in modules:
         modules = [architecture.projections[p] for p in method.projections]

@@ -11,7 +11,9 @@ from tf_adapters.common.errors import shown
 from tf_adapters.interop import heads
 from tf_adapters.interop import tensor_names
 from tf_adapters.interop.adapterhub import folder as adapterhub_folder
+from tf_adapters.interop.architectures import check_head
 from tf_adapters.interop.architectures import check_model_type
+from tf_adapters.interop.architectures import check_not_fused
 from tf_adapters.interop.peft import lora as peft_lora
 from tf_adapters.interop.peft import names as peft_names
 from tf_adapters.interop.tensor_names import TensorName
@@ -105,6 +107,8 @@ def read_adapter(folder, config, shape, architecture, with_head=True):
             f"{', '.join(readers)}."
         )
     tensors = _without_prefix(_read_weights(folder), architecture)
+    if with_head and _kind_of_head(config) is not None:
+        check_head(architecture)
     form, names = _head_form(config, tensors, architecture)
     of_head = {n for name in names for n in name.theirs}
     head_tensors = {k: v for k, v in tensors.items() if k in of_head}
@@ -175,6 +179,9 @@ def _head_form(config, tensors, architecture):
     kind = _kind_of_head(config)
     if kind is None:
         return None, []
+    if architecture.has_norm_in_head:
+        of_head = [n for n in tensors if n.startswith(("classifier.", "head."))]
+        return None, [TensorName(name, (name,)) for name in of_head]
     form = heads.huggingface_form(kind, architecture)
     if (
         form.reads == "pooled_output"
@@ -188,6 +195,7 @@ def _head_form(config, tensors, architecture):
 
 
 def _read_ia3(config, shape, architecture, tensors):
+    check_not_fused(architecture, "(IA)^3")
     config.check_known(
         {"exclude_modules", "feedforward_modules", "init_ia3_weights"}
         | {"target_modules", "fan_in_fan_out"}
@@ -206,6 +214,7 @@ def _read_ia3(config, shape, architecture, tensors):
 
 
 def _read_norms(config, shape, architecture, tensors):
+    check_not_fused(architecture, "LN tuning")
     config.check_known({"exclude_modules", "target_modules"})
     names = peft_names.norm_names(shape, architecture)
     return methods.LayerNorm(), config.to_ours(names, tensors)

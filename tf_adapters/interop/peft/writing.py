@@ -12,6 +12,8 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import heads
 from tf_adapters.interop import public_names
 from tf_adapters.interop import tensor_names
+from tf_adapters.interop.architectures import check_head
+from tf_adapters.interop.architectures import check_not_fused
 from tf_adapters.interop.peft import lora as peft_lora
 from tf_adapters.interop.peft import names as peft_names
 from tf_adapters.interop.tensor_names import TensorName
@@ -108,6 +110,7 @@ def _head(config, architecture):
     """Returns PEFT's task, the head's `TensorName`s, and the saved modules."""
     if config is None:
         return "FEATURE_EXTRACTION", [], None
+    check_head(architecture)
     ours = heads.form_of(config)
     if ours.kind not in peft_names.TASKS:
         raise AdapterError(
@@ -143,11 +146,14 @@ def _head(config, architecture):
 
 
 def _write_lora(method, shape, architecture, tensors):
-    config, names = peft_lora.write(method, shape, architecture)
+    config, names, tensors = peft_lora.write(
+        method, shape, architecture, tensors
+    )
     return {"peft_type": "LORA", **config}, names, tensors
 
 
 def _write_ia3(method, shape, architecture, tensors):
+    check_not_fused(architecture, "(IA)^3")
     if method.form != "peft" or method.leave_out:
         raise AdapterError(
             "PEFT has (IA)^3 as method.form=peft, in all blocks. AdapterHub's "
@@ -168,6 +174,7 @@ def _write_ia3(method, shape, architecture, tensors):
 
 
 def _write_norms(method, shape, architecture, tensors):
+    check_not_fused(architecture, "LN tuning")
     modules = {"LayerNorm", *architecture.norms.values()}
     config = {
         "exclude_modules": None,

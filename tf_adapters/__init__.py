@@ -12,7 +12,7 @@ onednn.switch_on()
 
 # What `import tf_adapters` offers, and where it is. Loaded when it is first
 # used: KerasHub alone takes seconds, and `tf-adapters --help` needs none of it.
-_MODULES = ("heads", "layers", "methods", "tasks")
+_MODULES = ("encoders", "heads", "layers", "methods", "tasks")
 _MEMBERS = {
     "AdapterModel": "tf_adapters.models.adapter_model",
     "Average": "tf_adapters.models.composition",

@@ -40,17 +40,18 @@ from tf_adapters.data.tokens import packing  # noqa: E402
 from tf_adapters.encoders import load  # noqa: E402
 from tf_adapters.encoders import minilm  # noqa: E402
 from tf_adapters.runs import earlier_runs  # noqa: E402
+from tf_adapters.runs import task_data  # noqa: E402
 
 PEERS = Path(__file__).parent / "peers"
 ACTIVATIONS = {"silu": "swish", "gelu_tanh": "gelu_new"}
-# How the library's side trains, beside the defaults of `train`,
+# How the library's side trains, in addition to the defaults of `train`,
 THEIRS = {
     "data": {"batching": "grouped"},
     "pretrain": {"steps": 0},
     "init_adapter": None,
     "method": {"reduction_factor": None, "leave_out": [], "mixout": 0.0},
 }
-# and of these, what it is told or what changes no result.
+# and of these, its arguments or what changes no result.
 PASSED_ON = {
     *("train.learning_rate", "train.epochs", "train.batch_size"),
     *("train.eval_batch_size", "train.accumulation_steps"),
@@ -105,7 +106,7 @@ def train_peer(config, task, folder, python):
     """Returns the library's best validation metric, trained if missing."""
     output = folder / "result.json"
     folder.mkdir(parents=True, exist_ok=True)
-    rows = splits.load_rows(config, task)
+    rows = splits.load_rows(task, config.data, config.seed)
     is_classifier = task.head in ("classification", "regression")
     prepare = _texts if is_classifier else _tokens
     script, flags, score = prepare(config, task, rows, folder)
@@ -174,7 +175,7 @@ def compare(run_folder, arguments):
     if result is None:
         raise ValueError(f"{run_folder} is not the folder of a finished run.")
     config = resolve.load_config(Path(run_folder) / "config.yaml")
-    task = splits.get_task(config)
+    task = task_data.get_task(config)
     folder = Path(arguments.model_dir) / Path(run_folder).name
     metric = task.metrics[0]
     ours = result["validation"][metric]

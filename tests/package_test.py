@@ -37,7 +37,7 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def environment(wheel, tmp_path_factory):
-    """An environment with the wheel, and the packages at hand beside it."""
+    """An environment with the wheel, and the installed packages."""
     folder = tmp_path_factory.mktemp("environment")
     _run(sys.executable, "-m", "venv", "--without-pip", str(folder))
     _run(
@@ -69,7 +69,7 @@ def test_the_wheel_holds_the_package_and_its_configurations(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     for path in (ROOT / "official_configs").rglob("*.yaml"):
         assert f"tf_adapters/{path.relative_to(ROOT).as_posix()}" in names
-    for pattern in ("*.py", "*.j2"):
+    for pattern in ("*.py", "*.j2", "*.gz"):
         for path in (ROOT / "tf_adapters").rglob(pattern):
             assert path.relative_to(ROOT).as_posix() in names
     assert not [name for name in names if "tests/" in name]

@@ -65,7 +65,9 @@ def test_a_run_begins_with_what_it_found(tmp_path, capsys):
     assert not (tmp_path / "run/result.json").exists()
 
 
-def test_classes_that_are_numbers_are_told_from_their_counts(tmp_path, capsys):
+def test_classes_that_are_numbers_are_reported_from_their_counts(
+    tmp_path, capsys
+):
     rows = [(f"film {i}", "5" if i % 3 else "1") for i in range(60)]
     _write(tmp_path / "news.csv", rows)
     assert _train(tmp_path, "--max_length=9000") == 1
@@ -97,10 +99,24 @@ def test_a_named_setting_wins_over_a_short_runs(layer, expected):
     assert found[: len(expected)] == expected
 
 
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        ([{"data": {"file": "x.csv"}}], "Pfeiffer"),
+        ([{"method": "lora"}, {"data": {"file": "x.csv"}}], "LoRA"),
+        ([{"task": "sst2"}], "Houlsby"),
+    ],
+    ids=["table", "named", "task"],
+)
+def test_a_table_has_a_default_method_of_its_own(layers, expected):
+    config = resolve.combine(*defaults.with_short_run(layers))
+    assert type(resolve.build_method(config).method).__name__ == expected
+
+
 def test_a_finished_run_is_known_again(folder, capsys):
     flags = ("--method=head_only", f"--test={folder}/news.csv")
     assert _train(folder, *flags) == 0
-    assert "holds this run, finished" in capsys.readouterr().out
+    assert "holds this run, which has finished" in capsys.readouterr().out
 
 
 def test_one_text_gives_one_line(folder, capsys):

@@ -116,7 +116,7 @@ class _Killed(BaseException):
     pass
 
 
-def test_a_killed_search_goes_on_with_the_same_trial(
+def test_a_killed_search_resumes_with_the_same_trial(
     tmp_path, monkeypatch, capsys
 ):
     train, count = whole_run.train_run, iter(range(100))
@@ -197,7 +197,7 @@ def test_without_optuna_a_sentence_names_the_extra(
         (["--methods=lora", "--method=lora"], "not both"),
         (["--methods=no_bert"], "`no_bert` trains a network of its own"),
         (["--label=topik"], "Did you mean `topic`?"),
-        (["--model_dir=gs://a/b"], "lies on this machine"),
+        (["--model_dir=gs://a/b"], "must be on this machine"),
         (["more"], "takes flags only"),
     ],
 )
@@ -219,7 +219,7 @@ def test_a_search_in_python(tmp_path):
         encoder=commands.ENCODER,
         epochs=1,
         max_length=16,
-        output_dir=tmp_path / "search",
+        model_dir=tmp_path / "search",
         settings={"train.learning_rate": 0.5},
     )
     assert model.run_folder == tmp_path / "search/trials/001"

@@ -25,6 +25,7 @@ from tf_adapters.config import resolve
 from tf_adapters.data.rows import splits
 from tf_adapters.runs import run_folder
 from tf_adapters.runs import run_folder_of_workers
+from tf_adapters.runs import task_data
 from tf_adapters.runs import training_run
 from tf_adapters.training import workers
 
@@ -35,10 +36,9 @@ def _train(folder, seconds=0.0, overwrite=False, **layer):
     config = resolve.resolve_config(
         whole_runs.SETTINGS, {"train": {"checkpoint_seconds": seconds}}, layer
     )
-    task = splits.get_task(config)
-    rows = splits.load_rows(config, task)
+    data = task_data.load_task_data(config)
     return training_run.train_experiment(
-        config, task, rows, folder, overwrite=overwrite
+        config, data, folder, overwrite=overwrite
     )
 
 
@@ -56,7 +56,7 @@ def whole(tmp_path_factory):
 def test_sigterm(whole, tmp_path, monkeypatch, record_property):
     """After the first step; between two checks; at a validation; late.
 
-    One run is stopped four times: each start builds its graph anew, which is
+    One run is stopped four times: each start builds its graph again, which is
     what takes the time here.
     """
     record_property("faults", 4)
@@ -100,8 +100,8 @@ def test_other_data_are_noticed(tmp_path, monkeypatch):
             _train(tmp_path)
     load = splits.load_rows
 
-    def changed(config, task):
-        rows = load(config, task)
+    def changed(*arguments):
+        rows = load(*arguments)
         rows["train"][0] = {**rows["train"][0], "sentence": "another text"}
         return rows
 
@@ -217,7 +217,7 @@ def test_a_command_with_overwrite_goes_on_where_it_was_stopped(
 
     _stopped(tmp_path, config, overwrite=True)
     assert reopened(config).step == 1
-    assert "goes on from there" in capsys.readouterr().out
+    assert "resumes from there" in capsys.readouterr().out
     assert reopened(other) is None
     assert not (tmp_path / "checkpoints").exists()
     _stopped(tmp_path, config, overwrite=True, stopped=False)
@@ -231,7 +231,7 @@ def test_sigterm_with_overwrite(whole, tmp_path, monkeypatch):
     shutil.copytree(whole, tmp_path / "run")
     with monkeypatch.context() as patch:
         whole_runs.stop_at(patch, 7)
-        with pytest.raises(Stopped, match="The same command goes on"):
+        with pytest.raises(Stopped, match="The same command resumes"):
             _train(tmp_path / "run", overwrite=True)
     first = []
     save = run_folder.RunFolder.save_checkpoint
@@ -348,13 +348,13 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     theirs.parent.mkdir()
     theirs.write_text("of another program")
     for overwrite in (False, True):
-        with pytest.raises(ConfigError, match="is no run's"):
+        with pytest.raises(ConfigError, match="does not belong to a run"):
             run_folder.RunFolder(tmp_path, config, {}, overwrite)
     assert theirs.exists()
 
 
 def _killed_after_a_step(folder, kind, seconds):
-    """Goes on with a run and kills it then; returns its exit status."""
+    """Resumes a run and kills it; returns its exit status."""
     before = whole_runs.steps_done(folder)
     process = forked_run.start(whole_runs.command(folder))
     deadline = time.monotonic() + 120

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from tf_adapters.heads import metrics
+from tf_adapters.heads import ranking_metrics
 from tf_adapters.heads import span_metrics
 from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.tasks.task import Task
@@ -26,6 +27,8 @@ def test_every_metric_suits_a_head():
         "classification": set(metrics.CLASSIFICATION_METRICS),
         "multilabel": {"micro_f1", "macro_f1"},
         "regression": set(metrics.REGRESSION_METRICS),
+        "sentence_vector": set(metrics.REGRESSION_METRICS),
+        "sentence_ranking": set(ranking_metrics.RANKING_METRICS),
         "choice": {"accuracy"},
         "tagging": set(metrics.TAGGING_METRICS),
         "span": set(span_metrics.SPAN_METRICS),
@@ -36,9 +39,9 @@ def test_every_metric_suits_a_head():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"text_fields": ()}, "one text field or two"),
-        ({"text_fields": ("a", "b", "c")}, "one text field or two"),
-        ({"text_fields": ("a", "a")}, "one text field or two"),
+        ({"text_fields": ()}, "one or two text fields"),
+        ({"text_fields": ("a", "b", "c")}, "one or two text fields"),
+        ({"text_fields": ("a", "a")}, "one or two text fields"),
         ({"label_field": "text"}, "cannot read its label"),
         ({"splits": {"train": "train"}}, r"lacks the splits \['validation'\]"),
         ({"head": "clasification"}, "Did you mean `classification`"),
@@ -47,7 +50,7 @@ def test_every_metric_suits_a_head():
         ({"head": "regression", "metrics": ("pearson",)}, "has no classes"),
         (
             {"head": "choice", "labels": (), "text_fields": ("a",)},
-            "last that of the choices",
+            "last, one for the choices",
         ),
         ({"metrics": ()}, "one metric or more"),
         ({"metrics": ("macro-f1",)}, "Did you mean `macro_f1`"),

@@ -17,7 +17,7 @@ HERE = "tests.training.callbacks_test"
 
 
 class Epochs(keras.callbacks.Callback):
-    """Notes what it is told, but for steps."""
+    """Records its calls, except those for steps."""
 
     def __init__(self, note="", fails=False):
         super().__init__()
@@ -73,7 +73,7 @@ def _run(callbacks, recovery=None):
 
 
 @pytest.mark.integration
-def test_they_are_told_what_is_logged_and_where_a_run_resumes():
+def test_they_are_reported_what_is_logged_and_where_a_run_resumes():
     epochs, steps = make_callbacks(
         [f"{HERE}:Epochs", {"name": f"{HERE}:Steps", "note": "mine"}]
     )
@@ -115,8 +115,8 @@ def test_they_are_told_what_is_logged_and_where_a_run_resumes():
         (["mlflo"], "no callback .*mlflo.* names no module.*mlflow, wandb"),
         (["no_such_module:A"], "No module named"),
         ([f"{HERE}:Nothing"], "has no attribute"),
-        (["os:getcwd"], "no subclass of `keras.callbacks.Callback`"),
-        (["os:PathLike"], "no subclass of `keras.callbacks.Callback`"),
+        (["os:getcwd"], "is not a subclass of `keras.callbacks.Callback`"),
+        (["os:PathLike"], "is not a subclass of `keras.callbacks.Callback`"),
         ([{"name": f"{HERE}:Epochs", "fails": True}], "it was asked to"),
         ([{"name": f"{HERE}:Epochs", "fail": True}], "unexpected keyword"),
     ],

@@ -1,7 +1,7 @@
 """The command: its flags, and what they become before anything is imported.
 
     tf-adapters train --data=reviews.csv --text=review --label=stars
-    tf-adapters predict runs/reviews_houlsby_0 "a fine film"
+    tf-adapters predict runs/reviews_pfeiffer_0 "a fine film"
     tf-adapters train --help
 
 `python train.py` and `python -m tf_adapters` are the same. A flag that several
@@ -10,7 +10,7 @@ takes. Without a subcommand all of them are there, and `--mode` says what to do.
 
 Settings come from the method's file in official_configs/methods, then
 --config_file, then --params_override, then the short flags; later ones win.
-`eval`, `predict` and `export` read the run's own config.yaml first.
+`eval`, `predict`, `encode` and `export` read the run's own config.yaml first.
 """
 
 import os

@@ -11,9 +11,9 @@ from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
+from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import prediction_files
-from tf_adapters.data.rows import splits
 from tf_adapters.runs import pretraining_task
 
 _STDIN = "-"
@@ -48,7 +48,7 @@ def answer_text(config, model_dir, texts):
     Raises:
         ConfigError: If the number of texts is wrong, or a text is not UTF-8.
     """
-    task = splits.declared_task(config, check_files=False)
+    task = config_task.declared_task(config, check_files=False)
     (answer,) = _answers(config, model_dir, [_row_of(texts, task)], task)
     print(json.dumps(answer, ensure_ascii=False))
 
@@ -58,9 +58,9 @@ def _row_of(texts, task):
     if task.list_field or len(texts) != len(fields):
         names = " and ".join(f"`{name}`" for name in fields)
         raise ConfigError(
-            f"Task `{task.name}` reads {names} and so takes {len(fields)} "
-            "quoted texts after the run's folder, unless they are lists. Give "
-            "anything else as --input=<file>. Received: "
+            f"Task `{task.name}` reads {names}, so a command takes "
+            f"{len(fields)} quoted texts after the run's folder, and no lists. "
+            "Give anything else as --input=<file>. Received: "
             f"{cut(', '.join(map(repr, texts)))}"
         )
     for text in texts:
@@ -87,11 +87,11 @@ def predict_file(config, model_dir, options):
     if options.glue_submission:
         _submit(config, model_dir, options)
         return
-    task = pretraining_task.task_of_run(splits.declared_task(config), model_dir)
+    # The task's data are not read, because the adapter has the class names.
+    declared = config_task.declared_task(config)
+    task = pretraining_task.task_of_run(declared, model_dir)
     if options.output:
         prediction_files.check_output_file(options.output, task)
-    # The task's data are not read, because the adapter has the class names.
-    declared = splits.declared_task(config)
     if options.input == _STDIN:
         rows = load.load_stream(declared, sys.stdin.buffer, "standard input")
     else:
@@ -129,12 +129,12 @@ def _submit(config, model_dir, options):
 
 COMMAND = Command(
     name="predict",
-    summary="Answers texts with a finished run: one text as an argument, or "
-    "many with --input. Standard output gets a line of JSON for each.",
+    summary="Predicts with a finished run, for one text in the command or "
+    "many in --input. Prints one line of JSON for each.",
     usage='RUN ["TEXT" ["SECOND TEXT"]]',
     examples=(
-        'tf-adapters predict runs/reviews_houlsby_0 "a fine film"',
-        'tf-adapters predict runs/reviews_houlsby_0 -- "-- begins with dashes"',
+        'tf-adapters predict runs/reviews_pfeiffer_0 "a fine film"',
+        'tf-adapters predict runs/reviews_pfeiffer_0 -- "- starts with a dash"',
         "tf-adapters predict runs/x --input=new.csv --output=answers.csv",
         "cat texts.txt | tf-adapters predict runs/x --input=-",
     ),

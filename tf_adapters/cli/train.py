@@ -10,10 +10,10 @@ from tf_adapters.config import presets
 from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
 from tf_adapters.config import task as config_task
-from tf_adapters.data.rows import sampling
-from tf_adapters.data.rows import splits
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import summary
+from tf_adapters.runs import task_data
+from tf_adapters.text import defaults as text_defaults
 
 
 def run(options, layer, arguments):
@@ -48,18 +48,15 @@ def train_command(config, model_dir, options):
         return
     if not model_dir.exists():
         members.check_members(config, model_dir)
-    task = splits.get_task(config)
-    rows = splits.load_rows(config, task)
-    fingerprint = sampling.fingerprints(rows)
-    if _is_finished(declared, model_dir, options, fingerprint):
+    data = task_data.load_task_data(config)
+    if _is_finished(declared, model_dir, options, data.fingerprints):
         return
-    summary.print_labels(task, rows)
+    summary.print_labels(data.task, data.rows)
     train_alone = config.method.own_training()
     if train_alone is not None:
         result = train_alone(
             declared,
-            task,
-            rows,
+            data,
             model_dir,
             test=options.mode == "train_and_eval",
             overwrite=options.overwrite,
@@ -67,15 +64,14 @@ def train_command(config, model_dir, options):
         summary.print_search(result, declared, model_dir)
         return
     if config.data.file:
-        summary.print_plan(config, rows)
+        summary.print_plan(config, data.rows)
     # Imported after the data are found, because it takes seconds.
     from tf_adapters.runs import whole_run
 
     config = members.with_members(declared, model_dir, options)
     result = whole_run.train_run(
         config,
-        task,
-        rows,
+        data,
         model_dir,
         test=options.mode == "train_and_eval",
         overwrite=options.overwrite,
@@ -92,16 +88,16 @@ def _join_cluster(config):
         distribution.strategy_for_config(config)
 
 
-def _is_finished(config, model_dir, options, fingerprint):
+def _is_finished(config, model_dir, options, fingerprints):
     """Returns whether a run is finished; prints its result if it is."""
     if options.overwrite:
         return False
-    result = finished.find_finished(config, model_dir, fingerprint)
+    result = finished.find_finished(config, model_dir, fingerprints)
     if result is None:
         return False
     print(
-        f"{remote_folder.address(model_dir)} holds this run, finished; "
-        "--overwrite trains it again."
+        f"{remote_folder.address(model_dir)} holds this run, which has "
+        "finished; --overwrite trains it again."
     )
     finished.check_shown(result, model_dir)
     if "tasks" in result:
@@ -114,10 +110,10 @@ def _is_finished(config, model_dir, options, fingerprint):
 
 
 def _train_together(config, model_dir, options):
-    tasks, rows = {}, {}
-    for name, one in config_task.by_task(config).items():
-        tasks[name] = splits.get_task(one)
-        rows[name] = splits.load_rows(one, tasks[name])
+    data = {
+        name: task_data.load_task_data(one)
+        for name, one in config_task.by_task(config).items()
+    }
     if config.pretrain.steps or config.init_adapter or config.stack_on:
         raise ConfigError(
             "Tasks that train together start from the encoder as it is: leave "
@@ -129,15 +125,14 @@ def _train_together(config, model_dir, options):
             "evaluate it afterwards with --mode=eval --model_dir="
             f"{model_dir}/<task> --eval_languages=..."
         )
-    fingerprint = {k: sampling.fingerprints(v) for k, v in rows.items()}
-    if _is_finished(config, model_dir, options, fingerprint):
+    fingerprints = {name: one.fingerprints for name, one in data.items()}
+    if _is_finished(config, model_dir, options, fingerprints):
         return
     from tf_adapters.runs import multitask
 
     result = multitask.train_multitask(
         config,
-        tasks,
-        rows,
+        data,
         model_dir,
         test=options.mode == "train_and_eval",
         overwrite=options.overwrite,
@@ -149,7 +144,7 @@ COMMAND = Command(
     name="train",
     summary="Trains an adapter on a table of texts and labels, or on a task "
     "with a name, evaluates it, and writes a run folder. The same command "
-    "resumes a run that was stopped.",
+    "resumes a stopped run.",
     usage="--data=FILE --text=COLUMN --label=COLUMN",
     examples=(
         "tf-adapters train --data=reviews.csv --text=review --label=stars",
@@ -179,11 +174,11 @@ COMMAND = Command(
         Flag("model_dir", "Run folder. Default: runs/<task>_<method>_<seed>."),
     ),
     defaults={
-        "method": presets.DEFAULT,
-        "epochs": "the method's; with --data as many as 200 steps need",
-        "learning_rate": "the method's; with --data one for short runs",
+        "method": f"{presets.DEFAULT}; with --data, {text_defaults.METHOD}",
+        "epochs": "the method's; with --data, enough for 200 steps",
+        "learning_rate": "the method's; with --data, one for short runs",
         "text": "text",
-        "validation": "a tenth of --data, of each class, drawn with the seed",
+        "validation": "a tenth of each class in --data, drawn with the seed",
         "seed": "0",
     },
 )

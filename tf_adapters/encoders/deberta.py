@@ -31,6 +31,7 @@ class DisentangledPositions(Float32Layer):
     Args:
         backbone: `DebertaV3Backbone`.
         epsilon: Epsilon of the table's norm.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     def __init__(self, backbone, epsilon, **kwargs):
@@ -168,8 +169,8 @@ def _check(config, path):
     if wrong:
         rights = {key: right for key, right, _ in expected}
         raise UserError(
-            f"`{path}`: of the encoders of model_type deberta-v2 only those "
-            f"that are computed as DeBERTa-v3 are supported. Expected: "
+            f"`{path}`: an encoder of model_type deberta-v2 is supported only "
+            "if it is computed like DeBERTa-v3. Expected: "
             f"{wrong[0]}={shown(rights[wrong[0]])}. Received: "
             f"{wrong[0]}={shown(found[wrong[0]])}"
         )

@@ -20,6 +20,7 @@ class RelativePositionBias(keras.layers.Layer):
 
     Args:
         num_heads: Integer.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         inputs: `(batch, tokens, width)`; only the number of tokens is used.

@@ -36,14 +36,14 @@ def export_runs(folders, output):
     """
     # Imported here, so that library users can export without training code.
     from tf_adapters.config import resolve
-    from tf_adapters.data.rows import splits
+    from tf_adapters.config import task as config_task
     from tf_adapters.data.tokens.packing import TextPacker
     from tf_adapters.encoders.load import load_encoder
     from tf_adapters.models import bank_model as bank_lib
 
     _check_runs(folders)
     configs = [resolve.load_config(Path(f) / "config.yaml") for f in folders]
-    tasks = [splits.declared_task(config) for config in configs]
+    tasks = [config_task.declared_task(config) for config in configs]
     _check_tasks(tasks)
     max_length = _common(
         configs, "data.max_length", lambda c: c.data.max_length
@@ -63,7 +63,7 @@ def _check_runs(folders):
     for folder in folders:
         if not (Path(folder) / "config.yaml").is_file():
             raise AdapterError(
-                f"{folder} is no run folder: it has no config.yaml, which "
+                f"{folder} is not a run folder: it has no config.yaml, which "
                 "says the task and the encoder. For adapters without a run "
                 "use `tf_adapters.load_bank` and `export_bank` in Python."
             )

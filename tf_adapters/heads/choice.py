@@ -11,7 +11,7 @@ import scipy.special
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
-from tf_adapters.data.encoded import Encoded
+from tf_adapters.data.examples import Examples
 from tf_adapters.heads.linear import ABSENT
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.linear import LinearLayer
@@ -100,11 +100,12 @@ class Choice(ValueHead):
         ids, segments = packer.tokenize_rows(
             [first for first, _ in pairs], [second for _, second in pairs]
         )
-        return Encoded(
+        return Examples(
             _grouped(ids, choices),
             segments and _grouped(segments, choices),
             self.targets(rows, choices_field) if labeled else None,
             source=choices,
+            pad_id=packer.special_tokens.pad,
         )
 
     def texts(self, question, choice):
@@ -183,8 +184,8 @@ def _place(row, label, count):
     if not is_place or not 0 <= label < count:
         raise UserError(
             f"Row {row} (the first is 0) has the label {shown(label)}; "
-            f"expected the place of the right choice, from 0 to {count - 1}. "
-            "Leave out rows without a label."
+            "expected the position of the right choice, from 0 to "
+            f"{count - 1}. Leave out rows without a label."
         )
     return label
 
@@ -198,6 +199,7 @@ class ChoiceLayer(Float32Layer):
         dropout_rate: See `LinearLayer`.
         hidden_activation: See `LinearLayer`.
         hidden_dropout_rate: See `LinearLayer`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns for sequences of all

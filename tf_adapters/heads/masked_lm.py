@@ -7,9 +7,9 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.data.encoded import IGNORED
-from tf_adapters.data.encoded import Masking
-from tf_adapters.data.encoded import encode_texts
+from tf_adapters.data.examples import IGNORED
+from tf_adapters.data.examples import Masking
+from tf_adapters.data.examples import encode_texts
 from tf_adapters.data.tokens import vocabulary
 from tf_adapters.heads import masked_lm_predictions
 from tf_adapters.heads.head import Head
@@ -112,9 +112,9 @@ class MaskedLM(Head):
         if undo is not None and self.embedding_width != encoder.width:
             raise UserError(
                 "An invertible adapter maps vectors of the encoder's width, "
-                f"{encoder.width}, but the vocabulary's have "
-                f"{self.embedding_width} (ELECTRA's): masked tokens cannot be "
-                "predicted with it. Take a method without one."
+                f"{encoder.width}, but the token embeddings have width "
+                f"{self.embedding_width} (as in ELECTRA), so masked tokens "
+                "cannot be predicted with it. Use a method without one."
             )
         layer.undo_embeddings = undo
 

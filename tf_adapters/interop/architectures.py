@@ -210,8 +210,16 @@ def check_in_adapterhub(architecture):
 
 
 def check_not_fused(architecture, kind):
-    """Raises an `AdapterError` if PEFT has the family in another form."""
-    if architecture.fused:
+    """Raises an error for kinds of PEFT that need a module per projection.
+
+    Args:
+        architecture: `Architecture`.
+        kind: PEFT's name of the kind, its `peft_type`.
+
+    Raises:
+        AdapterError: If the kind is one of these, and projections are fused.
+    """
+    if architecture.fused and kind in ("IA3", "LN_TUNING"):
         raise AdapterError(
             f"Of PEFT's kinds, LoRA and prompt tuning are read and written for "
             f"encoders of the class {architecture.class_name}. Received: "

@@ -23,13 +23,12 @@ from tf_adapters.common.errors import DataError
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
-from tf_adapters.data.rows import sampling
-from tf_adapters.data.rows import splits
 from tf_adapters.launch import finished_runs
 from tf_adapters.launch import local_runner
 from tf_adapters.launch import planned_run
 from tf_adapters.launch import process_runner
 from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import task_data
 
 _SECONDS_TO_WAIT = 10
 
@@ -95,7 +94,7 @@ def check_members_data(config):
 def _why_missing(config):
     """Returns the `DataError` if a member's data are missing, or `None`."""
     try:
-        splits.check_data_exists(config)
+        task_data.check_data_exists(config)
     except DataError as error:
         return error
     return None
@@ -110,8 +109,8 @@ def _stage(config, runs):
         "Without --adapters, fusion first trains an adapter for each task of "
         f"`members.tasks`: {tasks}. Their settings are those of "
         f"`members.settings`: {method}, {train.epochs} epochs, learning rate "
-        f"{train.learning_rate:g}. --epochs and --learning_rate do not reach "
-        "them; --params_override=members.settings.train.epochs=... does."
+        f"{train.learning_rate:g}. --epochs and --learning_rate do not apply "
+        "to them; --params_override=members.settings.train.epochs=... does."
     )
 
 
@@ -138,14 +137,14 @@ def _find_trained(runs, folder):
     for run in runs:
         name = glob.escape(planned_run.run_id(run.config))
         own = sorted(folder.parent.glob("*/result.json"))
-        beside = sorted(studies.glob(f"*/{name}/result.json"))
+        others = sorted(studies.glob(f"*/{name}/result.json"))
         # Compared by content, because hashes change when settings are added.
         member = f"*/{folder.name}/*/{run.id}/result.json"
-        beside += sorted(studies.glob(member))
+        others += sorted(studies.glob(member))
         found[run.id] = next(
             (
                 path.parent
-                for path in (*own, *beside)
+                for path in (*own, *others)
                 if finished_runs.is_of(run, path.parent)
                 and _saw_our_data(run, path)
             ),
@@ -157,7 +156,7 @@ def _find_trained(runs, folder):
 def _saw_our_data(run, path):
     """Returns whether a finished run trained on the data as they are now."""
     found = {
-        name: sampling.fingerprints(splits.load_rows(own, splits.get_task(own)))
+        name: task_data.load_task_data(own).fingerprints
         for name, own in config_task.by_task(run.config).items()
     }
     ours = found if len(found) > 1 else next(iter(found.values()))
@@ -177,8 +176,8 @@ def _train_missing(runs, folder, runner, processes):
             raise ConfigError(
                 f"The adapter of task `{run.id}` was not trained: "
                 f"{finished_runs.read_error(run, folder)} See "
-                f"{folder / run.id / 'log.txt'}. The same command goes on with "
-                "what is missing."
+                f"{folder / run.id / 'log.txt'}. The same command trains the "
+                "missing ones."
             )
 
 

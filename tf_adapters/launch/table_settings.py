@@ -8,8 +8,8 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
 from tf_adapters.config import presets
 from tf_adapters.config import resolve as config_resolve
-from tf_adapters.data.rows import splits
 from tf_adapters.runs import remote_folder
+from tf_adapters.runs import task_data
 from tf_adapters.text import defaults
 
 # From arguments to settings.
@@ -69,13 +69,13 @@ def _named(method):
     )
 
 
-def resolve(layers, source, output_dir):
+def resolve(layers, source, model_dir):
     """Returns the `Config` of a run on a table and the path of its folder.
 
     Args:
         layers: See `layers_of`.
         source: `Source` of the table.
-        output_dir: Path or address of the run folder. If `None`, it is
+        model_dir: Path or address of the run folder. If `None`, it is
             `runs/<table>_<method>_<seed>`.
 
     Raises:
@@ -85,13 +85,13 @@ def resolve(layers, source, output_dir):
     layers = defaults.with_short_run([*layers, source.layer])
     config = config_resolve.combine(*layers)
     config = config_resolve.with_absolute_paths(config)
-    splits.check_data_exists(config)
+    task_data.check_data_exists(config)
     config = config_resolve.build_method(config)
     check_method(config)
     name = f"{config.task}_{presets.preset_name(layers)}_{config.seed}"
-    if output_dir is None:
+    if model_dir is None:
         return config, Path("runs", name)
-    return config, remote_folder.local(str(output_dir))
+    return config, remote_folder.local(str(model_dir))
 
 
 def check_method(config):
@@ -100,7 +100,7 @@ def check_method(config):
     if method.own_training() is not None:
         raise ConfigError(
             f"`{methods.name_of(method)}` trains a network of its own, which "
-            "is no text model. `tf-adapters train` trains it."
+            "is not a text model. Train it with `tf-adapters train`."
         )
     if isinstance(method, methods.Fusion) and not method.adapters:
         raise ConfigError(

@@ -51,6 +51,7 @@ class AdapterFusion(Float32Layer):
         value_start: Initial values of `V` off the diagonal: `"constant"`
             (default) for 1e-6, or `"random"` for normal numbers with standard
             deviation 1e-6.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         inputs: `(batch, tokens, d)`. Input of the adapters and the query.
@@ -115,11 +116,11 @@ class AdapterFusion(Float32Layer):
             )
 
     def _start_of_value(self, shape, dtype=None):
-        beside = 1e-6
+        off_diagonal = 1e-6
         if self.value_start == "random":
-            beside *= keras.random.normal(shape, dtype=dtype)
+            off_diagonal *= keras.random.normal(shape, dtype=dtype)
         eye = ops.eye(shape[0], dtype=dtype)
-        return eye + beside * (1 - eye)
+        return eye + off_diagonal * (1 - eye)
 
     def call(self, inputs, chosen=None, training=None):
         down_kernel, down_bias, *up = self._stacks(chosen)

@@ -57,8 +57,8 @@ class PromptTuning(Method):
             )
         if self.form == "peft" and self.stands != "before":
             raise UserError(
-                "PEFT's prompts stand before the text. Use "
-                "`form='adapterhub'` with `stands='after_first'`."
+                "PEFT puts prompts before the text. Use `form='adapterhub'` "
+                "with `stands='after_first'`."
             )
 
     def make_embedding_slots(self, shape):
@@ -82,6 +82,7 @@ class Prompt(Slot):
             `"before"`.
         init_range: The vectors start uniform in `+-init_range`. Defaults to
             0.5.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         x: `(batch, tokens, width)`.

@@ -41,6 +41,7 @@ class AdaptedBlock(Float32Layer):
             norms.
         positions: How positions enter attention: an object with the method of
             `tf_adapters.layers.attention.NoPositions`, which is the default.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class AdaptedBlock(Float32Layer):
         self._norm_place = NORM_PLACES[architecture.norms]
         for place in slots:
             check_known(
-                "place of a block",
+                "position in a block",
                 place,
                 self._norm_place.places,
                 hint=self._norm_place.hint,

@@ -56,6 +56,7 @@ class AdapterModel(EncoderModel):
         remat: Whether to recompute the activations within a block in the
             backward pass (`keras.remat`), which takes less memory and more
             time. Defaults to `False`.
+        **kwargs: See `keras.Model`.
 
     Call arguments:
         inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,
@@ -395,8 +396,8 @@ class AdapterModel(EncoderModel):
         if self.reparameterization.folded:
             raise UserError(
                 "The trained weights are folded into the encoder's, so they "
-                "can be neither saved nor trained, nor other adapters swapped "
-                "in below them. Call `unfold()` first."
+                "cannot be saved or trained, and adapters below them cannot "
+                "be swapped. Call `unfold()` first."
             )
 
     def compile(self, optimizer="rmsprop", loss=None, *args, **kwargs):
@@ -412,6 +413,7 @@ class AdapterModel(EncoderModel):
 
     def fit(self, *args, **kwargs):
         """Trains the model; logs how many steps float16 overflow skipped."""
+        part_checks.check_trains(self)
         before = loss_scaling.count_skipped(self)
         history = super().fit(*args, **kwargs)
         loss_scaling.say_skipped(self, before)
@@ -442,8 +444,8 @@ class AdapterModel(EncoderModel):
 
 def _warn_of_old_name(old, new):
     warnings.warn(
-        f"`AdapterModel.{old}` is now called `{new}`, and the old name will "
-        f"go. Call `model.{new}()`.",
+        f"`AdapterModel.{old}` is now called `{new}`, and the old name will be "
+        f"removed. Call `model.{new}()`.",
         DeprecationWarning,
         stacklevel=3,
     )
@@ -470,8 +472,8 @@ def adapt(encoder, method=None, head=None, **options):
     """
     if isinstance(method, methods.Method) and method.adapters:
         raise UserError(
-            "A fusion takes the weights of trained adapters, which "
-            "`tf_adapters.fuse(encoder, method, head)` reads."
+            "A fusion needs trained adapters. Use `tf_adapters.fuse(encoder, "
+            "method, head)`, which loads them."
         )
     return AdapterModel(as_encoder(encoder), method, head, **options)
 

@@ -29,6 +29,7 @@ class BankModel(EncoderModel):
     Args:
         encoder: The `Encoder` that all members were trained on.
         members: Tuple of `Member`.
+        **kwargs: See `keras.Model`.
 
     Call arguments:
         inputs: Dict as for `AdapterModel`, and `adapter_ids` `(batch,)`: the
@@ -61,8 +62,8 @@ class BankModel(EncoderModel):
         check_inputs(self.encoder, inputs)
         if "adapter_ids" not in inputs:
             raise AdapterError(
-                "The inputs lack `adapter_ids`: for each example the place of "
-                f"its adapter among the bank's {len(self.members)}."
+                "The inputs lack `adapter_ids`: for each example, the index "
+                f"of its adapter among the bank's {len(self.members)}."
             )
 
     def feature_shapes(self):
@@ -119,15 +120,16 @@ def load_bank(adapters, encoder):
         if not member.head.is_linear:
             kind = heads.name_of(member.head)
             raise AdapterError(
-                f"The head of {member.source} is a {kind}, and a bank answers "
-                "with classes and numbers only. Leave it out, and export it "
+                f"The head of {member.source} is a {kind}, but a bank answers "
+                "only with classes and numbers. Leave it out, and export it "
                 "alone with --mode=export --model_dir=<its run>."
             )
         if len(member.head.feature_shape) > 2:
             raise AdapterError(
                 f"The head of {member.source} pools the windows of a long "
-                "text, and a bank reads one input for each text. Leave it out, "
-                "and export it alone with --mode=export --model_dir=<its run>."
+                "text, but a bank reads one input for each text. Leave it "
+                "out, and export it alone with --mode=export --model_dir=<its "
+                "run>."
             )
     return BankModel(encoder, members)
 
@@ -170,7 +172,10 @@ class BankSlot(SlotOfLayers):
 
     Args:
         reads: Input of the bottlenecks, one of `bottleneck_slots.Reads`.
-        num_adapters, units, activation: See `BankBottleneck`.
+        num_adapters: See `BankBottleneck`.
+        units: See `BankBottleneck`.
+        activation: See `BankBottleneck`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         x: `(batch, tokens, width)`, the output of a sublayer.

@@ -88,7 +88,8 @@ def _top(composition):
         method = members.pop()
         if isinstance(method, methods.Fusion):
             raise UserError(
-                "A fusion stands on no other adapters. `fuse` makes its model."
+                "A fusion cannot be stacked on other adapters. `fuse` makes "
+                "its model."
             )
         composition = trees.Stack(*members)
     for leaf in trees.leaves(composition):

@@ -160,7 +160,7 @@ def member_of_model(model, encoder, with_head=True):
         )
     if model.encoder_info.fingerprint != encoder.fingerprint:
         raise AdapterError(
-            f"The model `{model.name}` was made from encoder "
+            f"The model `{model.name}` was made with encoder "
             f"`{model.encoder_info.name}` with fingerprint "
             f"{model.encoder_info.fingerprint[:12]}, and `{encoder.name}` as "
             f"given has {encoder.fingerprint[:12]}. Give the same encoder."
@@ -238,9 +238,9 @@ def check_stacks(member):
         )
     if member.is_stacked:
         raise AdapterError(
-            f"{member.source} was trained on top of other adapters, for which "
-            "a bank and a fusion have no place. Load it alone, with "
-            "`load_adapter`, or give adapters that stand alone."
+            f"{member.source} was trained on top of other adapters, which a "
+            "bank or a fusion cannot hold. Load it alone, with "
+            "`load_adapter`, or give standalone adapters."
         )
 
 

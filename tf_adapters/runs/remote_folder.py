@@ -43,12 +43,12 @@ def local(folder):
     path.mkdir()
     replace_text(path / _ADDRESS, address)
     _checked(_pull, address, path)
-    if _has_encoder_beside(path):
+    if _has_sibling_encoder(path):
         _checked(_pull, f"{above}/encoder", path.parent / "encoder")
     return path
 
 
-def _has_encoder_beside(path):
+def _has_sibling_encoder(path):
     """Returns whether a run's encoder is saved next to the run folder.
 
     It is if several tasks trained the encoder together, see
@@ -57,8 +57,8 @@ def _has_encoder_beside(path):
     try:
         encoder = load_yaml(path / "config.yaml").get("encoder")
     except ConfigError:
-        return False  # Missing or damaged: whoever reads it reports that.
-    return encoder == resolve.ENCODER_BESIDE
+        return False  # Missing or damaged: its reader reports that.
+    return encoder == resolve.SIBLING_ENCODER
 
 
 def address(path):
@@ -104,8 +104,8 @@ def _checked(function, address, path):
         function(tf.io.gfile, address, path)
     except (tf.errors.OpError, OSError) as error:
         raise ConfigError(
-            f"Cannot read or write {address}: {str(error).splitlines()[0]} "
-            f"What there is of the run lies in {path}."
+            f"Cannot read or write {address}: {str(error).splitlines()[0]} The "
+            f"run's files so far are in {path}."
         ) from error
 
 

@@ -4,6 +4,7 @@ import collections
 import functools
 import math
 
+from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import splits
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import remote_folder
@@ -62,7 +63,7 @@ def _numbers(labels):
     text = f"labels from {min(labels):g} to {max(labels):g}, mean {mean:.4g}"
     if max(map(abs, labels)) > _FAR:
         text += (
-            "; the head begins at 0, and numbers so far from it are learned "
+            "; the head begins at 0, and learns numbers so far from it "
             "slowly: divide them, so that most are below 5"
         )
     return text
@@ -168,13 +169,13 @@ def print_evaluation(values, config):
         if split == "transfer":
             print(
                 zero_shot_transfer.transfer_table(
-                    splits.declared_task(config), metrics
+                    config_task.declared_task(config), metrics
                 )
             )
             if config.encoder == "minilm":
                 print(
-                    "MiniLM was trained on English alone: in other languages "
-                    "its numbers check the program, and are no transfer."
+                    "MiniLM was trained on English only: its numbers in other "
+                    "languages test the program and do not measure transfer."
                 )
         else:
             print(f"{split}: {_metrics(metrics)}")

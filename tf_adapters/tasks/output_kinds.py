@@ -34,16 +34,19 @@ class OutputKind:
             `"label"`.
         file_formats: Suffixes of the files that only this kind can read and
             write.
+        is_pretraining: Whether adapters of this kind only prepare for tasks of
+            other kinds. Defaults to `False`.
     """
 
     metrics: tuple[str, ...]
     label: Label
     num_fields: tuple[int, ...] = (1, 2)
-    fields_in_words: str = "one text field or two"
+    fields_in_words: str = "one or two text fields"
     list_field: typing.Literal["choices", "words"] | None = None
     default_metrics: tuple[str, ...] = ()
     label_field: str = "label"
     file_formats: tuple[str, ...] = ()
+    is_pretraining: bool = False
 
     def __post_init__(self):
         if not self.default_metrics:
@@ -56,7 +59,7 @@ class OutputKind:
 
 
 # Added to the error message for an unknown kind.
-HINT = "One of your own needs the file that registers it: --plugin=<file>."
+HINT = "To use your own, give the file that registers it: --plugin=<file>."
 # Name to kind; `heads.register` adds custom ones.
 KINDS = {
     "classification": OutputKind(
@@ -68,18 +71,31 @@ KINDS = {
         "number",
         default_metrics=("spearman", "pearson"),
     ),
+    "sentence_vector": OutputKind(
+        ("spearman", "pearson"),
+        "number",
+        fields_in_words="two text fields, or one that is only encoded,",
+        default_metrics=("spearman", "pearson"),
+    ),
+    "sentence_ranking": OutputKind(
+        ("mrr", "recall_at_1", "recall_at_5", "recall_at_10"),
+        "none",
+        (1, 2, 3),
+        "two text fields or three, or one that is only encoded,",
+        default_metrics=("mrr", "recall_at_1", "recall_at_10"),
+    ),
     "choice": OutputKind(
         ("accuracy",),
         "choice",
         (2, 3),
-        "one text field or two, and last that of the choices,",
+        "one or two text fields and, last, one for the choices,",
         "choices",
     ),
     "tagging": OutputKind(
         ("accuracy", "entity_f1", "entity_precision", "entity_recall"),
         "class_a_word",
         (1,),
-        "one text field, that of the words,",
+        "one text field, for the words,",
         "words",
         label_field="tags",
         file_formats=(".conllu", ".conll"),
@@ -88,7 +104,7 @@ KINDS = {
         ("answer_f1", "exact_match"),
         "answers",
         (2,),
-        "two text fields, that of the question and of the text,",
+        "two text fields, for the question and the text,",
         default_metrics=("answer_f1", "exact_match"),
         label_field="answers",
         file_formats=(".json",),
@@ -98,5 +114,6 @@ KINDS = {
         "none",
         (1, 2, 3),
         "one to three text fields",
+        is_pretraining=True,
     ),
 }

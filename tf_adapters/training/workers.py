@@ -2,8 +2,8 @@
 
 Under `MultiWorkerMirroredStrategy`, each worker runs the same program on its
 own part of each batch. Only the first worker, the chief, writes the run folder,
-and it tells the others where to resume. Other strategies have one process, and
-these functions return their argument.
+and it reports to the others where to resume. Other strategies have one process,
+and these functions return their argument.
 """
 
 import contextlib
@@ -172,7 +172,7 @@ def losses_as_stops(strategy):
             raise
         reason = str(error).splitlines()[0]
         raise Stopped(
-            f"Another worker is gone ({reason}). Start the same command on "
-            "all workers, without --overwrite: it goes on from the last "
+            f"Another worker is gone ({reason}). Start the same command on all "
+            "workers, without --overwrite: it resumes from the last "
             "checkpoint."
         ) from error

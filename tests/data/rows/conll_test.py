@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tf_adapters.common.errors import DataError
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import prediction_files
 from tf_adapters.tasks import get
@@ -42,7 +42,7 @@ def test_conllu_gives_words_and_their_tags(tmp_path):
     assert second["tokens"] == ["é"]
 
 
-def test_an_archive_beside_a_treebank_is_none(tmp_path):
+def test_an_archive_next_to_a_treebank_is_ignored(tmp_path):
     _write(tmp_path / "ud", "en_ewt.zip", "")
     with pytest.raises(DataError, match="No data of task `ud_pos`"):
         load.load_split(POS, "train", tmp_path)
@@ -122,7 +122,7 @@ def test_what_was_written_can_be_read_again(tmp_path, ending):
 @pytest.mark.parametrize("word", ["", " ", "a\tb", "a\nb"])
 def test_words_that_no_column_holds_are_refused(tmp_path, ending, word):
     rows = [{"tokens": ["a", word], "tags": ["X", "X"]}]
-    with pytest.raises(ValueError, match="cannot stand in a column"):
+    with pytest.raises(ValueError, match="cannot be written in a column"):
         prediction_files.write_predictions(tmp_path / f"out{ending}", rows, POS)
     assert not (tmp_path / f"out{ending}").exists()
 

@@ -35,9 +35,9 @@ def resolve_table(task):
     rows = counts["train"].total()
     if rows < _LEAST_ROWS and "validation" not in task.files:
         raise DataError(
-            f"{task.files['train']} has {rows} rows, and a part of them has to "
-            f"validate. Expected at least {_LEAST_ROWS} rows, or more rows as "
-            "--validation=<file>."
+            f"{task.files['train']} has {rows} rows, some of which are held "
+            f"out for validation. Expected at least {_LEAST_ROWS} rows, or "
+            "other rows in --validation=<file>."
         )
     if task.kind.label != "class":
         return task
@@ -56,7 +56,7 @@ def _check(task, split):
                 problem = f"field `{name}` has no text"
                 table.problems.append((number, problem))
         label = fields.get(task.label_field)
-        if label in (None, "") and split != "test":
+        if label in (None, "") and _needs_label(task, split):
             problem = f"field `{task.label_field}` has no label"
             table.problems.append((number, problem))
         counts[_hashable(label)] += 1
@@ -84,7 +84,7 @@ def _check_columns(table, task, split):
             "each example."
         )
     named = [("text", name) for name in task.text_fields]
-    if split != "test":
+    if _needs_label(task, split):
         named.append(("label", task.label_field))
     for flag, name in named:
         if name not in columns:
@@ -93,6 +93,10 @@ def _check_columns(table, task, split):
                 f"{cut(', '.join(f'`{c}`' for c in columns))}: name one with "
                 f"--{flag}=.{did_you_mean(name, columns)}"
             )
+
+
+def _needs_label(task, split):
+    return split != "test" and task.kind.label != "none"
 
 
 def _class_names(counts, task):
@@ -132,13 +136,14 @@ def _check_whole(numbers, counts, where):
     if fractions:
         raise DataError(
             f"{where} has numbers with a fraction, such as {fractions[0]}, "
-            "which are no classes. Add --head=regression to predict the number."
+            "which are not classes. Add --head=regression to predict the "
+            "number."
         )
     if len(numbers) > _MOST_NUMBERS:
         raise DataError(
             f"{where} has {len(numbers)} different numbers, more than the "
-            f"{_MOST_NUMBERS} that are taken for classes. Add "
-            "--head=regression to predict the number."
+            f"{_MOST_NUMBERS} that can be classes. Add --head=regression to "
+            "predict the number."
         )
 
 
@@ -161,8 +166,8 @@ def _warn_of_spellings(names, where):
     for alike in spellings.values():
         if len(alike) > 1:
             _LOGGER.warning(
-                "%s: %s are different classes here. Write them in one way if "
-                "they are the same.",
+                "%s: %s are different classes here. Spell them the same way "
+                "if they mean the same.",
                 where,
                 " and ".join(f"{shown(n)} ({names[n]})" for n in alike),
             )

@@ -5,6 +5,8 @@ matrix `A` for all three and one `B`, with rows for each of them in this order.
 Ours has a pair of matrices for each projection.
 """
 
+import dataclasses
+
 import numpy as np
 
 
@@ -26,7 +28,7 @@ def parted(arrays, wanted, architecture):
     return found
 
 
-def joined(tensors, wanted, architecture, rank):
+def joined(method, tensors, shape, architecture):
     """Joins the LoRAs of projections that share a module.
 
     If all have the same `A` in each block, as those from a folder of PEFT, the
@@ -34,26 +36,24 @@ def joined(tensors, wanted, architecture, rank):
     multiplies the rank by their number. The outputs are the same.
 
     Args:
+        method: `LoRA`.
         tensors: Dict from our tensor names to arrays.
-        wanted: Dict from `(block, projection)` to the module's name.
+        shape: `EncoderShape`.
         architecture: `Architecture`.
-        rank: Rank of each of our LoRAs.
 
     Returns:
-        Dict from the module's suffix to its rank, if that differs; `wanted`
-        and `tensors`, in which `"fused"` replaces these projections.
+        The method and the tensors, in which the first of these projections
+        stands for the module; and a dict with PEFT's keys for its rank.
     """
-    tensors, pairs, found = dict(tensors), {}, {}
-    for (block, projection), module in wanted.items():
-        if projection not in architecture.fused:
-            found[block, projection] = module
-            continue
-        start = f"block_{block}_{projection}"
-        down = tensors.pop(f"{start}/down_kernel")
-        up = tensors.pop(f"{start}/up_kernel")
-        up = _widened(up, architecture.fused.index(projection), architecture)
-        pairs.setdefault(block, []).append((down, up))
-        found[block, "fused"] = module
+    names = [name for name in method.projections if name in architecture.fused]
+    if not names:
+        return method, tensors, {}
+    kept = [i for i, k in enumerate(method.kept_blocks(shape)) if k]
+    tensors = dict(tensors)
+    pairs = {
+        block: [_pair(tensors, block, name, architecture) for name in names]
+        for block in kept
+    }
     is_shared = all(
         np.array_equal(down, of_block[0][0])
         for of_block in pairs.values()
@@ -61,22 +61,32 @@ def joined(tensors, wanted, architecture, rank):
     )
     for block, of_block in pairs.items():
         downs, ups = zip(*of_block, strict=True)
-        start = f"block_{block}_fused"
+        start = f"block_{block}_{names[0]}"
         tensors[f"{start}/down_kernel"] = (
             downs[0] if is_shared else np.concatenate(downs, axis=1)
         )
         tensors[f"{start}/up_kernel"] = (
             sum(ups) if is_shared else np.concatenate(ups)
         )
+    others = [name for name in method.projections if name not in names]
+    method = dataclasses.replace(method, projections=(names[0], *others))
     if is_shared:
-        return {}, found, tensors
-    number = len(next(iter(pairs.values())))
-    suffix = architecture.peft_module(architecture.fused[0])
-    return {suffix: rank * number}, found, tensors
+        return method, tensors, {}
+    module = architecture.peft_module(names[0])
+    return (
+        method,
+        tensors,
+        {
+            "alpha_pattern": {module: len(names) * method.alpha},
+            "rank_pattern": {module: len(names) * method.rank},
+        },
+    )
 
 
-def _widened(up, index, architecture):
-    """Returns `(rank, outputs)` of the module; other projections' are 0."""
+def _pair(tensors, block, name, architecture):
+    """Takes out `A` and `B` of a projection; `B` gets the module's outputs."""
+    down = tensors.pop(f"block_{block}_{name}/down_kernel")
+    up = tensors.pop(f"block_{block}_{name}/up_kernel")
     columns = [np.zeros_like(up)] * len(architecture.fused)
-    columns[index] = up
-    return np.concatenate(columns, axis=1)
+    columns[architecture.fused.index(name)] = up
+    return down, np.concatenate(columns, axis=1)

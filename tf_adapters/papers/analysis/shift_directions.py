@@ -43,7 +43,10 @@ class ShiftDirections(RunsAnalysis):
 
     def add_flags(self, parser):
         parser.add_argument(
-            "--texts", type=int, default=5, help="the first so many; 5"
+            "--texts",
+            type=int,
+            default=5,
+            help="number of texts, from the first; 5",
         )
 
     def rows(self, run, options):
@@ -66,7 +69,7 @@ class ShiftDirections(RunsAnalysis):
                     )
             title = f"{here.method.iloc[0]}, {here.text.nunique()} texts"
             names = ("first component", "second component")
-            drawing.describe(axis, *names, title, legend_beside=True)
+            drawing.describe(axis, *names, title, legend_outside=True)
         for axis, *_ in panels[:-1]:
             axis.get_legend().remove()
         return figure

@@ -128,7 +128,7 @@ class Attack(Analysis):
                     **style,
                 )
         steps = f"steps of pretraining {_how(table)}"
-        drawing.describe(axes, steps, _CHANGED, legend_beside=True)
+        drawing.describe(axes, steps, _CHANGED, legend_outside=True)
         return figure
 
     def _draw_bars(self, table, counted):
@@ -143,7 +143,7 @@ class Attack(Analysis):
         axes.set_xticks(range(len(means)), means.index)
         axes.set_ylim(0, 105)
         drawing.describe(
-            axes, f"method {_how(table)}", _CHANGED, legend_beside=True
+            axes, f"method {_how(table)}", _CHANGED, legend_outside=True
         )
         return figure
 
@@ -203,13 +203,13 @@ def _attack(run, options, synonyms):
     experiment = run.experiment()
     if not isinstance(experiment.model.head, heads.Classification):
         raise UserError(
-            f"{run.folder} has a head of another kind: attacks need classes."
+            f"{run.folder} has another kind of head: attacks need classes."
         )
     field = options.field or run.task.text_fields[0]
     if field not in run.task.text_fields:
         raise UserError(
-            f"--field={cut(field)} is no text of task `{run.task.name}`. It "
-            f"has: {', '.join(run.task.text_fields)}."
+            f"--field={cut(field)} is not a text field of task "
+            f"`{run.task.name}`. It has: {', '.join(run.task.text_fields)}."
         )
     rows = run.rows["validation"][: options.texts]
     words = [pwws.split_words(row[field]) for row in rows]

@@ -8,7 +8,7 @@ import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
-from tf_adapters.data.encoded import Encoded
+from tf_adapters.data.examples import Examples
 from tf_adapters.heads.labels import check_number
 from tf_adapters.heads.registry import register
 from tf_adapters.heads.vector_head import ValueHead
@@ -67,10 +67,11 @@ class TextVectorHead(ValueHead):
             )
         texts = [row[field] for row in rows for field in fields]
         ids, segments = packer.tokenize_rows(texts)
-        return Encoded(
+        return Examples(
             _grouped(ids, len(fields)),
             segments and _grouped(segments, len(fields)),
             self.targets(rows, fields) if labeled else None,
+            pad_id=packer.special_tokens.pad,
         )
 
     def decode(self, outputs, source=None):

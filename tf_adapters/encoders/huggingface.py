@@ -19,7 +19,7 @@ from tf_adapters.encoders import albert
 from tf_adapters.encoders import config_checks
 from tf_adapters.encoders import deberta
 from tf_adapters.encoders import huggingface_weights
-from tf_adapters.encoders import modernbert
+from tf_adapters.encoders import modernbert_folder
 from tf_adapters.encoders import mpnet
 from tf_adapters.encoders.huggingface_family import BERT_ARGUMENTS
 from tf_adapters.encoders.huggingface_family import Family
@@ -103,7 +103,7 @@ FAMILIES = {
     "mpnet": mpnet.HUGGINGFACE,
     "albert": albert.HUGGINGFACE,
     "deberta-v2": deberta.HUGGINGFACE,
-    "modernbert": modernbert.HUGGINGFACE,
+    "modernbert": modernbert_folder.HUGGINGFACE,
 }
 
 

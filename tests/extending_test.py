@@ -1,4 +1,4 @@
-"""`docs/extending.md`: its method, head and encoder, in training and serving."""
+"""`docs/extending.md`: its method, head and encoder, in training and served."""
 
 import dataclasses
 import json

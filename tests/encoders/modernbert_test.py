@@ -199,7 +199,7 @@ def test_config_of_transformers_5(loaded, tmp_path):
             {"rope_parameters": {"full_attention": {"rope_type": "yarn"}}},
             "rope_type='default'.*Received: 'yarn'",
         ),
-        ({"num_hidden_layers": 3}, "no place for: .*layers.3.attn"),
+        ({"num_hidden_layers": 3}, "does not describe: .*layers.3.attn"),
         ({"num_hidden_layers": 5}, "incomplete.*layers.4.attn"),
         ({"intermediate_size": 40}, r"\(80, 24\).*Received: shape \(96, 24\)"),
     ],

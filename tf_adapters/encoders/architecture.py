@@ -43,6 +43,11 @@ class Architecture:
         embedding_norm: Name of the backbone's layer norm of the embeddings.
         final_norm: Name of the backbone's layer norm after the last block.
             `None` (default) if there is none.
+
+    Examples:
+        >>> from tf_adapters import encoders
+        >>> encoders.Architecture("gelu", 1e-12, norms="pre").embedding_norm
+        'embeddings_layer_norm'
     """
 
     activation: str

@@ -22,6 +22,15 @@ class BlockLayers:
             with `gamma` and `beta`. `beta` is `None` if they have none.
             `attention_norm` is `None` if a pre-norm block has no such norm.
         num_heads: Integer. Number of attention heads.
+
+    Examples:
+        >>> from tf_adapters.encoders import block_layers
+        >>> block = encoder.backbone.transformer_layers[0]
+        >>> layers = block_layers.of_transformer_encoder(block)
+        >>> tuple(layers.ffn_up.kernel.shape) == tuple(
+        ...     layers.ffn_down.kernel.shape[::-1]
+        ... )
+        True
     """
 
     query: Any

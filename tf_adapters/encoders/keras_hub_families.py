@@ -50,6 +50,7 @@ def register(backbone, architecture):
             architecture already.
 
     Examples:
+        >>> import keras_hub
         >>> from tf_adapters import encoders
         >>> class MyBackbone(keras_hub.models.BertBackbone):
         ...     pass

@@ -44,10 +44,10 @@ class BlockLayers:
     num_heads: int
 
     def kernels(self):
-        """Returns the projections' kernels and their number of input axes.
+        """Returns each projection's kernel and its number of input axes.
 
-        A dict from a projection's name to its kernel and how many of the
-        kernel's leading axes are inputs.
+        The result is a dict from a projection's name to its kernel and the
+        number of the kernel's leading axes that are inputs.
         """
         kernels = {name: getattr(self, name).kernel for name in PROJECTIONS}
         return {

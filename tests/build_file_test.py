@@ -177,7 +177,7 @@ def test_a_tree_in_step_has_no_problems(small_tree):
 
 
 @pytest.mark.parametrize(
-    "old, new, problem",
+    ("old", "new", "problem"),
     [
         ('"tf_adapters/low.py"', "", "tf_adapters/low.py: in 0 targets"),
         (

@@ -53,7 +53,7 @@ def distance(states, outputs, features):
     return max(np.abs(a - b)[tokens].max() for a, b in pairs)
 
 
-@pytest.mark.parametrize("name", (*huggingface_folders.NAMES, "minilm"))
+@pytest.mark.parametrize("name", [*huggingface_folders.NAMES, "minilm"])
 def test_weights_and_settings_give_the_outputs_of_pytorch(name):
     encoder, _ = load(name)
     features, outputs = huggingface_folders.expected(name)
@@ -67,7 +67,7 @@ def test_weights_and_settings_give_the_outputs_of_pytorch(name):
         )
 
 
-@pytest.mark.parametrize("name", (*huggingface_folders.NAMES, "minilm"))
+@pytest.mark.parametrize("name", [*huggingface_folders.NAMES, "minilm"])
 def test_adapted_encoder_gives_the_outputs_of_pytorch(name):
     encoder, _ = load(name)
     features, outputs = huggingface_folders.expected(name)

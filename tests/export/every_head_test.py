@@ -58,7 +58,7 @@ def _model(method, task):
     return model
 
 
-@pytest.mark.parametrize("name, kind", PAIRS)
+@pytest.mark.parametrize(("name", "kind"), PAIRS)
 def test_the_export_of_a_loaded_adapter_answers_as_the_model(
     name, kind, tmp_path
 ):

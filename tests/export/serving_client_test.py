@@ -80,7 +80,7 @@ def rest_address(signatures):
 @pytest.fixture(scope="module")
 def grpc_address(signatures):
     class Service(prediction_service_pb2_grpc.PredictionServiceServicer):
-        def Predict(self, request, context):
+        def Predict(self, request, context):  # noqa: N802
             if request.model_spec.name != "wnli":
                 context.abort(grpc.StatusCode.NOT_FOUND, "no such servable")
             outputs = signatures[request.model_spec.signature_name](

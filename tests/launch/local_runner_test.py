@@ -86,7 +86,7 @@ def test_a_run_that_another_study_finishes_meanwhile_is_taken(runs, study_dir):
     assert outcomes[1].result and not (study_dir / runs[1].id).exists()
 
 
-@pytest.mark.parametrize("same", (True, False))
+@pytest.mark.parametrize("same", [True, False])
 def test_a_run_stopped_half_way_keeps_its_checkpoints(runs, study_dir, same):
     """Those of other settings are not this run's, and go."""
     folder = study_dir / runs[0].id

@@ -11,10 +11,10 @@ import pytest
 
 from tests.runs import whole_runs
 from tf_adapters.cli import train
-from tf_adapters.common.dataclass_config import load_setting
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.settings_text import load_setting
 from tf_adapters.config import resolve
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions

@@ -15,11 +15,12 @@ from pathlib import Path
 import yaml
 
 from tf_adapters.common import dataclass_config
-from tf_adapters.common.dataclass_config import load_yaml
+from tf_adapters.common import settings_text
 from tf_adapters.common.dataclass_config import merge
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
+from tf_adapters.common.settings_text import load_yaml
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import presets
 from tf_adapters.config import task as config_task
@@ -224,7 +225,7 @@ _MINIMA = {
 def parse_override(text):
     """Parses `"a.b=value,c=value,..."` into a nested dict."""
     values = {}
-    for layer in dataclass_config.parse_items(text):
+    for layer in settings_text.parse_items(text):
         values = merge(values, presets.with_method_as_dict(layer))
     return values
 

@@ -46,7 +46,7 @@ class PreNorm:
 
     def for_slot(self, norm):
         """Returns the norm that follows the slot, or `None`."""
-        return None
+        return
 
 
 NORM_PLACES = {"post": PostNorm(), "pre": PreNorm()}

@@ -11,8 +11,8 @@ import os
 from pathlib import Path
 import tempfile
 
-from tf_adapters.common.dataclass_config import load_yaml
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.settings_text import load_yaml
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import resolve
 

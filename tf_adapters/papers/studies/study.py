@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 import shlex
 
-from tf_adapters.common.dataclass_config import load_setting
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.settings_text import load_setting
 from tf_adapters.config import resolve
 from tf_adapters.launch import finished_runs
 from tf_adapters.launch import local_runner

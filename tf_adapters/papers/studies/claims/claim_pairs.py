@@ -55,8 +55,10 @@ def match_runs(claim, runs, rows, select_over=()):
         for own in lower:
             names = keys[high["run"]]
             shared = tuple(key for key in names if key in own)
-            for low in index(own, shared)[_values(high, shared)]:
-                found.append((_setting(names, own, high, low), high, low))
+            found += [
+                (_setting(names, own, high, low), high, low)
+                for low in index(own, shared)[_values(high, shared)]
+            ]
     return found
 
 

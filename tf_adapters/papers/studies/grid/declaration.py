@@ -112,6 +112,7 @@ def find_study(name):
     known = sorted(path.stem for path in STUDIES.glob("*.yaml"))
     hint = "Or give the path of a YAML file."
     check_known("study", name, known, ConfigError, hint)
+    return None
 
 
 def read_study(path):

@@ -33,6 +33,7 @@ NAMES = (
     "deberta",
     "distilbert",
     "electra",
+    "modernbert",
     "mpnet",
     "roberta",
     "xlm_roberta",

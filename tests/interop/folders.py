@@ -20,6 +20,7 @@ _ENCODERS = {
     "electra": ROOT / "huggingface" / "electra",
     "mpnet": ROOT / "huggingface" / "mpnet",
     "deberta": ROOT / "huggingface" / "deberta",
+    "modernbert": ROOT / "huggingface" / "modernbert",
 }
 
 

@@ -44,7 +44,7 @@ def _config(path):
 def _tensors(path):
     """Returns tensors by names without PEFT's choice of the model's class."""
     start = "base_model.model."
-    inner = rf"^{start}(bert|roberta|distilbert|mpnet|deberta)\."
+    inner = rf"^{start}(bert|roberta|distilbert|mpnet|deberta|model)\."
     return {
         re.sub(inner, start, name): value
         for name, value in load_file(path).items()

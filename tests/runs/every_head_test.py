@@ -1,4 +1,4 @@
-"""Every kind of output trains with methods of every kind."""
+"""Tests that all kinds of output train with all kinds of methods."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Adapters, encoders, settings, folders and disks that cannot be used."""
+"""Cases with unusable adapters, encoders, settings, folders and disks."""
 
 import json
 
@@ -16,7 +16,7 @@ from tf_adapters.models import saving
 
 _WEIGHTS = "adapter/adapter.safetensors"
 _CONFIG = "adapter/adapter_config.json"
-# A file of 10 bytes whose header would have four tebibytes.
+# A file of 10 bytes that claims a header of four tebibytes.
 _TERABYTES = (1 << 42).to_bytes(8, "little") + b"{}"
 
 
@@ -249,7 +249,7 @@ SETTINGS_CASES = [
         _config_file(b"seed: !!timestamp x"),
     ),
     error(
-        "settings whose aliases unfold to billions of values",
+        "settings whose aliases expand to billions of values",
         "not YAML that can be read: more than 100,000 values",
         _config_file(
             b"a: &a [x, x, x, x, x, x, x, x]\n"
@@ -280,7 +280,7 @@ def _predict_below_a_file(space):
     return space.command(space.run, mode="predict", **options)
 
 
-# Here not even root makes a folder.
+# Not even root can create a folder here.
 _READ_ONLY = "/proc/tf_adapters"
 _HOULSBY = {
     "method": {"name": "houlsby", "units": 64},
@@ -298,7 +298,7 @@ def _train_on_a_full_disk(space):
 
 
 def _go_on_after_a_full_disk(space):
-    """The first adapter is written, and the first checkpoint is not."""
+    """Fills the disk after the first adapter, before the first checkpoint."""
     outcome = _train_on_a_full_disk(space)
     assert "Free some space" in outcome.said
     run = space.folder / "run"
@@ -312,7 +312,7 @@ def _go_on_after_a_full_disk(space):
 
 
 def _start_on_a_full_disk(space):
-    """What lies in the folder of an unfinished run is not cut short."""
+    """Checks that the files of an unfinished run are not truncated."""
     run = space.copy_run()
     (run / "result.json").unlink()
     before = (run / "config.yaml").read_bytes()
@@ -331,29 +331,29 @@ def _export_on_a_full_disk(space):
 
 DISKS = [
     error(
-        "a read-only folder for the run",
+        "a read-only run folder",
         "Give a folder that you may write to",
         _trained_with(model_dir=_READ_ONLY),
     ),
     error(
-        "a folder for the run that lies in a file",
+        "a run folder whose parent is a file",
         "Give a folder that you may write to",
         lambda space: space.train_with(model_dir=_below_a_file(space)),
     ),
     error(
-        "predictions that are to go to such a folder",
+        "predictions to be written to such a folder",
         "Give a path that you may read and write",
         _predict_below_a_file,
     ),
     error(
-        "a disk that is full when a stopped run goes on",
+        "a disk that is full when a stopped run resumes",
         "Give a folder that you may write to",
         _start_on_a_full_disk,
     ),
     result(
         "a disk that is full while a run trains",
         "error: “Free some space”; its last adapter loads, and the same "
-        "command goes on when there is space",
+        "command resumes when there is space",
         _go_on_after_a_full_disk,
     ),
     error(

@@ -1,4 +1,4 @@
-"""Each method on the families whose blocks are not quite BERT's."""
+"""Tests each method on encoders whose blocks differ from BERT's."""
 
 import shutil
 

@@ -11,7 +11,9 @@ from tf_adapters.common.errors import ConfigError
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("name, kind", cases.pairs(single_steps.HEADS, shift=2))
+@pytest.mark.parametrize(
+    ("name", "kind"), cases.pairs(single_steps.HEADS, shift=2)
+)
 def test_a_step_trains_what_is_declared(name, kind):
     method = cases.EVERY[name]
     head, make = single_steps.HEADS[kind]

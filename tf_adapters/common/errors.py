@@ -13,7 +13,7 @@ class UserError(ValueError):
 
     Examples:
         >>> try:
-        ...     tf_adapters.adapt("minilm")
+        ...     tf_adapters.adapt("minilm", methods.Houlsby())
         ... except tf_adapters.UserError as error:
         ...     print("load_encoder" in str(error))
         True
@@ -25,22 +25,48 @@ class UserError(ValueError):
 
 
 class ConfigError(UserError):
-    """A mistake in a configuration."""
+    """A mistake in a configuration.
+
+    Examples:
+        >>> try:
+        ...     tf_adapters.train("reviews.csv", method="houlsbi")
+        ... except tf_adapters.ConfigError as error:
+        ...     print("Did you mean `houlsby`?" in str(error))
+        True
+    """
 
 
 class DataError(UserError):
-    """A dataset that is missing, unreachable or malformed."""
+    r"""A dataset that is missing, unreachable or malformed.
+
+    Examples:
+        >>> with open("reviews.csv", "w") as file:
+        ...     _ = file.write("review,label\na fine film,yes\n")
+        >>> try:
+        ...     tf_adapters.train("reviews.csv")
+        ... except tf_adapters.DataError as error:
+        ...     print("review" in str(error))
+        True
+    """
 
 
 class AdapterError(UserError):
-    """An adapter folder that cannot be used."""
+    """An adapter folder that cannot be used.
+
+    Examples:
+        >>> try:
+        ...     tf_adapters.load_adapter("no_such_folder", encoder)
+        ... except tf_adapters.AdapterError as error:
+        ...     print("no_such_folder" in str(error))
+        True
+    """
 
 
 class NonFiniteError(RuntimeError):
     """A loss or a gradient became NaN or infinite."""
 
 
-class Stopped(RuntimeError):
+class Stopped(RuntimeError):  # noqa: N818
     """The run was asked to stop; the same command resumes it.
 
     Attributes:
@@ -72,3 +98,10 @@ def cut(text):
     if len(text) <= _MAX_SHOWN:
         return text
     return f"{text[: _MAX_SHOWN - 3]}..."
+
+
+def some(names):
+    """Returns the first five of a list of received names for a message."""
+    rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    # Names in a damaged file can have any length.
+    return ", ".join(name[:120] for name in names[:5]) + rest or "none"

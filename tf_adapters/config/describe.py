@@ -18,6 +18,10 @@ Made by `python -m tf_adapters.config.describe`. Each is set with
 have a flag of their own (`--help`). Settings of a method (`method.<name>`) are
 in [methods.md](methods.md) and in its class, those of a head (`head.<name>`) in
 [guide.md](guide.md#kinds-of-output-and-file-formats).
+
+Editors with the YAML language server complete such a file and mark its mistakes
+if its first line is `# yaml-language-server: $schema=<path>`, with the path of
+[settings.schema.json](settings.schema.json).
 """
 
 
@@ -51,7 +55,7 @@ def meaning(name):
     return re.split(r"(?<=\.) ", texts[name])[0]
 
 
-def page():
+def settings_page():
     """Returns the text of docs/settings.md."""
     lines = [_TITLE, "| setting | default | meaning |", "|---|---|---|"]
     for name, default, text in settings():
@@ -61,4 +65,4 @@ def page():
 
 
 if __name__ == "__main__":
-    print(page())
+    print(settings_page())

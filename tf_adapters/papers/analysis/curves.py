@@ -1,12 +1,12 @@
-"""The loss and the metric on validation, step by step."""
+"""Plots the loss and the metric on the validation set over training steps."""
 
 from pathlib import Path
 
 from matplotlib import colormaps
 import pandas as pd
 
-from tf_adapters.common.dataclass_config import load_setting
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.settings_text import load_setting
 from tf_adapters.papers.analysis.gradient_norms import read_log
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import Analysis
@@ -14,19 +14,19 @@ from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 
 COLUMNS = ("run", "method", "pretraining", "step", "metric", "value")
-# So many lengths of pretraining or more have a panel for each method.
+# With at least this many lengths of pretraining, each method has a panel.
 _MANY = 3
 
 
-def rows_of(records):
+def validation_rows(records):
     """Yields step, metric and value of each validation in a run's log."""
     for record in records:
         for name, value in record.get("validation", {}).items():
             yield record["step"], name, value
 
 
-def spread(table):
-    """Returns mean, least and largest value over runs, and their number.
+def spread_over_runs(table):
+    """Returns mean, minimum and maximum over runs, and the number of runs.
 
     Args:
         table: `DataFrame` with `COLUMNS`.
@@ -38,15 +38,15 @@ def spread(table):
 
 @register("curves")
 class Curves(Analysis):
-    """Loss and metrics on the validation set by step.
+    """Plots loss and metrics on the validation set over training steps.
 
-    A panel for each metric, a line for each group of runs: the mean over them,
-    and as a band from the least to the largest (He et al. 2021, figures 5 and
-    9). Runs of one method and one number of pretraining steps are a group; with
-    several numbers each method has a panel of its own, and lines are the darker
-    the longer the pretraining (Han et al. 2021, figures 1 and 13). The runs
-    need `train.validate_every_steps`; the loss is there with
-    `train.evaluate_loss=true`.
+    There is a panel for each metric and a line for each group of runs, with the
+    mean and a band from the smallest to the largest value (He et al. 2021,
+    figures 5 and 9). A group has one method and one number of pretraining
+    steps. With several numbers, each method has its own panel, and lines are
+    darker for longer pretraining (Han et al. 2021, figures 1 and 13). The runs
+    need `train.validate_every_steps`, and `train.evaluate_loss=true` for the
+    loss.
     """
 
     reads = "model_dirs"
@@ -54,7 +54,7 @@ class Curves(Analysis):
     def table(self, options):
         rows = []
         for folder in options.folders:
-            found = list(rows_of(read_log(folder)))
+            found = list(validation_rows(read_log(folder)))
             if not found:
                 raise UserError(f"{folder} holds no validation yet.")
             group = _group(folder)
@@ -62,7 +62,7 @@ class Curves(Analysis):
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def draw(self, table):
-        found = spread(table)
+        found = spread_over_runs(table)
         metrics = list(dict.fromkeys(found.metric))
         many = found.pretraining.nunique() >= _MANY
         parts = list(dict.fromkeys(found.method)) if many else [None]
@@ -74,7 +74,7 @@ class Curves(Analysis):
                 here = found[found.metric == metric]
                 here = here if part is None else here[here.method == part]
                 _draw_groups(axis, here, part)
-                drawing.describe(
+                drawing.label_axes(
                     axis,
                     "step",
                     f"validation {metric}",

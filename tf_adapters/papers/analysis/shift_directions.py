@@ -1,4 +1,4 @@
-"""Where the last block moves tokens, seen in a plane."""
+"""Draws in a plane where the last block moves tokens."""
 
 import numpy as np
 import sklearn.decomposition
@@ -31,12 +31,12 @@ def plane(before, after):
 
 @register("shift_directions")
 class ShiftDirections(RunsAnalysis):
-    """Tokens before and after the last block's feed-forward network.
+    """Draws tokens before and after the last block's feed-forward network.
 
-    For a few texts of the validation set, each token's vector after the last
-    block's first norm and after its second one, in the plane of their two
-    principal components (AdapterBias, section 4.7.1, figure 5, next to
-    BitFit). Pale is before, full color after; a color for each class.
+    For a few texts of the validation set, draws each token's vector after the
+    last block's first norm and after its second norm, in the plane of their two
+    principal components (AdapterBias, section 4.7.1, figure 5, compared with
+    BitFit). Each class has a color, pale before and full after.
     """
 
     columns = COLUMNS
@@ -69,7 +69,7 @@ class ShiftDirections(RunsAnalysis):
                     )
             title = f"{here.method.iloc[0]}, {here.text.nunique()} texts"
             names = ("first component", "second component")
-            drawing.describe(axis, *names, title, legend_outside=True)
+            drawing.label_axes(axis, *names, title, legend_outside=True)
         for axis, *_ in panels[:-1]:
             axis.get_legend().remove()
         return figure

@@ -1,4 +1,4 @@
-"""A study: a grid of runs, from a YAML file to a table.
+"""Runs a study: a grid of runs, from a YAML file to tables and pictures.
 
 `declaration` reads the file, `plan` makes its runs, `local_runner` trains the
 missing ones, and `report` makes tables and pictures.
@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 import shlex
 
-from tf_adapters.common.dataclass_config import load_setting
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.settings_text import load_setting
 from tf_adapters.config import resolve
 from tf_adapters.launch import finished_runs
 from tf_adapters.launch import local_runner
@@ -30,8 +30,8 @@ _FILES = ("table.md", "table.csv", "table.tex", "runs.csv", "claims.csv")
 _FILES += ("report.html",)
 
 
-def run(options, flag_layer, runner=None):
-    """Trains the missing runs of a study, or of a paper's, and reports them.
+def run_studies(options, flag_layer, runner=None):
+    """Trains the missing runs of a study, or of all of a paper's, and reports.
 
     The study's folder is `<model_dir>/<name>`, with a folder for each run,
     `table.md`, `table.csv`, `table.tex`, `runs.csv`, `claims.csv`,
@@ -41,15 +41,16 @@ def run(options, flag_layer, runner=None):
         options: Object with `study`, `report`, `small`, `two_cores`,
             `model_dir`, `config_file`, `params_override`, `study_processes`,
             `executor`, `ray_address`, `ray_cpus` and `ray_gpus`.
-        flag_layer: Nested dict of the settings that flags give.
-        runner: What trains a run, see `local_runner.run_missing`. Defaults to
-            the command in a process of its own, where `executor` says.
+        flag_layer: Nested dict of the settings in flags.
+        runner: Function that trains a run, see `local_runner.run_missing`. By
+            default, runs the command in its own process, on the machine that
+            `executor` selects.
 
     Returns:
         Exit status: 0, or 1 if a run failed.
     """
     if options.study.startswith(whole_paper.PREFIX):
-        return whole_paper.run(
+        return whole_paper.run_paper(
             options.study,
             _block(options),
             lambda name: _run(name, options, flag_layer, runner),
@@ -76,7 +77,7 @@ def _run(study_name, options, flag_layer, runner):
     tables = _tables(study, planned, found, folder)
     files.write_tables(tables, folder)
     write = functools.partial(
-        files.write_report, name, command, study, planned, tables, folder
+        files.write_study_report, name, command, study, planned, tables, folder
     )
     pictures = _pictures(study, planned, folder, write)
     print(f"\n{write(pictures)}\nIn {folder}: {', '.join(_FILES)}")
@@ -90,11 +91,11 @@ def _run(study_name, options, flag_layer, runner):
 
 
 def _pictures(study, planned, folder, write):
-    """Makes the pictures; if that is stopped or fails, the report has none."""
+    """Makes the pictures. If that stops or fails, the report has none."""
     try:
         return figures_lib.make_figures(study, planned, folder)
     except BaseException as error:
-        # Pictures that are there may be of earlier runs.
+        # Existing pictures may show earlier runs.
         write()
         if isinstance(error, KeyboardInterrupt):
             print(
@@ -107,7 +108,7 @@ def _pictures(study, planned, folder, write):
 
 
 def _block(options):
-    """Returns the name of the block that a flag asks for, or `None`."""
+    """Returns the name of the block that a flag selects, or `None`."""
     asked = [name for name in blocks.BLOCKS if getattr(options, name)]
     if len(asked) > 1:
         raise ConfigError(
@@ -131,11 +132,11 @@ def _check(options):
 
 
 def _executor(options):
-    """Returns what trains a run, and how many of them at a time."""
+    """Returns the function that trains a run, and how many run in parallel."""
     if options.executor == "local":
         processes = options.study_processes or 1
         return process_runner.ProcessRunner(processes), processes
-    # Here, not above: Ray need not be installed.
+    # Imported here, because Ray is optional.
     from tf_adapters.launch import ray_runner
 
     runner = ray_runner.RayRunner(
@@ -145,7 +146,7 @@ def _executor(options):
 
 
 def _flags(options, flag_layer):
-    """Returns what the command line sets, later flags winning as in a run."""
+    """Returns the settings of the command line, where later flags win."""
     layers = map(resolve.parse_override, options.params_override)
     if options.config_file:
         layers = [resolve.load_yaml(options.config_file), *layers]
@@ -181,7 +182,7 @@ def _tables(study, planned, found, folder):
 
 
 def _elsewhere(folder):
-    """Returns what to do if a study's folder has no finished run."""
+    """Returns advice for a study's folder without a finished run."""
     stem = folder.name
     for block in blocks.BLOCKS:
         stem = stem.removesuffix(f"_{block}")
@@ -201,7 +202,7 @@ def _elsewhere(folder):
 
 
 def _relative(found, folder):
-    """Returns each run's folder, relative to the study's folder."""
+    """Returns a dict from run id to its folder, relative to the study's."""
     return {
         name: os.path.relpath(path or folder / name, folder)
         for name, path in found.items()
@@ -209,7 +210,7 @@ def _relative(found, folder):
 
 
 def _command(study_name, options, flags, found):
-    """Returns the command line that makes the same tables."""
+    """Returns a command line that makes the same tables."""
     command = ["tf-adapters", f"--study={study_name}"]
     if _block(options):
         command.append(f"--{_block(options)}")
@@ -225,9 +226,9 @@ def _command(study_name, options, flags, found):
 
 
 def _data_dir(found):
-    """Returns the folder of data that all finished runs have read, or `None`.
+    """Returns the data folder that all finished runs read, or `None`.
 
-    So --report does not need --data_dir.
+    With it, --report does not need --data_dir.
     """
     folders = {
         load_setting(path / "config.yaml", "data.data_dir")

@@ -1,4 +1,4 @@
-"""A metric of stored predictions, computed for many samples of the rows."""
+"""Computes a metric of stored predictions for many samples of the rows."""
 
 from tf_adapters import heads
 from tf_adapters.heads import metrics
@@ -28,18 +28,20 @@ def sampled_metric(stored, name):
         DataError: If the predictions are damaged.
     """
     with predictions.errors_as_damage(stored.path):
-        return of_head(heads.HEADS[stored.head], name, stored.compared)
+        return sampled_metric_of_head(
+            heads.HEADS[stored.head], name, stored.compared
+        )
 
 
-def of_head(head, name, compared):
-    """Returns what `sampled_metric` does.
+def sampled_metric_of_head(head, name, compared):
+    """Returns the function of `sampled_metric` for the head's class.
 
     Args:
         head: Class of the head.
         name: Name of a metric.
         compared: See `Head.compare`.
     """
-    # A head with a `score` of its own may mean another metric by the name.
+    # A head with its own `score` may define another metric with this name.
     fast = _FAST.get(getattr(head.score, "__func__", None))
     function = fast and fast(name, compared)
     return function or resampling.by_repetition(
@@ -67,7 +69,7 @@ def _of_tags(name, compared):
         for side in (0, 1)
     )
     if name == "accuracy":
-        return resampling.tag_accuracy(gold, predicted)
+        return resampling.sampled_tag_accuracy(gold, predicted)
     return resampling.entities(name, gold, predicted)
 
 
@@ -86,7 +88,7 @@ _VALUES = {
     "pearson": resampling.pearson,
     "spearman": resampling.spearman,
 }
-# From a `score` to what is faster than calling it once for each sample.
+# Dict from a `score` to a faster way than calling it for each sample.
 _FAST = {
     ValueHead.score.__func__: _of_values,
     MultiLabel.score.__func__: _of_label_sets,

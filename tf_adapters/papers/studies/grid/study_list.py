@@ -1,4 +1,4 @@
-"""What `--list=studies` prints: every study, and what it would cost."""
+"""The output of `--list=studies`: all studies and their estimated costs."""
 
 import textwrap
 
@@ -6,7 +6,7 @@ from tf_adapters.papers.studies.grid import costs
 from tf_adapters.papers.studies.grid import declaration
 from tf_adapters.papers.studies.grid import plan as study_plan
 from tf_adapters.papers.studies.grid.paper import PAPERS
-from tf_adapters.report import findings
+from tf_adapters.report import content
 
 _HEADER = ("--study", "what it makes", "form", "runs", "2-core hours")
 _NOTE = (
@@ -21,7 +21,7 @@ _NOTE = (
 
 
 def list_studies(paths=None):
-    """Returns a table of studies and of their blocks, and what data they lack.
+    """Returns a table of studies and their blocks, and lists missing data.
 
     Args:
         paths: List of YAML files. Defaults to the official studies.
@@ -39,7 +39,7 @@ def list_studies(paths=None):
             lacking.append(f"{path.stem}:")
             lacking += [f"- {sentence}" for sentence in study.missing_data]
     header = (*_HEADER, "A100 hours (estimate)")
-    text = findings.as_text(findings.Table("", header, rows))
+    text = content.as_text(content.ReportTable("", header, rows))
     parts = [text, textwrap.fill(_NOTE, 80)]
     if lacking:
         parts.append(
@@ -49,7 +49,7 @@ def list_studies(paths=None):
 
 
 def _makes(study):
-    """Returns the paper and its items, or what the table is of."""
+    """Returns the paper and its items, or the keys of the table."""
     if study.paper is None:
         return f"{', '.join(study.report.rows)} by {study.report.columns}"
     return f"{PAPERS[study.paper]}: {', '.join(study.covers)}"

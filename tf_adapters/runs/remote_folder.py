@@ -72,7 +72,7 @@ def address(path):
     return "/".join([_address_of(root), *Path(path).relative_to(root).parts])
 
 
-def push(folder):
+def copy_to_address(folder):
     """Copies new files of a run folder to its address, if it has one.
 
     Files that were removed are removed there too.

@@ -139,11 +139,11 @@ def read_study(path):
         report=dataclass_config.from_dict(
             Report, declared.report or {}, "report."
         ),
-        **paper_lib.read(declared),
+        **paper_lib.read_paper_keys(declared),
     )
     blocks = {name: getattr(declared, name) for name in BLOCKS}
     return (
-        report_keys.complete(study),
+        report_keys.with_report_rows(study),
         {k: _block(v) for k, v in blocks.items() if v is not None},
     )
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tests import tiny
 from tests.methods.cases import CASES
+from tests.methods.cases import ONE_OF_EACH
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.layers.slot import PROJECTIONS
@@ -24,8 +25,6 @@ pytestmark = pytest.mark.integration
 
 FAMILIES = ("mpnet", "albert", "deberta", "modernbert")
 HEAD = heads.Classification(("no", "yes", "maybe"), dropout_rate=0.0)
-# One case of each method.
-METHODS = {type(m): name for name, (m, _) in reversed(CASES.items())}.values()
 
 # Where a case has no meaning. All blocks of ALBERT are one.
 INSTEAD = {("albert", "top_layers"): methods.TopLayers(k=tiny.BLOCKS)}
@@ -33,7 +32,7 @@ INSTEAD = {("albert", "top_layers"): methods.TopLayers(k=tiny.BLOCKS)}
 REFUSED = ("modernbert", "bitfit")
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ONE_OF_EACH)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_method_trains_and_its_reload_is_exact(family, name, tmp_path):
     if (family, name) == REFUSED:

@@ -11,7 +11,7 @@ from tf_adapters.merging import activations
 from tf_adapters.merging import arithmetic
 from tf_adapters.merging import matching
 from tf_adapters.merging import mean
-from tf_adapters.merging import members as merged_members
+from tf_adapters.merging import mergeable
 from tf_adapters.merging import weights_by_slot
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.models.adapter_model import AdapterModel
@@ -40,15 +40,15 @@ class AdapterMerge:
         self.how = how
         self.encoder = encoder
         self.joins = how.startswith("output_")
-        self.members = merged_members.read_mergeable(
+        self.members = mergeable.read_mergeable(
             adapters, encoder, same_width=not self.joins
         )
         self.place = _place(head_of, adapters)
         self.target = self.members[self.place]
-        self.is_lora = merged_members.is_lora(self.target)
+        self.is_lora = mergeable.is_lora(self.target)
         self.rank = self._checked_rank(rank)
         models = [
-            merged_members.model_of_member(member, encoder)
+            mergeable.model_of_member(member, encoder)
             for member in self.members
         ]
         self.slots = [weights_by_slot.by_slot(m.tensors) for m in self.members]
@@ -79,8 +79,7 @@ class AdapterMerge:
         A LoRA's rank is also limited by the smaller side of its kernels.
         """
         units = sum(
-            merged_members.width_of(member, self.encoder)
-            for member in self.members
+            mergeable.width_of(member, self.encoder) for member in self.members
         )
         if not self.is_lora:
             return units
@@ -139,8 +138,7 @@ class AdapterMerge:
         if not self.joins:
             return method
         width = self.rank or sum(
-            merged_members.width_of(member, self.encoder)
-            for member in self.members
+            mergeable.width_of(member, self.encoder) for member in self.members
         )
         if self.is_lora:
             # alpha / rank is 1: the factors are already in the weights.

@@ -15,6 +15,7 @@ from tf_adapters.methods.support.bottleneck_slots import PARTS
 from tf_adapters.methods.support.bottleneck_slots import PLACEMENTS
 from tf_adapters.methods.support.bottleneck_slots import UNITS_AXIS
 from tf_adapters.models import stacked_adapters
+from tf_adapters.models import trained_members
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_checks import check_inputs
 from tf_adapters.models.encoder_model import EncoderModel
@@ -109,7 +110,7 @@ def load_bank(adapters, encoder):
         >>> outputs.shape[0]  # Row 0 by adapter `one`, row 1 by `two`.
         2
     """
-    members = stacked_adapters.read_members(adapters, encoder)
+    members = trained_members.read_members(adapters, encoder)
     for member in members:
         if member.head is None:
             raise AdapterError(

@@ -6,7 +6,7 @@ import re
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.methods.union import without_map
 from tf_adapters.models import composition as trees
-from tf_adapters.models import stacked_adapters
+from tf_adapters.models import trained_members
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
 
@@ -27,7 +27,7 @@ def read_composition(composition, encoder, with_head=False):
     trees.check_nesting(composition)
     leaves = trees.leaves(composition)
     with_heads = [*[False] * (len(leaves) - 1), with_head]
-    members = stacked_adapters.read_members(leaves, encoder, with_heads)
+    members = trained_members.read_members(leaves, encoder, with_heads)
     for member in members:
         _check_member(member, encoder)
     tree = placed(composition, members, encoder)

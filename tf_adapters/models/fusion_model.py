@@ -11,6 +11,7 @@ from tf_adapters.common.errors import shown
 from tf_adapters.methods import Fusion
 from tf_adapters.methods.support.bottleneck_slots import width_of_bottleneck
 from tf_adapters.models import stacked_adapters
+from tf_adapters.models import trained_members
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import AdapterModel
 
@@ -56,8 +57,8 @@ def fuse(encoder, method=None, head=None, adapters=None, **options):
             "adapter; `fuse` combines several that are trained."
         )
     adapters = method.adapters if adapters is None else adapters
-    stacked_adapters.check_is_list(adapters)
-    members = stacked_adapters.read_members(
+    trained_members.check_is_list(adapters)
+    members = trained_members.read_members(
         adapters, encoder, with_heads=[False] * len(adapters)
     )
     for member in members:

@@ -5,6 +5,7 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.methods.support import bottleneck_slots
 from tf_adapters.models import stacked_adapters
+from tf_adapters.models import trained_members
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import AdapterModel
 
@@ -30,7 +31,7 @@ def read_mergeable(adapters, encoder, same_width):
             "No trained adapters were given. Name their run folders with "
             "--adapters=runs/a,runs/b."
         )
-    members = stacked_adapters.read_members(adapters, encoder)
+    members = trained_members.read_members(adapters, encoder)
     for member in members:
         _check_member(member, encoder)
     _check_agree(members, encoder, same_width)

@@ -176,19 +176,19 @@ class AdapterModel(AssembledModel):
 
     def last_phase_step(self, total_steps):
         """Returns the step after which the last phase begins, or 0 if none."""
-        return self.method.last_phase_step(total_steps)
+        return self.method.gating.last_phase_step(total_steps)
 
     def phases(self, total_steps):
         """Returns (number of steps, learning rate factor) for each phase."""
         first = self.last_phase_step(total_steps)
         if not first:
             return [(total_steps, 1.0)]
-        factor = self.method.last_phase_learning_rate_multiplier
+        factor = self.method.gating.last_phase_learning_rate_multiplier
         return [(first, 1.0), (total_steps - first, factor)]
 
     def start_last_phase(self):
         """Starts the last phase of the method's training."""
-        self.method.start_last_phase(self)
+        self.method.gating.start_last_phase(self)
 
     def compute_loss(self, *args, **kwargs):
         """Returns Keras's loss plus the method's penalty, for `fit`.

@@ -125,7 +125,7 @@ def load_below(model, below):
         shapes = {name: v.shape for name, v in variables.items()}
         tensors = {
             name: tensor
-            for name, tensor in member.method.unpack(
+            for name, tensor in member.method.gating.unpack(
                 member.tensors, shapes
             ).items()
             if not name.startswith("head/")

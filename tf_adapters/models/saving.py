@@ -66,7 +66,7 @@ def save_adapter(
         name: variable.numpy()
         for name, variable in model.trained_variables().items()
     }
-    tensors = model.method.pack(tensors)
+    tensors = model.method.gating.pack(tensors)
     adapter_folder.check_finite(tensors)
     config = describe_adapter(model, details)
     if not with_head:
@@ -188,7 +188,7 @@ def load_adapter(
 def _assign(model, variables, tensors, path):
     shapes = {name: tuple(v.shape) for name, v in variables.items()}
     try:
-        tensors = model.method.unpack(tensors, shapes)
+        tensors = model.method.gating.unpack(tensors, shapes)
     except ValueError as error:
         raise AdapterError(f"{path} does not fit the model. {error}") from error
     model.hold_encoder()
@@ -225,4 +225,4 @@ def start_from(model, folder):
         read.tensors,
         read.weights_file,
     )
-    model.method.reopen(model)
+    model.method.gating.reopen(model)

@@ -82,7 +82,7 @@ def main():
         if several
         else OneModel(arguments.folders[0])
     )
-    rows = generated.generate("sentiment", "train")
+    rows = generated.read_rows("sentiment", "train")
     texts = [row["sentence"] for row in rows]
     requests = groups(texts, arguments.group, arguments.num_tasks)
     print(json.dumps({"ready": True}), file=output, flush=True)

@@ -97,6 +97,20 @@ def test_a_named_setting_wins_over_a_short_runs(layer, expected):
     assert found[: len(expected)] == expected
 
 
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        ([{"data": {"file": "x.csv"}}], "Pfeiffer"),
+        ([{"method": "lora"}, {"data": {"file": "x.csv"}}], "LoRA"),
+        ([{"task": "sst2"}], "Houlsby"),
+    ],
+    ids=["table", "named", "task"],
+)
+def test_a_table_has_a_default_method_of_its_own(layers, expected):
+    config = resolve.combine(*defaults.with_short_run(layers))
+    assert type(resolve.build_method(config).method).__name__ == expected
+
+
 def test_a_finished_run_is_known_again(folder, capsys):
     flags = ("--method=head_only", f"--test={folder}/news.csv")
     assert _train(folder, *flags) == 0

@@ -36,7 +36,7 @@ def _frame():
 
 def _train(data, folder, **options):
     options = {"method": "head_only", **COLUMNS, **SMALL, **options}
-    return tf_adapters.train(data, output_dir=folder, **options)
+    return tf_adapters.train(data, model_dir=folder, **options)
 
 
 def _result(folder):
@@ -121,7 +121,7 @@ def test_a_taken_folder_is_refused_and_left_alone(trained):
     with pytest.raises(tf_adapters.UserError) as raised:
         _train(_frame()[::-1], folder / "function", method="lora")
     assert "holds a run of another configuration" in str(raised.value)
-    assert "Give another output_dir, or overwrite=True" in str(raised.value)
+    assert "Give another model_dir, or overwrite=True" in str(raised.value)
     assert (folder / "function/tables/table.jsonl").read_bytes() == table
 
 

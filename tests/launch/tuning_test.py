@@ -219,7 +219,7 @@ def test_a_search_in_python(tmp_path):
         encoder=commands.ENCODER,
         epochs=1,
         max_length=16,
-        output_dir=tmp_path / "search",
+        model_dir=tmp_path / "search",
         settings={"train.learning_rate": 0.5},
     )
     assert model.run_folder == tmp_path / "search/trials/001"

@@ -53,8 +53,8 @@ COMMAND = Command(
     summary="Evaluates a finished run on its validation and test data.",
     usage="RUN",
     examples=(
-        "tf-adapters eval runs/reviews_houlsby_0",
-        "tf-adapters eval runs/reviews_houlsby_0 --data=moved.csv",
+        "tf-adapters eval runs/reviews_pfeiffer_0",
+        "tf-adapters eval runs/reviews_pfeiffer_0 --data=moved.csv",
         "tf-adapters eval runs/pos --eval_languages=de,hi",
     ),
     groups={

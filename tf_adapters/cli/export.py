@@ -102,7 +102,7 @@ COMMAND = Command(
     "`adapters` library or PEFT.",
     usage="RUN",
     examples=(
-        "tf-adapters export runs/reviews_houlsby_0",
+        "tf-adapters export runs/reviews_pfeiffer_0",
         "tf-adapters export runs/sst2_lora_0 --format=peft",
         "tf-adapters export --adapters=runs/sst2,runs/rte "
         "--model_dir=runs/served",

@@ -1,7 +1,7 @@
 """The command: its flags, and what they become before anything is imported.
 
     tf-adapters train --data=reviews.csv --text=review --label=stars
-    tf-adapters predict runs/reviews_houlsby_0 "a fine film"
+    tf-adapters predict runs/reviews_pfeiffer_0 "a fine film"
     tf-adapters train --help
 
 `python train.py` and `python -m tf_adapters` are the same. A flag that several

@@ -65,7 +65,7 @@ def overview(commands, groups, values):
         "",
         "Examples:",
         "  tf-adapters train --data=reviews.csv --text=review --label=stars",
-        '  tf-adapters predict runs/reviews_houlsby_0 "a fine film"',
+        '  tf-adapters predict runs/reviews_pfeiffer_0 "a fine film"',
         "  tf-adapters train --task=mnli --method=fusion",
         "",
         "Without a command, --mode says what to do, and these are the flags:",

@@ -133,8 +133,8 @@ COMMAND = Command(
     "many with --input. Standard output gets a line of JSON for each.",
     usage='RUN ["TEXT" ["SECOND TEXT"]]',
     examples=(
-        'tf-adapters predict runs/reviews_houlsby_0 "a fine film"',
-        'tf-adapters predict runs/reviews_houlsby_0 -- "-- begins with dashes"',
+        'tf-adapters predict runs/reviews_pfeiffer_0 "a fine film"',
+        'tf-adapters predict runs/reviews_pfeiffer_0 -- "-- begins with dashes"',
         "tf-adapters predict runs/x --input=new.csv --output=answers.csv",
         "cat texts.txt | tf-adapters predict runs/x --input=-",
     ),

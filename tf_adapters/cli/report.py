@@ -20,7 +20,7 @@ COMMAND = Command(
     name="report",
     summary="Writes a report of a finished run: tables and pictures.",
     usage="RUN",
-    examples=("tf-adapters report runs/reviews_houlsby_0",),
+    examples=("tf-adapters report runs/reviews_pfeiffer_0",),
     groups={"Output": ("verbose",)},
     run=run,
 )

@@ -14,6 +14,7 @@ from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import summary
+from tf_adapters.text import defaults as text_defaults
 
 
 def run(options, layer, arguments):
@@ -179,7 +180,7 @@ COMMAND = Command(
         Flag("model_dir", "Run folder. Default: runs/<task>_<method>_<seed>."),
     ),
     defaults={
-        "method": presets.DEFAULT,
+        "method": f"{presets.DEFAULT}; with --data {text_defaults.METHOD}",
         "epochs": "the method's; with --data as many as 200 steps need",
         "learning_rate": "the method's; with --data one for short runs",
         "text": "text",

@@ -47,13 +47,18 @@ def with_preset(layers):
     return complete
 
 
-def preset_name(layers):
-    """Returns the name of the preset in the last layer that has one."""
+def preset_name(layers, default=DEFAULT):
+    """Returns the name of the preset in the last layer that has one.
+
+    Args:
+        layers: See `with_preset`.
+        default: Returned if no layer has a name. Defaults to `"houlsby"`.
+    """
     for layer in reversed(layers):
         method = with_method_as_dict(layer).get("method", {})
         if "name" in method:
             return method["name"]
-    return DEFAULT
+    return default
 
 
 def with_name_of_command(layers):

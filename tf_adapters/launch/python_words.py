@@ -7,7 +7,6 @@ from tf_adapters.common.errors import UserError
 
 # From flags to arguments. Other flags have the same name as the argument.
 _ARGUMENTS = {
-    "model_dir": "output_dir",
     "params_override": "settings",
     "overwrite": "overwrite=True",
 }

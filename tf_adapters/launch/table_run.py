@@ -10,6 +10,7 @@ from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import summary
 from tf_adapters.runs import whole_run
+from tf_adapters.text import defaults
 from tf_adapters.text import loading
 
 
@@ -17,12 +18,12 @@ def train(
     data,
     text="text",
     label="label",
-    method="pfeiffer",
+    method=defaults.METHOD,
     encoder="minilm",
     head=None,
     validation=None,
     test=None,
-    output_dir=None,
+    model_dir=None,
     epochs=None,
     learning_rate=None,
     batch_size=None,
@@ -57,7 +58,7 @@ def train(
             `None`, which holds out training rows.
         test: Table to test on, in a format of `data`. Default: `None`, which
             evaluates no test split.
-        output_dir: Path of the run folder. Defaults to
+        model_dir: Path of the run folder. Defaults to
             `runs/<table>_<method>_<seed>`. A table in memory is named `table`.
         epochs: Number of passes over the training rows.
         learning_rate: Peak learning rate. The default for short runs depends
@@ -68,7 +69,7 @@ def train(
             weights, the order of rows, and dropout. Defaults to 0.
         settings: Dict of any other settings, nested or with dotted names, such
             as `{"train.precision": "mixed_bfloat16"}`.
-        overwrite: Whether to replace another run in `output_dir`. Defaults to
+        overwrite: Whether to replace another run in `model_dir`. Defaults to
             `False`.
 
     Returns:
@@ -79,7 +80,7 @@ def train(
     Raises:
         UserError: If a column, a text or a label is missing, there are fewer
             than two classes, labels of a classification are fractional
-            numbers, or `output_dir` holds another run.
+            numbers, or `model_dir` holds another run.
 
     Examples:
         >>> rows = [
@@ -87,7 +88,7 @@ def train(
         ...     for i in range(20)
         ... ]
         >>> model = tf_adapters.train(
-        ...     rows, encoder="minilm", epochs=1, output_dir="runs/films"
+        ...     rows, encoder="minilm", epochs=1, model_dir="runs/films"
         ... )  # doctest: +ELLIPSIS
         validation: 2 of 20 rows, drawn from each class with the seed ...
         >>> model.run_folder.name
@@ -106,13 +107,13 @@ def train(
     )
     given = {"data": data, "validation": validation, "test": test}
     with tables.as_files(given, text, label) as source:
-        return _train(layers, source, output_dir, overwrite)
+        return _train(layers, source, model_dir, overwrite)
 
 
-def _train(layers, source, output_dir, overwrite):
+def _train(layers, source, model_dir, overwrite):
     """Trains with layers of settings, unless this is done; loads the model."""
     with errors_in_python(source.names):
-        config, folder = table_settings.resolve(layers, source, output_dir)
+        config, folder = table_settings.resolve(layers, source, model_dir)
         task = splits.get_task(config)
         rows = splits.load_rows(config, task)
         config = source.moved_to(folder, config)

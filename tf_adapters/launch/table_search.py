@@ -17,7 +17,7 @@ def tune(
     encoder="minilm",
     head=None,
     validation=None,
-    output_dir=None,
+    model_dir=None,
     epochs=None,
     batch_size=None,
     max_length=None,
@@ -29,7 +29,7 @@ def tune(
 
     Equivalent to `tf-adapters tune --data=...`. Optuna chooses the method, the
     learning rate and the adapter size. Each trial is a run in `trials/` of
-    `output_dir`, and the run with the best validation metric wins. Calling the
+    `model_dir`, and the run with the best validation metric wins. Calling the
     function again resumes a stopped search. Requires
     `pip install 'tf_adapters[search]'`.
 
@@ -37,14 +37,14 @@ def tune(
         data: See `train`.
         text: See `train`.
         label: See `train`.
-        trials: Number of trials, including those already in `output_dir`.
+        trials: Number of trials, including those already in `model_dir`.
             Defaults to 20.
         methods: Names of the methods to search among. Defaults to
             `("pfeiffer", "houlsby", "lora")`.
         encoder: See `train`.
         head: See `train`.
         validation: See `train`.
-        output_dir: Path of the search's folder. Defaults to
+        model_dir: Path of the search's folder. Defaults to
             `runs/<table>_tune_<seed>`.
         epochs: See `train`.
         batch_size: See `train`.
@@ -58,7 +58,7 @@ def tune(
         `TextModel` of the best trial. `model.run_folder` is its run folder.
 
     Raises:
-        UserError: See `train`. Also if Optuna is not installed, `output_dir`
+        UserError: See `train`. Also if Optuna is not installed, `model_dir`
             holds another search, or all trials failed.
 
     Examples:
@@ -89,7 +89,7 @@ def tune(
         errors_in_python(source.names),
     ):
         best = tuning.tune(
-            *([*layers, source.layer], output_dir, trials, methods, overwrite),
+            *([*layers, source.layer], model_dir, trials, methods, overwrite),
             source=source,
         )
         return loading.load(best.folder)

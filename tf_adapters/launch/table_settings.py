@@ -69,13 +69,13 @@ def _named(method):
     )
 
 
-def resolve(layers, source, output_dir):
+def resolve(layers, source, model_dir):
     """Returns the `Config` of a run on a table and the path of its folder.
 
     Args:
         layers: See `layers_of`.
         source: `Source` of the table.
-        output_dir: Path or address of the run folder. If `None`, it is
+        model_dir: Path or address of the run folder. If `None`, it is
             `runs/<table>_<method>_<seed>`.
 
     Raises:
@@ -89,9 +89,9 @@ def resolve(layers, source, output_dir):
     config = config_resolve.build_method(config)
     check_method(config)
     name = f"{config.task}_{presets.preset_name(layers)}_{config.seed}"
-    if output_dir is None:
+    if model_dir is None:
         return config, Path("runs", name)
-    return config, remote_folder.local(str(output_dir))
+    return config, remote_folder.local(str(model_dir))
 
 
 def check_method(config):

@@ -78,7 +78,7 @@ class TextModel(StoredModel):
         self,
         encoder,
         tokenizer=None,
-        method="pfeiffer",
+        method=defaults.METHOD,
         labels=None,
         head=None,
         max_length=None,

@@ -161,7 +161,7 @@ def test_a_malformed_row_names_file_and_line(tmp_path):
 def test_builtin_texts_need_no_folder(task, tmp_path):
     rows = load.load_split(task, "validation", tmp_path)
     name = task.source.removeprefix("builtin:")
-    assert rows == generated.generate(name, "validation")
+    assert rows == generated.read_rows(name, "validation")
     assert {row["label"] for row in rows} == set(range(len(task.labels)))
     assert load.has_split(task, "test")
 

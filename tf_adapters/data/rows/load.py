@@ -203,7 +203,7 @@ def _find_reader(task, split, data_dir):
 
 
 def _generate(task, split):
-    rows = generated.generate(task.source.removeprefix(_BUILTIN), split)
+    rows = generated.read_rows(task.source.removeprefix(_BUILTIN), split)
     return Table(f"{task.source}, split {split}", list(enumerate(rows, 1)))
 
 

@@ -9,8 +9,8 @@ import re
 
 import pytest
 
-from tests.data.grammars import lexicons
-from tf_adapters.data.grammars import entailment
+from tests.grammars import entailment
+from tests.grammars import lexicons
 from tf_adapters.data.rows import generated
 
 KINDS = lexicons.entries(entailment.GRAMMAR, "dogs/animals")
@@ -151,7 +151,7 @@ def _expected_label(premise, hypothesis):
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
 def test_label_holds_in_every_world(split):
-    for row in generated.generate("entailment", split):
+    for row in generated.read_rows("entailment", split):
         expected = _expected_label(row["premise"], row["hypothesis"])
         assert row["label"] == expected, row
 

@@ -6,8 +6,8 @@ Premise and hypothesis differ by one of four inferences: who did what to whom
 them: "not" occurs under every label, in the premise and in the hypothesis.
 """
 
-from tf_adapters.data.grammars.grammar import Grammar
-from tf_adapters.data.grammars.grammar import Lexicon
+from tests.grammars.grammar import Grammar
+from tests.grammars.grammar import Lexicon
 
 
 def _from(premise, entailed, neutral, contradicted):

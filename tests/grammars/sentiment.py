@@ -7,8 +7,8 @@ their positive form. In the negative form each adjective is replaced by one of
 the opposite polarity.
 """
 
-from tf_adapters.data.grammars.grammar import Grammar
-from tf_adapters.data.grammars.grammar import Lexicon
+from tests.grammars.grammar import Grammar
+from tests.grammars.grammar import Lexicon
 
 # As many patterns deny an adjective as assert one, and as many deny the
 # conceded adjective as the asserted one. Otherwise words would give away the

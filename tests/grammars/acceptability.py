@@ -8,8 +8,8 @@ wrong order. Singular and plural, base form and participle are wrong as often
 as right, so that no single word gives a sentence away.
 """
 
-from tf_adapters.data.grammars.grammar import Grammar
-from tf_adapters.data.grammars.grammar import Lexicon
+from tests.grammars.grammar import Grammar
+from tests.grammars.grammar import Lexicon
 
 # Each line: the right sentence, the wrong one.
 _PAIRS = {

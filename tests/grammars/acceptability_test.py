@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.data.grammars import lexicons
-from tf_adapters.data.grammars import acceptability
+from tests.grammars import acceptability
+from tests.grammars import lexicons
 from tf_adapters.data.rows import generated
 
 
@@ -88,5 +88,5 @@ def _inversion(words, plural):
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
 def test_label_follows_from_the_rules(split):
-    for row in generated.generate("acceptability", split):
+    for row in generated.read_rows("acceptability", split):
         assert row["label"] == int(_is_right(row["sentence"])), row

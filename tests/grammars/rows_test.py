@@ -1,5 +1,6 @@
 """The built-in tasks: the same everywhere, right, and not decided by words."""
 
+import gzip
 import hashlib
 import itertools
 import json
@@ -10,11 +11,11 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from tests.grammars import make_rows
 from tf_adapters import tasks
 from tf_adapters.data.rows import generated
 
-NAMES = tuple(generated.GRAMMARS)
-SPLITS = ("train", "validation", "test")
+NAMES, SPLITS = generated.NAMES, generated.SPLITS
 
 # Start of the SHA-256 of the three splits as JSON. A change of these means
 # other data: old scores no longer compare.
@@ -26,7 +27,7 @@ FINGERPRINTS = {
 
 
 def _texts(name, rows):
-    fields = generated.GRAMMARS[name].text_fields
+    fields = make_rows.GRAMMARS[name].text_fields
     return [tuple(row[field] for field in fields) for row in rows]
 
 
@@ -37,7 +38,7 @@ def _labels(rows):
 @pytest.fixture(scope="module")
 def data():
     return {
-        name: {split: generated.generate(name, split) for split in SPLITS}
+        name: {split: generated.read_rows(name, split) for split in SPLITS}
         for name in NAMES
     }
 
@@ -50,6 +51,12 @@ def test_is_the_same_on_every_machine(data, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_the_packages_files_are_what_the_grammars_make(name):
+    written = gzip.decompress(generated.path_of(name).read_bytes())
+    assert written.decode() == make_rows.lines_of(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_task_fits_the_rows(data, name):
     task = tasks.get(f"demo_{name}")
     assert task.source == f"builtin:{name}"
@@ -59,19 +66,19 @@ def test_task_fits_the_rows(data, name):
             assert set(row) == {*task.text_fields, task.label_field}
         counts = np.bincount(_labels(data[name][split]))
         assert len(counts) == len(task.labels)
-        assert set(counts) == {generated.SPLIT_SIZES[split] // len(task.labels)}
+        assert set(counts) == {make_rows.SPLIT_SIZES[split] // len(task.labels)}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_text_twice_within_or_between_splits(data, name):
     texts = [t for split in SPLITS for t in _texts(name, data[name][split])]
-    assert len(texts) == sum(generated.SPLIT_SIZES.values())
+    assert len(texts) == sum(make_rows.SPLIT_SIZES.values())
     assert len(set(texts)) == len(texts)
 
 
 def _lexicon_words(name, split):
     """All words in the word lists of one split, several words taken apart."""
-    lists = [getattr(one, split) for one in generated.GRAMMARS[name].lexicons]
+    lists = [getattr(one, split) for one in make_rows.GRAMMARS[name].lexicons]
     assert len(lists) >= 4
     separators = str.maketrans("/~", "  ")
     return set(" ".join(lists).translate(separators).split())
@@ -100,8 +107,8 @@ def test_content_words_are_held_out(data, name, pair):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("split", ["validation", "test"])
 def test_half_of_the_groups_follow_a_held_out_pattern(name, split):
-    grammar = generated.GRAMMARS[name]
-    drawn = [generated._pattern(grammar, split, i) for i in range(240)]
+    grammar = make_rows.GRAMMARS[name]
+    drawn = [make_rows.pattern_of(grammar, split, i) for i in range(240)]
     new = [pattern in grammar.patterns[split] for pattern in drawn]
     known = [pattern in grammar.patterns["train"] for pattern in drawn]
     assert sum(new) == sum(known) == 120
@@ -145,4 +152,4 @@ def test_counting_words_gets_nowhere(data, name):
 )
 def test_unknown_name_or_split_is_an_error(arguments, message):
     with pytest.raises(ValueError, match=message):
-        generated.generate(*arguments)
+        generated.read_rows(*arguments)

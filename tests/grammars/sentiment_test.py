@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.data.grammars import lexicons
-from tf_adapters.data.grammars import sentiment
+from tests.grammars import lexicons
+from tests.grammars import sentiment
 from tf_adapters.data.rows import generated
 
 POLARITY = {
@@ -29,7 +29,7 @@ def _verdict(sentence):
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
 def test_label_follows_from_denial_and_concession(split):
-    for row in generated.generate("sentiment", split):
+    for row in generated.read_rows("sentiment", split):
         words = _verdict(row["sentence"])
         (value,) = [POLARITY[word] for word in words if word in POLARITY]
         denied = bool(DENIALS & set(words))

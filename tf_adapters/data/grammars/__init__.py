@@ -1,1 +1,0 @@
-"""The grammars behind the built-in tasks, one file each."""

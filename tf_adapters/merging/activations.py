@@ -54,4 +54,4 @@ def unit_activations(model, inputs):
                 found.setdefault(f"{probe.slot.name}/delta", []).append(
                     units[mask].astype("float32")
                 )
-    return {name: np.concatenate(parts) for name, parts in found.items()}
+    return {name: np.concatenate(rows) for name, rows in found.items()}

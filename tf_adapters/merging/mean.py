@@ -15,11 +15,11 @@ def weighted_sum(members, weights):
     """
     return {
         slot: {
-            part: sum(
-                weight * member[slot][part]
+            name: sum(
+                weight * member[slot][name]
                 for member, weight in zip(members, weights, strict=True)
             ).astype(array.dtype)
-            for part, array in parts.items()
+            for name, array in arrays.items()
         }
-        for slot, parts in members[0].items()
+        for slot, arrays in members[0].items()
     }

@@ -6,8 +6,8 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.layers.reparameterization import Reparameterization
 from tf_adapters.layers.slot import check_names
 from tf_adapters.models import freezing
+from tf_adapters.models import model_checks
 from tf_adapters.models import model_slots
-from tf_adapters.models import part_checks
 from tf_adapters.models import variable_groups
 from tf_adapters.models.encoder_model import EncoderModel
 
@@ -33,8 +33,8 @@ class AssembledModel(EncoderModel):
         remat=False,
         **kwargs,
     ):
-        part_checks.check_parts(encoder, method, head)
-        part_checks.check_seed(seed)
+        model_checks.check_arguments(encoder, method, head)
+        model_checks.check_seed(seed)
         super().__init__(encoder, **kwargs)
         self.method = method
         self.head = head
@@ -57,14 +57,14 @@ class AssembledModel(EncoderModel):
         self.head_layer = None if head is None else self._make_head_layer()
         self.reparameterization = Reparameterization(
             method.reparameterize(self),
-            lambda: part_checks.foldable(method.folds(self)),
+            lambda: model_checks.foldable(method.folds(self)),
             name="reparameterization",
         )
         self.seed_generator = keras.random.SeedGenerator(seed)
         self._freezing = freezing.Freezing(self)
         declared = self.declared_encoder_variables()
         self.may_change(declared)
-        part_checks.check_trained_dtypes(self)
+        model_checks.check_trained_dtypes(self)
         if remat:
             self.encoder.rematerialize(
                 [
@@ -154,7 +154,7 @@ class AssembledModel(EncoderModel):
                 blocks share a kernel and each adds something different to it.
         """
         self.check_encoder()
-        part_checks.check_foldable(self.method.folds(self))
+        model_checks.check_foldable(self.method.folds(self))
         written = {id(v): v for v in self.reparameterization.written()}
         kernels = [v for v in self.encoder.backbone.weights if id(v) in written]
         self.encoder_info.loaded.keep(kernels, self.encoder_user)

@@ -11,9 +11,9 @@ from tf_adapters.layers.bank import BankHead
 from tf_adapters.layers.bank import BankNorm
 from tf_adapters.layers.slot_of_layers import SlotOfLayers
 from tf_adapters.methods.support import bottleneck_slots
-from tf_adapters.methods.support.bottleneck_slots import PARTS
 from tf_adapters.methods.support.bottleneck_slots import PLACEMENTS
 from tf_adapters.methods.support.bottleneck_slots import UNITS_AXIS
+from tf_adapters.methods.support.bottleneck_slots import WEIGHTS
 from tf_adapters.models import stacked_adapters
 from tf_adapters.models import trained_members
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
@@ -150,14 +150,14 @@ def _make_slots(encoder, members, facts):
                 name=name,
             )
             slot.build((None, None, width))
-            for part in PARTS:
-                getattr(slot.bank, part).assign(
+            for weight in WEIGHTS:
+                getattr(slot.bank, weight).assign(
                     np.stack(
                         stacked_adapters.arrays(
                             members,
-                            f"{name}/delta/{part}",
+                            f"{name}/delta/{weight}",
                             facts["units"],
-                            UNITS_AXIS.get(part),
+                            UNITS_AXIS.get(weight),
                         )
                     )
                 )

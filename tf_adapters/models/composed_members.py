@@ -11,7 +11,7 @@ from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
 
 def read_composition(composition, encoder, with_head=False):
-    """Returns the composition with a `Member` in place of each leaf.
+    """Returns the composition with `Member`s in place of folders and models.
 
     Args:
         composition: Composition of folders and models.
@@ -25,9 +25,9 @@ def read_composition(composition, encoder, with_head=False):
             position.
     """
     trees.check_nesting(composition)
-    leaves = trees.leaves(composition)
-    with_heads = [*[False] * (len(leaves) - 1), with_head]
-    members = trained_members.read_members(leaves, encoder, with_heads)
+    adapters = trees.all_members(composition)
+    with_heads = [*[False] * (len(adapters) - 1), with_head]
+    members = trained_members.read_members(adapters, encoder, with_heads)
     for member in members:
         _check_member(member, encoder)
     tree = placed(composition, members, encoder)
@@ -67,19 +67,19 @@ def placed(composition, members, encoder):
     left out of blocks get a method without these blocks.
 
     Args:
-        composition: Composition with any leaves.
-        members: A `Member` for each leaf, in their order.
+        composition: Composition with any members.
+        members: A `Member` for each of `all_members`.
         encoder: Their `Encoder`.
     """
     num_blocks = encoder.backbone.num_layers
     members = (_without_left_out(member, num_blocks) for member in members)
-    tree = trees.with_leaves(composition, members)
+    tree = trees.with_all_members(composition, members)
     lowest = {id(member) for member in trees.lowest(tree)}
     found = [
         member if id(member) in lowest else _without_map(member)
-        for member in trees.leaves(tree)
+        for member in trees.all_members(tree)
     ]
-    return trees.with_leaves(tree, iter(found))
+    return trees.with_all_members(tree, iter(found))
 
 
 def _without_map(member):

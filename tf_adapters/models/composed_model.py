@@ -59,7 +59,7 @@ def compose(encoder, composition, head=None, **options):
     below = composed_members.read_composition(
         composition, encoder, with_head=takes_head
     )
-    last = trees.leaves(below)[-1]
+    last = trees.all_members(below)[-1]
     takes_head = takes_head and last.head is not None
     model = AdapterModel(
         encoder,
@@ -92,12 +92,12 @@ def _top(composition):
                 "A fusion stands on no other adapters. `fuse` makes its model."
             )
         composition = trees.Stack(*members)
-    for leaf in trees.leaves(composition):
-        if not isinstance(leaf, str | Path | AdapterModel):
+    for member in trees.all_members(composition):
+        if not isinstance(member, str | Path | AdapterModel):
             raise UserError(
                 "Expected as a composition's member the folder of an adapter, "
                 "a model that `adapt` or `load_adapter` returned, or, as the "
-                f"last of a Stack, a method. Received: {shown(leaf)}"
+                f"last of a Stack, a method. Received: {shown(member)}"
             )
     return composition, method
 
@@ -119,7 +119,7 @@ def load_below(model, below):
     Raises:
         AdapterError: If a member's weights do not match its configuration.
     """
-    members, values = trees.leaves(below), []
+    members, values = trees.all_members(below), []
     for member, slots in zip(members, model.slots_below, strict=True):
         variables = {stored_name(v): v for slot in slots for v in slot.weights}
         shapes = {name: v.shape for name, v in variables.items()}
@@ -198,7 +198,7 @@ def restore(config, members, composition, encoder, folder):
         return None
     try:
         tree = trees.tree_from_config(config["below"], dict)
-        if len(trees.leaves(tree)) != len(members):
+        if len(trees.all_members(tree)) != len(members):
             raise ValueError("members")
         return composed_members.placed(tree, members, encoder)
     except (KeyError, TypeError, ValueError) as error:
@@ -212,4 +212,5 @@ def methods_of(below):
     """Replaces the `Member`s of a composition by their methods, if any."""
     if below is None:
         return None
-    return trees.with_leaves(below, (m.method for m in trees.leaves(below)))
+    members = trees.all_members(below)
+    return trees.with_all_members(below, (m.method for m in members))

@@ -129,9 +129,9 @@ def load_into(model, members):
 def _load_slot(slot, members):
     fusion = slot.fusion
 
-    def arrays(part, axis=None):
+    def arrays(weight, axis=None):
         return stacked_adapters.arrays(
-            members, f"{slot.name}/delta/{part}", fusion.units, axis
+            members, f"{slot.name}/delta/{weight}", fusion.units, axis
         )
 
     fusion.down_kernel.assign(np.concatenate(arrays("down_kernel", 1), 1))

@@ -64,7 +64,7 @@ class ParallelModel(FeaturesModel):
             inputs = {**inputs, "token_ids": ids * ones}
         outputs, first = [], 0
         for model, size in zip(self.models, sizes, strict=True):
-            part = {k: v[first : first + size] for k, v in inputs.items()}
-            outputs.append(model(part))
+            rows = {k: v[first : first + size] for k, v in inputs.items()}
+            outputs.append(model(rows))
             first += size
         return outputs

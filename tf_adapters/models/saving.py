@@ -11,12 +11,12 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common.adapter_folder import FORMAT_VERSION
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import foreign_folder
+from tf_adapters.models import adapter_reading
 from tf_adapters.models import adapter_writing
 from tf_adapters.models import composed_model
 from tf_adapters.models import composition
 from tf_adapters.models import fusion_model
 from tf_adapters.models import recorded_members
-from tf_adapters.models import stored_parts
 from tf_adapters.models.adapter_model import AdapterModel
 
 
@@ -70,7 +70,7 @@ def save_adapter(
     adapter_folder.check_finite(tensors)
     config = describe_adapter(model, details)
     if not with_head:
-        config, tensors = stored_parts.without_head(config, tensors)
+        config, tensors = adapter_reading.without_head(config, tensors)
     if format == "tf_adapters":
         return adapter_writing.write_adapter(folder, config, tensors, overwrite)
     if model.below is not None:
@@ -101,8 +101,8 @@ def describe_adapter(model, details=None):
     Raises:
         AdapterError: If it is a fusion or composition without known members.
     """
-    leaves = composition.leaves(model.below) if model.below else ()
-    if len(model.method.adapters) + len(leaves) != len(model.members):
+    below = composition.all_members(model.below) if model.below else ()
+    if len(model.method.adapters) + len(below) != len(model.members):
         raise AdapterError(
             "This model does not know the folders of its members: a .keras "
             "file has their weights only. Save the model that `fuse` or "
@@ -119,7 +119,7 @@ def describe_adapter(model, details=None):
         },
         "method": methods.to_config(model.method),
         "head": None if model.head is None else heads.to_config(model.head),
-        "plugins": stored_parts.plugins_of(model.method, model.head),
+        "plugins": adapter_reading.plugins_of(model.method, model.head),
         "members": recorded_members.members_to_config(model.members),
         "below": model.below and composition.tree_to_config(model.below),
         "left_out": list(model.left_out),
@@ -161,7 +161,7 @@ def load_adapter(
         >>> tf_adapters.load_adapter("films", encoder).method.rank
         4
     """
-    read = stored_parts.read_adapter(folder, encoder, with_head)
+    read = adapter_reading.read_adapter(folder, encoder, with_head)
     config, method = read.config, read.method
     members = recorded_members.members_from_config(
         config.get("members", []), adapters, encoder
@@ -207,7 +207,7 @@ def start_from(model, folder):
         AdapterError: If the adapter belongs to another encoder or method, or
             is damaged. The model's weights are then unchanged.
     """
-    read = stored_parts.read_adapter(
+    read = adapter_reading.read_adapter(
         folder, model.encoder_info, with_head=False
     )
     # Compare settings, not objects: re-running a notebook cell redefines them.

@@ -12,7 +12,7 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.interop import hub_address
-from tf_adapters.models import stored_parts
+from tf_adapters.models import adapter_reading
 from tf_adapters.models.adapter_model import AdapterModel
 
 
@@ -123,7 +123,7 @@ def read_member(folder, encoder, with_head=True):
     Raises:
         AdapterError: If the folder holds no adapter, or one of another encoder.
     """
-    read = stored_parts.read_adapter(folder, encoder, with_head)
+    read = adapter_reading.read_adapter(folder, encoder, with_head)
     folder = read.stored.path.absolute()
     return Member(
         name=_run_folder(folder).name,

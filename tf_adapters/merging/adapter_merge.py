@@ -10,7 +10,6 @@ from tf_adapters.common.errors import shown
 from tf_adapters.merging import activations
 from tf_adapters.merging import arithmetic
 from tf_adapters.merging import matching
-from tf_adapters.merging import mean
 from tf_adapters.merging import mergeable
 from tf_adapters.merging import weights_by_slot
 from tf_adapters.methods.method import EncoderShape
@@ -157,7 +156,7 @@ class AdapterMerge:
 
     def _combined(self, weights):
         if not self.joins:
-            return mean.weighted_sum(self.slots, weights)
+            return _weighted_sum(self.slots, weights)
         combined = arithmetic.joined(self.slots, weights)
         if self.rank is None:
             return combined
@@ -176,6 +175,30 @@ def _place(head_of, adapters):
         "`head_of` names one of the adapters that are merged, as it stands "
         f"among them. Received: {shown(head_of)}"
     )
+
+
+def _weighted_sum(members, weights):
+    """Returns `sum_i w_i theta_i` for each weight `theta`.
+
+    The two factors of a LoRA are summed separately, as in LoraHub (Huang et
+    al. 2023, arXiv:2307.13269), so the product also has the terms
+    `w_i w_j A_i B_j`.
+
+    Args:
+        members: List of dicts of equal shapes, see
+            `weights_by_slot.by_slot`.
+        weights: A number for each member.
+    """
+    return {
+        slot: {
+            name: sum(
+                weight * member[slot][name]
+                for member, weight in zip(members, weights, strict=True)
+            ).astype(array.dtype)
+            for name, array in arrays.items()
+        }
+        for slot, arrays in members[0].items()
+    }
 
 
 def _with_factor(slots, method):

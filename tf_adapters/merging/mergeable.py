@@ -26,11 +26,6 @@ def read_mergeable(adapters, encoder, same_width):
             encoder, was trained with an unsupported method, or does not fit the
             others.
     """
-    if not adapters:
-        raise AdapterError(
-            "No trained adapters were given. Name their run folders with "
-            "--adapters=runs/a,runs/b."
-        )
     members = trained_members.read_members(adapters, encoder)
     for member in members:
         _check_member(member, encoder)
@@ -59,9 +54,8 @@ def model_of_member(member, encoder):
         AdapterError: If its weights do not match its configuration.
     """
     model = AdapterModel(encoder, member.method, member.head)
-    path = member.folder and member.folder / adapter_folder.WEIGHTS_FILE
     adapter_folder.assign_tensors(
-        model.trained_variables(), member.tensors, path or member.source
+        model.trained_variables(), member.tensors, member.weights_source
     )
     return model
 

@@ -203,10 +203,6 @@ class Shift(SlotGivenLayers):
             a weight of 1.
         alpha_input: Input of `alpha`: `"intermediate"` or `"residual"`.
 
-    Call arguments:
-        x: `(batch, tokens, width)` output of the feed-forward network.
-        context: `Context` with `intermediate`, `residual` and `seeds`.
-
     Returns:
         The sum, of the shape of `x`, and a dict with the probe `"alpha"` of
         shape `(batch, tokens, 1)`. Without `alpha` the dict is empty.

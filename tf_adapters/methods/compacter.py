@@ -132,13 +132,6 @@ class CompacterSlot(SlotGivenLayers):
         activation: Name of `f`.
         rank: Integer. Rank of the second factor of each product. Defaults to
             1.
-
-    Call arguments:
-        x: `(batch, tokens, width)` sublayer output, after its dropout.
-        context: `Context`.
-
-    Returns:
-        The sum, of the shape of `x`, and no probes.
     """
 
     arguments = ("factors", "reads", "units", "activation", "rank")

@@ -112,10 +112,6 @@ class FusionSlot(SlotOfLayers):
         subset: See `Fusion`.
         value_start: See `Fusion`.
 
-    Call arguments:
-        x: `(batch, tokens, width)` sublayer output, after its dropout.
-        context: `Context`.
-
     Returns:
         The sum, of the shape of `x`, and `{"fusion_weights": p}` with `p` of
         shape `(batch, tokens, num_adapters)`, or `(batch, tokens, subset)` in

@@ -74,13 +74,6 @@ class Rescale(Slot):
         width: Integer. Length of the vector `l`, which starts at 1.
         side: Which side of the projection is multiplied by `l`: `"output"` or
             `"input"`.
-
-    Call arguments:
-        x: `(batch, tokens, inputs)`.
-        project: Function that computes the projection.
-
-    Returns:
-        `(batch, tokens, outputs)`.
     """
 
     def __init__(self, width, side, **kwargs):

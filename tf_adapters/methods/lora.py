@@ -106,14 +106,6 @@ class LoRAUpdate(Slot):
             training. Defaults to 0.
         use_gating: Whether a `TextGate` replaces `alpha / rank`, as in UniPELT
             and the `adapters` library. Defaults to `False`.
-
-    Call arguments:
-        x: `(batch, tokens, inputs)`.
-        project: Function that computes `x W`, including the bias.
-        context: `Context`.
-
-    Returns:
-        `(batch, tokens, outputs)`.
     """
 
     def __init__(

@@ -174,15 +174,6 @@ class Prefix(SlotGivenLayers):
         dropout_rate: Rate of dropout on the vectors in training. Defaults to 0.
         use_gating: Whether to multiply the vectors by a `TextGate`. Defaults
             to `False`.
-
-    Call arguments:
-        keys: `(batch, tokens, width)`.
-        values: `(batch, tokens, width)`.
-        context: `Context` with `block_input`, `padding_mask` and `seeds`.
-
-    Returns:
-        Keys and values, each `(batch, P + tokens, width)`, and their padding
-        mask `(batch, P + tokens)`.
     """
 
     arguments = ("vectors", "block", "dropout_rate", "use_gating")

@@ -79,13 +79,6 @@ class ProjectedAttentionSlot(SlotGivenLayers):
         projections: `Projections`, possibly shared with other blocks.
         attention: `SmallAttention`.
         activation: Name of `f`.
-
-    Call arguments:
-        x: `(batch, positions, width)` output of the feed-forward network.
-        context: `Context` with `block_input`, `padding_mask` and `seeds`.
-
-    Returns:
-        The sum, of the shape of `x`, and no probes.
     """
 
     arguments = ("projections", "attention", "activation")

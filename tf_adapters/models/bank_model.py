@@ -151,16 +151,13 @@ def _make_slots(encoder, members, facts):
             )
             slot.build((None, None, width))
             for weight in WEIGHTS:
-                getattr(slot.bank, weight).assign(
-                    np.stack(
-                        stacked_adapters.arrays(
-                            members,
-                            f"{name}/delta/{weight}",
-                            facts["units"],
-                            UNITS_AXIS.get(weight),
-                        )
-                    )
+                arrays = stacked_adapters.arrays(
+                    members,
+                    f"{name}/delta/{weight}",
+                    facts["units"],
+                    UNITS_AXIS.get(weight),
                 )
+                getattr(slot.bank, weight).assign(np.stack(arrays))
             slots_of_block[place] = slot
     return slots
 
@@ -172,13 +169,6 @@ class BankSlot(SlotOfLayers):
     Args:
         reads: Input of the bottlenecks, one of `bottleneck_slots.Reads`.
         num_adapters, units, activation: See `BankBottleneck`.
-
-    Call arguments:
-        x: `(batch, tokens, width)`, the output of a sublayer.
-        context: `Context` with `adapter_ids`.
-
-    Returns:
-        The sum, with the shape of `x`, and an empty dict of probes.
     """
 
     def __init__(self, reads, num_adapters, units, activation, **kwargs):
@@ -205,11 +195,8 @@ def _make_norms(encoder, members):
         norm = BankNorm(len(members))
         norm.build(gamma.shape)
         for weight, variable in ((norm.gammas, gamma), (norm.betas, beta)):
-            weight.assign(
-                np.stack(
-                    [m.tensors.get(variable.path, variable) for m in members]
-                )
-            )
+            arrays = [m.tensors.get(variable.path, variable) for m in members]
+            weight.assign(np.stack(arrays))
         norms.append(norm)
     return norms
 
@@ -219,16 +206,12 @@ def _make_head(members):
     outputs = max(kernel.shape[1] for kernel in kernels)
     head = BankHead(len(members), outputs, name="heads")
     head.build((None, len(kernels[0])))
-    head.kernel.assign(
-        np.stack([stacked_adapters.widened(k, outputs, 1) for k in kernels])
-    )
+    padded = [stacked_adapters.widened(k, outputs, 1) for k in kernels]
+    head.kernel.assign(np.stack(padded))
     biases = [member.tensors["head/bias"] for member in members]
-    head.bias.assign(
-        np.stack(
-            [
-                stacked_adapters.widened(b, outputs, 0, head.ABSENT)
-                for b in biases
-            ]
-        )
-    )
+    padded = [
+        stacked_adapters.widened(bias, outputs, 0, head.ABSENT)
+        for bias in biases
+    ]
+    head.bias.assign(np.stack(padded))
     return head

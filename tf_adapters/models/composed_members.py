@@ -7,7 +7,6 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.methods.union import without_map
 from tf_adapters.models import composition as trees
 from tf_adapters.models import trained_members
-from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
 
 def read_composition(composition, encoder, with_head=False):
@@ -42,12 +41,9 @@ def _check_member(member, encoder):
             f"{member.source} is a fusion, and a composition's members are "
             "single adapters."
         )
-    if member.method.trainable_encoder_variables(AdaptedEncoder(encoder)):
-        raise AdapterError(
-            f"{member.source} trained weights of the encoder too, its layer "
-            "norms for example, which the members of a composition share. "
-            "Train a houlsby with method.train_layer_norms=false."
-        )
+    trained_members.check_encoder_untrained(
+        member, encoder, "composition", "method.train_layer_norms"
+    )
 
 
 def _check_lowest(member):

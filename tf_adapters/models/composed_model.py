@@ -123,15 +123,13 @@ def load_below(model, below):
     for member, slots in zip(members, model.slots_below, strict=True):
         variables = {stored_name(v): v for slot in slots for v in slot.weights}
         shapes = {name: v.shape for name, v in variables.items()}
+        unpacked = member.method.gating.unpack(member.tensors, shapes)
         tensors = {
             name: tensor
-            for name, tensor in member.method.gating.unpack(
-                member.tensors, shapes
-            ).items()
+            for name, tensor in unpacked.items()
             if not name.startswith("head/")
         }
-        path = member.folder and member.folder / adapter_folder.WEIGHTS_FILE
-        adapter_folder.check_tensors(variables, tensors, path or member.source)
+        adapter_folder.check_tensors(variables, tensors, member.weights_source)
         values += [(v, tensors[name]) for name, v in variables.items()]
     # Assign only after all checks: the last member may be damaged.
     for variable, value in values:

@@ -26,11 +26,6 @@ def describe_stack(members, encoder):
             which they differ, or if a member's weights do not match its
             configuration.
     """
-    if not members:
-        raise AdapterError(
-            "No trained adapters were given. Name their run folders with "
-            "--adapters=runs/a,runs/b."
-        )
     for member in members:
         check_stacks(member)
         _check_weights(member, encoder)
@@ -88,7 +83,7 @@ def _check_weights(member, encoder):
     adapter_folder.check_tensors(
         {variable.path: variable for variable in variables},
         member.tensors,
-        member.folder and member.folder / adapter_folder.WEIGHTS_FILE,
+        member.weights_source,
     )
 
 

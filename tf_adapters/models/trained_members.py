@@ -13,6 +13,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.interop import hub_address
 from tf_adapters.models import adapter_reading
+from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import AdapterModel
 
 
@@ -50,6 +51,13 @@ class Member:
         """What error messages call this member."""
         return self.folder or f"The model `{self.name}`"
 
+    @property
+    def weights_source(self):
+        """What error messages call this member's weights."""
+        if self.folder is None:
+            return self.source
+        return self.folder / adapter_folder.WEIGHTS_FILE
+
 
 def read_members(adapters, encoder, with_heads=None):
     """Returns the `Member`s of adapters, each with a unique name.
@@ -63,10 +71,15 @@ def read_members(adapters, encoder, with_heads=None):
             have. Default: all are read.
 
     Raises:
-        AdapterError: If an adapter is given twice, belongs to another encoder,
-            or its folder holds no adapter.
+        AdapterError: If there are no adapters, or if one is given twice,
+            belongs to another encoder, or its folder holds no adapter.
     """
     check_is_list(adapters)
+    if not adapters:
+        raise AdapterError(
+            "No trained adapters were given. Name their run folders with "
+            "--adapters=runs/a,runs/b."
+        )
     with_heads = with_heads or [True] * len(adapters)
     members = [
         read_member(adapter, encoder, with_head)
@@ -83,6 +96,23 @@ def read_members(adapters, encoder, with_heads=None):
         dataclasses.replace(member, name=name)
         for member, name in zip(members, names, strict=True)
     )
+
+
+def check_encoder_untrained(member, encoder, group, setting):
+    """Raises an error if a member trained weights that all members share.
+
+    Args:
+        member: `Member`.
+        encoder: Its `Encoder`.
+        group: What it is a member of, for the message.
+        setting: Name of the setting that keeps Houlsby's norms frozen.
+    """
+    if member.method.trainable_encoder_variables(AdaptedEncoder(encoder)):
+        raise AdapterError(
+            f"{member.source} trained weights of the encoder too, its layer "
+            f"norms for example, which the members of a {group} share. Train a "
+            f"houlsby with {setting}=false."
+        )
 
 
 def check_is_list(adapters):

@@ -47,13 +47,6 @@ class BottleneckSlot(SlotOfLayers):
     Args:
         reads: Input of the bottleneck, one of `Reads`.
         units, activation, initialization, init_stddev: See `Bottleneck`.
-
-    Call arguments:
-        x: `(batch, tokens, width)` sublayer output, after its dropout.
-        context: `Context`.
-
-    Returns:
-        The sum, of the shape of `x`, and no probes.
     """
 
     def __init__(

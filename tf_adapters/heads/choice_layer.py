@@ -14,10 +14,8 @@ class ChoiceLayer(Float32Layer):
     """Maps the vector of each choice to a score.
 
     Args:
-        reads: See `LinearLayer`.
-        dropout_rate: See `LinearLayer`.
-        hidden_activation: See `LinearLayer`.
-        hidden_dropout_rate: See `LinearLayer`.
+        reads, dropout_rate, hidden_activation, hidden_dropout_rate: See
+            `LinearLayer`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns for sequences of all

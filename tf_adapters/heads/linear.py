@@ -117,9 +117,8 @@ class LinearLayer(DropoutAndLinearLayer):
         num_outputs: Integer. Width of the output.
         reads: Vector to map: `"first_token"` (Houlsby et al. 2019, section 3.1)
             or `"pooled_output"`, from the checkpoint's pooler.
-        dropout_rate: See `DropoutAndLinearLayer`.
-        hidden_activation: See `DropoutAndLinearLayer`.
-        hidden_dropout_rate: See `DropoutAndLinearLayer`.
+        dropout_rate, hidden_activation, hidden_dropout_rate: See
+            `DropoutAndLinearLayer`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns.

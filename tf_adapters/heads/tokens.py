@@ -13,9 +13,8 @@ class TokenLayer(DropoutAndLinearLayer):
 
     Args:
         num_outputs: Integer. Width of the output.
-        dropout_rate: See `DropoutAndLinearLayer`.
-        hidden_activation: See `DropoutAndLinearLayer`.
-        hidden_dropout_rate: See `DropoutAndLinearLayer`.
+        dropout_rate, hidden_activation, hidden_dropout_rate: See
+            `DropoutAndLinearLayer`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns, and `padding_mask`

@@ -61,11 +61,16 @@ class AssembledModel(EncoderModel):
             name="reparameterization",
         )
         self.seed_generator = keras.random.SeedGenerator(seed)
+        self._freeze()
+        self.built = True
+
+    def _freeze(self):
+        """Freezes all variables but those that method and head declare."""
         self._freezing = freezing.Freezing(self)
         declared = self.declared_encoder_variables()
         self.may_change(declared)
         model_checks.check_trained_dtypes(self)
-        if remat:
+        if self.remat:
             self.encoder.rematerialize(
                 [
                     *variable_groups.trained_additions(self),
@@ -73,9 +78,8 @@ class AssembledModel(EncoderModel):
                     *self.reparameterization.computed(),
                 ]
             )
-        freezing.unfreeze_layers(encoder.backbone)
+        freezing.unfreeze_layers(self.encoder.backbone)
         freezing.freeze_all_but_declared(self)
-        self.built = True
 
     def _make_head_layer(self):
         layer = self.head.make_layer()

@@ -112,7 +112,7 @@ def test_a_bank_refuses_what_does_not_stack(run, capsys):
     options = {"mode": "export", "adapters": [str(run)]}
     assert commands.run(run.parent / "served", **options) == 1
     assert (
-        "a bank answers with classes and numbers only"
+        "a bank answers only with classes and numbers"
         in capsys.readouterr().err
     )
 
@@ -178,7 +178,7 @@ def test_without_the_plug_in_nothing_is_run(run, folder):
 
 def test_loading_names_the_plug_in(run, monkeypatch):
     monkeypatch.delitem(METHODS, "scale_and_shift")
-    with pytest.raises(UserError, match="grades.py.*Nothing of it was run"):
+    with pytest.raises(UserError, match="grades.py.*None of its code was run"):
         encoder, _ = tf_adapters.load_encoder(commands.ENCODER)
         tf_adapters.load_adapter(run / "adapter", encoder)
 
@@ -210,7 +210,7 @@ def test_a_cell_that_runs_twice_leaves_models_that_can_be_saved(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "is no file"),
+        (None, "is not a file"),
         ("1 / 0", "ZeroDivisionError"),
         (
             "from tf_adapters import methods\n"
@@ -255,7 +255,7 @@ class _UnnamedDense(methods.Method):
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        (_UnnamedDense(), "Keras made up"),
+        (_UnnamedDense(), "Keras generated"),
         (_Named(), "Two trained weights are called `mine/vector`"),
     ],
 )

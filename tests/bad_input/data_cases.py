@@ -286,7 +286,7 @@ SPLITS = [
     ),
     warning(
         "a class of the task that is in validation and not in training",
-        "1 classes occur in validation and never in training, so that they "
+        "1 classes occur in validation but never in training, so they "
         "cannot be predicted: `positive` (1)",
         lambda space: space.evaluate(
             train__jsonl=ROWS[::2],

@@ -54,7 +54,7 @@ def test_an_adapter_comes_from_the_hub_and_stays_in_its_cache(tmp_path):
             name: (tmp_path / "here" / name).read_bytes() for name in content
         } == content
         done = _command("pull", "hf://me/lora", "here", cwd=tmp_path, **there)
-        assert done.returncode == 1 and "is there already" in done.stderr
+        assert done.returncode == 1 and "already exists" in done.stderr
     done = _command("adapters", "hf://me/lora@v1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
@@ -170,9 +170,9 @@ def test_a_program_loads_and_composes_addresses(tmp_path):
     [
         (("pull", "hf://me/lora", "here"), "does not answer"),
         (("pull", "me/lora", "here"), "Expected hf://owner/name"),
-        (("push", "nowhere", "hf://me/lora"), "no adapter folder"),
+        (("push", "nowhere", "hf://me/lora"), "not an adapter folder"),
         (("adapters", "nowhere"), "no folder"),
-        (("adapters", "."), "No adapter lies"),
+        (("adapters", "."), "There is no adapter in"),
         (
             ("--task=demo_sentiment", "--stack_on=hf://me/lora"),
             "hf://me/lora is not on this machine",

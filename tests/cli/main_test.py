@@ -236,7 +236,7 @@ def test_missing_data_is_reported_before_anything_heavy_is_imported(tmp_path):
             "nowhere. Expected ",
         ),
         ({**SMALL, "encoder": "minilmm"}, {}, "Did you mean `minilm`"),
-        ({}, {"mode": "eval", "model_dir": "nowhere"}, "no run folder"),
+        ({}, {"mode": "eval", "model_dir": "nowhere"}, "not a run folder"),
         ({}, {"mode": "export", "model_dir": None}, "needs --model_dir"),
         ({"task": "sst2"}, {"config_file": "no.yaml"}, "Cannot read no.yaml"),
         ({}, {}, "`task` is missing"),
@@ -398,7 +398,7 @@ def test_an_option_that_nothing_would_read_is_refused(
     tmp_path, capsys, options, needed
 ):
     assert _run(tmp_path, SMALL, **options) == 1
-    assert f"does something with {needed} only" in capsys.readouterr().err
+    assert f"has an effect only with {needed}" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
@@ -414,7 +414,7 @@ def test_an_export_that_cannot_be_written_names_the_path(
     place = tmp_path / "run" / "export"
     place.write_text("a file in place of the folder")
     assert _run(tmp_path, mode="export") == 1
-    assert f"Error: {place} is no folder" in capsys.readouterr().err
+    assert f"Error: {place} is a file, but a folder" in capsys.readouterr().err
 
 
 def test_a_submission_of_another_task_is_refused_in_a_sentence(
@@ -443,7 +443,7 @@ def test_tables_name_everything():
 def test_an_export_of_several_adapters_needs_them(tmp_path, capsys):
     runs = [str(tmp_path / "a"), str(tmp_path / "b")]
     assert _run(tmp_path, mode="export", adapters=runs) == 1
-    assert "is no run folder" in capsys.readouterr().err
+    assert "is not a run folder" in capsys.readouterr().err
 
 
 def test_another_librarys_format_is_of_one_adapter(tmp_path, capsys):
@@ -473,7 +473,7 @@ def test_a_model_of_many_tasks_takes_no_settings(
 ):
     options = {"mode": "export", "adapters": ["a", "b"], **options}
     assert _run(tmp_path, settings, **options) == 1
-    assert "takes every setting from the runs" in capsys.readouterr().err
+    assert "takes all settings from the runs" in capsys.readouterr().err
 
 
 def test_a_fault_of_ours_keeps_its_traceback(monkeypatch, tmp_path):

@@ -114,7 +114,7 @@ def test_a_table_has_a_default_method_of_its_own(layers, expected):
 def test_a_finished_run_is_known_again(folder, capsys):
     flags = ("--method=head_only", f"--test={folder}/news.csv")
     assert _train(folder, *flags) == 0
-    assert "holds this run, finished" in capsys.readouterr().out
+    assert "holds this run, which has finished" in capsys.readouterr().out
 
 
 def test_one_text_gives_one_line(folder, capsys):

@@ -57,7 +57,7 @@ def test_a_link_in_the_place_of_a_folder_is_refused(tmp_path, folder):
 
 def test_a_file_in_the_place_of_a_folder_is_refused(folder):
     (folder / "a").write_text("mine")
-    with pytest.raises(UserError, match="a is no folder"):
+    with pytest.raises(UserError, match="a is a file, but"):
         own_files.make_folder(folder, "a")
 
 

@@ -53,7 +53,7 @@ _MERGES = "a: &a {x: 1}\n" + "".join(
         ("a: 0x_", "not YAML that can be read"),
         ("a: 2001-99-99", "not YAML that can be read"),
         ("a: " + "9" * 5000, "not YAML that can be read"),
-        ("&a [*a]", "stands for what it is a part of"),
+        ("&a [*a]", "refers to a value that contains it"),
         (_BILLIONS, "more than 100,000 values"),
         (_MERGES, "more than 100,000 values"),
     ],

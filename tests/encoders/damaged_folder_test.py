@@ -145,7 +145,7 @@ def test_a_vocabulary_is_no_larger_than_its_encoder(copy):
     folder = copy("bert")
     with (folder / "vocab.txt").open("a") as file:
         file.writelines(f"q{i}\n" for i in range(5000))
-    _refused(folder, "ids up to 5,066, but its weights are of 67 tokens")
+    _refused(folder, "ids up to 5,066, but its weights are for 67 tokens")
 
 
 @pytest.mark.parametrize("file", ["config.json", "model.safetensors"])

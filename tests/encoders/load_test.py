@@ -348,7 +348,7 @@ def change_weights(folder, change):
         ({"is_decoder": True}, "decoder"),
         ({"vocab_size": 70}, r"\(70, 24\).*Received: shape \(67, 24\)"),
         ({"num_hidden_layers": 3}, "16 of 55 tensors are missing"),
-        ({"num_hidden_layers": 1}, "has no place for"),
+        ({"num_hidden_layers": 1}, "does not describe"),
         ({"type_vocab_size": 1}, "token_type_embeddings.*does not fit"),
     ],
 )

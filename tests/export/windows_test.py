@@ -102,5 +102,5 @@ def test_a_bank_and_other_formats_refuse_it():
     model = _model(HEADS["classes"])
     with pytest.raises(AdapterError, match="pools the windows of a long text"):
         bank_model.load_bank([model], model.encoder_info)
-    with pytest.raises(AdapterError, match="format has no room for"):
+    with pytest.raises(AdapterError, match="format cannot store"):
         interop_heads.form_of(heads.to_config(model.head))

@@ -113,7 +113,7 @@ def test_results_are_python_floats():
 @pytest.mark.parametrize(
     ("labels", "predictions", "message"),
     [
-        ([], [], "not empty"),
+        ([], [], "non-empty"),
         ([1, 0], [1], r"predictions of shape \(1,\)"),
         ([1.0, 0.0], [[1.0], [0.0]], r"predictions of shape \(2, 1\)"),
         ([1.0, 2.0, 3.0], [0.1, np.nan, np.inf], "nan for example 1, and 1"),

@@ -36,7 +36,7 @@ def test_rows_that_are_all_right_fit_none(caplog):
 
 def test_logits_that_say_nothing_are_warned_of(caplog):
     assert fit_temperature(np.eye(2), [1, 0]) == pytest.approx(20, abs=0.1)
-    assert "say next to nothing" in caplog.text
+    assert "say almost nothing" in caplog.text
 
 
 LOGITS = np.array([[2.0, 0.0], [0.0, 1.0]], "float32")

@@ -114,10 +114,13 @@ def test_settings_are_stored_with_the_head():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"windows": 0}, "`windows` must be an integer from 1 on"),
-        ({"windows": -2}, "`windows` must be an integer from 1 on"),
+        ({"windows": 0}, "`windows` must be an integer of at least 1"),
+        ({"windows": -2}, "`windows` must be an integer of at least 1"),
         ({"windows": 2.5}, "windows"),
-        ({"window_stride": 0}, "`window_stride` must be an integer from 1 on"),
+        (
+            {"window_stride": 0},
+            "`window_stride` must be an integer of at least 1",
+        ),
         ({"pooling": "median"}, "pooling"),
     ],
 )

@@ -176,7 +176,7 @@ def test_training_goes_on_from_a_foreign_adapter(tmp_path):
     ("flag", "sentence"),
     [
         ("adapters", "only bottleneck adapters"),
-        ("init_adapter", "is of method"),
+        ("init_adapter", "has the method"),
     ],
 )
 def test_a_foreign_adapter_that_does_not_fit_is_told(

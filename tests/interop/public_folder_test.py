@@ -212,5 +212,7 @@ def test_the_hubs_id_of_an_encoder(name, hub_id):
     "address", ["hf://../name", "hf://o/n@../../x", "hf://o/..", "hf://o"]
 )
 def test_an_address_leads_out_of_nothing(address):
-    with pytest.raises(tf_adapters.UserError, match="is no address"):
+    with pytest.raises(
+        tf_adapters.UserError, match="is not an adapter's address"
+    ):
         hub_address.parse_address(address)

@@ -76,7 +76,7 @@ def test_an_address_is_asked_once(tmp_path, monkeypatch):
 def test_a_missing_folder_is_an_error_when_it_is_read(tmp_path):
     stored = find_stored(tmp_path / "gone")
     assert not stored.path.exists()
-    with pytest.raises(AdapterError, match="no adapter folder"):
+    with pytest.raises(AdapterError, match="not an adapter folder"):
         _ = stored.config
 
 

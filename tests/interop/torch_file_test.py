@@ -45,7 +45,7 @@ def test_a_file_that_names_code_is_refused_and_runs_nothing(name, tmp_path):
 
 def test_a_file_of_something_else_than_tensors_is_refused(tmp_path):
     write_torch_file(tmp_path / "x.bin", TENSORS, b"X\x02\x00\x00\x00no")
-    with pytest.raises(AdapterError, match="something else"):
+    with pytest.raises(AdapterError, match="something other"):
         read_torch_file(tmp_path / "x.bin")
 
 
@@ -127,17 +127,20 @@ _DOUBLED = b")" + b"".join(b"q%ch%c\x86" % (i, i) for i in range(9, 69))
 @pytest.mark.parametrize(
     ("payload", "reason"),
     [
-        (b"N" + _DOUBLED + b"X\x01\x00\x00\x00as", "by something else"),
-        (b"}" + _DOUBLED + b"Ns", "by something else"),
-        (b"}(" + _DOUBLED + b"Nu", "by something else"),
-        (_DOUBLED + _DOUBLED + b"\x93", "by no text"),
+        (b"N" + _DOUBLED + b"X\x01\x00\x00\x00as", "by something other"),
+        (b"}" + _DOUBLED + b"Ns", "by something other"),
+        (b"}(" + _DOUBLED + b"Nu", "by something other"),
+        (_DOUBLED + _DOUBLED + b"\x93", "something other than text"),
         (_DOUBLED + b"Q", "unknown kind of storage"),
         (b"\x88Q", "unknown kind of storage"),
-        (b"ctorch._utils\n_rebuild_tensor_v2\n" + _DOUBLED + b"R", "no tensor"),
+        (
+            b"ctorch._utils\n_rebuild_tensor_v2\n" + _DOUBLED + b"R",
+            "not make a tensor",
+        ),
         (b"ctorch._utils\n_rebuild_tensor_v2\n)b", "sets attributes"),
-        (b"}" + _DOUBLED + b"b", "else than named tensors"),
-        (_DOUBLED, "else than named tensors"),
-        (b"\x8a\xff" + b"\x7f" * 255, "else than named tensors"),
+        (b"}" + _DOUBLED + b"b", "other than named tensors"),
+        (_DOUBLED, "other than named tensors"),
+        (b"\x8a\xff" + b"\x7f" * 255, "other than named tensors"),
         (b"]", "opcode EMPTY_LIST"),
         (b"(cos\nsystem\no", "os.system"),
         (b"(ios\nsystem\n", "opcode INST"),
@@ -158,7 +161,7 @@ def test_an_index_of_the_memo_takes_no_room(tmp_path):
     write_torch_file(tmp_path / "x.bin", TENSORS, b"Nr\xff\xff\xff\x2f")
     tracemalloc.start()
     try:
-        with pytest.raises(AdapterError, match="else than named tensors"):
+        with pytest.raises(AdapterError, match="other than named tensors"):
             read_torch_file(tmp_path / "x.bin")
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:

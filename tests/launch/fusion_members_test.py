@@ -250,7 +250,7 @@ def test_both_stages_and_pruning_with_real_processes(tmp_path, capsys):
     shutil.move(kept.method.adapters[0], moved)
     layer = {"method": {"adapters": [moved]}}
     assert commands.run(smaller, mode="export") == 1
-    assert "Say where all of them are now" in capsys.readouterr().err
+    assert "Give the folders of all its members" in capsys.readouterr().err
     options = {"mode": "export", "adapters": [moved]}
     assert commands.run(smaller, layer, **options) == 0
     assert (smaller / "export" / task.name / "1" / "saved_model.pb").exists()

@@ -190,7 +190,7 @@ def test_a_run_whose_old_process_does_not_end_is_left_to_it(
     monkeypatch.setattr(ray_task, "_SECONDS_TO_STOP", 1)
     lock = folder / ".lock"
     assert ray_task.train_on_node(flags, environment, "", folder, lock) == 1
-    assert "Another process goes on" in (folder / "log.txt").read_text()
+    assert "Another process continues" in (folder / "log.txt").read_text()
     assert len(_starts(folder)) == 1
 
 
@@ -239,7 +239,7 @@ def test_a_run_that_always_stops_ends(runs, tmp_path, two_cpus, monkeypatch):
     (tmp_path / "study" / "stop").touch()
     runner = ray_runner.RayRunner(program=[path])
     (outcome,) = local_runner.run_missing(runs[:1], tmp_path / "study", runner)
-    assert "told to stop again and again" in outcome.error
+    assert "stopped again and again" in outcome.error
     assert len(_starts(tmp_path / "study" / runs[0].id)) == 2
 
 
@@ -351,5 +351,5 @@ def test_no_run_outlives_its_study(tmp_path, kind):
     assert not list(folder.glob("*/result.json"))
     if kind == signal.SIGTERM:
         assert process.returncode == 75
-        assert "The same command goes on from here." in output
+        assert "The same command resumes from here." in output
         assert list((log.parent / "checkpoints").iterdir())

@@ -110,7 +110,7 @@ def test_the_same_call_loads_the_finished_run(trained, capsys):
     model = _train(
         _frame(), folder / "function", method="pfeiffer", seed=3, test=_frame()
     )
-    assert "holds this run, finished." in capsys.readouterr().out
+    assert "holds this run, which has finished." in capsys.readouterr().out
     assert (folder / "function/result.json").stat().st_mtime_ns == before
     assert model.answer(["a film"])
 

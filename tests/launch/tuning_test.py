@@ -197,7 +197,7 @@ def test_without_optuna_a_sentence_names_the_extra(
         (["--methods=lora", "--method=lora"], "not both"),
         (["--methods=no_bert"], "`no_bert` trains a network of its own"),
         (["--label=topik"], "Did you mean `topic`?"),
-        (["--model_dir=gs://a/b"], "lies on this machine"),
+        (["--model_dir=gs://a/b"], "must be on this machine"),
         (["more"], "takes flags only"),
     ],
 )

@@ -282,7 +282,7 @@ def test_what_trained_on_others_needs_something_below(mad_x, in_memory):
     tf_adapters.save_adapter(model, folder / "task")
     task = model if in_memory else folder / "task"
     for tree in (Stack(task), Average(folder / "en", task), Parallel(task)):
-        with pytest.raises(UserError, match="nothing stands below"):
+        with pytest.raises(UserError, match="nothing is below"):
             tf_adapters.compose(encoder, tree)
     for tree in (
         Stack(folder / "en", task),
@@ -295,7 +295,7 @@ def test_what_trained_on_others_needs_something_below(mad_x, in_memory):
         wanted = model.encoder(tiny.batch(encoder))["sequence_output"]
         np.testing.assert_allclose(output, wanted, atol=1e-5)
     for gather in (tf_adapters.load_bank, _fused):
-        with pytest.raises(UserError, match="have no place"):
+        with pytest.raises(UserError, match="cannot hold"):
             gather([task], encoder)
 
 
@@ -390,7 +390,7 @@ _ADAPTER_PLUS = methods.BottleneckForms(
 @pytest.mark.parametrize(
     ("kinds", "combine", "message"),
     [
-        ((methods.LoRA(), methods.LoRA()), Stack, "take an Average"),
+        ((methods.LoRA(), methods.LoRA()), Stack, "use an Average"),
         ((methods.PrefixTuning(),), Stack, "changes the length"),
         ((methods.PromptTuning(),), Stack, "changes the length"),
         ((methods.Houlsby(),), Stack, "train_layer_norms=false"),
@@ -399,7 +399,7 @@ _ADAPTER_PLUS = methods.BottleneckForms(
         (
             (methods.Invertible(), methods.Invertible()),
             Average,
-            "no meaning for what changes the embeddings",
+            "change the embeddings, with an Invertible",
         ),
         (
             (methods.Pfeiffer(), methods.Pfeiffer()),
@@ -409,7 +409,7 @@ _ADAPTER_PLUS = methods.BottleneckForms(
         (
             (methods.Pfeiffer(), methods.Pfeiffer()),
             lambda *m: Stack(Parallel(*m)),
-            "several answers",
+            "several outputs",
         ),
     ],
 )
@@ -439,9 +439,9 @@ class _Shifted(methods.Method):
 def test_two_changes_of_the_embeddings_have_no_place_in_a_stack():
     encoder = tiny.encoder(num_blocks=1)
     members = _members(encoder, methods.Pfeiffer(), _Shifted())
-    with pytest.raises(UserError, match="there is room for one"):
+    with pytest.raises(UserError, match="but only one can"):
         tf_adapters.compose(encoder, Stack(*members))
-    with pytest.raises(UserError, match="there is room for one"):
+    with pytest.raises(UserError, match="but only one can"):
         tf_adapters.compose(encoder, Stack(members[1], _Shifted()))
 
 
@@ -450,16 +450,19 @@ def test_two_changes_of_the_embeddings_have_no_place_in_a_stack():
     [
         (lambda one: Stack(), "needs members"),
         (lambda one: Stack(methods.Pfeiffer()), "on top of a Stack"),
-        (lambda one: Stack(one, methods.Fusion()), "stands on no other"),
+        (
+            lambda one: Stack(one, methods.Fusion()),
+            "cannot be stacked on other",
+        ),
         (lambda one: Average(one, methods.Pfeiffer()), "on top of a Stack"),
         (lambda one: Stack(methods.Pfeiffer(), one), "Expected as a compos"),
         (lambda one: Average(one, weights=(1, 2)), "as many weights"),
-        (lambda one: Average(one, weights=(0,)), "sum is 0"),
+        (lambda one: Average(one, weights=(0,)), "sum to 0"),
         (lambda one: BatchSplit(one, batch_sizes=()), "number of rows"),
         (lambda one: BatchSplit(one, batch_sizes=(1.0,)), "number of rows"),
         (lambda one: Average(one, weights=("1",)), "as many weights"),
         (lambda one: 3, "Expected as a compos"),
-        (lambda one: Stack("nowhere"), "no adapter folder"),
+        (lambda one: Stack("nowhere"), "not an adapter folder"),
     ],
 )
 def test_mistakes_are_told(make, message):

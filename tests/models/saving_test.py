@@ -126,7 +126,7 @@ def test_a_kill_between_the_two_renames_leaves_the_old_one(folder, monkeypatch):
 def test_a_folder_of_something_else_is_not_deleted(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     model = adapt(tiny.encoder(), methods.HeadOnly(), HEAD)
-    with pytest.raises(saving.AdapterError, match="no adapter folder"):
+    with pytest.raises(saving.AdapterError, match="not an adapter folder"):
         saving.save_adapter(model, tmp_path)
     assert (tmp_path / "thesis.tex").exists()
 
@@ -195,14 +195,16 @@ def test_missing_weights_and_missing_folder(folder):
     (folder / "adapter.safetensors").unlink()
     with pytest.raises(saving.AdapterError, match="is missing"):
         saving.load_adapter(folder, tiny.encoder())
-    with pytest.raises(saving.AdapterError, match="no adapter folder"):
+    with pytest.raises(saving.AdapterError, match="not an adapter folder"):
         saving.load_adapter(folder / "nowhere", tiny.encoder())
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"format_version": 1}'])
 def test_damaged_configuration(folder, text):
     (folder / "adapter_config.json").write_text(text)
-    with pytest.raises(saving.AdapterError, match="damaged or not of this"):
+    with pytest.raises(
+        saving.AdapterError, match="damaged, or was not written"
+    ):
         saving.load_adapter(folder, tiny.encoder())
 
 
@@ -224,7 +226,9 @@ def test_weights_of_another_adapter_are_refused(folder, tmp_path):
     saving.save_adapter(model, tmp_path / "other")
     name = "adapter.safetensors"
     (folder / name).write_bytes((tmp_path / "other" / name).read_bytes())
-    with pytest.raises(saving.AdapterError, match="not the file that adapter_"):
+    with pytest.raises(
+        saving.AdapterError, match="belongs to another adapter_"
+    ):
         saving.load_adapter(folder, tiny.encoder())
 
 

@@ -75,7 +75,7 @@ def test_texts_of_other_data_are_not_taken(tmp_path, run):
     rows = [{**row, "text": "another"} for row in ROWS]
     commands.write_rows(tmp_path / "data/test.jsonl", rows)
     page = _page(run)
-    assert "the data there are others than those of the run" in page
+    assert "the data there differs from the run's" in page
     assert "another<" not in page
 
 
@@ -130,7 +130,7 @@ def test_a_split_is_chosen(run):
 
 
 def test_a_folder_that_is_no_finished_run_is_refused(tmp_path, run):
-    with pytest.raises(ConfigError, match="no run folder"):
+    with pytest.raises(ConfigError, match="not a run folder"):
         run_report.write_report(tmp_path)
     (run / "result.json").write_text(json.dumps({"tasks": {"a": {}, "b": {}}}))
     with pytest.raises(ConfigError, match="tasks a, b. .*run/a"):
@@ -156,7 +156,7 @@ def test_classes_that_are_nowhere_are_named_and_left_out(tmp_path):
         ["spam", 1, None, 0.0, 0.0, "news (1)"],
         ["news", 0, 0.0, None, 0.0, "-"],
     ]
-    assert table.note == "Neither there nor predicted: junk."
+    assert table.note == "Neither in the data nor predicted: junk."
 
 
 def test_a_damaged_log_is_named(run):

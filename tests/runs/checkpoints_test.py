@@ -124,7 +124,7 @@ def _as_folder(path):
         "another step",
         "no state of the run",
         "another state of the run",
-        "another hash",
+        "has changed since it was written",
         "a hash of another name",
         "no values",
         "a folder for the state",

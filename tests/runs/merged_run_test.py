@@ -159,11 +159,11 @@ MISTAKES = {
     "a run is there": (["--model_dir={runs}/rte"], "holds a run"),
     "over a member": (["--model_dir={runs}/qqp"], "would replace it"),
     "no numbers": (["--model_dir={runs}/x", "--weights=a,b"], "a number for"),
-    "one number": (["--model_dir={runs}/x", "--weights=1"], "takes a number"),
+    "one number": (["--model_dir={runs}/x", "--weights=1"], "needs a number"),
     "no such way": (["--model_dir={runs}/x", "--how=median"], "way to merge"),
     "no run": (
         ["--model_dir={runs}/x", "--head_of={data}"],
-        "is no run folder",
+        "is not a run folder",
     ),
 }
 

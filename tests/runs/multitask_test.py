@@ -79,7 +79,7 @@ def _result(folder):
 @pytest.mark.parametrize(
     ("method", "data", "message"),
     [
-        ({"adapter": {"name": "fusion"}}, {}, "stands on several adapters"),
+        ({"adapter": {"name": "fusion"}}, {}, "needs several adapters"),
         ({}, {"eval_languages": ["de"]}, "is for runs of one task"),
     ],
 )

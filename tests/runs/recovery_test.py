@@ -217,7 +217,7 @@ def test_a_command_with_overwrite_goes_on_where_it_was_stopped(
 
     _stopped(tmp_path, config, overwrite=True)
     assert reopened(config).step == 1
-    assert "goes on from there" in capsys.readouterr().out
+    assert "resumes from there" in capsys.readouterr().out
     assert reopened(other) is None
     assert not (tmp_path / "checkpoints").exists()
     _stopped(tmp_path, config, overwrite=True, stopped=False)
@@ -231,7 +231,7 @@ def test_sigterm_with_overwrite(whole, tmp_path, monkeypatch):
     shutil.copytree(whole, tmp_path / "run")
     with monkeypatch.context() as patch:
         whole_runs.stop_at(patch, 7)
-        with pytest.raises(Stopped, match="The same command goes on"):
+        with pytest.raises(Stopped, match="The same command resumes"):
             _train(tmp_path / "run", overwrite=True)
     first = []
     save = run_folder.RunFolder.save_checkpoint
@@ -348,7 +348,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     theirs.parent.mkdir()
     theirs.write_text("of another program")
     for overwrite in (False, True):
-        with pytest.raises(ConfigError, match="is no run's"):
+        with pytest.raises(ConfigError, match="does not belong to a run"):
             run_folder.RunFolder(tmp_path, config, {}, overwrite)
     assert theirs.exists()
 

@@ -133,7 +133,7 @@ def test_each_language_is_answered_on_its_own_adapter(folder, capsys):
     [
         ("stack_on=nowhere", "there is no such folder"),
         ("language_adapters=[de]", "is a mapping"),
-        ("language_adapters={de: nowhere}", "no adapter folder"),
+        ("language_adapters={de: nowhere}", "not an adapter folder"),
         ("language_adapters={dee: nowhere}", "`dee`"),
     ],
 )

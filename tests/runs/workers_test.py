@@ -144,5 +144,8 @@ def test_a_finished_run_ends_every_worker(whole, tmp_path):
     assert _wait(_start(ours, tmp_path, theirs)) == [0, 0]
     for number in range(2):
         log = (tmp_path / f"{number}.log").read_text()
-        assert "holds this run, finished" in log and "validation: " in log
+        assert (
+            "holds this run, which has finished" in log
+            and "validation: " in log
+        )
     assert not (tmp_path / "theirs").exists()

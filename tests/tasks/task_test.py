@@ -36,9 +36,9 @@ def test_every_metric_suits_a_head():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"text_fields": ()}, "one text field or two"),
-        ({"text_fields": ("a", "b", "c")}, "one text field or two"),
-        ({"text_fields": ("a", "a")}, "one text field or two"),
+        ({"text_fields": ()}, "one or two text fields"),
+        ({"text_fields": ("a", "b", "c")}, "one or two text fields"),
+        ({"text_fields": ("a", "a")}, "one or two text fields"),
         ({"label_field": "text"}, "cannot read its label"),
         ({"splits": {"train": "train"}}, r"lacks the splits \['validation'\]"),
         ({"head": "clasification"}, "Did you mean `classification`"),
@@ -47,7 +47,7 @@ def test_every_metric_suits_a_head():
         ({"head": "regression", "metrics": ("pearson",)}, "has no classes"),
         (
             {"head": "choice", "labels": (), "text_fields": ("a",)},
-            "last that of the choices",
+            "last, one for the choices",
         ),
         ({"metrics": ()}, "one metric or more"),
         ({"metrics": ("macro-f1",)}, "Did you mean `macro_f1`"),

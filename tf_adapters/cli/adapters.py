@@ -39,7 +39,7 @@ def _list(folder):
         raise AdapterError(f"There is no folder {cut(folder)}.")
     found = listing.list_adapters(folder)
     if not found:
-        raise AdapterError(f"No adapter lies in `{folder}`.")
+        raise AdapterError(f"There is no adapter in `{folder}`.")
     rows = [
         (
             str(one.folder.relative_to(folder)),

@@ -12,9 +12,9 @@ from tf_adapters.common.errors import cut
 
 # Printed after the traceback of any other error.
 FAULT = (
-    "This is a fault of tf_adapters, not of yours, unless a --plugin of yours "
-    "is the last file above. Please report it where you have tf_adapters from, "
-    "with the command and all of the above."
+    "This is a bug in tf_adapters, unless the last file above is your own "
+    "--plugin. Please report it where you got tf_adapters from, with the "
+    "command and everything above."
 )
 
 # Writing failed for lack of space: a full disk, a quota, or a file size limit.
@@ -83,10 +83,10 @@ def error_sentence(error):
     full = [os.strerror(code) for code in _FULL]
     if any(words in str(error) for words in full):
         return (
-            f"Could not write what was computed: {cut(error)}. Free some "
-            "space, or give a folder on another disk. What had been saved "
-            "before is whole: the same command, without --overwrite, goes on "
-            "from the last checkpoint, if a training was under way."
+            f"Cannot write the results: {cut(error)}. Free some space, or give "
+            "a folder on another disk. Everything saved before is intact: if "
+            "a training was under way, the same command without --overwrite "
+            "resumes from the last checkpoint."
         )
     refused = isinstance(error, OSError) and error.errno in _REFUSED
     if refused and error.filename is not None:

@@ -73,9 +73,9 @@ def export_bank(flag_layer, options):
     _check_no_settings(flag_layer, options)
     if options.format != "saved_model":
         raise ConfigError(
-            f"--format={options.format} writes one run's adapter: give "
-            "--model_dir=<that run> in place of --adapters. Of many runs there "
-            "is one SavedModel."
+            f"--format={options.format} writes the adapter of one run: give "
+            "--model_dir=<that run> instead of --adapters. Only a SavedModel "
+            "holds several runs."
         )
     model_dir = remote_folder.local(options.model_dir or "runs/served")
     adapters = [remote_folder.local(folder) for folder in options.adapters]
@@ -91,7 +91,7 @@ def _check_no_settings(flag_layer, options):
     given -= {"data.data_dir", "method.adapters"}
     if given or options.config_file or options.params_override:
         raise ConfigError(
-            "A SavedModel of many tasks takes every setting from the runs of "
+            "A SavedModel of many tasks takes all settings from the runs of "
             "its adapters. Give only --adapters and --model_dir."
         )
 
@@ -118,7 +118,7 @@ COMMAND = Command(
     run=run,
     common=("format", "with_head", "adapters"),
     defaults={
-        "model_dir": "the run that is named",
+        "model_dir": "the run in the command",
         **{n: "the run's" for n in ("encoder", "precision", "max_length")},
     },
 )

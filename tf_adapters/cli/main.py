@@ -167,9 +167,9 @@ def _saved_config(model_dir, options):
     path = model_dir / "config.yaml"
     if not path.exists():
         raise ConfigError(
-            f"{cut(options.model_dir)} is no run folder: it has no config.yaml."
-            f"{_near_run(model_dir)} If it is not trained yet, train first, "
-            f"with --model_dir={cut(options.model_dir)}."
+            f"{cut(options.model_dir)} is not a run folder: it has no "
+            f"config.yaml.{_near_run(model_dir)} If there is no run yet, train "
+            f"one with --model_dir={cut(options.model_dir)}."
         )
     return resolve.load_for_one_machine(path)
 

@@ -56,9 +56,10 @@ def _check_members_train_here(config, model_dir):
     is_elsewhere = remote_folder.address(model_dir) != str(model_dir)
     if is_elsewhere or config.distribution_strategy in config_settings.CLUSTERS:
         raise ConfigError(
-            "A fusion without --adapters trains them in processes of this "
-            "machine, beside its own folder: not at an address, nor with "
+            "Without --adapters, a fusion first trains its members on this "
+            "machine, in folders next to its own. This works neither with an "
+            "address as --model_dir nor with "
             f"--distribution_strategy={config.distribution_strategy}. Train "
-            "them first, each with a command of its own, and give their "
-            "folders as --adapters."
+            "each member with a command of its own, and give their folders as "
+            "--adapters."
         )

@@ -65,7 +65,7 @@ def _weights(options):
 
 
 _OWN = (
-    Flag("adapters", "Run folders, with commas between.", kind="list"),
+    Flag("adapters", "Run folders, separated by commas.", kind="list"),
     Flag("model_dir", "Run folder of the merged adapter."),
     Flag("overwrite", "Replace a run in --model_dir.", False, "boolean"),
     Flag(
@@ -75,8 +75,9 @@ _OWN = (
     ),
     Flag(
         "weights",
-        "A number for each adapter, with commas between, or `search` "
-        "(LoraHub): sums whose loss on a few training examples is small.",
+        "A number for each adapter, separated by commas, or `search` "
+        "(LoraHub), which finds numbers with a small loss on a few training "
+        "examples.",
     ),
     Flag(
         "head_of",
@@ -90,10 +91,22 @@ _OWN = (
         least=1,
     ),
     Flag(
-        "texts", "Training texts that units are matched by.", 256, "integer", 1
+        "texts",
+        "Number of training texts for matching units.",
+        256,
+        "integer",
+        1,
     ),
-    Flag("examples", "Training examples of the search.", 64, "integer", 1),
-    Flag("evaluations", "Evaluations of the search.", 40, "integer", 1),
+    Flag(
+        "examples",
+        "Number of training examples in the search.",
+        64,
+        "integer",
+        1,
+    ),
+    Flag(
+        "evaluations", "Number of evaluations in the search.", 40, "integer", 1
+    ),
 )
 COMMAND = Command(
     name="merge",

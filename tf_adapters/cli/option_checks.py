@@ -29,7 +29,7 @@ def check_options(options):
         for name, default in defaults.items():
             if getattr(options, name) != default and needed not in there:
                 raise ConfigError(
-                    f"--{name} does something with {needed} only: add it, or "
+                    f"--{name} has an effect only with {needed}: add it, or "
                     f"leave --{name} out."
                 )
 
@@ -50,7 +50,7 @@ def check_input(options):
     if not options.glue_submission and not options.input:
         raise ConfigError(
             "--mode=predict needs --input: a JSONL, CSV or TSV file with the "
-            "task's text fields, a .txt file with a text a line, words as "
+            "task's text fields, a .txt file with one text per line, words as "
             ".conllu or .conll, questions as SQuAD's .json, or - for standard "
             'input. `tf-adapters predict <run> "a text"` answers one text.'
         )

@@ -58,9 +58,9 @@ def _row_of(texts, task):
     if task.list_field or len(texts) != len(fields):
         names = " and ".join(f"`{name}`" for name in fields)
         raise ConfigError(
-            f"Task `{task.name}` reads {names} and so takes {len(fields)} "
-            "quoted texts after the run's folder, unless they are lists. Give "
-            "anything else as --input=<file>. Received: "
+            f"Task `{task.name}` reads {names}, so a command takes "
+            f"{len(fields)} quoted texts after the run's folder, and no lists. "
+            "Give anything else as --input=<file>. Received: "
             f"{cut(', '.join(map(repr, texts)))}"
         )
     for text in texts:
@@ -129,12 +129,12 @@ def _submit(config, model_dir, options):
 
 COMMAND = Command(
     name="predict",
-    summary="Answers texts with a finished run: one text as an argument, or "
-    "many with --input. Standard output gets a line of JSON for each.",
+    summary="Predicts with a finished run, for one text in the command or "
+    "many in --input. Prints one line of JSON for each.",
     usage='RUN ["TEXT" ["SECOND TEXT"]]',
     examples=(
         'tf-adapters predict runs/reviews_pfeiffer_0 "a fine film"',
-        'tf-adapters predict runs/reviews_pfeiffer_0 -- "-- begins with dashes"',
+        'tf-adapters predict runs/reviews_pfeiffer_0 -- "- starts with a dash"',
         "tf-adapters predict runs/x --input=new.csv --output=answers.csv",
         "cat texts.txt | tf-adapters predict runs/x --input=-",
     ),

@@ -18,7 +18,7 @@ def run(options, layer, arguments):
     if len(arguments) != 2:
         raise ConfigError(
             "`tf-adapters pull` takes hf://owner/name[@revision] and the "
-            f"folder to put it in. Received: {said(arguments)}"
+            f"folder to write it to. Received: {said(arguments)}"
         )
     # Imported here, so that --help is fast.
     from tf_adapters.interop import hub
@@ -26,8 +26,8 @@ def run(options, layer, arguments):
     address, folder = arguments[0], Path(arguments[1])
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise AdapterError(
-            f"{folder} is there already. Name a folder that is new or empty, "
-            "so that the files of two adapters are not mixed."
+            f"{folder} already exists. Give a new or empty folder, so that the "
+            "files of two adapters are not mixed."
         )
     print(hub.pull(address, folder))
 

@@ -29,8 +29,8 @@ def run(options, layer, arguments):
     members = public_folder.local_members(folder)
     if members:
         print(
-            f"It stands on {', '.join(members)}, which only this machine has. "
-            "Push these too; who loads it names them in this order with "
+            f"It depends on {', '.join(members)}, which only this machine has. "
+            "Push these too. To load it, name them in this order with "
             "--adapters=hf://... or `adapters=`."
         )
 

@@ -13,21 +13,21 @@ FLAGS = (
     Flag("method", "Method, see --list=methods."),
     Flag(
         "plugin",
-        "Python file that registers methods or heads of your own, "
-        "which is run. May be repeated. See docs/extending.md.",
+        "Python file that registers your own methods or heads. Its code is "
+        "run. May be repeated. See docs/extending.md.",
         (),
         kind="multi_string",
     ),
     Flag(
         "adapters",
-        "Run folders of trained adapters, with commas between: what "
-        "fusion fuses, or with --mode=export what one SavedModel "
-        "serves (to --model_dir, by default runs/served).",
+        "Run folders of trained adapters, separated by commas: the members of "
+        "a fusion, or with --mode=export the adapters in one SavedModel "
+        "(written to --model_dir, by default runs/served).",
         kind="list",
     ),
     Flag(
         "tasks",
-        "Tasks that --method=multitask trains together, with commas between.",
+        "Tasks that --method=multitask trains together, separated by commas.",
         kind="list",
     ),
     Flag(
@@ -54,9 +54,9 @@ FLAGS = (
     ),
     Flag(
         "input",
-        "predict: JSONL, CSV, TSV, .conllu, .conll, SQuAD's .json, or "
-        ".txt with a text a line; `-` for standard input, with a text "
-        "a line or JSON lines.",
+        "predict: JSONL, CSV, TSV, .conllu, .conll, SQuAD's .json, or .txt "
+        "with one text per line; `-` for standard input, with one text per "
+        "line or JSON lines.",
     ),
     Flag(
         "output",
@@ -75,8 +75,8 @@ FLAGS = (
     ),
     Flag(
         "with_head",
-        "export, with --format=adapterhub or peft: whether the head "
-        "goes along.",
+        "export, with --format=adapterhub or peft: whether to export the head "
+        "too.",
         True,
         kind="boolean",
     ),
@@ -118,9 +118,9 @@ FLAGS = (
     ),
     Flag(
         "study_processes",
-        "How many runs of a study at a time, or of the adapters that "
-        "a fusion trains first. Default: 1; with --executor=ray as "
-        "many as its nodes have room for when the study starts.",
+        "Number of runs at the same time, in a study or among the adapters "
+        "that a fusion trains first. Default: 1, or with --executor=ray as "
+        "many as fit on its nodes when the study starts.",
         kind="integer",
         least=1,
     ),
@@ -136,19 +136,19 @@ FLAGS = (
     ),
     Flag(
         "ray_address",
-        "ray: address of a Ray that runs, or `auto` on one of its "
-        "nodes. Default: start one on this machine.",
+        "ray: address of a running Ray cluster, or `auto` on one of its "
+        "nodes. Default: start Ray on this machine.",
     ),
     Flag(
         "ray_cpus",
-        "ray: CPUs, and threads, of a run.",
+        "ray: number of CPUs, and of threads, for each run.",
         1,
         kind="integer",
         least=1,
     ),
     Flag(
         "ray_gpus",
-        "ray: GPUs of a run, 0.5 for two on one.",
+        "ray: number of GPUs for each run; 0.5 puts two runs on one GPU.",
         0.0,
         kind="float",
         least=0.0,

@@ -101,8 +101,8 @@ def _is_finished(config, model_dir, options, fingerprint):
     if result is None:
         return False
     print(
-        f"{remote_folder.address(model_dir)} holds this run, finished; "
-        "--overwrite trains it again."
+        f"{remote_folder.address(model_dir)} holds this run, which has "
+        "finished; --overwrite trains it again."
     )
     finished.check_shown(result, model_dir)
     if "tasks" in result:
@@ -150,7 +150,7 @@ COMMAND = Command(
     name="train",
     summary="Trains an adapter on a table of texts and labels, or on a task "
     "with a name, evaluates it, and writes a run folder. The same command "
-    "resumes a run that was stopped.",
+    "resumes a stopped run.",
     usage="--data=FILE --text=COLUMN --label=COLUMN",
     examples=(
         "tf-adapters train --data=reviews.csv --text=review --label=stars",
@@ -180,11 +180,11 @@ COMMAND = Command(
         Flag("model_dir", "Run folder. Default: runs/<task>_<method>_<seed>."),
     ),
     defaults={
-        "method": f"{presets.DEFAULT}; with --data {text_defaults.METHOD}",
-        "epochs": "the method's; with --data as many as 200 steps need",
-        "learning_rate": "the method's; with --data one for short runs",
+        "method": f"{presets.DEFAULT}; with --data, {text_defaults.METHOD}",
+        "epochs": "the method's; with --data, enough for 200 steps",
+        "learning_rate": "the method's; with --data, one for short runs",
         "text": "text",
-        "validation": "a tenth of --data, of each class, drawn with the seed",
+        "validation": "a tenth of each class in --data, drawn with the seed",
         "seed": "0",
     },
 )

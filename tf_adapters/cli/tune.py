@@ -27,7 +27,7 @@ def run(options, layer, arguments):
         )
     if "://" in (options.model_dir or ""):
         raise ConfigError(
-            "The folder of a search lies on this machine. Received: "
+            "The folder of a search must be on this machine. Received: "
             f"--model_dir={options.model_dir}"
         )
     plugins.load_plugins(options.plugin)
@@ -98,10 +98,10 @@ def _text(value):
 COMMAND = Command(
     name="tune",
     summary="Searches for learning rate, adapter size and method with Optuna "
-    "(pip install 'tf_adapters[search]'). Each trial trains a run; the best on "
-    "the validation part counts, and the test part is never looked at. The "
-    "same command resumes a search that was stopped; more --trials go on "
-    "with it.",
+    "(pip install 'tf_adapters[search]'). Each trial trains a run. The "
+    "one with the best validation metric wins; test data is never used. "
+    "The same command resumes a stopped search, and with more --trials "
+    "extends it.",
     usage="--data=FILE --text=COLUMN --label=COLUMN",
     examples=(
         "tf-adapters tune --data=reviews.csv --text=review --label=stars",
@@ -128,7 +128,7 @@ COMMAND = Command(
         Flag("trials", "How many settings to try.", 20, "integer", 1),
         Flag(
             "methods",
-            "Methods to search among, with commas between. Default: --method "
+            "Methods to search among, separated by commas. Default: --method "
             "if it is given, else pfeiffer,houlsby,lora.",
             kind="list",
         ),
@@ -138,13 +138,13 @@ COMMAND = Command(
             "Folder of the search. Default: runs/<task>_tune_<seed>.",
         ),
         Flag("overwrite", "Remove an earlier search first.", False, "boolean"),
-        Flag("test", "Not read here: the command that is printed has it."),
+        Flag("test", "Not used by the search; the printed command has it."),
     ),
     defaults={
-        "learning_rate": "searched; if given, that one",
-        "epochs": "the method's; with --data as many as 200 steps need",
+        "learning_rate": "searched, unless it is given",
+        "epochs": "the method's; with --data, enough for 200 steps",
         "text": "text",
-        "validation": "a tenth of --data, of each class, drawn with the seed",
+        "validation": "a tenth of each class in --data, drawn with the seed",
         "seed": "0",
     },
 )

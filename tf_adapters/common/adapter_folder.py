@@ -81,7 +81,7 @@ def read_adapter_config(folder, parsed=None):
     path = Path(folder) / CONFIG_FILE
     if not os.path.isfile(path):
         raise AdapterError(
-            f"{cut(folder)} is no adapter folder: it has no {CONFIG_FILE}. "
+            f"{cut(folder)} is not an adapter folder: it has no {CONFIG_FILE}. "
             "Expected the folder that `save_adapter` wrote, for example "
             "<model_dir>/adapter."
         )
@@ -92,8 +92,8 @@ def read_adapter_config(folder, parsed=None):
         version = check_config(config, FORMAT_VERSION)
     except ValueError as error:
         raise AdapterError(
-            f"{path} is damaged or not of this library: {error}. Copy it "
-            "again from where it was trained."
+            f"{path} is damaged, or was not written by this library: {error}. "
+            "Copy it again from where it was trained."
         ) from error
     if version != FORMAT_VERSION:
         raise AdapterError(
@@ -178,10 +178,10 @@ def read_weights(folder, config):
     expected = config.get("weights_sha256")
     if expected is not None and checksum(path) != expected:
         raise AdapterError(
-            f"{path} is damaged, or not the file that {CONFIG_FILE} was "
-            "written with: its checksum is another one. Copy both again from "
-            "where it was trained. If you changed it on purpose, remove "
-            f"`weights_sha256` from {CONFIG_FILE}."
+            f"{path} is damaged, or belongs to another {CONFIG_FILE}: its "
+            "checksum differs. Copy both again from where it was trained. If "
+            "you changed it on purpose, remove `weights_sha256` from "
+            f"{CONFIG_FILE}."
         )
     return tensors
 
@@ -200,7 +200,7 @@ def read_tensors(path):
         ) from error
     except (safetensors.SafetensorError, OSError, ValueError) as error:
         raise AdapterError(
-            f"{path} cannot be read, it is truncated or damaged "
+            f"{path} cannot be read: it is truncated or damaged "
             f"({cut(error)}). Copy it again from where it was trained."
         ) from error
 

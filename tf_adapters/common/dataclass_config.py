@@ -62,7 +62,8 @@ def load_setting(path, name, default=dataclasses.MISSING):
     if value is dataclasses.MISSING or isinstance(value, dict | list):
         raise ConfigError(
             f"{path} lacks a value for the setting `{name}`: it is damaged, or "
-            "no run's. Copy it again from where the run trained."
+            "does not belong to a run. Copy it again from where the run "
+            "trained."
         )
     return value
 
@@ -93,7 +94,7 @@ def _parse_item(item):
     if not equals:
         raise ConfigError(
             "An override reads `key=value`, for example "
-            f"`method.units=256`. Received: {cut(item)}. If it is a part of a "
+            f"`method.units=256`. Received: {cut(item)}. If it is part of a "
             """value, put the value in quotes: `'head.blank="a,b"'`."""
         )
     try:

@@ -77,14 +77,14 @@ def check_folder(path):
     path = Path(path)
     if path.is_symlink():
         raise UserError(
-            f"{path} is a link to {os.readlink(path)}, so what is written "
-            f"there would not stay in {path.parent}. Remove the link, or put "
-            "a copy of the folder in its place."
+            f"{path} is a link to {os.readlink(path)}, so files written there "
+            f"would not stay in {path.parent}. Remove the link, or put a copy "
+            "of the folder in its place."
         )
     if path.exists() and not path.is_dir():
         raise UserError(
-            f"{path} is no folder, and one of this name is to be written "
-            "there. Move or remove that file."
+            f"{path} is a file, but a folder must be written there. Move or "
+            "remove the file."
         )
 
 

@@ -81,7 +81,7 @@ class Registry(dict):
         name = self._names.get(type(value))
         if name is None:
             raise UserError(
-                f"{type(value).__name__} has no name, so that no folder could "
-                f'store it. Put `{self.decorator}("...")` above it.'
+                f"{type(value).__name__} has no name, so it cannot be stored "
+                f'in a folder. Put `{self.decorator}("...")` above it.'
             )
         return name

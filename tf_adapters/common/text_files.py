@@ -38,7 +38,7 @@ def read_file(path, largest=_LARGEST_FILE):
     try:
         if path.exists() and not path.is_file():
             # Opening a pipe can block forever.
-            raise UserError("it is no file")
+            raise UserError("it is not a file")
         if path.stat().st_size > largest:
             raise UserError(f"it is larger than {largest:,} bytes")
         return path.read_bytes()
@@ -150,7 +150,7 @@ def _unfolded_size(node, sizes, depth):
         raise RecursionError
     if id(node) in sizes:
         if sizes[id(node)] is None:
-            raise UserError("an alias stands for what it is a part of")
+            raise UserError("an alias refers to a value that contains it")
         return sizes[id(node)]
     sizes[id(node)] = None
     parts = node.value if isinstance(node, yaml.CollectionNode) else []

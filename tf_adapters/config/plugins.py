@@ -8,7 +8,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 
 # Added to errors about an unknown method or head.
-HINT = "One of your own needs the file that registers it: --plugin=<file>."
+HINT = "To use your own, give the file that registers it: --plugin=<file>."
 
 
 # The files that this process has imported.
@@ -33,8 +33,8 @@ def load_plugins(paths):
     for path in map(Path, paths):
         if not path.is_file():
             raise ConfigError(
-                f"--plugin={cut(path)} is no file. Expected a Python file with "
-                "`@tf_adapters.methods.register(...)` or "
+                f"--plugin={cut(path)} is not a file. Expected a Python file "
+                "with `@tf_adapters.methods.register(...)` or "
                 "`@tf_adapters.heads.register(...)` in it."
             )
         name = f"tf_adapters_plugin_{path.stem}"
@@ -53,6 +53,6 @@ def _import(name, path):
     except Exception as error:
         del sys.modules[name]
         raise ConfigError(
-            f"--plugin={path} fails where it is imported: "
-            f"{type(error).__name__}: {cut(error)}"
+            f"--plugin={path} cannot be imported: {type(error).__name__}: "
+            f"{cut(error)}"
         ) from error

@@ -121,8 +121,8 @@ def _check_values(config):
     fraction = config.data.train_fraction
     if fraction is not None and not 0 < fraction <= 1:
         raise ConfigError(
-            "`data.train_fraction` is a part of the training examples, above 0 "
-            f"and at most 1. Received: {fraction}"
+            "`data.train_fraction` is a fraction of the training examples, "
+            f"above 0 and at most 1. Received: {fraction}"
         )
     _check_one_size(config.data)
     _check_stride(config.data)
@@ -142,13 +142,14 @@ def _check_stack(config):
         )
     if adapters and not config.stack_on:
         raise ConfigError(
-            "`language_adapters` take the place of the adapter that the task's "
-            "trained on. Name that with --stack_on=<folder>."
+            "`language_adapters` replace the adapter that the task's adapter "
+            "was trained on. Name that adapter with --stack_on=<folder>."
         )
     method = config.method if isinstance(config.method, dict) else {}
     if config.stack_on and method.get("name") == "fusion":
         raise ConfigError(
-            "A fusion stands on no other adapter here: leave --stack_on out."
+            "A fusion cannot be stacked on another adapter: leave --stack_on "
+            "out."
         )
 
 
@@ -159,8 +160,8 @@ def _check_one_size(data):
     if len(given) > 1:
         said = " and ".join(f"`data.{name}` ({v})" for name, v in given.items())
         raise ConfigError(
-            f"{said} both say how many training examples are drawn. Give one "
-            "of the two."
+            f"{said} both set the number of training examples. Give one of the "
+            "two."
         )
 
 

@@ -25,9 +25,9 @@ def with_task_of_file(layer, earlier):
     if not isinstance(layer.get("task"), str | None):
         raise ConfigError(
             "`task` is a name and has no settings: metrics, labels and fields "
-            "of your own task stand in its task file, and `train.select_by` "
-            "chooses the metric that selects the weights. Received: task="
-            f"{layer['task']!r:.200}"
+            "of your own task are set in its task file, and `train.select_by` "
+            "chooses the metric that selects the weights. Received: "
+            f"task={layer['task']!r:.200}"
         )
     data = layer.get("data")
     data = data if isinstance(data, dict) else {}

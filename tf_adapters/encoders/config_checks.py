@@ -73,8 +73,8 @@ def check_sizes(sizes, keys, stored_bytes, path):
     if claimed > stored_bytes + _SPARE_WEIGHTS:
         raise UserError(
             f"`{path}` describes an encoder of {cut(claimed)} weights or more, "
-            f"but its files of weights have {stored_bytes} bytes. Copy the "
-            "folder again from where it comes from."
+            f"but its weight files have {stored_bytes} bytes. Copy the folder "
+            "again from where it comes from."
         )
 
 

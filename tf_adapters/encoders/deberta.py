@@ -166,8 +166,8 @@ def _check(config, path):
     if wrong:
         rights = {key: right for key, right, _ in expected}
         raise UserError(
-            f"`{path}`: of the encoders of model_type deberta-v2 only those "
-            f"that are computed as DeBERTa-v3 are supported. Expected: "
+            f"`{path}`: an encoder of model_type deberta-v2 is supported only "
+            "if it is computed like DeBERTa-v3. Expected: "
             f"{wrong[0]}={shown(rights[wrong[0]])}. Received: "
             f"{wrong[0]}={shown(found[wrong[0]])}"
         )

@@ -39,9 +39,9 @@ def read_fine_tuned_config(folder):
     if method != "full":
         raise AdapterError(
             f"{folder} was trained with `{method}`: it holds no encoder. "
-            "Expected the folder of a run of method `full`, or the folder "
-            "`encoder` of one of method `multitask`. This one belongs to the "
-            f"encoder `{cut(config['encoder']['name'])}`."
+            "Expected the folder of a run with method `full`, or the folder "
+            "`encoder` in a run with method `multitask`. This run's encoder "
+            f"is `{cut(config['encoder']['name'])}`."
         )
     return config
 

@@ -98,9 +98,9 @@ class HuggingFaceCheckpoint:
         if list(self.folder.glob("pytorch_model*.bin")):
             raise UserError(
                 f"The weights in `{self.folder}` are a pickle "
-                "(pytorch_model.bin), which can run code when it is read and "
-                "is not opened here. Convert it to safetensors: load the "
-                "model with transformers where you trust it and call "
+                "(pytorch_model.bin), which is not opened here, since reading "
+                "it can run code. Convert it to safetensors: load the model "
+                "with transformers where you trust it and call "
                 "`save_pretrained(folder)`."
             )
         raise UserError(f"`{self.folder / 'model.safetensors'}` is missing.")

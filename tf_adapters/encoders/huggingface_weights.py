@@ -166,10 +166,10 @@ def _check_names(expected, checkpoint):
     )
     if unused:
         raise UserError(
-            f"`{checkpoint.folder}` holds encoder weights that its "
-            f"config.json has no place for: {cut(unused[:3])} and "
+            f"`{checkpoint.folder}` holds encoder weights that its config.json "
+            f"does not describe: {cut(unused[:3])} and "
             f"{max(len(unused) - 3, 0)} more. Without them the outputs would "
-            "not be the checkpoint's; check the number of layers in "
+            "differ from the checkpoint's; check the number of layers in "
             "config.json."
         )
 

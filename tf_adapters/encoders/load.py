@@ -222,8 +222,8 @@ def _check_tokenizer(encoder, tokenizer):
     if num_tokens > num_known:
         raise UserError(
             f"The vocabulary of `{encoder.name}` has ids up to "
-            f"{num_tokens - 1:,}, but its weights are of {num_known:,} tokens. "
-            "Copy the folder again from where it comes from."
+            f"{num_tokens - 1:,}, but its weights are for {num_known:,} "
+            "tokens. Copy the folder again from where it comes from."
         )
 
 

@@ -63,7 +63,7 @@ def _check_runs(folders):
     for folder in folders:
         if not (Path(folder) / "config.yaml").is_file():
             raise AdapterError(
-                f"{folder} is no run folder: it has no config.yaml, which "
+                f"{folder} is not a run folder: it has no config.yaml, which "
                 "says the task and the encoder. For adapters without a run "
                 "use `tf_adapters.load_bank` and `export_bank` in Python."
             )

@@ -122,8 +122,9 @@ def _check_arguments(model, packer, folder):
         )
     if model.head is None:
         raise UserError(
-            "Only a model with a head can be exported: what it answers is the "
-            "head's. Received: a model with head=None. Pass a head to `adapt`."
+            "Only a model with a head can be exported, since the head makes "
+            "the answers. Received: a model with head=None. Pass a head to "
+            "`adapt`."
         )
 
 

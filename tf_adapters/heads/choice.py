@@ -181,7 +181,7 @@ def _place(row, label, count):
     if not is_place or not 0 <= label < count:
         raise UserError(
             f"Row {row} (the first is 0) has the label {shown(label)}; "
-            f"expected the place of the right choice, from 0 to {count - 1}. "
-            "Leave out rows without a label."
+            "expected the position of the right choice, from 0 to "
+            f"{count - 1}. Leave out rows without a label."
         )
     return label

@@ -120,8 +120,9 @@ class Classification(TextHead):
         share = self.label_smoothing
         if not (isinstance(share, numbers.Real) and 0 <= share < 1):
             raise UserError(
-                "`label_smoothing` is a number from 0 to below 1, the share of "
-                f"a target that all classes get alike. Received: {cut(share)}"
+                "`label_smoothing` is a number from 0 to below 1: the share "
+                "of each target that is spread evenly over all classes. "
+                f"Received: {cut(share)}"
             )
         weights = self.class_weights
         weights = (weights,) if isinstance(weights, str) else tuple(weights)

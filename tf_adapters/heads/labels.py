@@ -82,8 +82,8 @@ def check_class_ids(
     """
     if np.ndim(label) != 1:
         raise UserError(
-            f"Row {place} (the first is 0) has no label that is a list of "
-            f"class ids. Received: {shown(label)}"
+            f"Row {place} (the first is 0) must have a list of class ids as "
+            f"its label. Received: {shown(label)}"
         )
     for one in label:
         if one not in others:

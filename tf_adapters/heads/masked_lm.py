@@ -113,9 +113,9 @@ class MaskedLM(Head):
         if undo is not None and self.embedding_width != encoder.width:
             raise UserError(
                 "An invertible adapter maps vectors of the encoder's width, "
-                f"{encoder.width}, but the vocabulary's have "
-                f"{self.embedding_width} (ELECTRA's): masked tokens cannot be "
-                "predicted with it. Take a method without one."
+                f"{encoder.width}, but the token embeddings have width "
+                f"{self.embedding_width} (as in ELECTRA), so masked tokens "
+                "cannot be predicted with it. Use a method without one."
             )
         layer.undo_embeddings = undo
 

@@ -134,8 +134,8 @@ def _check_names(names, known):
 def _check_arrays(labels, predictions):
     if labels.ndim != 1 or labels.shape != predictions.shape or not labels.size:
         raise UserError(
-            "Metrics need labels and predictions as two arrays of one equal "
-            "dimension that is not empty. Received: labels of shape "
+            "Metrics need labels and predictions as two non-empty arrays with "
+            "one dimension, of equal length. Received: labels of shape "
             f"{labels.shape}, predictions of shape {predictions.shape}"
         )
     for name, array in (("labels", labels), ("predictions", predictions)):

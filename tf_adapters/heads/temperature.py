@@ -27,8 +27,9 @@ def fit_temperature(logits: ArrayLike, targets: ArrayLike) -> float:
     logits, targets = np.asarray(logits, "float64"), np.asarray(targets)
     if np.array_equal(logits.argmax(axis=-1), targets):
         _LOGGER.warning(
-            "All %s validation rows are right, so that no temperature can be "
-            "fitted to them: it stays 1. Take more of them, or harder ones.",
+            "All %s validation rows are predicted correctly, so no "
+            "temperature can be fitted and it stays 1. Use more rows, or "
+            "harder ones.",
             f"{len(targets):,}",
         )
         return 1.0
@@ -46,9 +47,9 @@ def fit_temperature(logits: ArrayLike, targets: ArrayLike) -> float:
     temperature = round(float(np.exp(found.x)), 4)
     if temperature > 0.99 * _LARGEST:
         _LOGGER.warning(
-            "The temperature that fits best is the largest that is tried, %s: "
-            "on validation the model's logits say next to nothing of the "
-            "class. Train a better one before you calibrate it.",
+            "The best temperature is the largest one tried, %s: the model's "
+            "logits say almost nothing about the classes of the validation "
+            "rows. Train a better model before you calibrate it.",
             temperature,
         )
     return temperature

@@ -75,7 +75,7 @@ class VectorHead(ValueHead):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(
-                    f"`{name}` must be an integer from 1 on. Received: "
+                    f"`{name}` must be an integer of at least 1. Received: "
                     f"{name}={shown(value)}"
                 )
 
@@ -142,9 +142,10 @@ class VectorHead(ValueHead):
     def _check_fields(self, fields):
         if self.windows > 1 and len(fields) > 1:
             raise UserError(
-                "`windows` cuts one long text into several inputs, and here "
-                f"two texts are read together. Received: windows="
-                f"{self.windows} with {cut(' and '.join(map(str, fields)))}. "
-                "Leave `windows` out; of pairs that are too long the ends are "
-                "cut, tokens of the longer text first."
+                "`windows` cuts one long text into several inputs, but here "
+                "two texts are read together. Received: "
+                f"windows={self.windows} with "
+                f"{cut(' and '.join(map(str, fields)))}. Leave `windows` out; "
+                "pairs that are too long are cut at the ends, tokens of the "
+                "longer text first."
             )

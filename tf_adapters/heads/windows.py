@@ -86,8 +86,8 @@ def check_pools_windows(head, name):
     """
     if "windows" not in {field.name for field in dataclasses.fields(head)}:
         raise UserError(
-            f"`windows` is for heads with one output for each text: classes, "
+            "`windows` is for heads with one output for each text: classes, "
             f"several labels, a number. Received: a head `{name}`. Leave "
-            "`windows` out; what that head does with long texts is in the "
-            "guide."
+            "`windows` out; the guide says what that head does with long "
+            "texts."
         )

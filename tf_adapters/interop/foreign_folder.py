@@ -190,8 +190,8 @@ def _without(blocks, config, tensors):
     method = config["method"]
     if "leave_out" not in method or method["name"] == "prefix_tuning":
         raise AdapterError(
-            f"An adapter `{method['name']}` that is left out of blocks has no "
-            "place in another library's format."
+            f"An adapter `{method['name']}` that was left out of some blocks "
+            "cannot be saved in another library's format."
         )
     blocks = sorted({*method["leave_out"], *blocks})
     starts = tuple(f"block_{block}_" for block in blocks)

@@ -24,7 +24,7 @@ def read_json(path):
     except (OSError, ValueError) as error:
         raise AdapterError(f"{path} cannot be read: {cut(error)}") from error
     if not isinstance(config, dict):
-        raise AdapterError(f"{path} is damaged: it is no JSON object.")
+        raise AdapterError(f"{path} is damaged: it is not a JSON object.")
     return config
 
 

@@ -98,8 +98,8 @@ def form_of(config):
         )
     if config.get("windows", 1) > 1:
         raise AdapterError(
-            "This head pools the windows of a long text, which this format has "
-            "no room for. Save the adapter without it: --with_head=false."
+            "This head pools the windows of a long text, which this format "
+            "cannot store. Save the adapter without it: --with_head=false."
         )
     reads = config.get("reads", "first_token")
     return HeadForm(kind, reads, config.get("hidden_layer", "none"), ())

@@ -92,7 +92,7 @@ def push(folder, address, private=False):
         not (Path(folder) / "adapter_config.json").is_file()
         and not (Path(folder) / "adapter_setup.json").is_file()
     ):
-        raise AdapterError(f"{folder} is no adapter folder.")
+        raise AdapterError(f"{folder} is not an adapter folder.")
     repository, revision = parse_address(address)
     files = public_folder.public_files(folder)
     online = network.answers(_endpoint())
@@ -125,7 +125,7 @@ def _refusal(address, online, error):
         )
     if getattr(getattr(error, "response", None), "status_code", 0) == 401:
         return AdapterError(
-            f"{_endpoint()} does not let you at {cut(address)}: log in with "
-            "`hf auth login`, or check the name."
+            f"{_endpoint()} does not give you access to {cut(address)}: log in "
+            "with `hf auth login`, or check the name."
         )
     return AdapterError(f"{_endpoint()} refused {cut(address)}: {cut(error)}")

@@ -21,7 +21,7 @@ def parse_address(address):
     # `..` could lead out of the cache. The Hub allows it in no name.
     if not found or ".." in str(address):
         raise AdapterError(
-            f"`{address}` is no address of an adapter. Expected "
+            f"`{address}` is not an adapter's address. Expected "
             "hf://owner/name, or hf://owner/name@revision."
         )
     return found[1], found[2]

@@ -35,9 +35,9 @@ def read_head(inner, name):
     given = {key: inner.get(key, value) for key, value in _PLAIN.items()}
     if given != _PLAIN or activation not in keys.ACTIVATIONS:
         raise AdapterError(
-            f"tf_adapters has no head `{NAME}` of AdapterHub with "
-            f"{given}, `activation_function: {cut(activation)}`. Load the "
-            "adapter without: with_head=False."
+            f"tf_adapters has no head `{NAME}` of AdapterHub with {given}, "
+            f"`activation_function: {cut(activation)}`. Load the adapter "
+            "without its head: with_head=False."
         )
     config = {
         "name": NAME,
@@ -81,8 +81,8 @@ def tied(config, tensors, encoder):
     if sizes != own.shape or not np.array_equal(table, own):
         raise UserError(
             "The last matrix of its head for masked tokens is not the token "
-            f"embedding of `{encoder.name}`, and that of tf_adapters always "
-            "is. Load the adapter without its head: with_head=False."
+            f"embedding of `{encoder.name}`, as tf_adapters requires. Load the "
+            "adapter without its head: with_head=False."
         )
     epsilon = encoder.layer_norm_epsilon
     return {**config, "layer_norm_epsilon": epsilon}, tensors
@@ -98,9 +98,9 @@ def untied(config, tensors, encoder):
     own, epsilon = config["layer_norm_epsilon"], encoder.layer_norm_epsilon
     if own != epsilon:
         raise AdapterError(
-            "AdapterHub's head for masked tokens has its encoder's epsilon, "
-            f"{epsilon:g}, and this one has {own:g}. Make the head with "
-            f"layer_norm_epsilon={epsilon:g}, or export it with "
+            "In AdapterHub a head for masked tokens has its encoder's "
+            f"epsilon, {epsilon:g}, but this one has {own:g}. Make the head "
+            f"with layer_norm_epsilon={epsilon:g}, or export it with "
             "with_head=False."
         )
     return {**tensors, TABLE: table_of(encoder)}

@@ -36,13 +36,14 @@ def check_sizes(method, tensors, width, source):
             for name, tensor in found.items():
                 if tensor.ndim <= axis or tensor.shape[axis] != size:
                     raise AdapterError(
-                        f"{source}: `{cut(name)}` has shape {tensor.shape}; by "
-                        f"the configuration axis {axis} is {size} long."
+                        f"{source}: `{cut(name)}` has shape {tensor.shape}; "
+                        f"according to the configuration, axis {axis} has "
+                        f"length {size}."
                     )
             if not found and size > _MAX_WITHOUT_TENSOR:
                 raise AdapterError(
-                    f"{source}: the configuration asks for weights that are "
-                    f"{size:,} long, and no stored tensor is."
+                    f"{source}: the configuration needs weights of length "
+                    f"{size:,}, but no stored tensor has that length."
                 )
 
 

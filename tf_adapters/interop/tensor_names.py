@@ -85,7 +85,7 @@ def to_ours(names, tensors, source):
     unexpected = set(tensors) - {name for n in names for name in n.theirs}
     if missing or unexpected:
         raise AdapterError(
-            f"{source} does not hold what its configuration says. Missing: "
+            f"{source} does not match its configuration. Missing: "
             f"{_some(missing)}. Unexpected: {_some(sorted(unexpected))}."
         )
     return {name.ours: _read(name, tensors, source) for name in names}
@@ -102,7 +102,7 @@ def _read(name, tensors, source):
     if tensor is None:
         raise AdapterError(
             f"{source}: `{cut(name.theirs[0])}` has shape {copies[0].shape}, "
-            "which is not that of such a weight."
+            "which does not suit this weight."
         )
     return np.ascontiguousarray(tensor, "float32")
 

@@ -55,7 +55,7 @@ def read_torch_file(path):
     # it can quote the file.
     except Exception as error:
         raise AdapterError(
-            f"{path} cannot be read, it is damaged ({type(error).__name__}). "
+            f"{path} cannot be read: it is damaged ({type(error).__name__}). "
             "Copy it again from where it was trained."
         ) from error
 

@@ -80,7 +80,7 @@ def read_views(content: bytes, storages: typing.Collection[str]):
         raise PickleError("its list of tensors is damaged") from error
     is_dict = isinstance(result, dict)
     if not is_dict or not all(isinstance(v, View) for v in result.values()):
-        raise PickleError("it holds something else than named tensors")
+        raise PickleError("it holds something other than named tensors")
     return result
 
 
@@ -164,7 +164,7 @@ class _Machine:
         # Strings only: hashing nested tuples can take forever.
         are_texts = all(isinstance(name, str) for name in names)
         if not isinstance(target, dict) or not are_texts:
-            raise PickleError("it names tensors by something else than text")
+            raise PickleError("it names tensors by something other than text")
         target.update(zip(names, values, strict=True))
 
     def _ignore_state(self, state):
@@ -174,7 +174,7 @@ class _Machine:
 
     def _name(self, module, name):
         if not isinstance(module, str) or not isinstance(name, str):
-            raise PickleError("it names something by no text")
+            raise PickleError("it names something by something other than text")
         found = _Name(module, name)
         is_storage = module == "torch" and name in self.storages
         if found in (_ORDERED_DICT, _REBUILD) or is_storage:
@@ -203,14 +203,14 @@ def _call(name, arguments):
     if name == _ORDERED_DICT and arguments == ():
         return {}
     if name != _REBUILD or len(arguments) < 4:
-        raise PickleError("it calls something that makes no tensor")
+        raise PickleError("it calls something that does not make a tensor")
     storage, offset, size, stride = arguments[:4]
     if not isinstance(storage, Storage):
         raise PickleError("it holds a tensor without a storage")
     for numbers in ((offset,), size, stride):
         _check_numbers(numbers)
     if len(size) != len(stride):
-        raise PickleError("it holds a tensor of no shape")
+        raise PickleError("it holds a tensor without a shape")
     return View(storage, offset, size, stride)
 
 
@@ -219,7 +219,7 @@ def _check_numbers(numbers):
     if not is_short or not all(
         type(number) is int and 0 <= number < _MAX_NUMBER for number in numbers
     ):
-        raise PickleError("it holds a tensor of no shape")
+        raise PickleError("it holds a tensor without a shape")
 
 
 def _shown(module, name):

@@ -110,8 +110,8 @@ def _stage(config, runs):
         "Without --adapters, fusion first trains an adapter for each task of "
         f"`members.tasks`: {tasks}. Their settings are those of "
         f"`members.settings`: {method}, {train.epochs} epochs, learning rate "
-        f"{train.learning_rate:g}. --epochs and --learning_rate do not reach "
-        "them; --params_override=members.settings.train.epochs=... does."
+        f"{train.learning_rate:g}. --epochs and --learning_rate do not apply "
+        "to them; --params_override=members.settings.train.epochs=... does."
     )
 
 
@@ -177,8 +177,8 @@ def _train_missing(runs, folder, runner, processes):
             raise ConfigError(
                 f"The adapter of task `{run.id}` was not trained: "
                 f"{finished_runs.read_error(run, folder)} See "
-                f"{folder / run.id / 'log.txt'}. The same command goes on with "
-                "what is missing."
+                f"{folder / run.id / 'log.txt'}. The same command trains the "
+                "missing ones."
             )
 
 

@@ -88,7 +88,7 @@ def run_missing(runs, folder, runner, processes=1):
             for future in futures:
                 future.cancel()
             getattr(runner, "stop", lambda: None)()
-            print("\nStopped. The same command goes on from here.")
+            print("\nStopped. The same command resumes from here.")
             raise
     return outcomes
 

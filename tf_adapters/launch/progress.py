@@ -24,7 +24,7 @@ def what_is_there(found, folder):
     if not beside:
         return words
     names = ", ".join(dict.fromkeys(beside))
-    return f"{words}; {len(beside)} of the finished ones are those of {names}"
+    return f"{words}; {len(beside)} of the finished ones come from {names}"
 
 
 def warn_of_other_data(runs, found):
@@ -41,8 +41,8 @@ def warn_of_other_data(runs, found):
         if saved.data.data_dir != run.config.data.data_dir:
             where = saved.data.data_dir or "TensorFlow Datasets"
             print(
-                f"{run.id} is kept, but its data were those in {where}: for "
-                "others give another --model_dir.",
+                f"{run.id} is kept, but it read its data from {where}. For "
+                "other data give another --model_dir.",
                 flush=True,
             )
 

@@ -75,8 +75,8 @@ class RayRunner:
         if not capacity:
             raise ConfigError(
                 f"No node of Ray has room for a run, which asks for {asked}. "
-                "Lower --ray_cpus or --ray_gpus, or give --study_processes "
-                f"where nodes come when they are asked for. Nodes: {nodes}"
+                "Lower --ray_cpus or --ray_gpus, or give --study_processes if "
+                f"nodes start on demand. Nodes: {nodes}"
             )
         return capacity
 
@@ -128,7 +128,7 @@ def _connect(address):
         ray.init(address or "local", **options)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise ConfigError(
-            f"Cannot reach a Ray at --ray_address={address}: {error}"
+            f"Cannot reach Ray at --ray_address={address}: {error}"
         ) from error
 
 

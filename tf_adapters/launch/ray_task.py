@@ -47,14 +47,14 @@ def train_on_node(flags, environment, python_path, folder, lock):
     command = [sys.executable, *flags]
     with (folder / "log.txt").open("a", encoding="utf-8") as log:
         if not _becomes_free(lock):
-            log.write(f"Another process goes on training in {folder}.\n")
+            log.write(f"Another process continues the training in {folder}.\n")
             return 1
         log.write(f"{socket.gethostname()}: {shlex.join(command)}\n")
         log.flush()
         environment = {**environment, **os.environ, "PYTHONPATH": python_path}
         status = _call(command, environment, log)
     if status in _STOPPED:
-        raise InterruptedError("It was told to stop again and again.")
+        raise InterruptedError("It was stopped again and again.")
     return status
 
 

@@ -130,6 +130,9 @@ def _train(layers, source, model_dir, overwrite):
                 tables=source.paths,
             )
         else:
-            print(f"{remote_folder.address(folder)} holds this run, finished.")
+            print(
+                f"{remote_folder.address(folder)} holds this run, which has "
+                "finished."
+            )
         summary.print_run(result, config, folder)
         return loading.load(folder)

@@ -100,7 +100,7 @@ def check_method(config):
     if method.own_training() is not None:
         raise ConfigError(
             f"`{methods.name_of(method)}` trains a network of its own, which "
-            "is no text model. `tf-adapters train` trains it."
+            "is not a text model. Train it with `tf-adapters train`."
         )
     if isinstance(method, methods.Fusion) and not method.adapters:
         raise ConfigError(

@@ -108,9 +108,9 @@ def check_names(slot):
         tells = not slot.has_own_name if layer is slot else name != layer.name
         if layer.weights and tells and name.replace("_", "") == made_up:
             raise UserError(
-                f"A layer of the class {type(layer).__name__} has no name of "
-                f"its own: Keras made up `{layer.name}`, which is another one "
-                "each time, so that no folder could be loaded. Give a slot "
-                "the number of its block, as in name=f'block_{i}_after_ffn', "
-                "and a layer in it a name."
+                f"A layer of the class {type(layer).__name__} was made without "
+                f"a name: Keras generated `{layer.name}`, which differs each "
+                "time, so saved weights could not be loaded. Name each layer "
+                "in a slot, and put the block's number in the slot's own "
+                "name, as in name=f'block_{i}_after_ffn'."
             )

@@ -65,10 +65,10 @@ class AdapterMerge:
         most = self._highest_rank()
         if not (self.is_lora and self.joins) or not 1 <= rank <= most:
             raise UserError(
-                "`rank` is what the products of LoRAs are cut to: with how="
-                '"output_mean" or "output_sum", at most the sum of their ranks '
-                "and the smaller side of their kernels. Received: "
-                f'rank={rank}, how="{self.how}", at most {most}'
+                "`rank` is the rank that the products of LoRAs are cut to. It "
+                'needs how="output_mean" or "output_sum", and is at most the '
+                "sum of their ranks and the smaller side of their kernels. "
+                f'Received: rank={rank}, how="{self.how}", at most {most}'
             )
         return rank
 
@@ -94,8 +94,8 @@ class AdapterMerge:
             ]
         if inputs is None:
             raise UserError(
-                "To match the units of bottlenecks takes texts: pass `inputs`, "
-                "the features of some hundred."
+                "Matching the units of bottlenecks needs texts: pass "
+                "`inputs`, the features of a few hundred texts."
             )
         found = [activations.unit_activations(m, inputs) for m in models]
         return [
@@ -111,13 +111,13 @@ class AdapterMerge:
         weights = [] if weights is None else [float(w) for w in weights]
         if len(weights) != number or not all(map(math.isfinite, weights)):
             raise UserError(
-                f"A merge by `{self.how}` of {number} adapters takes a number "
+                f"A merge by `{self.how}` of {number} adapters needs a number "
                 f"for each as `weights`. Received: {tuple(weights) or None}"
             )
         total = sum(weights) if is_mean else 1.0
         if abs(total) < 1e-9:
             raise UserError(
-                "The weights' sum is 0, so that they have no mean. Pass "
+                "The weights sum to 0, so they have no mean. Pass "
                 f'how="output_sum", or other weights than {tuple(weights)}.'
             )
         return [weight / total for weight in weights]
@@ -172,8 +172,8 @@ def _place(head_of, adapters):
         if head_of is adapter or (is_folder and str(adapter) == str(head_of)):
             return place
     raise UserError(
-        "`head_of` names one of the adapters that are merged, as it stands "
-        f"among them. Received: {shown(head_of)}"
+        "`head_of` must be one of the merged adapters, written as in their "
+        f"list. Received: {shown(head_of)}"
     )
 
 

@@ -65,30 +65,31 @@ def _check_member(member, encoder):
         raise AdapterError(
             f"{member.source} was trained with "
             f"`{methods.name_of(member.method)}`; only adapters of houlsby, "
-            "pfeiffer and lora are merged. An Average of others is what "
-            "`tf_adapters.compose` makes."
+            "pfeiffer and lora are merged. Use `tf_adapters.compose` for an "
+            "Average of others."
         )
     if member.method.trainable_encoder_variables(AdaptedEncoder(encoder)):
         raise AdapterError(
-            f"{member.source} trained the encoder's layer norms too, and what "
-            "is merged are adapters alone. Train a houlsby with "
+            f"{member.source} trained the encoder's layer norms too, but only "
+            "adapters can be merged. Train a houlsby with "
             "--params_override=method.train_layer_norms=false."
         )
     if is_lora(member) and member.method.use_gating:
         raise AdapterError(
-            f"{member.source} is a LoRA with a gate for each text, which has "
-            "no place in a merged one. Train it with method.use_gating=false."
+            f"{member.source} is a LoRA with a gate for each text, which a "
+            "merged adapter cannot have. Train it with "
+            "method.use_gating=false."
         )
     if member.is_stacked:
         raise AdapterError(
-            f"{member.source} was trained on top of other adapters and says "
-            "nothing without them. Only adapters that stand alone are merged."
+            f"{member.source} was trained on top of other adapters and does "
+            "not work without them. Only standalone adapters can be merged."
         )
     if member.left_out:
         raise AdapterError(
-            f"{member.source} is an adapter that blocks {member.left_out} were "
-            "left out of after its training. Merge the whole one, and leave "
-            "blocks out of the result."
+            f"{member.source} was left out of blocks {member.left_out} after "
+            "its training. Merge the complete adapter, and leave blocks out "
+            "of the result."
         )
 
 

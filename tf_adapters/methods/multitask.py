@@ -46,7 +46,7 @@ class MultiTask(Method):
         if fields & {"adapters", "tasks"}:
             raise UserError(
                 f"{type(self.adapter).__name__} cannot be `method.adapter`: it "
-                "stands on several adapters or tasks itself. Use pfeiffer, "
+                "needs several adapters or tasks itself. Use pfeiffer, "
                 "projected_attention or head_only."
             )
         return self.adapter.make_slots(shape)
@@ -69,8 +69,8 @@ class MultiTask(Method):
         """
         if self.adapter.gating.last_phase_step(1):
             raise UserError(
-                f"{type(self.adapter).__name__} trains in phases of its own, "
-                "which several tasks cannot have together. Use pfeiffer, "
+                f"{type(self.adapter).__name__} trains in phases, which "
+                "several tasks cannot share. Use pfeiffer, "
                 "projected_attention or head_only as `method.adapter`."
             )
         own = self.adapter.trainable_encoder_variables(encoder)

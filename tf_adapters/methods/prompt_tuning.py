@@ -57,8 +57,8 @@ class PromptTuning(Method):
             )
         if self.form == "peft" and self.stands != "before":
             raise UserError(
-                "PEFT's prompts stand before the text. Use "
-                "`form='adapterhub'` with `stands='after_first'`."
+                "PEFT puts prompts before the text. Use `form='adapterhub'` "
+                "with `stands='after_first'`."
             )
 
     def make_embedding_slots(self, shape):

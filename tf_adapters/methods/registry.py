@@ -31,7 +31,7 @@ def register(name):
             if field.default is dataclasses.MISSING:
                 raise UserError(
                     f"{cls.__name__}: the setting `{field.name}` needs a "
-                    "default, which is what `--method` alone gives."
+                    "default, which `--method` alone uses."
                 )
         for moved in _MOVED:
             if hasattr(cls, moved):

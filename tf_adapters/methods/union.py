@@ -50,8 +50,8 @@ class Union(Method):
             )
             if not alone:
                 raise UserError(
-                    "A part of a union is a method of one task, without phases "
-                    f"of its own. Received: {shown(part)}"
+                    "The parts of a union must be methods for one task, "
+                    f"without phases. Received: {shown(part)}"
                 )
 
     @property
@@ -111,8 +111,8 @@ def _joined(*found):
         for place, slot in slots.items():
             if place in joined:
                 raise UserError(
-                    f"Two parts of a union stand in `{place}`. Give each a "
-                    "place of its own, or leave one of them out."
+                    f"Two parts of a union are attached at `{place}`. Give "
+                    "each its own position, or leave one of them out."
                 )
             joined[place] = slot
     return joined

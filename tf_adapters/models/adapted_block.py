@@ -54,7 +54,7 @@ class AdaptedBlock(Float32Layer):
     ):
         super().__init__(**kwargs)
         for place in slots:
-            check_known("place of a block", place, BLOCK_PLACES)
+            check_known("position in a block", place, BLOCK_PLACES)
         self.block = block
         self.positions = positions or NoPositions()
         # One attribute per slot: their names appear in `.keras` files.

@@ -210,8 +210,8 @@ class AdapterModel(AssembledModel):
 
 def _warn_of_old_name(old, new):
     warnings.warn(
-        f"`AdapterModel.{old}` is now called `{new}`, and the old name will "
-        f"go. Call `model.{new}()`.",
+        f"`AdapterModel.{old}` is now called `{new}`, and the old name will be "
+        f"removed. Call `model.{new}()`.",
         DeprecationWarning,
         stacklevel=3,
     )
@@ -238,7 +238,7 @@ def adapt(encoder, method=None, head=None, **options):
     """
     if isinstance(method, methods.Method) and method.adapters:
         raise UserError(
-            "A fusion takes the weights of trained adapters, which "
-            "`tf_adapters.fuse(encoder, method, head)` reads."
+            "A fusion needs trained adapters. Use `tf_adapters.fuse(encoder, "
+            "method, head)`, which loads them."
         )
     return AdapterModel(as_encoder(encoder), method, head, **options)

@@ -57,7 +57,7 @@ def read_method_and_head(config, tensors, encoder, folder):
             raise AdapterError(
                 f"{folder} needs `{cut(name)}`, which the plug-in {cut(file)} "
                 f"defines. If you trust that file, give --plugin={cut(file)}, "
-                "or import it before. Nothing of it was run."
+                "or import it before. None of its code was run."
             )
     method, head = methods.from_config(config["method"]), config["head"]
     check_sizes(method, tensors, encoder.backbone.hidden_dim, folder)

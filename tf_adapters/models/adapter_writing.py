@@ -60,8 +60,9 @@ def _check_replaceable(folder, config, overwrite):
     form, there = formats.read_format(folder)
     if form != formats.OURS or "format_version" not in (there or {}):
         raise AdapterError(
-            f"{folder} exists and is no adapter folder of this library; saving "
-            "there would delete it. Give a folder that does not exist yet."
+            f"{folder} exists and is not an adapter folder of this library; "
+            "saving there would delete it. Give a folder that does not exist "
+            "yet."
         )
     if overwrite:
         return
@@ -71,7 +72,7 @@ def _check_replaceable(folder, config, overwrite):
         if _identity(there.get(part)) != _identity(new.get(part)):
             raise AdapterError(
                 f"{folder} holds the adapter of another model: its {part} is "
-                f"{cut(_identity(there.get(part)))}, and the one to save has "
+                f"{cut(_identity(there.get(part)))}, but the one to save has "
                 f"{cut(_identity(new.get(part)))}. Give another folder, or "
                 "pass overwrite=True to replace it."
             )

@@ -176,8 +176,8 @@ class AssembledModel(EncoderModel):
         if self.reparameterization.folded:
             raise UserError(
                 "The trained weights are folded into the encoder's, so they "
-                "can be neither saved nor trained, nor other adapters swapped "
-                "in below them. Call `unfold()` first."
+                "cannot be saved or trained, and adapters below them cannot "
+                "be swapped. Call `unfold()` first."
             )
 
     def variable_groups(self):

@@ -62,8 +62,8 @@ class BankModel(EncoderModel):
         check_inputs(self.encoder, inputs)
         if "adapter_ids" not in inputs:
             raise AdapterError(
-                "The inputs lack `adapter_ids`: for each example the place of "
-                f"its adapter among the bank's {len(self.members)}."
+                "The inputs lack `adapter_ids`: for each example, the index "
+                f"of its adapter among the bank's {len(self.members)}."
             )
 
     def feature_shapes(self):
@@ -120,15 +120,16 @@ def load_bank(adapters, encoder):
         if not member.head.is_linear:
             kind = heads.name_of(member.head)
             raise AdapterError(
-                f"The head of {member.source} is a {kind}, and a bank answers "
-                "with classes and numbers only. Leave it out, and export it "
+                f"The head of {member.source} is a {kind}, but a bank answers "
+                "only with classes and numbers. Leave it out, and export it "
                 "alone with --mode=export --model_dir=<its run>."
             )
         if len(member.head.feature_shape) > 2:
             raise AdapterError(
                 f"The head of {member.source} pools the windows of a long "
-                "text, and a bank reads one input for each text. Leave it out, "
-                "and export it alone with --mode=export --model_dir=<its run>."
+                "text, but a bank reads one input for each text. Leave it "
+                "out, and export it alone with --mode=export --model_dir=<its "
+                "run>."
             )
     return BankModel(encoder, members)
 

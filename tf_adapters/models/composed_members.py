@@ -38,7 +38,7 @@ def read_composition(composition, encoder, with_head=False):
 def _check_member(member, encoder):
     if member.method.adapters:
         raise AdapterError(
-            f"{member.source} is a fusion, and a composition's members are "
+            f"{member.source} is a fusion, but a composition's members must be "
             "single adapters."
         )
     trained_members.check_encoder_untrained(
@@ -49,10 +49,9 @@ def _check_member(member, encoder):
 def _check_lowest(member):
     if member.is_stacked:
         raise AdapterError(
-            f"{member.source} was trained on top of other adapters, and here "
-            "nothing stands below it. Put them there: Stack(<what it was "
-            "trained on>, <this one>). --stack_on takes an adapter that "
-            "stands alone."
+            f"{member.source} was trained on top of other adapters, but here "
+            "nothing is below it. Put them below it: Stack(<those adapters>, "
+            "<this one>). --stack_on takes a standalone adapter."
         )
 
 
@@ -99,7 +98,7 @@ def _without_left_out(member, num_blocks):
         raise AdapterError(
             f"{member.source} was left out of blocks {list(member.left_out)}, "
             f"which a {type(member.method).__name__} in a composition cannot "
-            "be. Give the adapter in all its blocks."
+            "be. Give the complete adapter."
         )
     blocks = tuple(sorted({*member.method.leave_out, *member.left_out}))
     return dataclasses.replace(

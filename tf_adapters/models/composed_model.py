@@ -89,7 +89,8 @@ def _top(composition):
         method = members.pop()
         if isinstance(method, methods.Fusion):
             raise UserError(
-                "A fusion stands on no other adapters. `fuse` makes its model."
+                "A fusion cannot be stacked on other adapters. `fuse` makes "
+                "its model."
             )
         composition = trees.Stack(*members)
     for member in trees.all_members(composition):

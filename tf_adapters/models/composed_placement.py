@@ -35,9 +35,9 @@ def _check_top(below, embeddings):
     """Raises an error if embedding slots on top do not fit those below."""
     if any(slot.inverse for slot in embeddings.values()):
         raise UserError(
-            "Of the invertible adapters of a Stack only the first member's "
-            "maps the embeddings, so that of a method on top would not train. "
-            "Take the method without an Invertible."
+            "In a Stack only the first member's invertible adapter maps the "
+            "embeddings, so one in the method on top would not train. Use the "
+            "method without an Invertible."
         )
     if set(below) & set(embeddings):
         raise _two_in(set(below) & set(embeddings))
@@ -46,7 +46,7 @@ def _check_top(below, embeddings):
 def _two_in(places):
     return UserError(
         f"Two members of a Stack change the embeddings ({', '.join(places)}), "
-        "and there is room for one: a prompt, say, has no place on an "
+        "but only one can: a prompt, for example, cannot be stacked on an "
         "invertible adapter. Leave one of the two out."
     )
 
@@ -60,8 +60,8 @@ def _slots_of(tree, shape):
         if any(embeddings):
             # The output layer could not invert a mean of maps.
             raise UserError(
-                "An Average has no meaning for what changes the embeddings, "
-                "an Invertible for example. Average adapters without it."
+                "Adapters that change the embeddings, with an Invertible for "
+                "example, cannot be averaged. Average adapters without it."
             )
         joined = [
             _averaged(dicts, tree.weights)
@@ -83,7 +83,7 @@ def _frozen_slots(method, shape):
     if "keys_and_values" in set().union(*blocks) or is_longer:
         raise UserError(
             f"A {type(method).__name__} changes the length of the text or of "
-            "its keys, and a composition has no place for that."
+            "its keys, which a composition does not support."
         )
     for places in (*blocks, embeddings):
         _build(places, shape)
@@ -107,8 +107,8 @@ def _stacked(dicts):
         slots = [slots[place] for slots in dicts if place in slots]
         if len(slots) > 1 and place in PROJECTIONS:
             raise UserError(
-                f"Two members of a Stack change the projection `{place}`. One "
-                "on the other they have no meaning there; take an Average."
+                f"Two members of a Stack change the projection `{place}`. They "
+                "cannot be stacked there; use an Average."
             )
         joined[place] = slots[0] if len(slots) == 1 else _stack_of(slots)
     return joined
@@ -120,10 +120,10 @@ def _check_below(lower, upper_places):
         behind = f"{sublayer}_norm"
         if behind in lower and {sublayer, behind} & upper_places:
             raise UserError(
-                "Below another member of a Stack an adapter has no place "
-                f"behind the pretrained norm (`{behind}`): the other would not "
-                'read what it puts out. Take pretrained_norm="after" or '
-                '"both", or make it the last.'
+                f"An adapter after the pretrained norm (`{behind}`) must be "
+                "the last member of a Stack: a member above it would not read "
+                'its output. Use pretrained_norm="after" or "both", or make '
+                "it the last member."
             )
 
 

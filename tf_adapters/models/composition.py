@@ -79,13 +79,13 @@ class Average(Composition):
         are_numbers = all(isinstance(w, numbers.Real) for w in weights)
         if len(weights) != len(members) or not are_numbers:
             raise UserError(
-                f"An Average of {len(members)} members has as many weights. "
+                f"An Average of {len(members)} members needs as many weights. "
                 f"Received: weights={tuple(weights)}"
             )
         total = sum(weights) if normalize else 1.0
         if not total:
             raise UserError(
-                "The weights' sum is 0, so they cannot be normalized. Pass "
+                "The weights sum to 0, so they cannot be normalized. Pass "
                 "normalize=False, or other weights."
             )
         self.weights = tuple(weight / total for weight in weights)
@@ -133,8 +133,8 @@ class BatchSplit(Composition):
         )
         if len(self.batch_sizes) != len(members) or not are_counts:
             raise UserError(
-                f"A BatchSplit of {len(members)} members has a number of rows "
-                f"for each. Received: batch_sizes={self.batch_sizes}"
+                f"A BatchSplit of {len(members)} members needs a number of "
+                f"rows for each. Received: batch_sizes={self.batch_sizes}"
             )
 
     def with_members(self, members):
@@ -161,9 +161,9 @@ def check_nesting(tree):
     for member in getattr(tree, "members", ()):
         if isinstance(member, Parallel | BatchSplit):
             raise UserError(
-                f"A {type(member).__name__} gives several answers, and a "
-                f"{type(tree).__name__} goes on from one. Put what they share "
-                "into each: Parallel(Stack(a, b), Stack(a, c))."
+                f"A {type(member).__name__} gives several outputs, but a "
+                f"{type(tree).__name__} continues from one. Repeat the shared "
+                "members in each: Parallel(Stack(a, b), Stack(a, c))."
             )
         check_nesting(member)
 

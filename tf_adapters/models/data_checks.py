@@ -147,8 +147,8 @@ def sentence_of(error, head):
     """
     if _TEXTS.search(str(error)):
         return (
-            "The data has texts where numbers are expected. Features are made "
-            "by `tf_adapters.TextPacker(tokenizer, max_length=...)(texts)`, "
+            "The data has texts where numbers are expected. Make features "
+            "with `tf_adapters.TextPacker(tokenizer, max_length=...)(texts)`, "
             "and labels are class ids or numbers."
         )
     found = _LABEL_OUTSIDE.search(str(error))

@@ -25,7 +25,7 @@ def check_slots(slots, embedding_slots, num_blocks):
             f"blocks. Received: {len(slots)}"
         )
     for place in embedding_slots:
-        check_known("place of the embeddings", place, EMBEDDING_PLACES)
+        check_known("position at the embeddings", place, EMBEDDING_PLACES)
 
 
 def check_inputs(encoder, inputs):

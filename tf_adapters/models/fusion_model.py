@@ -52,8 +52,8 @@ def fuse(encoder, method=None, head=None, adapters=None, **options):
     if not isinstance(method, Fusion):
         raise AdapterError(
             "Expected as `method` a `tf_adapters.methods.Fusion`. Received: "
-            f"{shown(method)}. `tf_adapters.adapt` makes the model of one "
-            "adapter; `fuse` combines several that are trained."
+            f"{shown(method)}. `tf_adapters.adapt` makes a model with one "
+            "adapter; `fuse` combines several trained adapters."
         )
     adapters = method.adapters if adapters is None else adapters
     trained_members.check_is_list(adapters)

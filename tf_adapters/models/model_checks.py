@@ -76,11 +76,11 @@ def check_trained_dtypes(model):
     for variable in trained:
         if variable.dtype != "float32":
             raise UserError(
-                f"The weight `{variable.path}` is {variable.dtype}, but what "
-                "trains must be float32, or small steps are lost. Load the "
-                'encoder with dtype="mixed_bfloat16", which computes in '
-                "bfloat16 with float32 weights, and give layers of your own "
-                'dtype="float32".'
+                f"The weight `{variable.path}` is {variable.dtype}, but "
+                "trained weights must be float32, or small steps are lost. "
+                'Load the encoder with dtype="mixed_bfloat16", which computes '
+                "in bfloat16 with float32 weights, and give layers of your "
+                'own dtype="float32".'
             )
 
 
@@ -116,7 +116,7 @@ def check_foldable(pairs):
     """Raises a `UserError` if two slots would change the same kernel."""
     if len(foldable(pairs)) < len(pairs):
         raise UserError(
-            "The encoder's blocks share their kernels, as ALBERT's do, and "
-            "each block has a product of its own: one kernel cannot hold them "
-            "all. Use the model without `fold()`."
+            "The encoder's blocks share their kernels, as ALBERT's do, but "
+            "each block has a product of its own, and one kernel cannot hold "
+            "them all. Use the model without `fold()`."
         )

@@ -56,8 +56,8 @@ def weights_of_slot(slots, block, place):
             for name in block_slots
         ]
         raise UserError(
-            f"The method has nothing in block {block}, place `{place}`. It "
-            f"has something in: {', '.join(filled) or 'no block'}."
+            f"The method attaches nothing at `{place}` in block {block}. It "
+            f"attaches something at: {', '.join(filled) or 'no block'}."
         )
     slot = in_block[place]
     return {v.path.removeprefix(f"{slot.name}/"): v for v in slot.weights}

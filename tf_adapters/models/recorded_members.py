@@ -19,9 +19,9 @@ def members_to_config(members):
     for member in members:
         if member.folder is None:
             raise AdapterError(
-                f"The member `{member.name}` is a model in memory, and an "
-                "adapter folder names the folders of its members. Save it with "
-                "`save_adapter` and give its folder."
+                f"The member `{member.name}` is a model in memory, but an "
+                "adapter folder stores the folders of its members. Save it "
+                "with `save_adapter` and give its folder."
             )
     return [
         {
@@ -98,15 +98,15 @@ def _check_found(config, found):
     addresses = [e["folder"] for e in missing if _is_remote(e)]
     if addresses:
         raise AdapterError(
-            f"This adapter stands on {cut(', '.join(addresses))}, which the "
+            f"This adapter depends on {cut(', '.join(addresses))}, which the "
             "Hub's cache does not have. Nothing was downloaded. If you trust "
-            f"them, name all that it stands on: adapters={cut(folders)}, or "
-            f"--adapters={cut(','.join(folders))}"
+            "them, name all adapters that it depends on: "
+            f"adapters={cut(folders)}, or --adapters={cut(','.join(folders))}"
         )
     raise AdapterError(
         f"The adapter `{cut(missing[0]['name'])}` is no longer in "
-        f"{cut(missing[0]['folder'])}. Say where all of them are now, in the "
-        f"order {cut(', '.join(e['name'] for e in config))}: "
+        f"{cut(missing[0]['folder'])}. Give the folders of all its members, in "
+        f"the order {cut(', '.join(e['name'] for e in config))}: "
         "--adapters=runs/a,runs/b"
     )
 

@@ -75,9 +75,8 @@ def save_adapter(
         return adapter_writing.write_adapter(folder, config, tensors, overwrite)
     if model.below is not None:
         raise AdapterError(
-            "This adapter stands on others, and without them it answers "
-            "otherwise: another library's format has no room for that. Save it "
-            'with format="tf_adapters".'
+            "This adapter is stacked on others, which another library's "
+            'format cannot store. Save it with format="tf_adapters".'
         )
     members = [
         (
@@ -213,9 +212,9 @@ def start_from(model, folder):
     # Compare settings, not objects: re-running a notebook cell redefines them.
     if methods.to_config(read.method) != methods.to_config(model.method):
         raise AdapterError(
-            f"The adapter in {folder} is of method {read.method}, and this one "
-            f"of {model.method}. To go on from an adapter takes the same "
-            "method with the same settings."
+            f"The adapter in {folder} has the method {read.method}, but this "
+            f"model has {model.method}. Training can start only from an "
+            "adapter with the same method and settings."
         )
     own_head = {variable.path for variable in model.head_layer.weights}
     variables = model.trained_variables()

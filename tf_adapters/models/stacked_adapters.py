@@ -61,9 +61,9 @@ def check_stacks(member):
         )
     if member.is_stacked:
         raise AdapterError(
-            f"{member.source} was trained on top of other adapters, for which "
-            "a bank and a fusion have no place. Load it alone, with "
-            "`load_adapter`, or give adapters that stand alone."
+            f"{member.source} was trained on top of other adapters, which a "
+            "bank or a fusion cannot hold. Load it alone, with "
+            "`load_adapter`, or give standalone adapters."
         )
 
 

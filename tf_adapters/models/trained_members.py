@@ -187,7 +187,7 @@ def member_of_model(model, encoder, with_head=True):
         )
     if model.encoder_info.fingerprint != encoder.fingerprint:
         raise AdapterError(
-            f"The model `{model.name}` was made from encoder "
+            f"The model `{model.name}` was made with encoder "
             f"`{model.encoder_info.name}` with fingerprint "
             f"{model.encoder_info.fingerprint[:12]}, and `{encoder.name}` as "
             f"given has {encoder.fingerprint[:12]}. Give the same encoder."

@@ -71,9 +71,8 @@ def _check_all_known(model, found):
     for variable in model.weights:
         if id(variable) not in known:
             raise UserError(
-                f"Variable `{variable.path}` belongs neither to the encoder, "
-                "nor to the method, nor to the head, so nothing says whether "
-                "it trains."
+                f"Variable `{variable.path}` belongs to neither the encoder, "
+                "the method nor the head, so nothing says whether it trains."
             )
 
 

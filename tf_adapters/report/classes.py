@@ -102,7 +102,7 @@ def of_classes(right, predicted, names, unit="rows"):
     absent = np.setdiff1d(range(len(names)), there)
     note = ""
     if absent.size:
-        note = "Neither there nor predicted: "
+        note = "Neither in the data nor predicted: "
         note += f"{cut(', '.join(names[i] for i in absent))}."
     names = [names[i] for i in there]
     matrix = sklearn_metrics.confusion_matrix(right, predicted, labels=there)

@@ -100,14 +100,14 @@ def read_run(folder, split=None):
 def _result(folder):
     if not (folder / "config.yaml").exists():
         raise ConfigError(
-            f"{cut(folder)} is no run folder: it has no config.yaml. Give the "
-            "--model_dir that a run was trained with."
+            f"{cut(folder)} is not a run folder: it has no config.yaml. Give "
+            "the --model_dir that a run was trained with."
         )
     result = earlier_runs.read_result(folder)
     if result is None:
         raise ConfigError(
             f"{cut(folder)} holds a run that has not finished: it has no "
-            "result.json. The same command that began it continues it."
+            "result.json. Resume it with the command that started it."
         )
     if "tasks" in result:
         names = list(result["tasks"])
@@ -176,10 +176,10 @@ def with_rows(run, data_dir=None):
         return dataclasses.replace(run, lacks_rows=str(error))
     known = run.result.get("data_fingerprint", {}).get(run.split)
     if known not in (None, sampling.fingerprint(rows)):
-        why = "the data there are others than those of the run"
+        why = "the data there differs from the run's"
     elif len(rows) != len(run.stored):
         why = (
-            f"the data there have {len(rows):,} rows, and the run predicted "
+            f"the data there have {len(rows):,} rows, but the run predicted "
             f"{len(run.stored):,}"
         )
     else:

@@ -39,7 +39,7 @@ _MOST_MISTAKES = 20
 _MOST_LINES = 30
 _NOTHING_STORED = (
     "This run stored no predictions (masked language modeling and merges "
-    "store none), so that there are only its result and its training here."
+    "store none), so this page has only its result and its training."
 )
 _NO_PROBABILITIES = (
     "These predictions were stored without probabilities, by an earlier "

@@ -22,7 +22,7 @@ def check(config, head):
         return
     if not head.has_temperature:
         raise ConfigError(
-            "`train.calibrate` fits the temperature of a classification, and "
+            "`train.calibrate` fits the temperature of a classification, but "
             f"this run's head is a {heads.name_of(head)}. Leave it out."
         )
     if "temperature" in (config.head or {}):

@@ -139,8 +139,8 @@ def newest_checkpoint(folder, needs=None):
             return _read(path, needs or {})
         except (OSError, ValueError, RecursionError) as error:
             _LOGGER.warning(
-                "Checkpoint %s is incomplete or damaged (%s); taking the one "
-                "before.",
+                "Checkpoint %s is incomplete or damaged (%s); using the one "
+                "before it.",
                 path,
                 error,
             )
@@ -153,7 +153,7 @@ def _read(path, needs):
     # The checkpoint of a whole encoder takes gigabytes.
     content = read_file(path / _TENSORS, largest=1 << 40)
     if hashlib.sha256(content).hexdigest() != state["sha256"]:
-        raise UserError(f"{_TENSORS} has another hash than when written")
+        raise UserError(f"{_TENSORS} has changed since it was written")
     try:
         tensors = safetensors.numpy.load(content)
     except safetensors.SafetensorError as error:
@@ -169,11 +169,11 @@ def _check_state(state, step, needs):
     if not isinstance(state, dict) or not _KEYS <= state.keys() <= _ALL_KEYS:
         raise UserError(f"{_STATE} does not have the values {sorted(_KEYS)}")
     if _OWN_HASH in state and state.pop(_OWN_HASH) != _hash_of(state):
-        raise UserError(f"{_STATE} has another hash than when written")
+        raise UserError(f"{_STATE} has changed since it was written")
     if type(state["step"]) is not int or state["step"] != step:
-        raise UserError(f"{_STATE} is of another step than its folder")
+        raise UserError(f"{_STATE} belongs to another step than its folder")
     if not isinstance(state["state"], dict):
-        raise UserError(f"{_STATE}: the state of the run is no mapping")
+        raise UserError(f"{_STATE}: the state of the run is not a mapping")
     for name, kind in needs.items():
         if not isinstance(state["state"].get(name), kind):
             raise UserError(f"{_STATE}: the state of the run lacks `{name}`")

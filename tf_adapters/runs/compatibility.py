@@ -21,8 +21,8 @@ def check_labels(head, task, adapter):
     if kind and KINDS[kind].label == "none" and task.head != kind:
         raise saving.AdapterError(
             f"The adapter in {adapter} was pretrained with masked tokens and "
-            "answers no task. Give the folder of the run that went on from it, "
-            "or train one with --init_adapter."
+            "cannot solve a task. Give the folder of a run that was trained "
+            "from it, or train one with --init_adapter."
         )
     same_kind = kind == task.head
     # If a task takes its class names from its data, any names of the same kind
@@ -44,7 +44,7 @@ def check_windows(config, task):
     check_pools_windows(heads.HEADS[task.head], task.head)
     if len(task.text_fields) > 1:
         raise ConfigError(
-            "`data.windows` cuts one long text into several inputs, and task "
+            "`data.windows` cuts one long text into several inputs, but task "
             f"`{task.name}` reads {' and '.join(task.text_fields)} together. "
             f"Leave it out. Received: {config.data.windows}"
         )

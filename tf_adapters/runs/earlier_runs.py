@@ -98,8 +98,8 @@ def finished(folder, config, data_fingerprint):
         raise damaged_result(folder, "it lacks `data_fingerprint`")
     if result["data_fingerprint"] != data_fingerprint:
         raise ConfigError(
-            f"{folder} holds this run, finished, on other data. Give another "
-            "--model_dir, or --overwrite to train again."
+            f"{folder} holds this run, which has finished on other data. Give "
+            "another --model_dir, or --overwrite to train again."
         )
     return result
 

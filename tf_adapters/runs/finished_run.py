@@ -34,7 +34,7 @@ def load_finished_run(config, task, model_dir):
         raise ConfigError(
             f"{model_dir} holds a baseline without an encoder. Its metrics are "
             "in result.json, and `keras.saving.load_model` loads its "
-            "model.keras; nothing else is done with it here."
+            "model.keras; it cannot be used in other ways here."
         )
     task = pretraining_task.task_of_run(task, model_dir)
     return Experiment(config, task, Path(model_dir) / "adapter")

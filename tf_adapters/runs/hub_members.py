@@ -41,7 +41,7 @@ def check_are_here(config):
     if missing:
         allowed = " ".join(_flags(named))
         raise ConfigError(
-            f"This run stands on {', '.join(missing)}, which the Hub's cache "
+            f"This run depends on {', '.join(missing)}, which the Hub's cache "
             "does not have. Nothing was downloaded. If you trust them, give "
             f"them in the command: {allowed}"
         )

@@ -50,9 +50,9 @@ def check_is_a_runs(folder):
     for name in _REMOVED:
         if (folder / name).exists():
             raise ConfigError(
-                f"{folder} holds `{name}` but no config.yaml, so it "
-                "is no run's, and a run would remove it. Give another "
-                "--model_dir."
+                f"{folder} holds `{name}` but no config.yaml, so it does not "
+                "belong to a run, and training there would remove it. Give "
+                "another --model_dir."
             )
 
 

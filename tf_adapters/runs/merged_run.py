@@ -161,9 +161,9 @@ def _config_of(target, data_dir):
     path = Path(target or "") / "config.yaml"
     if not path.is_file():
         raise ConfigError(
-            f"--head_of={target} is no run folder: it has no config.yaml, "
-            "which says what task the merged adapter answers. Name the run "
-            "of one of --adapters; by default it is the last."
+            f"--head_of={target} is not a run folder: it has no config.yaml, "
+            "which says what task the merged adapter answers. Name the run of "
+            "one of --adapters; by default it is the last."
         )
     config = resolve.resolve_config(resolve.load_for_one_machine(path))
     config = dataclasses.replace(config, stack_on=None, init_adapter=None)

@@ -73,8 +73,8 @@ def errors_as_damage(path):
     except _ERRORS as error:
         raise DataError(
             f"{path} is damaged: {cut(str(error) or repr(error))}. Remove it: "
-            "metrics are those of result.json then, and what needs predictions "
-            "leaves the run out."
+            "metrics then come from result.json, and analyses that need "
+            "predictions skip the run."
         ) from error
 
 
@@ -103,7 +103,7 @@ def save_predictions(run_folder, split, head, compared):
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
     content = text.encode()
     if len(content) > _LARGEST:
-        print(f"Predictions of {split} are not stored: they are too many.")
+        print(f"Predictions of {split} are not stored: there are too many.")
         return
     path = _path(run_folder, split)
     own_files.make_folder(run_folder, *path.relative_to(run_folder).parts[:-1])
@@ -151,7 +151,7 @@ def load_predictions(run_folder, split):
         content = parse_json(_unpacked(read_file(path, _LARGEST)).decode())
         head, compared = content["head"], content["rows"]
         if not isinstance(head, str):
-            raise UserError(f"its head is no name but {shown(head)}")
+            raise UserError(f"its head is not a name but {shown(head)}")
         _check_rows(compared)
         labels = tuple(content.get("labels", ()))
     check_known("head", head, heads.HEADS, hint="Give its --plugin.")
@@ -188,7 +188,7 @@ def _checked(name, compared):
     """
     values = compared[name]
     if not isinstance(values, list):
-        raise UserError(f"`{name}` is no list but {values!r:.100}")
+        raise UserError(f"`{name}` is not a list but {values!r:.100}")
     if len({_kind(value) for value in values}) > 1:
         raise UserError(f"`{name}` has entries of several types")
     return values

@@ -72,8 +72,8 @@ def _check(config):
         raise _nothing_to_carry_over()
     if config.init_adapter:
         raise ConfigError(
-            "Both `init_adapter` and `pretrain.steps` say where the weights "
-            "begin. Give one of the two."
+            "Both `init_adapter` and `pretrain.steps` set the initial "
+            "weights. Give one of the two."
         )
 
 
@@ -97,10 +97,10 @@ def _config(config, num_texts):
 
 def _nothing_to_carry_over():
     return ConfigError(
-        "Pretraining hands on what the method trains beside its head, and this "
-        "method, with these settings, trains nothing there. Leave "
-        "--pretrain_steps out, or give a method that adds or trains weights of "
-        "the encoder."
+        "Pretraining trains the method's weights without its head, but with "
+        "these settings the method has no other weights. Leave "
+        "--pretrain_steps out, or use a method that adds weights to the "
+        "encoder or trains some of them."
     )
 
 
@@ -118,11 +118,11 @@ def preparation_of(task, config):
 
 def _load_head(model, config):
     if masked_lm_heads.load_masked_lm_head(model, config.encoder):
-        print("The checkpoint's own head for masked tokens goes on training.")
+        print("The checkpoint's own head for masked tokens is trained further.")
         return True
     print(
-        "The checkpoint has no head for masked tokens: a new one trains with "
-        "the rest, from nothing."
+        "The checkpoint has no head for masked tokens: a new one is trained "
+        "from scratch."
     )
     return False
 
@@ -147,13 +147,15 @@ def _check_adapters_only(model, encoder, has_head):
     """
     if not has_head:
         raise ConfigError(
-            "`pretrain.adapters_only` leaves the head for masked tokens as the "
-            f"checkpoint has it, and encoder `{encoder}` has none. Leave the "
-            "setting out, or give a checkpoint that was saved with its head."
+            "`pretrain.adapters_only` freezes the checkpoint's head for "
+            f"masked tokens, but encoder `{encoder}` has no such head. Leave "
+            "the setting out, or give a checkpoint that was saved with its "
+            "head."
         )
     if not any(group == "adapters" for group, *_ in model.variable_groups()):
         raise ConfigError(
-            "`pretrain.adapters_only` trains what the method adds to the "
-            "encoder, and this method adds nothing. Leave the setting out."
+            "`pretrain.adapters_only` trains only the weights that the method "
+            "adds to the encoder, but this method adds none. Leave the "
+            "setting out."
         )
     print("Of these, only the adapters train while tokens are predicted.")

@@ -62,7 +62,7 @@ class Recovery:
         if stops:
             raise Stopped(
                 f"Stopped by {self.signal or 'another worker'} after step "
-                f"{progress.step}. The same command goes on from there."
+                f"{progress.step}. The same command resumes from there."
             )
 
     def _stops(self, checks):

@@ -104,8 +104,8 @@ def _checked(function, address, path):
         function(tf.io.gfile, address, path)
     except (tf.errors.OpError, OSError) as error:
         raise ConfigError(
-            f"Cannot read or write {address}: {str(error).splitlines()[0]} "
-            f"What there is of the run lies in {path}."
+            f"Cannot read or write {address}: {str(error).splitlines()[0]} The "
+            f"run's files so far are in {path}."
         ) from error
 
 

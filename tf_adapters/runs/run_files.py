@@ -79,11 +79,11 @@ def check_result(result):
             unknown ones are allowed.
     """
     if not _is_mapping(result):
-        raise UserError("it is no mapping")
+        raise UserError("it is not a mapping")
     for key, value in result.items():
         if not _OF_RESULT.get(key, lambda value: True)(value):
             raise UserError(
-                f"`{key}` is of another type than a run writes. Received: "
+                f"`{key}` has another type than runs write. Received: "
                 f"{_short(value)}"
             )
 

@@ -117,8 +117,8 @@ class RunFolder:
         if changed:
             raise ConfigError(
                 f"{self.folder} holds a run that was stopped after step "
-                f"{checkpoint.step}, and {changed} have changed since. Bring "
-                "them back to go on, or give --overwrite to start again."
+                f"{checkpoint.step}, but {changed} have changed since. Restore "
+                "them to resume the run, or give --overwrite to start again."
             )
         return checkpoint
 
@@ -131,7 +131,7 @@ class RunFolder:
             return None
         print(
             f"{remote_folder.address(self.folder)}: this command was stopped "
-            f"after step {checkpoint.step} and goes on from there. To begin "
+            f"after step {checkpoint.step} and resumes from there. To start "
             f"again, remove {remote_folder.address(self._checkpoints)}.",
             flush=True,
         )

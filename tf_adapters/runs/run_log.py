@@ -66,8 +66,8 @@ def _read(path, kept):
             raise UserError(f"{path} has {len(records)} of {kept} records.")
     except UserError as error:
         raise ConfigError(
-            f"{error} Bring it back to go on with the run, or give --overwrite "
-            "to start again."
+            f"{error} Restore it to resume the run, or give --overwrite to "
+            "start again."
         ) from error
     return records
 

@@ -62,7 +62,7 @@ def _numbers(labels):
     text = f"labels from {min(labels):g} to {max(labels):g}, mean {mean:.4g}"
     if max(map(abs, labels)) > _FAR:
         text += (
-            "; the head begins at 0, and numbers so far from it are learned "
+            "; the head begins at 0, and learns numbers so far from it "
             "slowly: divide them, so that most are below 5"
         )
     return text
@@ -173,8 +173,8 @@ def print_evaluation(values, config):
             )
             if config.encoder == "minilm":
                 print(
-                    "MiniLM was trained on English alone: in other languages "
-                    "its numbers check the program, and are no transfer."
+                    "MiniLM was trained on English only: its numbers in other "
+                    "languages test the program and do not measure transfer."
                 )
         else:
             print(f"{split}: {_metrics(metrics)}")

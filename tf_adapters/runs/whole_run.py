@@ -68,7 +68,8 @@ def _check_workers_read(config, model_dir):
     is_elsewhere = remote_folder.address(model_dir) != str(model_dir)
     if is_elsewhere and config.distribution_strategy == "multi_worker_mirrored":
         raise ConfigError(
-            "Workers that pretrain first must all read what that leaves, and "
-            f"--model_dir={remote_folder.address(model_dir)} is an address, "
-            "which only one of them writes. Give a folder that all of them see."
+            "Workers that pretrain first must all read the pretrained "
+            f"weights, but --model_dir={remote_folder.address(model_dir)} is "
+            "an address, to which only one of them writes. Give a folder that "
+            "all of them share."
         )

@@ -39,7 +39,7 @@ class OutputKind:
     metrics: tuple[str, ...]
     label: Label
     num_fields: tuple[int, ...] = (1, 2)
-    fields_in_words: str = "one text field or two"
+    fields_in_words: str = "one or two text fields"
     list_field: typing.Literal["choices", "words"] | None = None
     default_metrics: tuple[str, ...] = ()
     label_field: str = "label"
@@ -56,7 +56,7 @@ class OutputKind:
 
 
 # Added to the error message for an unknown kind.
-HINT = "One of your own needs the file that registers it: --plugin=<file>."
+HINT = "To use your own, give the file that registers it: --plugin=<file>."
 # Name to kind; `heads.register` adds custom ones.
 KINDS = {
     "classification": OutputKind(
@@ -72,14 +72,14 @@ KINDS = {
         ("accuracy",),
         "choice",
         (2, 3),
-        "one text field or two, and last that of the choices,",
+        "one or two text fields and, last, one for the choices,",
         "choices",
     ),
     "tagging": OutputKind(
         ("accuracy", "entity_f1", "entity_precision", "entity_recall"),
         "class_a_word",
         (1,),
-        "one text field, that of the words,",
+        "one text field, for the words,",
         "words",
         label_field="tags",
         file_formats=(".conllu", ".conll"),
@@ -88,7 +88,7 @@ KINDS = {
         ("answer_f1", "exact_match"),
         "answers",
         (2,),
-        "two text fields, that of the question and of the text,",
+        "two text fields, for the question and the text,",
         default_metrics=("answer_f1", "exact_match"),
         label_field="answers",
         file_formats=(".json",),

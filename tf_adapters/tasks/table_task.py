@@ -43,8 +43,9 @@ def task_of_table(name: str, data, check_files=True) -> Task:
             _check_file(split, file)
     if len(data.text) not in (1, 2):
         raise ConfigError(
-            "--text names the column with the texts, or two columns with a "
-            f"comma between. Received: {cut(', '.join(data.text) or 'none')}"
+            "--text names the column with the texts, or two columns, "
+            "separated by a comma. Received: "
+            f"{cut(', '.join(data.text) or 'none')}"
         )
     return Task(
         name=name,
@@ -66,6 +67,6 @@ def _check_file(split, file):
     if Path(file).suffix.lower() not in _ENDINGS:
         raise ConfigError(
             f"--{flag}={cut(file)}: expected a table with a header line, as "
-            ".csv or .tsv, or an object a line, as .jsonl. Save it as one of "
-            "these."
+            ".csv or .tsv, or one object per line, as .jsonl. Save it as one "
+            "of these."
         )

@@ -145,8 +145,8 @@ def _name(path, value):
     is_name = Path(_string(path, "name", value)).name == value != ".."
     if not is_name or "\0" in value:
         raise UserError(
-            f"Task file `{path}`: `name` names folders, too, and must not "
-            f"climb out of them: no `/`, and not `..`. Received: {shown(value)}"
+            f"Task file `{path}`: `name` is also the name of folders, so it "
+            f"must not contain `/` or be `..`. Received: {shown(value)}"
         )
     return value
 
@@ -180,8 +180,8 @@ def _range(path, value):
 def _absolute_files(path, files):
     if not isinstance(files, dict):
         raise UserError(
-            f"Task file `{path}`: `files` must map train, validation and, by "
-            f"choice, test to a file each. Received: {shown(files)}"
+            f"Task file `{path}`: `files` must map train, validation and, "
+            f"optionally, test to a file each. Received: {shown(files)}"
         )
     _check_keys(path, "split", files, _SPLITS, ("train", "validation"))
     return {

@@ -89,7 +89,7 @@ def open_stream(dataset, head, batch_size, text=None, label=None):
     """
     if not predicting.is_of_texts(head):
         raise UserError(
-            "A `tf.data.Dataset` of texts suits heads with one loss a text: "
+            "A `tf.data.Dataset` of texts suits heads with one loss per text: "
             "classes, several labels, numbers, without windows. Received: "
             f"{shown(head)}. Pass a list or a table."
         )

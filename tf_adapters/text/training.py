@@ -87,8 +87,8 @@ def row_weights(head, rows, class_weight, sample_weight):
     kind = KINDS[heads.name_of(head)].label
     if kind not in ("class", "classes", "number", "choice"):
         raise UserError(
-            "`class_weight` and `sample_weight` are for heads with one loss a "
-            f"text. Received: a head of the kind {heads.name_of(head)}"
+            "`class_weight` and `sample_weight` are for heads with one loss "
+            f"per text. Received: a head of the kind {heads.name_of(head)}"
         )
     weights = np.ones(len(rows), "float32")
     if sample_weight is not None:
@@ -112,7 +112,7 @@ def weights_by_id(head, class_weight):
             class per text.
     """
     if KINDS[heads.name_of(head)].label != "class":
-        raise UserError("`class_weight` is for heads of one class a text.")
+        raise UserError("`class_weight` is for heads with one class per text.")
     return {class_id(k, head.labels): v for k, v in class_weight.items()}
 
 

@@ -72,7 +72,7 @@ def _find(name):
     is_class = isinstance(cls, type)
     if not (is_class and issubclass(cls, keras.callbacks.Callback)):
         raise ConfigError(
-            f"`{shown(name)}` of `train.callbacks` is no subclass of "
+            f"`{shown(name)}` of `train.callbacks` is not a subclass of "
             "`keras.callbacks.Callback`."
         )
     return cls

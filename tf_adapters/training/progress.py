@@ -112,8 +112,8 @@ class Progress:
         if lacking:
             raise UserError(
                 f"The checkpoint after step {checkpoint.step} is damaged: it "
-                f"lacks `{lacking[0]}`. Remove its folder to go on from the "
-                "one before."
+                f"lacks `{lacking[0]}`. Remove its folder to resume from the "
+                "one before it."
             )
         weights, optimizer, best, losses, norms = (
             _part(checkpoint.tensors, name)

@@ -172,7 +172,7 @@ def losses_as_stops(strategy):
             raise
         reason = str(error).splitlines()[0]
         raise Stopped(
-            f"Another worker is gone ({reason}). Start the same command on "
-            "all workers, without --overwrite: it goes on from the last "
+            f"Another worker is gone ({reason}). Start the same command on all "
+            "workers, without --overwrite: it resumes from the last "
             "checkpoint."
         ) from error

@@ -122,7 +122,7 @@ def test_what_was_written_can_be_read_again(tmp_path, ending):
 @pytest.mark.parametrize("word", ["", " ", "a\tb", "a\nb"])
 def test_words_that_no_column_holds_are_refused(tmp_path, ending, word):
     rows = [{"tokens": ["a", word], "tags": ["X", "X"]}]
-    with pytest.raises(ValueError, match="cannot stand in a column"):
+    with pytest.raises(ValueError, match="cannot be written in a column"):
         prediction_files.write_predictions(tmp_path / f"out{ending}", rows, POS)
     assert not (tmp_path / f"out{ending}").exists()
 

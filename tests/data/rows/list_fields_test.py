@@ -124,5 +124,5 @@ def test_words_end_at_ascii_blanks_only():
 
 def test_an_empty_choice_is_none():
     row = {"context": "a", "endings": ["x", "", "z"], "label": 2}
-    with pytest.raises(DataError, match="empty text in place 1"):
+    with pytest.raises(DataError, match="empty text at position 1"):
         _typed(get("hellaswag"), row)

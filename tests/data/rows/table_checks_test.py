@@ -39,13 +39,16 @@ def test_classes_are_named_as_they_are_written(tmp_path, values, expected):
 @pytest.mark.parametrize(
     ("labels", "sentence"),
     [
-        (["1", "2.5"] * 9, "such as 2.5, which are no classes. Add --head=reg"),
+        (
+            ["1", "2.5"] * 9,
+            "such as 2.5, which are not classes. Add --head=reg",
+        ),
         (range(101), "101 different numbers, more than the 100"),
         ([f"t{i}" for i in range(120)], "name it with --label="),
         ("abcdefghijkl", "12 different values in 12 rows, such as 'a'"),
         (range(12), "12 different values in 12 rows, such as '0'"),
         (["a"] * 12, "has the same label in all rows, 'a'"),
-        (["a", "b"], "has 2 rows, and a part of them has to validate"),
+        (["a", "b"], "has 2 rows, some of which are held out"),
         (["a", "b", ""] * 9, "line 4: field `label` has no label"),
     ],
 )

@@ -135,7 +135,7 @@ def test_a_graph_packs_alike_and_other_packers_see_text(name):
 def test_a_tokenizer_without_a_mask_says_so():
     packer = TextPacker(_packer("bert").tokenizer, 16)
     packer.tokenizer = type("Tokenizer", (), {"mask_token_id": None})()
-    with pytest.raises(ValueError, match="no token that hides others"):
+    with pytest.raises(ValueError, match="has no mask token"):
         packer.reading_masks()
 
 

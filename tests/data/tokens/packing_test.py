@@ -238,7 +238,7 @@ def test_too_short_a_length(word_pieces):
 
 @pytest.mark.parametrize("length", [5.5, "32", None, True])
 def test_a_length_that_is_no_integer(word_pieces, length):
-    with pytest.raises(UserError, match="it must be an integer from 5 on"):
+    with pytest.raises(UserError, match="it must be an integer of at least 5"):
         TextPacker(word_pieces, length)
 
 

@@ -251,7 +251,7 @@ def test_the_same_command_prints_the_result(finished, capsys):
     folder, _ = finished
     assert commands.run(folder, SETTINGS) == 0
     out = capsys.readouterr().out
-    assert "this run, finished" in out and "best of 3 networks" in out
+    assert "this run, which has finished" in out and "best of 3 networks" in out
 
 
 def test_what_else_is_asked_of_it(finished, capsys):
@@ -266,10 +266,10 @@ def test_what_else_is_asked_of_it(finished, capsys):
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
-        ({"search": {"space": {"depth": [1]}}}, "beside them: depth"),
+        ({"search": {"space": {"depth": [1]}}}, "or unknown: depth"),
         ({"search": {"space": {"pooling": ["sum"]}}}, "mean, max"),
         ({"search": {"trials": 0}}, "at least 1"),
-        ({"pretrain": {"steps": 3}}, "no use for: pretrain.steps"),
+        ({"pretrain": {"steps": 3}}, "does not use: pretrain.steps"),
         ({"train": {"learning_rate": 1e-2}}, "train.learning_rate"),
         ({"head": {"reads": "pooled_output"}}, "head.reads"),
         ({"search": {"space": {"units": 64}}}, "`search.space.units` must be"),

@@ -143,7 +143,9 @@ def test_a_failed_run_shows_in_tables_and_exit_status(tmp_path, capsys):
 
 def test_nothing_finished_says_why(tmp_path):
     path = studies.write(tmp_path)
-    with pytest.raises(ConfigError, match="12 failed, the first so: .*no data"):
+    with pytest.raises(
+        ConfigError, match="12 failed, the first one with: .*no data"
+    ):
         _run(studies.options(path), score=lambda config: ValueError("no data"))
 
 
@@ -157,7 +159,9 @@ def test_a_report_of_nothing_says_where_there_is_something(tmp_path):
         _run(report)
     own = str(tmp_path / "runs" / "demo_small")
     options = studies.options(path, report=True, small=True, model_dir=own)
-    with pytest.raises(ConfigError, match="demo_small is a study's own folder"):
+    with pytest.raises(
+        ConfigError, match="demo_small is the folder of a study"
+    ):
         _run(options)
 
 
@@ -242,4 +246,4 @@ def test_results_of_other_data_are_named(tmp_path, capsys):
     for folder in ("/some/data", "/other/data"):
         _run(studies.options(path), {"data": {"data_dir": folder}, "train": {}})
     printed = capsys.readouterr().out
-    assert printed.count("but its data were those in /some/data") == 12
+    assert printed.count("but it read its data from /some/data") == 12

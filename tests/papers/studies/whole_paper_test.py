@@ -48,9 +48,7 @@ def test_a_form_that_a_study_lacks_is_passed_over(official, capsys):
     status, seen = _run(official, small=True)
     assert status == 0 and len(seen) == 1
     out = capsys.readouterr().out
-    assert (
-        "a_figure: passed over: it has no block `small`\nb_table: done" in out
-    )
+    assert "a_figure: skipped: it has no block `small`\nb_table: done" in out
     assert (official / "runs" / "b_table_small" / "table.md").exists()
 
 

@@ -110,7 +110,7 @@ def _check(words):
     for word in words:
         if not word.strip(" ") or set(word) & set("\t\n\r"):
             raise UserError(
-                f"The word {shown(word)} cannot stand in a column: it is empty "
-                "or holds a tab or the end of a line. Give --output a name "
-                "that ends in .jsonl."
+                f"The word {shown(word)} cannot be written in a column: it is "
+                "empty or holds a tab or the end of a line. Give --output a "
+                "name that ends in .jsonl."
             )

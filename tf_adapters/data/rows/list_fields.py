@@ -49,8 +49,8 @@ def list_of_texts(fields, field, task):
     if task.kind.list_field == "choices" and "" in value:
         # A served model pads questions of fewer choices with empty texts.
         raise UserError(
-            f"field `{field}` has an empty text in place {value.index('')} "
-            "(the first is 0), which is no choice; leave it out"
+            f"field `{field}` has an empty text at position {value.index('')} "
+            "(the first is 0), which is not a choice; leave it out"
         )
     return value
 
@@ -149,6 +149,6 @@ def parse_choice_index(value, choices):
             return int(value)
     last = "the last" if choices is None else len(choices) - 1
     raise UserError(
-        "a label must be the place of the right choice, from 0 to "
-        f"{last}, received {shown(value)}"
+        f"a label must be the position of the right choice, from 0 to {last}, "
+        f"received {shown(value)}"
     )

@@ -138,8 +138,8 @@ def resolve_labels(task, data_dir=None):
     table.raise_problems()
     if len(found) < 2:
         raise DataError(
-            f"The classes of task `{task.name}` are those that occur in field "
-            f"`{task.label_field}` of {table.origin}, which needs at least "
+            f"The classes of task `{task.name}` are the values of field "
+            f"`{task.label_field}` of {table.origin}, which must have at least "
             f"two. Received: {cut(found)}"
         )
     return dataclasses.replace(task, labels=tuple(found))

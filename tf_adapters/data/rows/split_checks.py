@@ -32,15 +32,15 @@ def labeled_rows(rows, split, task):
         if task.files:
             _LOGGER.warning(
                 "Task `%s`: no row of the %s split has a label in field `%s`, "
-                "so that the split is not evaluated.",
+                "so the split is not evaluated.",
                 *(task.name, split, task.label_field),
             )
         return []
     if missing:
         _LOGGER.warning(
             "Task %s: %d of %d %s rows have no label and are left out; the "
-            "first is row %d (counted from 0). The metrics are those of the "
-            "others.",
+            "first is row %d (counted from 0). The metrics cover the other "
+            "rows.",
             *(_named(task), len(missing), len(rows), split, missing[0]),
         )
     return [row for row in rows if row["label"] is not None]
@@ -96,9 +96,9 @@ def _warn_of_repeated(rows, split, task):
     repeated = [row for row in rows[split] if _texts(row, task) in here]
     if repeated:
         _LOGGER.warning(
-            "Task `%s`: %d of %d %s rows have the texts of a training row, "
-            "the first %.200s. The metrics count them, and are too good by "
-            "what training remembers; remove them from one of the two.",
+            "Task `%s`: %d of %d %s rows have the same texts as a training "
+            "row, first %.200s. The metrics include them and are too high, "
+            "since training has seen them; remove them from one of the two.",
             task.name,
             len(repeated),
             len(rows[split]),
@@ -126,8 +126,8 @@ def _warn_of_untrained(rows, split, task):
             for label, count in counts.most_common(_MAX_NAMED)
         ]
         _LOGGER.warning(
-            "Task `%s`: %d classes occur in %s and never in training, so that "
-            "they cannot be predicted: %s. Train on rows of each class.",
+            "Task `%s`: %d classes occur in %s but never in training, so they "
+            "cannot be predicted: %s. Train on rows of each class.",
             task.name,
             len(counts),
             split,

@@ -55,8 +55,8 @@ def parse_answers(value):
         return None
     if not isinstance(value, list) or not all(map(_is_answer, value)):
         raise UserError(
-            "answers must be a list of objects with `text` and the place of "
-            f"its first character, `answer_start`; received {shown(value)}"
+            "answers must be a list of objects with `text` and the position "
+            f"of its first character, `answer_start`; received {shown(value)}"
         )
     return [
         {"text": a["text"], "answer_start": int(a["answer_start"])}

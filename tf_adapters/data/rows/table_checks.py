@@ -35,9 +35,9 @@ def resolve_table(task):
     rows = counts["train"].total()
     if rows < _LEAST_ROWS and "validation" not in task.files:
         raise DataError(
-            f"{task.files['train']} has {rows} rows, and a part of them has to "
-            f"validate. Expected at least {_LEAST_ROWS} rows, or more rows as "
-            "--validation=<file>."
+            f"{task.files['train']} has {rows} rows, some of which are held "
+            f"out for validation. Expected at least {_LEAST_ROWS} rows, or "
+            "other rows in --validation=<file>."
         )
     if task.kind.label != "class":
         return task
@@ -132,13 +132,14 @@ def _check_whole(numbers, counts, where):
     if fractions:
         raise DataError(
             f"{where} has numbers with a fraction, such as {fractions[0]}, "
-            "which are no classes. Add --head=regression to predict the number."
+            "which are not classes. Add --head=regression to predict the "
+            "number."
         )
     if len(numbers) > _MOST_NUMBERS:
         raise DataError(
             f"{where} has {len(numbers)} different numbers, more than the "
-            f"{_MOST_NUMBERS} that are taken for classes. Add "
-            "--head=regression to predict the number."
+            f"{_MOST_NUMBERS} that can be classes. Add --head=regression to "
+            "predict the number."
         )
 
 
@@ -161,8 +162,8 @@ def _warn_of_spellings(names, where):
     for alike in spellings.values():
         if len(alike) > 1:
             _LOGGER.warning(
-                "%s: %s are different classes here. Write them in one way if "
-                "they are the same.",
+                "%s: %s are different classes here. Spell them the same way "
+                "if they mean the same.",
                 where,
                 " and ".join(f"{shown(n)} ({names[n]})" for n in alike),
             )

@@ -81,7 +81,7 @@ def find_reader(task, split):
     if prepared:
         return functools.partial(read_prepared, task, split, prepared)
     if not network.answers(*_HOSTS):
-        raise DataError(_no_data(task, "and no network answers"))
+        raise DataError(_no_data(task, "and there is no network"))
     return functools.partial(_download, task, split)
 
 

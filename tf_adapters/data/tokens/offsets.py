@@ -43,9 +43,9 @@ def tokenize_with_offsets(tokenizer, texts):
         found = _sentence_piece(tokenizer, texts)
     else:
         raise UserError(
-            "To find answers in texts takes a tokenizer that says which "
-            "characters a token stands for: one of BERT, ELECTRA, DistilBERT, "
-            "MPNet, RoBERTa or XLM-R, or of a folder whose only vocabulary is "
+            "Finding answers in texts needs a tokenizer that maps each token "
+            "to its characters: one of BERT, ELECTRA, DistilBERT, MPNet, "
+            "RoBERTa or XLM-R, or of a folder whose only vocabulary is "
             f"`tokenizer.json`. Received: {type(tokenizer).__name__}"
         )
     return [

@@ -45,10 +45,13 @@ class Packer:
             UserError: If the length is too small or not an integer.
         """
         num_special = 2
-        texts = "a text needs 2 special tokens and one of its own"
+        texts = "a text needs 2 special tokens and at least one of its own"
         if num_texts == 2:
             num_special += len(self.special_tokens.separators)
-            texts = f"two texts need {num_special} special tokens and one each"
+            texts = (
+                f"two texts need {num_special} special tokens and at least one "
+                "each"
+            )
         least = num_special + num_texts
         try:
             if operator.index(value) >= least:
@@ -56,8 +59,8 @@ class Packer:
         except TypeError:
             pass  # Not an integer.
         raise UserError(
-            f"Invalid value for argument `{name}`: {texts}, so that it must be "
-            f"an integer from {least} on. Received: {name}={value!r:.100}"
+            f"Invalid value for argument `{name}`: {texts}, so it must be an "
+            f"integer of at least {least}. Received: {name}={value!r:.100}"
         )
 
     @property
@@ -76,8 +79,8 @@ class Packer:
         """
         if self.tokenizer.mask_token_id is None:
             raise UserError(
-                "The encoder's tokenizer has no token that hides others, so "
-                "there is no masked language modeling with it."
+                "The encoder's tokenizer has no mask token, so it cannot be "
+                "used for masked language modeling."
             )
         return self.tokenizer.mask_token_id
 

@@ -114,8 +114,8 @@ def _say_cut(lengths, windows, room):
     if cut:
         _LOGGER.warning(
             "%s of %s texts are longer than %s windows hold, %s tokens: the "
-            "rest of them is cut. Raise `windows` to read more, the longest "
-            "text has %s tokens.",
+            "rest is cut off. Raise `windows` to read more, the longest text "
+            "has %s tokens.",
             *(f"{n:,}" for n in (cut, len(lengths), windows.count, reach)),
             f"{max(lengths):,}",
         )

@@ -43,10 +43,10 @@ def check_embeddings(method, shape):
     narrow = shape.read_in("word_embeddings") != shape.width
     if narrow and any(isinstance(part, kinds) for part in parts):
         raise UserError(
-            "Prompts and invertible adapters of AdapterHub have another place "
-            "than those of tf_adapters in an encoder whose embeddings are "
+            "AdapterHub attaches prompts and invertible adapters at other "
+            "positions than tf_adapters if the encoder's embeddings are "
             f"narrower ({shape.read_in('word_embeddings')}) than its blocks "
-            f"({shape.width}). Take an encoder whose embeddings are as wide as "
+            f"({shape.width}). Use an encoder whose embeddings are as wide as "
             "its blocks."
         )
 
@@ -58,7 +58,7 @@ def check_blocks(tensors, shape, architecture, source):
     last = max((int(found[1]) for found in blocks if found), default=0)
     if last >= shape.num_blocks:
         raise AdapterError(
-            f"{source} is of an encoder with {last + 1} blocks or more; this "
+            f"{source} is for an encoder with {last + 1} blocks or more; this "
             f"one has {shape.num_blocks}."
         )
 
@@ -101,8 +101,8 @@ def check_no_link(path):
     """Returns the path, or raises an `AdapterError` if it is a link."""
     if path.is_symlink():
         raise AdapterError(
-            f"{path} is a link, and a set-up's adapters lie in its own folder. "
-            "Put a copy of the adapter there."
+            f"{path} is a link, but a set-up's adapters must be in its own "
+            "folder. Put a copy of the adapter there."
         )
     return path
 

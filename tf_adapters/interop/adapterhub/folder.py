@@ -100,8 +100,8 @@ def _has_head(folder):
         return True
     if weights_file(folder, "model_head").exists():
         raise AdapterError(
-            f"{folder} has the weights of a head and no {HEAD_FILE}. Copy that "
-            "file too, or load the adapter without: with_head=False."
+            f"{folder} has the weights of a head but no {HEAD_FILE}. Copy that "
+            "file too, or load the adapter without its head: with_head=False."
         )
     return False
 
@@ -128,7 +128,7 @@ def normalized(tensors, architecture):
         start = f"{architecture.prefix}."
         name = name if name.startswith(start) else start + name
         if name in found:
-            raise ValueError(f"two tensors are `{cut(name)}`")
+            raise ValueError(f"two tensors have the name `{cut(name)}`")
         found[name] = tensor
     return found
 
@@ -220,10 +220,10 @@ def refusal(left):
     """Returns the error for tensors that the library's format cannot store."""
     norms = [name for name in left if "layer_norm" in name]
     advice = (
-        "An adapter in AdapterHub's format leaves the encoder's norms as they "
-        "are: train with method.train_layer_norms=false"
+        "AdapterHub's format cannot store layer norms of the encoder: train "
+        "with method.train_layer_norms=false"
         if norms
-        else "AdapterHub's format has no room for them"
+        else "AdapterHub's format cannot store them"
     )
     return AdapterError(
         f"{len(left)} trained tensors cannot be written, `{left[0]}` for "

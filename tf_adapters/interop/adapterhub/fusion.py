@@ -53,7 +53,7 @@ def read_fusion(folder, setup, shape, architecture, with_head=True):
     config = read_json(of_fusion / _FUSION_FILE)
     if config["adapter_names"] != members:
         raise AdapterError(
-            f"{of_fusion} is a fusion of {cut(config['adapter_names'])}, and "
+            f"{of_fusion} is a fusion of {cut(config['adapter_names'])}, but "
             f"{SETUP_FILE} names {cut(members)}."
         )
     method = _fusion_method(config["config"], [f[0] for f in found], members)
@@ -103,7 +103,7 @@ def _fusion_method(config, members, names):
         if member.stacks_as is None:
             raise AdapterError(
                 f"The fusion's member `{cut(name)}` is a "
-                f"`{methods.name_of(member)}`; those of tf_adapters are "
+                f"`{methods.name_of(member)}`; in tf_adapters the members are "
                 "Houlsby's or Pfeiffer's adapters."
             )
     common = {(m.stacks_as, m.activation, m.leave_out) for m in members}
@@ -169,8 +169,8 @@ def _head_of_setup(setup, folder, shape, architecture):
     if not (of_head / adapterhub_folder.HEAD_FILE).exists():
         raise AdapterError(
             f"{folder / SETUP_FILE} names the head `{cut(name)}`, and "
-            f"{of_head} has none. Copy it too, or load the fusion without: "
-            "with_head=False."
+            f"{of_head} has none. Copy it too, or load the fusion without its "
+            "head: with_head=False."
         )
     return adapterhub_folder.read_head(of_head, shape, architecture)
 

@@ -34,7 +34,7 @@ def read_head(config, architecture):
     if kind is None:
         raise AdapterError(
             f"tf_adapters has no head `{cut(inner['head_type'])}` of "
-            "AdapterHub. Load the adapter without: with_head=False."
+            "AdapterHub. Load the adapter without its head: with_head=False."
         )
     form = _flex_form(kind, inner)
     labels = []
@@ -49,7 +49,7 @@ def _flex_form(kind, inner):
     if inner.get("bias", True) is not True:
         raise AdapterError(
             "tf_adapters has no head without a bias. Load the adapter without "
-            "head: with_head=False."
+            "its head: with_head=False."
         )
     reads = "pooled_output" if inner.get("use_pooler") else "first_token"
     if inner["layers"] == 1:
@@ -59,7 +59,7 @@ def _flex_form(kind, inner):
         raise AdapterError(
             f"tf_adapters has no head `{cut(inner['head_type'])}` of "
             f"{cut(inner['layers'])} layers with activation `{cut(hidden)}`. "
-            "Load the adapter without: with_head=False."
+            "Load the adapter without its head: with_head=False."
         )
     return HeadForm(kind, reads, hidden, ("4", "1"))
 
@@ -73,7 +73,7 @@ def _read_static(config, architecture):
     if name not in kinds:
         raise AdapterError(
             f"tf_adapters does not know the head of the class `{cut(name)}`. "
-            "Load the adapter without: with_head=False."
+            "Load the adapter without its head: with_head=False."
         )
     form = heads.huggingface_form(kinds[name], architecture)
     labels = heads.names_of_labels(config["label2id"], config["num_labels"])

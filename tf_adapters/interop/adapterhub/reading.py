@@ -106,8 +106,8 @@ def _units(c, width):
     units = {max(1, int(width // float(one))) for one in factors}
     if len(units) > 1:
         raise AdapterError(
-            "Its bottlenecks are of several widths, and those of tf_adapters "
-            f"are of one: `reduction_factor: {cut(factor)}`."
+            "Its bottlenecks have several widths, but in tf_adapters all have "
+            f"the same: `reduction_factor: {cut(factor)}`."
         )
     return units.pop()
 
@@ -180,7 +180,7 @@ def _one_of(c, first, second, kind):
         return names[(0, int(bool(c[second])))]
     found = (int(bool(c[first])), int(bool(c[second])))
     if found not in names:
-        raise AdapterError("Its configuration has adapters in no place.")
+        raise AdapterError("Its configuration attaches no adapters.")
     return names[found]
 
 
@@ -192,8 +192,8 @@ def _read_compacter(c, width):
         c.check(key, False)
     if placement is None:
         raise AdapterError(
-            "tf_adapters has Compacter in the places of Houlsby and Pfeiffer, "
-            "without further options."
+            "tf_adapters has Compacter only at the positions of Houlsby and "
+            "Pfeiffer, without further options."
         )
     return methods.Compacter(
         placement,

@@ -34,7 +34,7 @@ def write_method(method, width):
 
 
 def _refusal(what, advice=""):
-    return AdapterError(f"AdapterHub's format has no room for {what}.{advice}")
+    return AdapterError(f"AdapterHub's format cannot store {what}.{advice}")
 
 
 def _write_union(method, width):

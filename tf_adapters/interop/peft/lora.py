@@ -152,8 +152,8 @@ def _grid(wanted, shape):
     projections = {projection for _, projection in wanted}
     if len(wanted) != len(blocks) * len(projections):
         raise AdapterError(
-            "This LoRA changes other projections in one block than in "
-            "another, and that of tf_adapters the same in all that it changes."
+            "This LoRA changes different projections in different blocks, but "
+            "in tf_adapters they are the same in each changed block."
         )
     return blocks, tuple(p for p in PROJECTIONS if p in projections)
 

@@ -76,7 +76,7 @@ def _compiled(patterns, template, setting, source):
             raise AdapterError(
                 f"{source}: the regular expressions of `{setting}` are too "
                 f"large, with more than {_MAX_STATES:,} states. List the names "
-                "of the modules in place of them."
+                "of the modules instead."
             )
     return found
 

@@ -101,8 +101,8 @@ def read_adapter(folder, config, shape, architecture, with_head=True):
     kind = config["peft_type"]
     if kind not in readers:
         raise AdapterError(
-            f"{path} is a `{cut(kind)}`; of PEFT's kinds tf_adapters has "
-            f"{', '.join(readers)}."
+            f"{path} is a `{cut(kind)}`; the kinds of PEFT that tf_adapters "
+            f"supports are {', '.join(readers)}."
         )
     tensors = _without_prefix(_read_weights(folder), architecture)
     form, names = _head_form(config, tensors, architecture)
@@ -149,7 +149,7 @@ def _without_prefix(tensors, architecture):
         for start in ("base_model.", "model.", f"{architecture.prefix}."):
             name = name.removeprefix(start)
         if name in found:
-            raise ValueError(f"two tensors are `{cut(name)}`")
+            raise ValueError(f"two tensors have the name `{cut(name)}`")
         found[name] = tensor
     return found
 

@@ -112,7 +112,7 @@ def _head(config, architecture):
     if ours.kind not in peft_names.TASKS:
         raise AdapterError(
             "PEFT has no multiple-choice task. Export the adapter with "
-            "--format=adapterhub, or without head: --with_head=false."
+            "--format=adapterhub, or without its head: --with_head=false."
         )
     saved = _SAVED[ours.kind]
     theirs = heads.huggingface_form(ours.kind, architecture)
@@ -129,10 +129,11 @@ def _head(config, architecture):
         if ours.kind == "text":
             settings = f"head.reads={theirs.reads},{settings}"
         raise AdapterError(
-            f"PEFT saves the head of {architecture.class_name}"
-            f"{heads.CLASSES[ours.kind]}, and this one is another: train with "
-            f"--params_override={settings}, export with --format=adapterhub, "
-            "or without head: --with_head=false."
+            "PEFT saves the head of "
+            f"{architecture.class_name}{heads.CLASSES[ours.kind]}, but this "
+            f"head differs: train with --params_override={settings}, export "
+            "with --format=adapterhub, or without its head: "
+            "--with_head=false."
         )
     form = heads.HeadForm(
         ours.kind,
@@ -151,7 +152,8 @@ def _write_ia3(method, shape, architecture, tensors):
     if method.form != "peft" or method.leave_out:
         raise AdapterError(
             "PEFT has (IA)^3 as method.form=peft, in all blocks. AdapterHub's "
-            "form is another function: export it with --format=adapterhub."
+            "form computes something else: export it with "
+            "--format=adapterhub."
         )
     modules = [architecture.peft_module(name) for name in peft_names.IA3]
     if modules[2].endswith(modules[3]):
@@ -192,8 +194,8 @@ def _write_prefix(method, shape, architecture, tensors):
     if method.form != "peft" or method.leave_out or method.use_gating:
         raise AdapterError(
             "PEFT has prefix tuning as method.form=peft, in all blocks and "
-            "without gates. AdapterHub's form is another function: export it "
-            "with --format=adapterhub."
+            "without gates. AdapterHub's form computes something else: export "
+            "it with --format=adapterhub."
         )
     if method.hidden_units:
         tensors = {"shared_prefix/vectors": _vectors_of(method, tensors)}
@@ -213,7 +215,7 @@ def _check_prefix(task, architecture):
         raise AdapterError(
             "PEFT's prefix tuning does not run on "
             f"{architecture.class_name}{heads.CLASSES['text']}, which has no "
-            "pooler. Export it without head: --with_head=false."
+            "pooler. Export it without its head: --with_head=false."
         )
 
 
@@ -236,8 +238,8 @@ def _vectors_of(method, tensors):
 def _write_prompt(method, shape, architecture, tensors):
     if method.form != "peft":
         raise AdapterError(
-            "PEFT has prompt tuning as method.form=peft. AdapterHub's form is "
-            "another function: export it with --format=adapterhub."
+            "PEFT has prompt tuning as method.form=peft. AdapterHub's form "
+            "computes something else: export it with --format=adapterhub."
         )
     # ELECTRA's embeddings can be narrower than its blocks.
     width = shape.read_in("word_embeddings")
@@ -250,7 +252,7 @@ def _write_prompt(method, shape, architecture, tensors):
 
 def _refusal(left):
     return AdapterError(
-        f"{len(left)} trained tensors have no place in PEFT's format, "
+        f"{len(left)} trained tensors cannot be saved in PEFT's format, "
         f"`{left[0]}` for example. Export the adapter with "
         "--format=adapterhub."
     )

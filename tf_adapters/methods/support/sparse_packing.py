@@ -144,14 +144,14 @@ def _take_packed(tensors, prefix, count, replaced):
     indices, values = tensors.pop(open_name), tensors.pop(values_name)
     if not _are_indices(indices, count):
         raise UserError(
-            f"`{open_name}` must hold a row of increasing integers from 0 to "
-            f"{count - 1}. Received: {indices.dtype} of shape "
-            f"{indices.shape}, {indices.ravel()[:5].tolist()}..."
+            f"`{open_name}` must hold increasing integers from 0 to "
+            f"{count - 1}. Received: {indices.dtype} of shape {indices.shape}, "
+            f"{indices.ravel()[:5].tolist()}..."
         )
     if values.shape != indices.shape:
         raise UserError(
             f"`{values_name}` has shape {values.shape}, but `{open_name}` has "
-            f"{indices.shape}: they need one value for each place."
+            f"{indices.shape}: they need one value for each index."
         )
     return indices, values
 

@@ -204,7 +204,7 @@ class Gains(Analysis):
         drawing.describe(
             axes,
             "task and its training examples",
-            f"accuracy beside {table.baseline[0]}, points",
+            f"accuracy minus that of {table.baseline[0]}, points",
             "black: standard error over examples",
             legend_beside=True,
         )

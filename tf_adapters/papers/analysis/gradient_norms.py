@@ -56,7 +56,9 @@ def read_log(folder):
     """
     path = Path(folder) / "metrics.jsonl"
     if not path.exists():
-        raise UserError(f"{folder} is no run folder: it has no metrics.jsonl.")
+        raise UserError(
+            f"{folder} is not a run folder: it has no metrics.jsonl."
+        )
     return run_files.read_records(path)
 
 
@@ -99,7 +101,7 @@ class GradientNorms(Analysis):
         parser.add_argument(
             "--summary",
             action="store_true",
-            help="what is left of the norms at the end",
+            help="only the norms at the end relative to the beginning",
         )
 
     def table(self, options):

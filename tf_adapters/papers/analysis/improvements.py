@@ -66,13 +66,13 @@ class Improvements(Analysis):
             "--methods",
             type=names,
             default="fusion,fusion_multitask",
-            help="with commas between; fusion,fusion_multitask",
+            help="separated by commas; fusion,fusion_multitask",
         )
         parser.add_argument(
             "--baselines",
             type=names,
             default="pfeiffer,multitask",
-            help="with commas between; pfeiffer,multitask",
+            help="separated by commas; pfeiffer,multitask",
         )
         parser.add_argument(
             "--threshold", type=float, default=0.3, help="points; 0.3"
@@ -110,7 +110,7 @@ class Improvements(Analysis):
         drawn = axes.table(
             cellText=[*lines, list(pairs.values())],
             rowLabels=[*tasks, "improved"],
-            colLabels=[f"{method}\nbeside {base}" for method, base in pairs],
+            colLabels=[f"{method}\nagainst {base}" for method, base in pairs],
             cellLoc="center",
             bbox=(0.15, 0, 0.85, 1),
         )

@@ -60,7 +60,7 @@ class SettingSearch(Analysis):
             "--panels",
             type=names,
             required=True,
-            help="settings, with commas between",
+            help="settings, separated by commas",
         )
         parser.add_argument(
             "--x", required=True, help="setting on the horizontal axis"

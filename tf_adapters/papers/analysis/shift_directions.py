@@ -43,7 +43,10 @@ class ShiftDirections(RunsAnalysis):
 
     def add_flags(self, parser):
         parser.add_argument(
-            "--texts", type=int, default=5, help="the first so many; 5"
+            "--texts",
+            type=int,
+            default=5,
+            help="number of texts, from the first; 5",
         )
 
     def rows(self, run, options):

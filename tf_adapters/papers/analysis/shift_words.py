@@ -49,7 +49,7 @@ class ShiftWords(Analysis):
     def add_flags(self, parser):
         parser.add_argument("--tokens", type=int, default=80, help="shown; 80")
         parser.add_argument(
-            "--least", type=int, default=3, help="least number of places; 3"
+            "--least", type=int, default=3, help="least number of positions; 3"
         )
 
     def table(self, options):
@@ -65,8 +65,8 @@ class ShiftWords(Analysis):
         ]
         if not rows:
             raise UserError(
-                f"No token of {run.folder}'s validation set stands in "
-                f"{options.least} places. Lower --least."
+                f"No token of {run.folder}'s validation set occurs at "
+                f"{options.least} positions. Lower --least."
             )
         rows.sort(key=lambda row: -row[1])
         return pd.DataFrame(rows[: options.tokens], columns=COLUMNS)

@@ -88,7 +88,10 @@ class Similarity(RunsAnalysis):
 
     def add_flags(self, parser):
         parser.add_argument(
-            "--tokens", type=int, default=5000, help="how many are drawn; 5000"
+            "--tokens",
+            type=int,
+            default=5000,
+            help="number of tokens to draw; 5000",
         )
         parser.add_argument(
             "--languages", type=names, default=[], help="zh,ja for example"

@@ -60,7 +60,7 @@ class Stability(Analysis):
             "--panels",
             type=names,
             default=[],
-            help="settings, with commas between",
+            help="settings, separated by commas",
         )
 
     def table(self, options):

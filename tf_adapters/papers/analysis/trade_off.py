@@ -117,7 +117,7 @@ class TradeOff(Analysis):
     reads = "study_dir"
 
     def add_flags(self, parser):
-        settings = "settings of the grid, with commas between, "
+        settings = "settings of the grid, separated by commas, "
         parser.add_argument(
             "--sizes",
             type=names,
@@ -137,17 +137,18 @@ class TradeOff(Analysis):
             "--select_over",
             type=names,
             default=[],
-            help=settings + "of which each point takes what is best on "
-            "validation: train.learning_rate,train.epochs",
+            help=settings
+            + "of which each point uses the best value on validation: "
+            "train.learning_rate,train.epochs",
         )
         parser.add_argument("--baseline", help="method at zero")
         parser.add_argument(
-            "--metric", help="name of one; that of the study's table"
+            "--metric", help="name of a metric; the one of the study's table"
         )
         parser.add_argument(
             "--split",
             choices=("validation", "test"),
-            help="that of the study's table",
+            help="the one of the study's table",
         )
 
     def table(self, options):
@@ -238,7 +239,7 @@ def _draw_percentiles(table):
     _label(
         axes,
         table,
-        f"{table.of[0]}, points beside {table.baseline[0]}",
+        f"{table.of[0]}, points above {table.baseline[0]}",
         f"20th, 50th and 80th percentile over {tasks} tasks",
     )
     # Before the scale is set it would fix the limits of a linear one.

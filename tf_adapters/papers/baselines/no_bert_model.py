@@ -102,8 +102,8 @@ def check_space(space):
     if differ:
         raise ConfigError(
             f"`search.space` must have {', '.join(SETTINGS)}, as "
-            "official_configs/methods/no_bert.yaml has them. It lacks, or has "
-            f"beside them: {', '.join(sorted(differ))}"
+            "official_configs/methods/no_bert.yaml has them. Missing or "
+            f"unknown: {', '.join(sorted(differ))}"
         )
     for name, values in space.items():
         if not (_is_choice(values) or _is_range(values)):

@@ -90,8 +90,8 @@ def _ending_at_sigterm():
 
     def stop(number, frame):
         raise Stopped(
-            "Stopped by SIGTERM. The same command goes on from the last "
-            "network that was done."
+            "Stopped by SIGTERM. The same command resumes after the last "
+            "finished network."
         )
 
     with on_sigterm(stop):
@@ -131,9 +131,9 @@ def _check_unused(config):
     given += [f"head.{key}" for key in set(config.head or ()) - {_WEIGHTS}]
     if given:
         raise ConfigError(
-            "`no_bert` is a search for a network that begins at nothing, by "
-            "what `search.space` says, learning rates too. Leave out what it "
-            f"has no use for: {', '.join(sorted(given))}"
+            "`no_bert` searches for a network that is trained from scratch; "
+            "`search.space` has all its settings, learning rates too. Leave "
+            f"out what it does not use: {', '.join(sorted(given))}"
         )
 
 

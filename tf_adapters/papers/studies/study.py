@@ -98,8 +98,9 @@ def _pictures(study, planned, folder, write):
         write()
         if isinstance(error, KeyboardInterrupt):
             print(
-                "\nStopped before all pictures were made. The same command "
-                "with --report makes those that are missing.",
+                "\n"
+                "Stopped before all pictures were made. The same command with "
+                "--report makes the missing ones.",
                 flush=True,
             )
         raise
@@ -118,7 +119,7 @@ def _block(options):
 def _check(options):
     if "://" in (options.model_dir or ""):
         raise ConfigError(
-            "A study's processes share a folder of a file system, and "
+            "A study's processes share a folder in a file system, but "
             f"--model_dir={options.model_dir} is an address. Give a folder; "
             "single runs take addresses."
         )
@@ -169,7 +170,7 @@ def _tables(study, planned, found, folder):
         raise ConfigError(
             f"None of the {len(planned)} runs in {folder} is finished. "
             + (
-                f"{len(failed)} failed, the first so: {failed[0]}"
+                f"{len(failed)} failed, the first one with: {failed[0]}"
                 if failed
                 else _elsewhere(folder)
             )
@@ -187,12 +188,14 @@ def _elsewhere(folder):
     for block in (None, *blocks.BLOCKS):
         other = folder.parent / (f"{stem}_{block}" if block else stem)
         if other != folder and (other / "runs.csv").exists():
-            what = f"add --{block}" if block else "leave out what names a block"
-            return f"{other} has a report: {what} for that one."
+            what = (
+                f"add --{block}" if block else "leave out the flag of the block"
+            )
+            return f"{other} has a report: {what} to get it."
     if (folder.parent / "runs.csv").exists():
         return (
-            f"{folder.parent} is a study's own folder: --model_dir is the one "
-            "that it lies in."
+            f"{folder.parent} is the folder of a study: --model_dir must be "
+            "the folder that contains it."
         )
     return "Leave --report out to start them."
 

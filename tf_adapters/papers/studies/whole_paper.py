@@ -26,7 +26,7 @@ def run(asked, block, run_study):
     for name in _studies_of(asked.removeprefix(PREFIX)):
         path = declaration.find_study(name)
         if block and block not in declaration.read_study(path)[1]:
-            outcomes[name] = f"passed over: it has no block `{block}`"
+            outcomes[name] = f"skipped: it has no block `{block}`"
             continue
         print(f"\n== Study {name} ==", flush=True)
         try:

@@ -114,7 +114,7 @@ def test_one_seed_says_what_its_interval_covers(tmp_path):
     grid = {**GRID, "seed": [0]}
     (verdict,) = _judge(tmp_path, _by_method(0.9, 0.7), grid=grid)
     assert verdict.comparison.seeds == 1
-    assert "the choice of examples only" in verdict.sentence
+    assert "only the choice of examples" in verdict.sentence
 
 
 def test_equal_answers_tell_nothing(tmp_path):
@@ -174,8 +174,8 @@ def test_what_has_not_finished_is_not_measured(tmp_path):
     (verdict,) = _judge(tmp_path, score)
     assert verdict.verdict == "not measured"
     assert verdict.sentence == (
-        "Not measured: no run of one side has finished with its like of the "
-        "other."
+        "Not measured: no finished run on one side has a finished counterpart "
+        "on the other."
     )
 
 
@@ -450,8 +450,8 @@ def test_a_figures_pairs_of_one_seed(tmp_path):
             grid={**GRID, "seed": seeds},
         )
         sentences.append(verdict.sentence)
-    assert "All pairs are of one seed" in sentences[0]
-    assert "of one seed" not in sentences[1]
+    assert "All pairs have the same seed" in sentences[0]
+    assert "have the same seed" not in sentences[1]
 
 
 def test_the_blocks_of_two_runs_are_one_pair(tmp_path):

@@ -192,7 +192,7 @@ def test_two_cores_needs_a_block(tmp_path):
                     "rows": [{"method": "full", "values": [1]}],
                 }
             },
-            "is about runs with {'method': 'full'}, and the study has none",
+            "is about runs with {'method': 'full'}, but the study has none",
         ),
         (
             {"figures": [{"analysis": "x", "options": {}, "run": {}}]},

@@ -45,7 +45,7 @@ def test_each_form_of_each_study_has_a_row(tmp_path):
         ["--two_cores", "6"],
     ]
     assert text.endswith(f"table2:\n- {lacking}")
-    assert "an estimate" in text
+    assert "are estimated" in text
 
 
 def test_the_command_lists_every_official_study(capsys):

@@ -277,7 +277,7 @@ def test_a_stop_while_pictures_are_made_leaves_a_whole_report(
     runner = studies.FakeRunner(studies.score)
     with pytest.raises(KeyboardInterrupt):
         study_lib.run(studies.options(path), {"data": {}, "train": {}}, runner)
-    assert "--report makes those" in capsys.readouterr().out
+    assert "--report makes the missing" in capsys.readouterr().out
     folder = tmp_path / "runs" / "demo"
     for name in ("table.md", "claims.csv", "report.html"):
         assert "`figure4` was not made" in (folder / name).read_text(), name

@@ -327,7 +327,7 @@ def test_results_from_a_changed_source_are_marked(tmp_path, commit):
     text = _markdown(tmp_path, score)
     assert "| houlsby | 1 % | 50.0 ± 0.0\\* | 50.0 ± 0.0 | 50.0 |" in text
     assert f"abc1234 (14 runs); {commit or 'unknown'} (2 runs)" in text
-    assert "not to be reported" in text
+    assert "do not report it" in text
 
 
 def test_runs_on_other_validation_data_are_told_apart(tmp_path):

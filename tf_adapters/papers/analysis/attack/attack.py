@@ -203,13 +203,13 @@ def _attack(run, options, synonyms):
     experiment = run.experiment()
     if not isinstance(experiment.model.head, heads.Classification):
         raise UserError(
-            f"{run.folder} has a head of another kind: attacks need classes."
+            f"{run.folder} has another kind of head: attacks need classes."
         )
     field = options.field or run.task.text_fields[0]
     if field not in run.task.text_fields:
         raise UserError(
-            f"--field={cut(field)} is no text of task `{run.task.name}`. It "
-            f"has: {', '.join(run.task.text_fields)}."
+            f"--field={cut(field)} is not a text field of task "
+            f"`{run.task.name}`. It has: {', '.join(run.task.text_fields)}."
         )
     rows = run.rows["validation"][: options.texts]
     words = [pwws.split_words(row[field]) for row in rows]

@@ -53,7 +53,7 @@ def make_parser(parser_class=argparse.ArgumentParser):
 def _add_flags(parser, one):
     flag, words = {
         "model_dir": ("--model_dir", "run folder"),
-        "model_dirs": ("--model_dir", "run folders, with commas between"),
+        "model_dirs": ("--model_dir", "run folders, separated by commas"),
         "study_dir": ("--study_dir", "folder of a study"),
     }[one.reads]
     several = one.reads == "model_dirs"

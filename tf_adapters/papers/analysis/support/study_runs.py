@@ -21,7 +21,7 @@ def load_study_runs(folder, columns=()):
     path = Path(folder) / "runs.csv"
     if not path.exists():
         raise UserError(
-            f"{folder} is no folder of a study: it has no runs.csv. "
+            f"{folder} is not a study's folder: it has no runs.csv. "
             "`tf-adapters --study=<name> --report` writes it."
         )
     runs = pd.read_csv(path, keep_default_na=True)

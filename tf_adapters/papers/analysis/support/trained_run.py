@@ -56,7 +56,7 @@ def load_run(folder):
     path = Path(folder) / "config.yaml"
     if not path.exists():
         raise ConfigError(
-            f"{folder} is no run folder: it has no config.yaml. Give the "
+            f"{folder} is not a run folder: it has no config.yaml. Give the "
             "--model_dir that a run was trained with."
         )
     config = resolve.resolve_config(resolve.load_for_one_machine(path))

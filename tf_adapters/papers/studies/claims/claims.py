@@ -20,9 +20,9 @@ LEVEL = 0.05
 # What a reader of the verdicts should know.
 HOW = (
     "Shown: p, corrected for the number of claims (Holm), is below 0.05, and "
-    "the sign is the claim's. Not shown: the difference is below half of the "
-    "printed one, or below zero where none is printed, by an interval "
-    "corrected likewise. Too small to tell: neither."
+    "the sign is the claim's. Not shown: the upper end of the interval, "
+    "corrected in the same way, is below half of the printed difference, or "
+    "below zero if none is printed. Too small to tell: neither."
 )
 SHOWN, NOT_SHOWN = "shown", "not shown"
 TOO_SMALL, NOT_MEASURED = "too small to tell", "not measured"
@@ -112,7 +112,10 @@ def _of_runs(claim, study, runs, rows, folder):
     rows = [row for row in rows if row[split] is not None]
     matched = claim_pairs.match_runs(claim, runs, rows, study.select_over)
     if not matched:
-        return "no run of one side has finished with its like of the other"
+        return (
+            "no finished run on one side has a finished counterpart on the "
+            "other"
+        )
     pairs = claim_pairs.predicted_pairs(matched, runs, folder, split)
     if pairs is not None:
         return statistics.bootstrap(pairs)

@@ -61,13 +61,13 @@ def _caveat(comparison, one_seed):
         return " Both sides answer every example alike."
     if comparison.seeds == 1:
         return (
-            " With one seed the interval covers the choice of examples only, "
-            "not what another seed would change."
+            " With one seed the interval covers only the choice of examples, "
+            "not the choice of the seed."
         )
     if comparison.seeds is None and one_seed and comparison.pairs > 1:
         return (
-            " All pairs are of one seed: the interval does not cover what "
-            "another would change."
+            " All pairs have the same seed, so the interval does not cover "
+            "the choice of the seed."
         )
     return ""
 

@@ -150,6 +150,6 @@ def _languages(config):
 def _refuse_none(wanted, runs, what):
     if not find_runs(wanted, runs):
         raise ConfigError(
-            f"{what} is about runs with {wanted}, and the study has none. "
+            f"{what} is about runs with {wanted}, but the study has none. "
             "Correct it or leave it out."
         )

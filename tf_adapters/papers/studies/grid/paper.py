@@ -115,7 +115,10 @@ def read(declared):
     if declared.paper is not None:
         check_known("paper", declared.paper, PAPERS, ConfigError)
     elif declared.covers:
-        raise ConfigError("`covers` needs `paper`: the paper that it is of.")
+        raise ConfigError(
+            "`covers` needs `paper`, the paper that its tables and figures "
+            "are in."
+        )
     figures = [
         _figure(dataclass_config.from_dict(Figure, entry, "figures."))
         for entry in declared.figures or []
@@ -215,7 +218,7 @@ def _claim(values, figures):
         )
     if claim.of is not None:
         names = [figure.name for figure in figures]
-        hint = "A figure without a `name` is called as its `analysis`."
+        hint = "A figure without a `name` has the name of its `analysis`."
         check_known(
             "figure in `claims.of`,", claim.of, names, ConfigError, hint
         )

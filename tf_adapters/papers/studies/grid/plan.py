@@ -75,7 +75,7 @@ def _expand(study, merge=False):
         if run.id in runs and not (merge and runs[run.id].point == run.point):
             raise ConfigError(
                 f"Two points of the grid are the same run: {cut(run.point)} "
-                f"and {cut(runs[run.id].point)}. Leave one of the two out."
+                f"and {cut(runs[run.id].point)}. Leave one of them out."
             )
         runs[run.id] = run
     return list(runs.values())

@@ -10,13 +10,13 @@ from tf_adapters.report import findings
 
 _HEADER = ("--study", "what it makes", "form", "runs", "2-core hours")
 _NOTE = (
-    "Hours on two cores are from measured speeds (docs/results.md), one run at "
-    f"a time; those of an accelerator, an {costs.ACCELERATOR}, are an estimate "
-    "from operations alone. Epochs are counted to their end. Runs that studies "
-    "share train once, and are counted in each of them here. What a command "
-    "adds, such as --encoder, is not in them, nor are pictures that ask the "
-    "models again, such as `attack`. `>`: there are more runs, whose "
-    "tasks or encoders are of unknown size."
+    "Hours on two cores are from measured speeds (docs/results.md), with one "
+    f"run at a time. Hours on an accelerator, an {costs.ACCELERATOR}, are "
+    "estimated from the number of operations. Both assume that runs train for "
+    "all their epochs. A run that several studies share trains once, but "
+    "counts in each of them here. Flags of a command, such as --encoder, are "
+    "not considered, nor are pictures that run the models again, such as "
+    "`attack`. `>`: more runs have tasks or encoders of unknown size."
 )
 
 

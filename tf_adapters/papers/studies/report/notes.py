@@ -17,7 +17,7 @@ def units(split):
     return (
         f"100 x the metric on {split}, mean ± sample standard deviation over "
         "seeds. Checkpoints and hyper-parameters are selected on validation. "
-        "Trained: weights beside the head, as a share of the encoder's."
+        "Trained: weights without the head's, as a share of the encoder's."
     )
 
 
@@ -35,8 +35,8 @@ def provenance(rows):
     ]
     if any(row["changed"] for row in rows):
         sentences.append(
-            "\\* From a source tree with changes, or of unknown commit: not to "
-            "be reported."
+            "\\* From a source tree with changes, or from an unknown commit: "
+            "do not report it."
         )
     by_data = pd.DataFrame(rows).groupby("data", sort=False)
     numbers = by_data.validation_fingerprint.nunique(dropna=False)

@@ -6,7 +6,7 @@ import numpy as np
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.support import bottleneck_slots
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
-from tf_adapters.models.adapter_model import as_sequences
+from tf_adapters.models.encoder_model import as_sequences
 
 _ROWS_AT_ONCE = 64
 

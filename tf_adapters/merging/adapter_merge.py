@@ -42,8 +42,8 @@ class AdapterMerge:
         self.members = mergeable.read_mergeable(
             adapters, encoder, same_width=not self.joins
         )
-        self.place = _place(head_of, adapters)
-        self.target = self.members[self.place]
+        self.target_index = _index_of(head_of, adapters)
+        self.target = self.members[self.target_index]
         self.is_lora = mergeable.is_lora(self.target)
         self.rank = self._checked_rank(rank)
         models = [
@@ -89,7 +89,7 @@ class AdapterMerge:
     def _matched(self, models, inputs):
         if self.is_lora:
             return [
-                matching.matched_loras(slots, self.slots[self.place])
+                matching.matched_loras(slots, self.slots[self.target_index])
                 for slots in self.slots
             ]
         if inputs is None:
@@ -99,7 +99,7 @@ class AdapterMerge:
             )
         found = [activations.unit_activations(m, inputs) for m in models]
         return [
-            matching.matched_bottlenecks(slots, units, found[self.place])
+            matching.matched_bottlenecks(slots, units, found[self.target_index])
             for slots, units in zip(self.slots, found, strict=True)
         ]
 
@@ -163,14 +163,14 @@ class AdapterMerge:
         return arithmetic.cut_to_rank(combined, self.rank)
 
 
-def _place(head_of, adapters):
+def _index_of(head_of, adapters):
     """Returns the index in `adapters` of `head_of`, by default the last."""
     if head_of is None:
         return len(adapters) - 1
-    for place, adapter in enumerate(adapters):
+    for index, adapter in enumerate(adapters):
         is_folder = isinstance(adapter, str | Path)
         if head_of is adapter or (is_folder and str(adapter) == str(head_of)):
-            return place
+            return index
     raise UserError(
         "`head_of` must be one of the merged adapters, written as in their "
         f"list. Received: {shown(head_of)}"

@@ -5,7 +5,7 @@ from keras import ops
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.heads.windows import pool_windows
-from tf_adapters.models.adapter_model import as_sequences
+from tf_adapters.models.encoder_model import as_sequences
 
 POOLINGS = ("mean", "first_token")
 

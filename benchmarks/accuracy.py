@@ -43,14 +43,14 @@ from tf_adapters.runs import earlier_runs  # noqa: E402
 
 PEERS = Path(__file__).parent / "peers"
 ACTIVATIONS = {"silu": "swish", "gelu_tanh": "gelu_new"}
-# How the library's side trains, beside the defaults of `train`,
+# How the library's side trains, in addition to the defaults of `train`,
 THEIRS = {
     "data": {"batching": "grouped"},
     "pretrain": {"steps": 0},
     "init_adapter": None,
     "method": {"reduction_factor": None, "leave_out": [], "mixout": 0.0},
 }
-# and of these, what it is told or what changes no result.
+# and of these, its arguments or what changes no result.
 PASSED_ON = {
     *("train.learning_rate", "train.epochs", "train.batch_size"),
     *("train.eval_batch_size", "train.accumulation_steps"),

@@ -1,4 +1,4 @@
-"""This checkout's speed beside another one's, for example the commit before.
+"""This checkout's speed compared with another, such as the commit before.
 
     git worktree add ../before HEAD~1
     python benchmarks/against_checkout.py --other=../before --data_dir=<folder>

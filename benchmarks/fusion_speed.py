@@ -1,4 +1,4 @@
-"""AdapterFusion beside the `adapters` library, or LoRA beside PEFT.
+"""AdapterFusion compared with the `adapters` library, or LoRA with PEFT.
 
     python benchmarks/fusion_speed.py --peer_python=.venv-peer/bin/python
     python benchmarks/fusion_speed.py --lora_ranks=8,64

@@ -1,4 +1,4 @@
-"""Runs steps of our fusion, or of LoRA, on command, beside a peer's.
+"""Runs steps of our fusion, or of LoRA, on command, next to a peer's.
 
     python benchmarks/fusion_worker.py --shape=minilm --adapters=8
     python benchmarks/fusion_worker.py --shape=minilm --lora_rank=8

@@ -1,4 +1,4 @@
-"""Ways to make one adapter of several without training, beside AdapterFusion.
+"""Merging adapters without training, compared with AdapterFusion.
 
     python benchmarks/merging.py --data_dir=<folder> --out=runs/merging
 
@@ -183,7 +183,7 @@ def print_row(name, results, trained, stored, seconds):
 
 
 def own_weights(result):
-    """Returns how many weights a run trained beside its head."""
+    """Returns how many weights a run trained without its head."""
     return result["trained_weights"] - result["head_weights"]
 
 

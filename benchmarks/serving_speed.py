@@ -1,4 +1,4 @@
-"""Many tasks in one SavedModel beside a SavedModel for each task.
+"""Many tasks in one SavedModel compared with one for each task.
 
     python benchmarks/serving_speed.py --tasks=4,16
 

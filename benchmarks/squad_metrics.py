@@ -1,4 +1,4 @@
-"""Our exact match and F1 beside a reference, on real questions of SQuAD.
+"""Our exact match and F1 compared with a reference, on real questions of SQuAD.
 
     python benchmarks/squad_metrics.py --data_dir=<folder>
 

@@ -1,4 +1,4 @@
-"""Training and inference steps beside the `adapters` library's, in one call.
+"""Training and inference steps, ours and the `adapters` library's, in one call.
 
     python benchmarks/train_throughput.py --data_dir=<folder> \
         --peer_python=.venv-peer/bin/python

@@ -1,4 +1,4 @@
-"""Runs steps of the `adapters` library on command, to be timed beside ours.
+"""Runs steps of the `adapters` library on command, to be timed against ours.
 
     python benchmarks/peers/adapters_throughput.py --encoder=<folder> \
         --texts=texts.jsonl --precision=bfloat16 --group_by_length

@@ -7,8 +7,8 @@
 
 The examples are those that ours are trained on, token for token; `accuracy.py`
 one folder above writes them. What the model gives for the validation
-examples after epoch n goes to `epoch_<n>.npy` beside the output, to be scored
-by whoever reads it. Adapter modules are the library's; head, loss, what trains,
+examples after epoch n goes to `epoch_<n>.npy` next to the output, to be scored
+by its reader. Adapter modules are the library's; head, loss, what trains,
 optimizer and schedule are as ours.
 """
 

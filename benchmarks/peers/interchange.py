@@ -72,7 +72,7 @@ def _answer(model, inputs, options):
 
 def _difference(output, wanted, mask):
     """Returns the largest difference, as a part of the largest answer."""
-    # What a prompt adds stands in the output there, and in ours not.
+    # There the output includes a prompt's tokens, in ours it does not.
     output = output[:, -wanted.shape[1] :] if wanted.ndim == 3 else output
     output = output.reshape(wanted.shape)
     if wanted.ndim == 3:

@@ -2,7 +2,7 @@
 
     python -m tests.bad_input.table
 
-writes the table anew.
+writes the table again.
 """
 
 from pathlib import Path

@@ -197,7 +197,7 @@ def test_prediction_takes_the_labels_from_the_adapter(
     assert "No data of task `cf_emotion`" in capsys.readouterr().err
 
 
-# Fails where no data are, and tells what had been imported until then.
+# Fails where no data are, and prints what had been imported until then.
 _WITHOUT_DATA = """
 import sys
 from tests import commands

@@ -232,7 +232,7 @@ def test_a_later_task_drops_an_earlier_task_file(tmp_path):
     assert resolve.resolve_config(layer, other).task == "other"
 
 
-def test_a_task_beside_the_file_of_another_is_refused(tmp_path):
+def test_a_task_and_the_file_of_another_is_refused(tmp_path):
     layer = {**_task_file(tmp_path), "task": "sst2"}
     with pytest.raises(ConfigError, match="`tickets`.*Give one of the"):
         resolve.resolve_config(layer)
@@ -241,7 +241,7 @@ def test_a_task_beside_the_file_of_another_is_refused(tmp_path):
 @pytest.mark.parametrize(
     "task", [{"metrics": ["macro_f1"]}, {"labels": ["b", "a"]}, 5, ["tickets"]]
 )
-def test_settings_of_a_task_are_refused_beside_its_file(tmp_path, task):
+def test_settings_of_a_task_are_refused_next_to_its_file(tmp_path, task):
     file = _task_file(tmp_path)
     layers = [{"task": task}, file]
     for some in (layers, layers[::-1], [{**file, "task": task}], layers[:1]):
@@ -304,7 +304,7 @@ def test_configurations_are_frozen():
         resolve.resolve_config({"task": "x"}).seed = 3
 
 
-def test_a_task_file_that_moved_may_be_named_anew(tmp_path):
+def test_a_task_file_that_moved_may_be_named_again(tmp_path):
     saved = {**_task_file(tmp_path), "task": "tickets"}
     moved = _task_file(tmp_path, "moved.yaml")
     (tmp_path / "some.yaml").unlink()
@@ -327,7 +327,7 @@ def test_numbers_that_would_train_wrongly(key, value, message):
         resolve.resolve_config({"task": "sst2", "train": {key: value}})
 
 
-def test_the_encoder_beside_a_run_moves_with_it(tmp_path):
+def test_the_encoder_next_to_a_run_moves_with_it(tmp_path):
     run = tmp_path / "runs" / "rte"
     run.mkdir(parents=True)
     encoder = str(tmp_path / "runs" / "encoder")

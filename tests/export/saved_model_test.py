@@ -165,7 +165,7 @@ def test_variables_are_saved_once_and_only_those_that_are_read(
     assert sorted(tuple(variable.shape) for variable in weights) == expected
     data = pair_classifier.folder / "variables/variables.data-00000-of-00001"
     num_weights = sum(int(np.prod(shape)) for shape in expected)
-    # Beside the variables: the graph of objects, some 10 kB.
+    # Besides the variables: the graph of objects, some 10 kB.
     assert 0 <= data.stat().st_size - 4 * num_weights < 50_000
 
 
@@ -177,7 +177,7 @@ def test_the_layout_is_that_of_tensorflow_serving(
     assert not (pair_regression.folder.parent / ".11.partial").exists()
 
 
-def test_a_description_lies_beside_the_model(pair_classifier):
+def test_a_description_is_next_to_the_model(pair_classifier):
     path = pair_classifier.folder / "assets.extra" / "model.json"
     description = json.loads(path.read_text())
     assert description["labels"] == ["not_entailment", "entailment"]

@@ -1,4 +1,4 @@
-"""The files beside a SavedModel are what TensorFlow Serving parses."""
+"""The files next to a SavedModel are what TensorFlow Serving parses."""
 
 from google.protobuf import text_format
 import numpy as np

@@ -47,7 +47,7 @@ _LONG = (b'"%s"' % (b"x" * 9_000), b"[%s]" % (b"x, " * 2_000))
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_long_value_is_not_repeated_in_a_message(name, tmp_path):
-    # The targets look at the length of what they are told.
+    # The targets look at the length of their input.
     for template in TEMPLATES[name]:
         for value in _LONG:
             TARGETS[name](tmp_path, template.replace(b"@", value))

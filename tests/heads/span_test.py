@@ -178,7 +178,7 @@ def test_an_answer_elsewhere_than_it_says_trains_nothing():
 @pytest.mark.parametrize("answer", ["Ä", "b 電", "dd,", "g  h (i)", "t"])
 @pytest.mark.parametrize("max_length", [12, 16, 128])
 def test_answers_map_back_to_their_characters(answer, max_length):
-    """By way of the targets, in whichever window they fall."""
+    """By way of the targets, in any window."""
     head = heads.Span(stride=4)
     encoded = head.encode([_row(answer)], FIELDS, _Packer(max_length))
     outputs = []

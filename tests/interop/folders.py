@@ -80,7 +80,7 @@ def answer(model, expected):
     """
     mask, wanted = expected["input/padding_mask"], expected["output"]
     output = output_of(model, inputs(model, expected)).numpy()
-    # What a prompt of AdapterHub adds stands in its output, too.
+    # AdapterHub's output includes a prompt's tokens too.
     wanted = (
         wanted[:, wanted.shape[1] - output.shape[1] :]
         if (wanted.ndim == 3)

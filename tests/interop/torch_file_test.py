@@ -69,7 +69,7 @@ def test_a_file_changes_nothing_that_the_process_shares(tmp_path):
 
 
 def _rewrite(path, compression=zipfile.ZIP_STORED, **more):
-    """Writes a file's archive anew, with other parts besides its own."""
+    """Writes a file's archive again, with other parts besides its own."""
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(path, "w", compression) as archive:
@@ -137,6 +137,7 @@ _DOUBLED = b")" + b"".join(b"q%ch%c\x86" % (i, i) for i in range(9, 69))
             b"ctorch._utils\n_rebuild_tensor_v2\n" + _DOUBLED + b"R",
             "not make a tensor",
         ),
+        (b"ctorch._utils\n_rebuild_tensor_v2\nNR", "not a tuple"),
         (b"ctorch._utils\n_rebuild_tensor_v2\n)b", "sets attributes"),
         (b"}" + _DOUBLED + b"b", "other than named tensors"),
         (_DOUBLED, "other than named tensors"),

@@ -298,7 +298,7 @@ def test_a_head_of_two_layers_is_told_what_peft_has(head, advice, tmp_path):
 
 def test_every_width_survives_the_librarys_division():
     # `int(width // factor)` of a factor in floating point loses a unit.
-    from tf_adapters.interop.adapterhub.writing import write_method
+    from tf_adapters.interop.adapterhub.configurations import write_method
 
     for width in (312, 384, 768):
         for units in range(1, width):

@@ -94,7 +94,7 @@ def test_a_finished_run_of_the_same_settings_is_a_member(tmp_path):
     assert config.method.adapters[0] == str(tmp_path / "sentiment")
 
 
-def test_a_run_of_a_study_beside_is_a_member(tmp_path):
+def test_a_run_of_another_study_is_a_member(tmp_path):
     own, _ = fusion_members.plan_members(_config())
     name = planned_run.run_id(own.config)
     (tmp_path / "table1").mkdir()
@@ -114,7 +114,7 @@ def test_a_merge_of_the_same_settings_is_no_member(tmp_path):
     assert seen == ["demo_sentiment", "demo_entailment"]
 
 
-def test_members_of_a_study_beside_are_shared(tmp_path):
+def test_members_of_another_study_are_shared(tmp_path):
     runs = fusion_members.plan_members(_config())
     # Named before a setting was new: what the runs are is what counts.
     theirs = tmp_path / "table1" / "members" / "0123456789"

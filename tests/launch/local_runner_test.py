@@ -24,7 +24,7 @@ def runs(tmp_path):
 
 @pytest.fixture
 def study_dir(tmp_path):
-    """Not `tmp_path`: a study finds runs in the folders beside its own."""
+    """Not `tmp_path`: a study finds runs in the folders next to its own."""
     (tmp_path / "study").mkdir()
     return tmp_path / "study"
 
@@ -44,7 +44,7 @@ def test_finished_runs_are_skipped(runs, study_dir, capsys):
     assert _run_missing(runs, study_dir)[0] == []
 
 
-def test_a_run_of_a_study_beside_is_taken(runs, study_dir, capsys):
+def test_a_run_of_another_study_is_taken(runs, study_dir, capsys):
     other = study_dir.parent / "other"
     _run_missing(runs[:2], other)
     seen, _ = _run_missing(runs, study_dir)
@@ -65,7 +65,7 @@ def test_its_own_run_comes_first(runs, study_dir):
     assert finished_runs.find_run(runs[0], study_dir).parent == study_dir
 
 
-def test_a_run_beside_of_other_settings_is_not_taken(runs, study_dir):
+def test_a_run_with_other_settings_is_not_taken(runs, study_dir):
     other = study_dir.parent / "other"
     _run_missing(runs[:1], other)
     resolve.save_config(runs[1].config, other / runs[0].id / "config.yaml")
@@ -170,7 +170,7 @@ def test_runs_at_the_same_time(runs, study_dir):
     assert all(outcome.result for outcome in outcomes)
 
 
-def test_a_run_that_a_study_beside_trains_is_left_to_it(runs, study_dir):
+def test_a_run_that_another_study_trains_is_left_to_it(runs, study_dir):
     theirs = study_dir.parent / "other" / runs[0].id
     theirs.mkdir(parents=True)
     with (theirs / "log.txt").open("a") as log:

@@ -30,7 +30,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 GRID = {"task": ["sst2"], "method": ["houlsby", "head_only"], "seed": [0, 1]}
 
 # Takes the lock of its folder as train.py does, and 1.5 seconds to save. What
-# it does otherwise is said by files beside its folder.
+# it does otherwise is in files next to its folder.
 PROGRAM = """
 import fcntl, json, os, pathlib, signal, sys, time
 

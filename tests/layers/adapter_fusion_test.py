@@ -128,7 +128,7 @@ def test_only_the_fusion_trains():
     assert "value_kernel" not in {w.name for w in _layer(4, "static").weights}
 
 
-def test_the_value_starts_beside_the_identity():
+def test_the_value_starts_near_the_identity():
     layer = AdapterFusion(2, UNITS, "relu")
     layer.build(X.shape)
     value = np.asarray(layer.value_kernel)
@@ -190,10 +190,10 @@ def test_the_value_starts_at_the_identity(start):
     keras.utils.set_random_seed(0)
     layer = AdapterFusion(2, UNITS, "relu", value_start=start)
     layer.build((None, None, 64))
-    beside = np.asarray(layer.value_kernel)[~np.eye(64, dtype=bool)]
+    off_diagonal = np.asarray(layer.value_kernel)[~np.eye(64, dtype=bool)]
     np.testing.assert_array_equal(np.diag(layer.value_kernel), 1)
     if start == "constant":
-        np.testing.assert_allclose(beside, 1e-6)
+        np.testing.assert_allclose(off_diagonal, 1e-6)
     else:
-        assert abs(beside.std() / 1e-6 - 1) < 0.05
-        assert abs(beside.mean()) < 1e-7
+        assert abs(off_diagonal.std() / 1e-6 - 1) < 0.05
+        assert abs(off_diagonal.mean()) < 1e-7

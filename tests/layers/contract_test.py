@@ -1,7 +1,7 @@
 """What Keras expects of a layer, of every layer, slot and head layer of ours.
 
 In the manner of KerasHub's `run_layer_test`: its configuration and its weights
-make an equal copy; `build` takes a shape; a symbolic call tells the shape of a
+make an equal copy; `build` takes a shape; a symbolic call has the shape of a
 real one; it computes in the type that it is given, with float32 weights; and
 one step of training moves every weight that trains.
 """
@@ -360,7 +360,7 @@ def test_its_configuration_makes_an_equal_layer(layer, shape, call, dtype):
 
 
 @each
-def test_a_symbolic_call_tells_the_shape(layer, shape, call, dtype):
+def test_a_symbolic_call_returns_the_shape(layer, shape, call, dtype):
     layer = _built(layer, shape)
     tensors = _tensors()
     graph = tf.function(lambda tensors: call(layer, tensors, None))

@@ -119,7 +119,7 @@ def half_closed_folder(tmp_path):
     return tmp_path / "adapter"
 
 
-def test_report_sets_each_share_beside_its_start():
+def test_report_has_each_share_next_to_its_start():
     model = _half_closed_model()
     report = model.method.report(model)
     assert report["gates"] == tiny.BLOCKS * (tiny.FFN_WIDTH + 1)

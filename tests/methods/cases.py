@@ -28,7 +28,7 @@ _FULL = (50 + 32 + 2) * D + 2 * D + L * _BLOCK
 
 # Two bottlenecks of half the width of half a token vector.
 _COUPLING = 2 * (2 * (D // 4) * (D // 2) + D // 4 + D // 2)
-# Name: the method, and how many weights it trains beside the head.
+# Name: the method, and how many weights it trains without the head.
 CASES = {
     "full": (methods.Full(), _FULL),
     "full_mixout": (methods.Full(mixout=0.5), _FULL),
@@ -223,7 +223,7 @@ CASES = {
         L * (2 * 3 * D + _bottleneck(4) + 2 * 2 * 2 * D + 4 * (D + 1)),
     ),
 }
-# What stands in the text, or in its attention, changes the encoder from the
+# Vectors in the text, or in its attention, change the encoder from the
 # first step on.
 FAR_FROM_THE_ENCODER = (
     *("prefix_tuning", "prefix_tuning_peft", "mam", "unipelt"),

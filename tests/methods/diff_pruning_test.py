@@ -271,7 +271,7 @@ def test_options_that_mean_nothing_are_refused(name):
 
 
 @pytest.mark.slow
-def test_training_from_an_adapter_chooses_anew_what_differs(tmp_path):
+def test_training_from_an_adapter_chooses_again_what_differs(tmp_path):
     """As after pretraining; from its gates, fixed, it never could."""
     model = _random_model(share=0.05)
     model.start_last_phase()

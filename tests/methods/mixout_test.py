@@ -199,7 +199,7 @@ def test_evaluation_takes_the_weights_as_they_are(cls):
     np.testing.assert_array_equal(model(features), plain(features))
 
 
-def test_each_step_and_replica_draws_anew():
+def test_each_step_and_replica_draws_again():
     model, _, _ = _models(methods.Full)
     features = tiny.batch(model.encoder_info)
     outputs = [

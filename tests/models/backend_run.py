@@ -215,7 +215,7 @@ def _words(error):
 
 
 def dropout_trains(folder):
-    """Returns whether `fit` with dropout trains, and draws anew each step."""
+    """Returns whether `fit` with dropout trains, and draws again each step."""
     way = Walk("houlsby", Path(folder), dropout=0.3)
     model = way.model
     first, second = (

@@ -1,6 +1,6 @@
 """Which backend does what: the table in docs/backends.md, made by running it.
 
-    python -m tests.models.backends_table    # runs and writes the table anew
+    python -m tests.models.backends_table    # runs and writes the table again
 
 A backend that is not installed here keeps the column that it has.
 """

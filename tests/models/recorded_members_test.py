@@ -52,7 +52,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture(params=["fusion", "stack"])
 def saved(request, encoder, cache, tmp_path):
-    """An adapter that stands on addresses, in a folder."""
+    """An adapter that depends on addresses, in a folder."""
     head = heads.Regression(reads="first_token")
     if request.param == "fusion":
         model = tf_adapters.fuse(encoder, head=head, adapters=ADDRESSES)
@@ -91,7 +91,7 @@ def test_members_that_are_not_here_are_named_and_not_downloaded(
         tf_adapters.load_adapter(saved, encoder)
     assert downloads == []
     sentence = str(raised.value)
-    assert "stands on hf://me/one, hf://you/two@v1, which" in sentence
+    assert "depends on hf://me/one, hf://you/two@v1, which" in sentence
     assert f"adapters={ADDRESSES}" in sentence
     assert f"--adapters={','.join(ADDRESSES)}" in sentence
 
@@ -115,7 +115,7 @@ def test_one_that_is_missing_is_named_with_all_that_are_to_be_given(
 ):
     cached, downloads = cache
     del cached[ADDRESSES[1]]
-    with pytest.raises(AdapterError, match="stands on hf://you/two@v1, which"):
+    with pytest.raises(AdapterError, match="depends on hf://you/two@v1, which"):
         tf_adapters.load_adapter(saved, encoder)
     assert downloads == []
 

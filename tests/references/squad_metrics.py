@@ -1,7 +1,7 @@
 """Exact match and F1 of SQuAD v1.1 from their definitions. Imports nothing.
 
 Rajpurkar et al. 2016, arXiv:1606.05250, section 6.1, and what its published
-evaluation does beside: case and white space do not count, and an answer of
+evaluation does besides: case and white space do not count, and an answer of
 which nothing is left shares no word with any. No regular expression, no bag of
 words and no floating point here: characters one by one, words crossed out one
 by one, fractions.

@@ -1,6 +1,6 @@
 """What is guaranteed, by which tests, and the tables of it in the document.
 
-    python -m tests.reliability.table          # writes the tables anew
+    python -m tests.reliability.table          # writes the tables again
     python -m tests.reliability.table --run    # runs the tests for the numbers
     python -m tests.reliability.table --results=all.xml    # they have been run
 

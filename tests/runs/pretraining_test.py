@@ -1,4 +1,4 @@
-"""Pretraining on a task's texts, and the training that goes on from there."""
+"""Pretraining on a task's texts, and the training that starts from there."""
 
 import json
 from pathlib import Path
@@ -98,7 +98,7 @@ def test_only_adapters_train(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_only_adapters_cannot_train_without_a_head(tmp_path, capsys):
-    """Beside a method that adds nothing; each ends with one sentence."""
+    """With a method that adds nothing; each ends with one sentence."""
     encoder = str(whole_runs.SETTINGS["encoder"])
     override = "pretrain.adapters_only=true"
     assert _run(tmp_path, override, encoder=encoder) == 1

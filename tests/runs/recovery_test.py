@@ -56,7 +56,7 @@ def whole(tmp_path_factory):
 def test_sigterm(whole, tmp_path, monkeypatch, record_property):
     """After the first step; between two checks; at a validation; late.
 
-    One run is stopped four times: each start builds its graph anew, which is
+    One run is stopped four times: each start builds its graph again, which is
     what takes the time here.
     """
     record_property("faults", 4)
@@ -354,7 +354,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
 
 
 def _killed_after_a_step(folder, kind, seconds):
-    """Goes on with a run and kills it then; returns its exit status."""
+    """Resumes a run and kills it; returns its exit status."""
     before = whole_runs.steps_done(folder)
     process = forked_run.start(whole_runs.command(folder))
     deadline = time.monotonic() + 120

@@ -17,7 +17,7 @@ HERE = "tests.training.callbacks_test"
 
 
 class Epochs(keras.callbacks.Callback):
-    """Notes what it is told, but for steps."""
+    """Records its calls, except those for steps."""
 
     def __init__(self, note="", fails=False):
         super().__init__()

@@ -1,7 +1,7 @@
 """What one run counts and when it stops, with a trainer that only pretends.
 
 The pretended trainer has one weight, which each step raises by 1; a clock of
-its own tells how long everything took.
+its own says how long everything took.
 """
 
 import itertools

@@ -47,7 +47,7 @@ def test_gradients_underflow_without_the_scale_and_not_with_it():
 
 
 class _Recovery:
-    """Keeps the checkpoint of one step, and goes on from another run's."""
+    """Keeps the checkpoint of one step, and resumes from another run's."""
 
     def __init__(self, step, checkpoint=None):
         self.step, self.checkpoint = step, checkpoint

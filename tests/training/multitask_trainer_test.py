@@ -210,7 +210,7 @@ def test_tasks_of_two_kinds_learn_together(without_graphs):
     history = [r["validation"]["mean"] for r in records if "validation" in r]
     assert best["mean"] == max(history) == saved[-1]["mean"]
     assert len(history) == 4
-    # What is left in the models is the best.
+    # The models end with the best weights.
     assert trainer.evaluate(mixture) == best
     assert of_task(best, "sizes").keys() == {"pearson", "spearman"}
     assert outcome["steps"] == 4 * (6 + 3)

@@ -276,8 +276,8 @@ def _absolute(path):
 def save_config(config, path):
     """Writes a configuration as YAML, for `load_config`."""
     values = to_dict(config)
-    if config.encoder == _encoder_beside(path):
-        values["encoder"] = ENCODER_BESIDE
+    if config.encoder == _sibling_encoder(path):
+        values["encoder"] = SIBLING_ENCODER
     replace_text(path, yaml.safe_dump(values, sort_keys=False))
 
 
@@ -294,8 +294,8 @@ def load_saved(path):
     if isinstance(values.get("data"), dict):
         for name in ("cache_dir", "service"):
             values["data"].pop(name, None)
-    if values.get("encoder") == ENCODER_BESIDE:
-        values["encoder"] = _encoder_beside(path)
+    if values.get("encoder") == SIBLING_ENCODER:
+        values["encoder"] = _sibling_encoder(path)
     return values
 
 
@@ -312,10 +312,10 @@ def load_for_one_machine(path):
 
 # Tasks that are trained together share an encoder. It is stored next to their
 # run folders and moves with them.
-ENCODER_BESIDE = "../encoder"
+SIBLING_ENCODER = "../encoder"
 
 
-def _encoder_beside(path):
+def _sibling_encoder(path):
     return str(Path(path).absolute().parents[1] / "encoder")
 
 

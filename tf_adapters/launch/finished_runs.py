@@ -19,8 +19,8 @@ def find_run(run, folder):
         folder: Path of the study's folder.
     """
     folder = Path(folder)
-    beside = sorted(folder.parent.glob(f"*/{glob.escape(run.id)}"))
-    for path in (folder / run.id, *beside):
+    others = sorted(folder.parent.glob(f"*/{glob.escape(run.id)}"))
+    for path in (folder / run.id, *others):
         if (path / "result.json").exists() and is_of(run, path):
             return path
     return None

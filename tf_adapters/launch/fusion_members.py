@@ -138,14 +138,14 @@ def _find_trained(runs, folder):
     for run in runs:
         name = glob.escape(planned_run.run_id(run.config))
         own = sorted(folder.parent.glob("*/result.json"))
-        beside = sorted(studies.glob(f"*/{name}/result.json"))
+        others = sorted(studies.glob(f"*/{name}/result.json"))
         # Compared by content, because hashes change when settings are added.
         member = f"*/{folder.name}/*/{run.id}/result.json"
-        beside += sorted(studies.glob(member))
+        others += sorted(studies.glob(member))
         found[run.id] = next(
             (
                 path.parent
-                for path in (*own, *beside)
+                for path in (*own, *others)
                 if finished_runs.is_of(run, path.parent)
                 and _saw_our_data(run, path)
             ),

@@ -121,7 +121,7 @@ def _run_one(run, folder, runner):
         # Another study has trained it in the meantime.
         return Outcome(run, earlier_runs.read_result(found), "", 0.0)
     path = Path(folder) / run.id
-    if _trains_beside(run, Path(folder)):
+    if _trains_elsewhere(run, Path(folder)):
         return Outcome(run, None, ELSEWHERE, 0.0)
     started = time.perf_counter()
     try:
@@ -169,7 +169,7 @@ def _outcome(run, folder, status, seconds):
     return Outcome(run, None, error, seconds)
 
 
-def _trains_beside(run, folder):
+def _trains_elsewhere(run, folder):
     """Returns whether another study is training this run now."""
     for path in folder.parent.glob(f"*/{glob.escape(run.id)}/log.txt"):
         if path.parent.parent == folder or path.is_symlink():

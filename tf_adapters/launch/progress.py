@@ -18,13 +18,13 @@ def what_is_there(found, folder):
         f"{counted(len(found), 'run')}, {len(finished)} of them "
         f"finished, in {folder}"
     )
-    beside = sorted(
+    others = sorted(
         path.parent.name for path in finished if path.parent != folder
     )
-    if not beside:
+    if not others:
         return words
-    names = ", ".join(dict.fromkeys(beside))
-    return f"{words}; {len(beside)} of the finished ones come from {names}"
+    names = ", ".join(dict.fromkeys(others))
+    return f"{words}; {len(others)} of the finished ones come from {names}"
 
 
 def warn_of_other_data(runs, found):

@@ -115,11 +115,11 @@ class AdapterFusion(Float32Layer):
             )
 
     def _start_of_value(self, shape, dtype=None):
-        beside = 1e-6
+        off_diagonal = 1e-6
         if self.value_start == "random":
-            beside *= keras.random.normal(shape, dtype=dtype)
+            off_diagonal *= keras.random.normal(shape, dtype=dtype)
         eye = ops.eye(shape[0], dtype=dtype)
-        return eye + beside * (1 - eye)
+        return eye + off_diagonal * (1 - eye)
 
     def call(self, inputs, chosen=None, training=None):
         down_kernel, down_bias, *up = self._stacks(chosen)

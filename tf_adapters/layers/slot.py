@@ -105,8 +105,8 @@ def check_names(slot):
         name = re.sub(r"_\d+$", "", layer.name)
         # A nested layer's generated name is recognizable only by its number,
         # which the first layer of a class does not have.
-        tells = not slot.has_own_name if layer is slot else name != layer.name
-        if layer.weights and tells and name.replace("_", "") == made_up:
+        unnamed = not slot.has_own_name if layer is slot else name != layer.name
+        if layer.weights and unnamed and name.replace("_", "") == made_up:
             raise UserError(
                 f"A layer of the class {type(layer).__name__} was made without "
                 f"a name: Keras generated `{layer.name}`, which differs each "

@@ -81,7 +81,7 @@ def draw_bars(axes, series, step, width, **options):
     return drawn
 
 
-def describe(axes, x, y, title="", legend_beside=False):
+def describe(axes, x, y, title="", legend_outside=False):
     """Labels both axes, and adds a legend if anything drawn has a label.
 
     Args:
@@ -89,7 +89,7 @@ def describe(axes, x, y, title="", legend_beside=False):
         x: Label of the horizontal axis.
         y: Label of the vertical axis.
         title: Title, or "" (default) for none.
-        legend_beside: Whether to place the legend next to the axes, if there
+        legend_outside: Whether to place the legend next to the axes, if there
             is no room inside. Default: `False`.
     """
     axes.set_xlabel(x, size=9)
@@ -100,5 +100,5 @@ def describe(axes, x, y, title="", legend_beside=False):
     if title:
         axes.set_title(title, size=9)
     if axes.get_legend_handles_labels()[0]:
-        beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
-        axes.legend(fontsize=8, **(beside if legend_beside else {}))
+        outside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+        axes.legend(fontsize=8, **(outside if legend_outside else {}))

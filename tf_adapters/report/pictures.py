@@ -117,7 +117,7 @@ def draw_entities(rows):
     labels = [_cut(row[0]) for row in rows]
     axes.set_xticks(range(len(rows)), labels, rotation=45, ha="right")
     axes.set_ylim(0, 1.03)
-    drawing.describe(axes, "kind of entity", "", legend_beside=True)
+    drawing.describe(axes, "kind of entity", "", legend_outside=True)
     return figure
 
 

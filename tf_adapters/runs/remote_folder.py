@@ -43,12 +43,12 @@ def local(folder):
     path.mkdir()
     replace_text(path / _ADDRESS, address)
     _checked(_pull, address, path)
-    if _has_encoder_beside(path):
+    if _has_sibling_encoder(path):
         _checked(_pull, f"{above}/encoder", path.parent / "encoder")
     return path
 
 
-def _has_encoder_beside(path):
+def _has_sibling_encoder(path):
     """Returns whether a run's encoder is saved next to the run folder.
 
     It is if several tasks trained the encoder together, see
@@ -57,8 +57,8 @@ def _has_encoder_beside(path):
     try:
         encoder = load_yaml(path / "config.yaml").get("encoder")
     except ConfigError:
-        return False  # Missing or damaged: whoever reads it reports that.
-    return encoder == resolve.ENCODER_BESIDE
+        return False  # Missing or damaged: its reader reports that.
+    return encoder == resolve.SIBLING_ENCODER
 
 
 def address(path):

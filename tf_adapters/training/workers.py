@@ -2,8 +2,8 @@
 
 Under `MultiWorkerMirroredStrategy`, each worker runs the same program on its
 own part of each batch. Only the first worker, the chief, writes the run folder,
-and it tells the others where to resume. Other strategies have one process, and
-these functions return their argument.
+and it reports to the others where to resume. Other strategies have one process,
+and these functions return their argument.
 """
 
 import contextlib

@@ -140,7 +140,7 @@ def test_fixed_batches_keep_their_size(mixture):
         assert (batch.length, batch.size) == (16, BATCH)
 
 
-def test_padding_beside_choices_is_that_of_each_task():
+def test_padding_next_to_choices_is_each_tasks_own():
     texts = make_examples(4)
     choices = make_examples(2)
     # Two texts an example, and three.

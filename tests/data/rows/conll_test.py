@@ -42,7 +42,7 @@ def test_conllu_gives_words_and_their_tags(tmp_path):
     assert second["tokens"] == ["é"]
 
 
-def test_an_archive_beside_a_treebank_is_none(tmp_path):
+def test_an_archive_next_to_a_treebank_is_ignored(tmp_path):
     _write(tmp_path / "ud", "en_ewt.zip", "")
     with pytest.raises(DataError, match="No data of task `ud_pos`"):
         load.load_split(POS, "train", tmp_path)

@@ -111,7 +111,7 @@ def test_problems_carry_their_line(tmp_path, name, content, problems):
         table.raise_problems()
 
 
-def test_the_rows_beside_a_problem_are_kept(tmp_path):
+def test_the_rows_next_to_a_problem_are_kept(tmp_path):
     table = _read(tmp_path, "a.csv", 'a,b\n1,2\n"1"x,2\n3,4\n')
     assert [line for line, _ in table.rows] == [2, 4]
 

@@ -1,4 +1,4 @@
-"""Choices as they stand in files, and what is said of malformed ones."""
+"""Choices as files hold them, and the errors for malformed ones."""
 
 import csv
 

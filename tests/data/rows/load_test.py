@@ -19,7 +19,7 @@ def _write(folder, name, *rows):
     (folder / name).write_text("".join(lines))
 
 
-# Local field names as they are found in the wild, with the task's own beside.
+# Local field names as real files have them, each next to the task's own.
 LOCAL = {
     "sst2": ({"sentence": "a"}, 1, {"sentence": "a"}),
     "mnli": (

@@ -18,7 +18,7 @@ from tf_adapters.tasks.task import Task
 def prepared(tmp_path_factory):
     """Small sets as TensorFlow Datasets itself writes them.
 
-    The class names of `sci_tail` stand in another order than the task's.
+    The class names of `sci_tail` are in another order than the task's.
     """
     tf = pytest.importorskip("tensorflow")
     tfds = pytest.importorskip("tensorflow_datasets")

@@ -1,4 +1,4 @@
-"""What tokens say of texts, beside transformers' own decoding."""
+"""Texts of tokens, compared with transformers' own decoding."""
 
 import pytest
 import transformers

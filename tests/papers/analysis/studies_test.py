@@ -152,7 +152,7 @@ def test_each_setting_is_searched_with_the_others_as_usual(tmp_path):
     assert set(table.reference) == {95}
 
 
-def test_what_is_left_of_a_gradient_is_the_end_beside_the_beginning():
+def test_the_remaining_gradient_is_the_end_by_the_beginning():
     norms = [8.0, 4.0, *[1.0] * 16, 0.5, 2.5]  # Tenths of twenty: two each.
     rows = [("a", "full", 0, s, "head", norm) for s, norm in enumerate(norms)]
     rows.append(("b", "houlsby", 0, 0, "block 1", 3.0))

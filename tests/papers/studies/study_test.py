@@ -108,7 +108,7 @@ def test_small_has_a_folder_of_its_own(tmp_path):
     assert "--small" in text
 
 
-def test_runs_are_shared_with_the_studies_beside(tmp_path):
+def test_runs_are_shared_with_the_studies_next_to_it(tmp_path):
     _run(studies.options(studies.write(tmp_path)))
     grid = {**studies.STUDY["grid"], "seed": [2, 3]}
     path = studies.write(tmp_path, "other", grid=grid)

@@ -79,7 +79,7 @@ class Curves(Analysis):
                     "step",
                     f"validation {metric}",
                     part or "",
-                    legend_beside=many and metric == metrics[-1],
+                    legend_outside=many and metric == metrics[-1],
                 )
                 if many and metric != metrics[-1]:
                     axis.get_legend().remove()

@@ -149,7 +149,7 @@ def _of_model(run):
 
 @register("gains")
 class Gains(Analysis):
-    """Accuracies of a study's methods beside one of them, example by example.
+    """Compares the accuracy of a study's methods with one of them, by example.
 
     Takes the stored predictions of every finished run on its validation set, or
     evaluates the run if it stored none. Compares the accuracy with the
@@ -206,6 +206,6 @@ class Gains(Analysis):
             "task and its training examples",
             f"accuracy minus that of {table.baseline[0]}, points",
             "black: standard error over examples",
-            legend_beside=True,
+            legend_outside=True,
         )
         return figure

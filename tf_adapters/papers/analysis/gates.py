@@ -123,7 +123,7 @@ def _draw_bars(found):
     axes.plot([], [], "k_", label="before training")
     axes.set_xticks(range(len(groups)), groups)
     axes.set_ylim(0, 105)
-    drawing.describe(axes, "task", "open gates, %", legend_beside=True)
+    drawing.describe(axes, "task", "open gates, %", legend_outside=True)
     return figure
 
 

@@ -145,7 +145,7 @@ class GradientNorms(Analysis):
                 "step",
                 "L2 norm of the gradient",
                 f"{here.method.iloc[0]}, seed {here.seed.iloc[0]}",
-                legend_beside=True,
+                legend_outside=True,
             )
         return figure
 

@@ -82,7 +82,7 @@ class ShiftAgreement(RunsAnalysis):
             "",
             "mean cosine between shifts",
             "" if runs == 1 else f"{runs} runs a method, bars: standard error",
-            legend_beside=True,
+            legend_outside=True,
         )
         return figure
 

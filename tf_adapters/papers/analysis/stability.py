@@ -116,9 +116,9 @@ class Stability(Analysis):
             name = pictures.in_words(over)
             label = seeds if over == "method" else f"{name} ({seeds})"
             title = f"{task}, {panel}" if panel else task
-            beside = axis is axes[0, -1]
-            drawing.describe(axis, label, metric, title, beside)
-            if not beside:
+            outside = axis is axes[0, -1]
+            drawing.describe(axis, label, metric, title, outside)
+            if not outside:
                 axis.get_legend().remove()
         for axis in axes.flat[len(panels) :]:
             axis.set_visible(False)

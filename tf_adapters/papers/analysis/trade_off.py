@@ -218,7 +218,7 @@ def _label(axes, table, y, title):
         axes.set_xticks(values, labels=[f"{value:g}" for value in values])
         axes.set_xticks([], minor=True)
     drawing.describe(
-        axes, pictures.in_words(over), y, title, legend_beside=True
+        axes, pictures.in_words(over), y, title, legend_outside=True
     )
 
 

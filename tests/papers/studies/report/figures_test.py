@@ -112,7 +112,7 @@ def test_an_analysis_of_several_runs_gets_those_that_match(tmp_path, fakes):
     assert list(table.run) == [f"{run.id}" for run in wanted]
     assert list(table.method) == ["houlsby"] * 2 + ["head_only"] * 2
     assert list(table.seed) == [0, 2, 0, 2]
-    # The picture calls runs by what tells them apart.
+    # The picture names runs by their differences.
     assert fakes["model_dirs"].drawn == [
         [
             "houlsby, seed 0",
@@ -157,7 +157,7 @@ def test_an_analysis_of_a_study_reads_its_runs(tmp_path, fakes):
     assert len(pd.read_csv(whole.csv)) == 12
     assert set(pd.read_csv(part.csv).task) == {"cola"}
     assert len(pd.read_csv(part.csv)) == 6
-    # It is made anew when the report shows something else.
+    # It is made again if the report shows something else.
     calls = fakes["study_dir"].options
     for _ in range(2):
         figures.make_figures(study, runs, folder)

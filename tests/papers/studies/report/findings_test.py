@@ -1,4 +1,4 @@
-"""What a report finds: printed beside measured, and on one page."""
+"""A report's findings: printed next to measured numbers, on one page."""
 
 import base64
 import html.parser
@@ -89,7 +89,7 @@ def _write(parts, folder, pictures=()):
     return studies.squeezed(text)
 
 
-def _beside(parts):
+def _side_by_side(parts):
     study, runs, tables = parts
     rows = study_cells.chosen_rows(
         tables.runs, study.report, study.select_over, further=True
@@ -98,8 +98,8 @@ def _beside(parts):
     return {(one.row, one.column): one for one in found}
 
 
-def test_each_printed_number_is_beside_the_mean_over_runs(parts):
-    found = _beside(parts)
+def test_each_printed_number_is_next_to_the_mean_over_runs(parts):
+    found = _side_by_side(parts)
     assert len(found) == 12
     row = "houlsby, method.units 64"
     one = found[row, "sst2"]
@@ -116,7 +116,7 @@ def test_each_printed_number_is_beside_the_mean_over_runs(parts):
 
 
 def test_the_best_of_each_column_has_a_row(parts):
-    found = _beside(parts)
+    found = _side_by_side(parts)
     row = "houlsby, method.units best"
     assert found[row, "sst2"].measured == pytest.approx(76.0)  # Of 8.
     assert found[row, "mnli"].measured == pytest.approx(81.0)  # Of 64.

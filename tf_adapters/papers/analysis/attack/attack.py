@@ -128,7 +128,7 @@ class Attack(Analysis):
                     **style,
                 )
         steps = f"steps of pretraining {_how(table)}"
-        drawing.describe(axes, steps, _CHANGED, legend_beside=True)
+        drawing.describe(axes, steps, _CHANGED, legend_outside=True)
         return figure
 
     def _draw_bars(self, table, counted):
@@ -143,7 +143,7 @@ class Attack(Analysis):
         axes.set_xticks(range(len(means)), means.index)
         axes.set_ylim(0, 105)
         drawing.describe(
-            axes, f"method {_how(table)}", _CHANGED, legend_beside=True
+            axes, f"method {_how(table)}", _CHANGED, legend_outside=True
         )
         return figure
 

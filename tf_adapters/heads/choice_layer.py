@@ -17,11 +17,8 @@ class ChoiceLayer(Float32Layer):
         reads, dropout_rate, hidden_activation, hidden_dropout_rate: See
             `LinearLayer`.
 
-    Call arguments:
-        outputs: Dict that `AdaptedEncoder` returns for sequences of all
-            choices, and `padding_mask` `(batch, choices, tokens)`. A choice
-            without tokens does not exist.
-        seeds: `StatelessSeeds` in training, else `None`.
+    The model's inputs are `(batch, choices, tokens)`. A choice without tokens
+    does not exist.
 
     Returns:
         Float32 tensor `(batch, choices)`. It is `ABSENT` for choices that do

@@ -120,10 +120,6 @@ class LinearLayer(DropoutAndLinearLayer):
         dropout_rate, hidden_activation, hidden_dropout_rate: See
             `DropoutAndLinearLayer`.
 
-    Call arguments:
-        outputs: Dict that `AdaptedEncoder` returns.
-        seeds: `StatelessSeeds` in training, else `None`.
-
     Returns:
         Float32 tensor of shape `(batch, num_outputs)`.
     """

@@ -28,13 +28,6 @@ class Mixout(Float32Layer):
         num_input_axes: Integer. Number of input axes of the kernel. Defaults
             to 1.
 
-    Call arguments:
-        value: The kernel's current value.
-        seeds: `StatelessSeeds` in training, else `None`.
-
-    Returns:
-        Tensor of the kernel's shape. Outside of training, `value` itself.
-
     Raises:
         UserError: If `rate` is not in `[0, 1)`.
     """

@@ -133,14 +133,6 @@ class SparseDiff(Float32Layer):
         shape: Shape of the weight.
         gates: Dict of keyword arguments of `HardConcreteGates` except `shape`.
         structured: Whether to use `z_group`.
-
-    Call arguments:
-        value: The value of `theta`.
-        seeds: `StatelessSeeds` in training. If `None`, the gates are
-            deterministic.
-
-    Returns:
-        Tensor of the weight's shape.
     """
 
     def __init__(self, shape, gates, structured, **kwargs):

@@ -11,13 +11,7 @@ from tf_adapters.models import variable_groups
 
 
 def check_arguments(encoder, method, head):
-    """Raises a `UserError` if an argument has the wrong type or does not fit.
-
-    Args:
-        encoder: Must be an `Encoder`.
-        method: Must be a method.
-        head: Must be a head or `None`, and fit the encoder.
-    """
+    """Raises a `UserError` if an argument has a wrong type or does not fit."""
     if isinstance(encoder, tuple | list):
         raise UserError(
             "`load_encoder` returns an encoder and its tokenizer. Give the "

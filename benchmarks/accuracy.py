@@ -40,6 +40,7 @@ from tf_adapters.data.tokens import packing  # noqa: E402
 from tf_adapters.encoders import load  # noqa: E402
 from tf_adapters.encoders import minilm  # noqa: E402
 from tf_adapters.runs import earlier_runs  # noqa: E402
+from tf_adapters.runs import task_data  # noqa: E402
 
 PEERS = Path(__file__).parent / "peers"
 ACTIVATIONS = {"silu": "swish", "gelu_tanh": "gelu_new"}
@@ -105,7 +106,7 @@ def train_peer(config, task, folder, python):
     """Returns the library's best validation metric, trained if missing."""
     output = folder / "result.json"
     folder.mkdir(parents=True, exist_ok=True)
-    rows = splits.load_rows(config, task)
+    rows = splits.load_rows(task, config.data, config.seed)
     is_classifier = task.head in ("classification", "regression")
     prepare = _texts if is_classifier else _tokens
     script, flags, score = prepare(config, task, rows, folder)
@@ -174,7 +175,7 @@ def compare(run_folder, arguments):
     if result is None:
         raise ValueError(f"{run_folder} is not the folder of a finished run.")
     config = resolve.load_config(Path(run_folder) / "config.yaml")
-    task = splits.get_task(config)
+    task = task_data.get_task(config)
     folder = Path(arguments.model_dir) / Path(run_folder).name
     metric = task.metrics[0]
     ours = result["validation"][metric]

@@ -28,7 +28,7 @@ from tf_adapters import heads  # noqa: E402
 from tf_adapters import methods  # noqa: E402
 from tf_adapters.config import resolve  # noqa: E402
 from tf_adapters.data.batches import batch_plan  # noqa: E402
-from tf_adapters.data.batches import pipeline  # noqa: E402
+from tf_adapters.data.examples import Examples  # noqa: E402
 from tf_adapters.encoders.encoder import Encoder  # noqa: E402
 from tf_adapters.models.adapter_model import AdapterModel  # noqa: E402
 from tf_adapters.training.distribution import make_strategy  # noqa: E402
@@ -83,7 +83,7 @@ def make_examples():
     generator = np.random.default_rng(0)
     ids = generator.integers(1_000, VOCABULARY, (BATCH_SIZE, TOKENS))
     ragged = tf.RaggedTensor.from_tensor(ids.astype("int32"))
-    return pipeline.Examples(
+    return Examples(
         token_ids=ragged,
         segment_ids=ragged * 0,
         targets=generator.integers(0, 2, BATCH_SIZE).astype("int32"),

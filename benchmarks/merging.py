@@ -44,7 +44,7 @@ def train(options, folder, settings):
     import keras
 
     from tf_adapters.config import resolve
-    from tf_adapters.data.rows import splits
+    from tf_adapters.runs import task_data
     from tf_adapters.runs.training_run import train_experiment
 
     if not (folder / "result.json").exists():
@@ -52,9 +52,8 @@ def train(options, folder, settings):
         layers = map(resolve.parse_override, options.params_override)
         data = {"data": {"data_dir": str(options.data_dir)}}
         config = resolve.resolve_config(data, *layers, settings)
-        task = splits.get_task(config)
-        rows = splits.load_rows(config, task)
-        train_experiment(config, task, rows, folder, test=False, overwrite=True)
+        data = task_data.load_task_data(config)
+        train_experiment(config, data, folder, test=False, overwrite=True)
     return read_result(folder)
 
 

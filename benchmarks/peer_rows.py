@@ -21,7 +21,7 @@ def write_encoded(encoded, path):
     where that is not one; targets of tokens are as long as the tokens.
 
     Args:
-        encoded: `data.encoded.Encoded` of an encoder with segments.
+        encoded: `data.examples.Examples` of an encoder with segments.
         path: npz file to write.
     """
     ids, segments = encoded.token_ids, encoded.segment_ids

@@ -29,9 +29,9 @@ from worker import Worker  # noqa: E402
 
 from tf_adapters.config import resolve  # noqa: E402
 from tf_adapters.data.batches import batch_plan  # noqa: E402
-from tf_adapters.data.rows import splits  # noqa: E402
 from tf_adapters.encoders import minilm  # noqa: E402
 from tf_adapters.runs import experiment  # noqa: E402
+from tf_adapters.runs import task_data  # noqa: E402
 
 BATCH_SIZE = 32
 PEER = Path(__file__).parent / "peers" / "adapters_throughput.py"
@@ -52,8 +52,8 @@ class Ours:
                 "train": {"precision": precision, "learning_rate": 5e-4},
             }
         )
-        self.task = splits.get_task(self.config)
-        self.rows = splits.load_rows(self.config, self.task)["train"]
+        data = task_data.load_task_data(self.config)
+        self.task, self.rows = data.task, data.rows["train"]
         run = experiment.Experiment(self.config, self.task)
         run.trainer.prepare_training(10_000)
         self.examples = run.examples(self.rows)

@@ -30,7 +30,7 @@ WAYS = ("cut", "mean", "max")
 def make_vectors(texts, windows, max_length):
     """Returns vectors `(texts, windows, width)`, and the windows that exist."""
     import tf_adapters
-    from tf_adapters.data.encoded import Encoded
+    from tf_adapters.data.examples import Examples
     from tf_adapters.data.tokens.windows import Windows
     from tf_adapters.data.tokens.windows import tokenize_windows
     from tf_adapters.text import training
@@ -41,11 +41,13 @@ def make_vectors(texts, windows, max_length):
     head = tf_adapters.heads.Regression()
     model = tf_adapters.adapt(encoder, tf_adapters.methods.HeadOnly(), head)
     ids, segments = tokenize_windows(packer, texts, Windows(windows))
-    flat = Encoded(*([w for row in x for w in row] for x in (ids, segments)))
+    flat = Examples(
+        *([w for row in x for w in row] for x in (ids, segments)),
+        pad_id=packer.special_tokens.pad,
+    )
     vectors = training.outputs_of(
-        TextVectors(model, "first_token"), flat, 64, packer.special_tokens.pad,
-        0, head,
-    )  # fmt: skip
+        TextVectors(model, "first_token"), flat, 64, 0, head
+    )
     counts = np.array([len(row) for row in ids])
     mask = np.arange(windows) < counts[:, None]
     filled = np.zeros((*mask.shape, len(vectors[0])), "float32")

@@ -247,6 +247,7 @@ HEAVY = ("keras_hub", "tf_adapters.runs", "tf_adapters.encoders")
         "cli/train.py",
         "data/rows/splits.py",
         "data/rows/load.py",
+        "runs/task_data.py",
     ],
 )
 def test_reading_data_needs_no_keras_hub(name):
@@ -256,6 +257,7 @@ def test_reading_data_needs_no_keras_hub(name):
         "tf_adapters.runs.remote_folder",
         "tf_adapters.runs.summary",
         "tf_adapters.runs.pretraining_task",
+        "tf_adapters.runs.task_data",
     )
     for node in module.body:
         names = []

@@ -13,7 +13,7 @@ import tf_adapters
 from tf_adapters import tasks
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 from tf_adapters.export import saved_model
 from tf_adapters.runs import pretraining_task
 
@@ -48,7 +48,7 @@ def _texts(packer):
 def _expected(model, packer, rows, fields):
     """Returns what the pipeline and the live model make of each row's masks."""
     encoded = model.head.encode(rows, fields, packer, labeled=False)
-    examples = pipeline.to_examples(encoded, packer.special_tokens.pad)
+    examples = pipeline.to_tensors(encoded)
     answers = []
     for place in range(len(rows)):
         batch = batch_plan.Batch(np.array([place]), examples.lengths[place])

@@ -1,6 +1,7 @@
 """Choices against NumPy: mixed numbers of them, losses, texts, gradients."""
 
 import json
+import types
 
 from keras import ops
 import numpy as np
@@ -116,6 +117,8 @@ def test_the_encoder_alone_reads_choices_as_sequences():
 
 class _Words:
     """A packer whose tokens are numbers of letters."""
+
+    special_tokens = types.SimpleNamespace(pad=0)
 
     def tokenize_rows(self, first, second):
         ids = [

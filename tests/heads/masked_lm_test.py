@@ -19,7 +19,7 @@ from tests.references import heads_numpy as reference
 import tf_adapters
 from tf_adapters.config import settings as config_lib
 from tf_adapters.data.batches import pipeline
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 from tf_adapters.encoders import downloads
 from tf_adapters.encoders import masked_lm_heads
 from tf_adapters.training.trainer import Trainer
@@ -124,7 +124,7 @@ def _predicted(model, tokenizer, rows, fields, max_length, **data):
     )
     packer = tf_adapters.TextPacker(tokenizer, max_length)
     encoded = model.head.encode(rows, fields, packer, labeled=False)
-    examples = pipeline.to_examples(encoded, packer.special_tokens.pad)
+    examples = pipeline.to_tensors(encoded)
     trainer = Trainer(model, tf.distribute.get_strategy(), config, ())
     return model.head.decode(trainer.predict(examples), examples.source)
 

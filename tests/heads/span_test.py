@@ -12,7 +12,7 @@ from tests import tiny
 from tests.heads import token_vectors
 from tests.references import heads_numpy
 from tf_adapters import heads
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.tokens.special_tokens import SpecialTokens
 from tf_adapters.heads import span_windows
 

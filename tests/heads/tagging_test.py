@@ -14,7 +14,7 @@ from tests.references import heads_numpy
 from tf_adapters import heads
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.tokens.special_tokens import SpecialTokens
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 
@@ -172,7 +172,7 @@ def test_words_stay_together_where_they_can():
 def test_a_batch_is_a_mean_over_its_words(num_shards):
     """However many replicas, and in the last, smaller batch too."""
     encoded = HEAD.encode(_sentences(), ("tokens",), _Packer(16))
-    examples = pipeline.to_examples(encoded, pad_id=0)
+    examples = pipeline.to_tensors(encoded)
     size = 7 if len(examples) % 7 else 8
     plan = batch_plan.plan_training(examples.lengths, size, 0, 0, "grouped")
     assert len({len(batch.indices) for batch in plan}) == 2
@@ -192,7 +192,7 @@ def test_a_batch_is_a_mean_over_its_words(num_shards):
 def test_a_batch_without_any_label_has_a_loss_of_zero():
     rows = [{"tokens": ["a"], "label": [IGNORED]}]
     encoded = HEAD.encode(rows, ("tokens",), _Packer(8))
-    examples = pipeline.to_examples(encoded, pad_id=0)
+    examples = pipeline.to_tensors(encoded)
     plan = batch_plan.plan_evaluation(examples.lengths, 1)
     (features,) = pipeline.dataset(examples, plan)
     losses = HEAD.loss(

@@ -478,7 +478,7 @@ def test_a_head_of_one_label_may_be_multilabel():
     assert HeadForm("text").to_config(["a"])["name"] == "regression"
 
 
-def test_names_that_begin_alike_are_told_apart():
+def test_names_that_begin_alike_are_reported_apart():
     # The fusion's members are called `rte` and `rte2`.
     case = "adapterhub/bert_fusion"
     _, model = _answers(folders.FIXTURES / case, case)

@@ -15,11 +15,11 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
 from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
-from tf_adapters.data.rows import splits
 from tf_adapters.launch import fusion_members
 from tf_adapters.launch import local_runner
 from tf_adapters.launch import planned_run
 from tf_adapters.runs import finished_run
+from tf_adapters.runs import task_data
 from tf_adapters.runs import training_run
 
 SETTINGS = {"method": {"name": "pfeiffer", "units": 8}, "train": {"epochs": 2}}
@@ -188,7 +188,7 @@ def test_mistakes(tmp_path):
         fusion_members.plan_members(config)
 
 
-def test_missing_data_are_told_with_what_fusion_does_and_has(
+def test_missing_data_are_reported_with_what_fusion_does_and_has(
     tmp_path,
 ):
     """Before anything trains, for all members at once."""
@@ -227,11 +227,8 @@ def test_both_stages_and_pruning_with_real_processes(tmp_path, capsys):
         encoder=str(huggingface_folders.ONE_BLOCK), train={"epochs": 1}
     )
     config = fusion_members.train_members(config, tmp_path / "members")
-    task = splits.get_task(config)
-    rows = splits.load_rows(config, task)
-    result = training_run.train_experiment(
-        config, task, rows, tmp_path / "fusion"
-    )
+    data = task_data.load_task_data(config)
+    result = training_run.train_experiment(config, data, tmp_path / "fusion")
     smaller = tmp_path / "smaller"
     flags = [f"--model_dir={tmp_path / 'fusion'}", f"--keep_in={smaller}"]
     assert analyse.run(["fusion_pruning", *flags, "--keep=1"]) == 0
@@ -253,5 +250,5 @@ def test_both_stages_and_pruning_with_real_processes(tmp_path, capsys):
     assert "Give the folders of all its members" in capsys.readouterr().err
     options = {"mode": "export", "adapters": [moved]}
     assert commands.run(smaller, layer, **options) == 0
-    assert (smaller / "export" / task.name / "1" / "saved_model.pb").exists()
+    assert (smaller / "export" / config.task / "1" / "saved_model.pb").exists()
     assert not (smaller / "tasks").exists()

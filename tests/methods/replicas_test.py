@@ -18,6 +18,7 @@ from tf_adapters import heads
 from tf_adapters.config import resolve
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
+from tf_adapters.data.examples import Examples
 from tf_adapters.training import distribution
 from tf_adapters.training.trainer import Trainer
 
@@ -48,12 +49,9 @@ def _examples():
         generator.integers(1, tiny.VOCABULARY, length)
         for length in (3, 4, 3, 5, 4, 3, 5, 4, 3, 4)
     ]
-    return pipeline.Examples(
-        pipeline._ragged(rows),
-        pipeline._ragged([0 * row for row in rows]),
-        np.array([0, 1, 2, 1, 0, 2, 2, 1, 0, 0], "int32"),
-        pad_id=0,
-    )
+    segments = [0 * row for row in rows]
+    targets = np.array([0, 1, 2, 1, 0, 2, 2, 1, 0, 0], "int32")
+    return pipeline.to_tensors(Examples(rows, segments, targets, pad_id=0))
 
 
 def _train(method, strategy_name, parts=1):

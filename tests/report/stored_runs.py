@@ -8,8 +8,8 @@ from tests import commands
 from tf_adapters import heads
 from tf_adapters.config import resolve
 from tf_adapters.data.rows import sampling
-from tf_adapters.data.rows import splits
 from tf_adapters.runs import predictions
+from tf_adapters.runs import task_data
 
 HAM = heads.Classification(("ham", "spam"))
 
@@ -49,7 +49,7 @@ def write(folder, head, rows, compared, **result):
     }
     (run / "config.yaml").write_text(yaml.safe_dump(settings))
     config = resolve.resolve_config(settings)
-    read = splits.read_rows(config, splits.get_task(config))
+    read = task_data.load_task_data(config).rows
     result = {
         "task": "mail",
         "data_fingerprint": sampling.fingerprints(read),

@@ -14,7 +14,7 @@ from tf_adapters import methods
 from tf_adapters.config import resolve
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
-from tf_adapters.data.encoded import Encoded
+from tf_adapters.data.examples import Examples
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.training import distribution
 from tf_adapters.training.loop import Loop
@@ -38,7 +38,7 @@ def _examples(most=4):
     ]
     segments = [[0 * choice for choice in row] for row in ids]
     targets = (counts - 1).astype("int32")
-    return pipeline.to_examples(Encoded(ids, segments, targets), pad_id=0)
+    return pipeline.to_tensors(Examples(ids, segments, targets, pad_id=0))
 
 
 def _outcome(batching, strategy="one_device"):

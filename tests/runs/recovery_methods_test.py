@@ -5,7 +5,7 @@ import pytest
 from tests.runs import whole_runs
 from tf_adapters.common.errors import Stopped
 from tf_adapters.config import resolve
-from tf_adapters.data.rows import splits
+from tf_adapters.runs import task_data
 from tf_adapters.runs import training_run
 
 pytestmark = pytest.mark.slow
@@ -23,9 +23,8 @@ def _train(folder, method):
             "share": 0.05,
         }
     config = resolve.resolve_config(whole_runs.SETTINGS, layer)
-    task = splits.get_task(config)
-    rows = splits.load_rows(config, task)
-    return training_run.train_experiment(config, task, rows, folder)
+    data = task_data.load_task_data(config)
+    return training_run.train_experiment(config, data, folder)
 
 
 @pytest.mark.parametrize("method", METHODS)

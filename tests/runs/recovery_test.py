@@ -25,6 +25,7 @@ from tf_adapters.config import resolve
 from tf_adapters.data.rows import splits
 from tf_adapters.runs import run_folder
 from tf_adapters.runs import run_folder_of_workers
+from tf_adapters.runs import task_data
 from tf_adapters.runs import training_run
 from tf_adapters.training import workers
 
@@ -35,10 +36,9 @@ def _train(folder, seconds=0.0, overwrite=False, **layer):
     config = resolve.resolve_config(
         whole_runs.SETTINGS, {"train": {"checkpoint_seconds": seconds}}, layer
     )
-    task = splits.get_task(config)
-    rows = splits.load_rows(config, task)
+    data = task_data.load_task_data(config)
     return training_run.train_experiment(
-        config, task, rows, folder, overwrite=overwrite
+        config, data, folder, overwrite=overwrite
     )
 
 
@@ -100,8 +100,8 @@ def test_other_data_are_noticed(tmp_path, monkeypatch):
             _train(tmp_path)
     load = splits.load_rows
 
-    def changed(config, task):
-        rows = load(config, task)
+    def changed(*arguments):
+        rows = load(*arguments)
         rows["train"][0] = {**rows["train"][0], "sentence": "another text"}
         return rows
 

@@ -9,6 +9,7 @@ from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.config import resolve
 from tf_adapters.data.batches import pipeline
+from tf_adapters.data.examples import Examples
 from tf_adapters.training import distribution
 from tf_adapters.training.loop import Loop
 from tf_adapters.training.trainer import Trainer
@@ -34,9 +35,8 @@ def examples(count=21, seed=0):
         for _ in range(count)
     ]
     targets = np.array([int(row[0] < 25) for row in rows], "int32")
-    ids = pipeline._ragged(rows)
-    segments = pipeline._ragged([0 * row for row in rows])
-    return pipeline.Examples(ids, segments, targets, pad_id=0)
+    segments = [0 * row for row in rows]
+    return pipeline.to_tensors(Examples(rows, segments, targets, pad_id=0))
 
 
 def trainer(config, strategy="one_device", dropout=0.0, method=None, head=HEAD):

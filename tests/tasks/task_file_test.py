@@ -3,6 +3,7 @@
 import pytest
 
 from tf_adapters.data.rows import load
+from tf_adapters.data.rows.sources import find_source
 from tf_adapters.tasks import load_task_file
 
 YAML = """\
@@ -45,7 +46,7 @@ def test_a_task_needs_no_code(folder, monkeypatch):
         {"subject": "Crash", "body": "It stops.", "label": 1},
     ]
     assert load.load_split(task, "validation")[0]["label"] == 2
-    assert not load.has_split(task, "test")
+    assert not find_source(task, "test").is_there
     with pytest.raises(
         load.DataError, match="Unknown split of task `tickets`, `test`"
     ):

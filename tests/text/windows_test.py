@@ -6,7 +6,7 @@ import pytest
 from tests.fixtures import huggingface_folders
 from tf_adapters import heads
 from tf_adapters.common.errors import UserError
-from tf_adapters.data.encoded import Encoded
+from tf_adapters.data.examples import Examples
 from tf_adapters.text import loading
 from tf_adapters.text.batches import TextBatches
 from tf_adapters.text.text_model import TextModel
@@ -135,13 +135,13 @@ def test_the_first_two_batches_show_keras_that_windows_vary():
     counts = [3, 3, 3, 3, 2, 1]
     rows = [[np.arange(5, dtype="int32")] * count for count in counts]
     segments = [[0 * window for window in row] for row in rows]
-    encoded = Encoded(rows, segments, is_pooled=True)
-    batches = TextBatches(encoded, 2, pad_id=0)
+    encoded = Examples(rows, segments, pad_id=0, is_pooled=True)
+    batches = TextBatches(encoded, 2)
     shapes = [batches[i][0]["token_ids"].shape for i in range(3)]
     # One window more in the second, which only fills up.
     assert shapes == [(2, 3, 5), (2, 4, 5), (2, 2, 5)]
     assert not batches[1][0]["padding_mask"][:, 3].any()
-    fixed = TextBatches(Encoded(rows, segments), 2, pad_id=0)
+    fixed = TextBatches(Examples(rows, segments, pad_id=0), 2)
     assert {fixed[i][0]["token_ids"].shape for i in range(3)} == {(2, 3, 5)}
 
 

@@ -17,8 +17,8 @@ from tf_adapters import heads
 from tf_adapters.config import resolve
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
-from tf_adapters.data.encoded import IGNORED
-from tf_adapters.data.encoded import Encoded
+from tf_adapters.data.examples import IGNORED
+from tf_adapters.data.examples import Examples
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.methods import Houlsby
 from tf_adapters.models.adapter_model import adapt
@@ -54,8 +54,8 @@ def _examples(arrays):
             [list(row) for row in np.split(np.array(all_, object), ends)]
             for all_ in (ids, segments)
         )
-    return pipeline.to_examples(
-        Encoded(ids, segments, targets, counts=counts), pad_id=0
+    return pipeline.to_tensors(
+        Examples(ids, segments, targets, counts, pad_id=0)
     )
 
 

@@ -10,8 +10,8 @@ from tf_adapters import heads
 from tf_adapters.config import resolve
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
-from tf_adapters.data.encoded import Encoded
-from tf_adapters.data.encoded import Masking
+from tf_adapters.data.examples import Examples
+from tf_adapters.data.examples import Masking
 from tf_adapters.training import distribution
 from tf_adapters.training.trainer import Trainer
 
@@ -49,12 +49,17 @@ def _ids(count=6):
 
 def _examples(targets, ids=None, **options):
     ids = ids or _ids()
-    encoded = Encoded(ids, _zeros(ids), targets, **options)
-    return pipeline.to_examples(encoded, pad_id=0)
+    encoded = Examples(ids, _zeros(ids), targets, pad_id=0, **options)
+    return pipeline.to_tensors(encoded)
 
 
 def _zeros(ids):
     return [_zeros(x) if isinstance(x, list) else 0 * x for x in ids]
+
+
+def _texts_of_rows(size):
+    ids = _ids(3 * size)
+    return [ids[i : i + size] for i in range(0, 3 * size, size)]
 
 
 def _tags():
@@ -84,6 +89,18 @@ HEADS = {
         lambda: _examples(
             np.array([0, 1, 0], "int32"),
             [_ids()[0:2], _ids()[2:5], _ids()[4:6]],
+        ),
+    ),
+    "sentence_vector": (
+        heads.SentenceVector(),
+        lambda: _examples(
+            np.array([0.2, 0.9, 0.5], "float32"), _texts_of_rows(2)
+        ),
+    ),
+    "sentence_ranking": (
+        heads.SentenceRanking(),
+        lambda: _examples(
+            np.arange(9, dtype="int32").reshape(3, 3), _texts_of_rows(3)
         ),
     ),
     "masked_lm": (

@@ -14,7 +14,6 @@ from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.data.batches import batch_plan
-from tf_adapters.data.batches import pipeline
 from tf_adapters.models import saving
 from tf_adapters.training import workers
 from tf_adapters.training.loop import Loop
@@ -240,7 +239,7 @@ def test_it_learns_keeps_the_best_and_reports_it():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
-def test_pruned_differences_are_what_is_kept(strategy):
+def test_pruned_differences_are_kept(strategy):
     """Best weights are those of the last phase, however good others were."""
     method = methods.DiffPruning(share=0.02, gate_learning_rate_multiplier=4.0)
     config = toy_runs.config(epochs=4, validate_every_steps=1)
@@ -350,11 +349,11 @@ def test_predictions_come_in_the_order_of_the_rows():
     examples = toy_runs.examples()
     together = trainer.predict(examples)
     for i in (0, 7, 20):
-        one = pipeline.Examples(
-            examples.token_ids[i : i + 1],
-            examples.segment_ids[i : i + 1],
-            examples.targets[i : i + 1],
-            examples.pad_id,
+        one = dataclasses.replace(
+            examples,
+            token_ids=examples.token_ids[i : i + 1],
+            segment_ids=examples.segment_ids[i : i + 1],
+            targets=examples.targets[i : i + 1],
         )
         np.testing.assert_allclose(
             trainer.predict(one)[0], together[i], atol=1e-5

@@ -21,13 +21,14 @@ def check_shown(result, model_dir):
         raise earlier_runs.damaged_result(model_dir, f"it lacks `{lacking[0]}`")
 
 
-def find_finished(config, model_dir, fingerprint):
+def find_finished(config, model_dir, fingerprints):
     """Returns the result of a finished run, or `None`.
 
     Args:
         config: `Config`.
         model_dir: Path of the run folder.
-        fingerprint: See `sampling.fingerprints`.
+        fingerprints: See `TaskData`; of several tasks, a dict from task to
+            that.
 
     Raises:
         ConfigError: See `earlier_runs.finished`.
@@ -41,10 +42,10 @@ def find_finished(config, model_dir, fingerprint):
         strategy = distribution.strategy_for_config(config)
         with workers.losses_as_stops(strategy):
             return run_folder_of_workers.finished(
-                strategy, model_dir, config, fingerprint
+                strategy, model_dir, config, fingerprints
             )
     if not model_dir.exists():
         return None
     from tf_adapters.runs import earlier_runs
 
-    return earlier_runs.finished(model_dir, config, fingerprint)
+    return earlier_runs.finished(model_dir, config, fingerprints)

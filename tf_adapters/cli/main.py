@@ -3,6 +3,7 @@
 import dataclasses
 from pathlib import Path
 
+from tf_adapters.cli import encode as cli_encode
 from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli import eval as cli_eval
 from tf_adapters.cli import export as cli_export
@@ -18,8 +19,8 @@ from tf_adapters.config import plugins
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
-from tf_adapters.data.rows import splits
 from tf_adapters.runs import remote_folder
+from tf_adapters.runs import task_data
 from tf_adapters.text import defaults
 
 
@@ -29,8 +30,8 @@ def run_command(flag_layer, options, texts=()):
     Args:
         flag_layer: Nested dict of the settings in flags.
         options: Object with `mode`, `model_dir`, `config_file`,
-            `params_override`, `adapters`, `format`, `input`, `output`,
-            `overwrite`, `glue_submission`, `list`, `plugin`,
+            `params_override`, `adapters`, `format`, `input`, `column`,
+            `output`, `overwrite`, `glue_submission`, `list`, `plugin`,
             `study_processes`, and the options of a study.
         texts: Texts of one row to predict, instead of `input`. Default: none.
 
@@ -84,7 +85,7 @@ def _resolve(flag_layer, options):
     _check_stack(layers)
     if options.mode in ("train", "train_and_eval"):
         layers = defaults.with_short_run(layers)
-    if options.mode in ("eval", "predict", "export"):
+    if options.mode in ("eval", "predict", "encode", "export"):
         from tf_adapters.runs import hub_members
 
         hub_members.fetch_named(layers)
@@ -101,7 +102,7 @@ def _resolve(flag_layer, options):
     if options.mode in ("train", "train_and_eval"):
         # Check this before importing Keras, which takes seconds.
         for one in config_task.by_task(config).values():
-            splits.check_data_exists(one)
+            task_data.check_data_exists(one)
         return resolve.build_method(config), model_dir
     _check_one_task(config, model_dir, options.mode)
     config = resolve.build_method(config)
@@ -179,5 +180,6 @@ _MODES = {
     "train": cli_train.train_command,
     "eval": cli_eval.evaluate,
     "predict": cli_predict.predict_file,
+    "encode": cli_encode.encode_file,
     "export": cli_export.export_run,
 }

@@ -11,9 +11,9 @@ from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
+from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import prediction_files
-from tf_adapters.data.rows import splits
 from tf_adapters.runs import pretraining_task
 
 _STDIN = "-"
@@ -48,7 +48,7 @@ def answer_text(config, model_dir, texts):
     Raises:
         ConfigError: If the number of texts is wrong, or a text is not UTF-8.
     """
-    task = splits.declared_task(config, check_files=False)
+    task = config_task.declared_task(config, check_files=False)
     (answer,) = _answers(config, model_dir, [_row_of(texts, task)], task)
     print(json.dumps(answer, ensure_ascii=False))
 
@@ -87,11 +87,11 @@ def predict_file(config, model_dir, options):
     if options.glue_submission:
         _submit(config, model_dir, options)
         return
-    task = pretraining_task.task_of_run(splits.declared_task(config), model_dir)
+    # The task's data are not read, because the adapter has the class names.
+    declared = config_task.declared_task(config)
+    task = pretraining_task.task_of_run(declared, model_dir)
     if options.output:
         prediction_files.check_output_file(options.output, task)
-    # The task's data are not read, because the adapter has the class names.
-    declared = splits.declared_task(config)
     if options.input == _STDIN:
         rows = load.load_stream(declared, sys.stdin.buffer, "standard input")
     else:

@@ -6,7 +6,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
 from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
-from tf_adapters.data.rows import splits
+from tf_adapters.config import task as config_task
 
 # Settings that evaluation, prediction and export use. Further ones depend on
 # the head.
@@ -29,7 +29,7 @@ def check_settings(config, model_dir, mode):
     Args:
         config: `Config` of the run, with the settings of the command.
         model_dir: Path of the run folder.
-        mode: `"eval"`, `"predict"` or `"export"`.
+        mode: `"eval"`, `"predict"`, `"encode"` or `"export"`.
 
     Raises:
         ConfigError: Names the first such setting.
@@ -54,7 +54,7 @@ def _free_of_head(config):
     # Imported here, because it imports Keras.
     from tf_adapters import heads
 
-    head = heads.HEADS[splits.declared_task(config).head]
+    head = heads.HEADS[config_task.declared_task(config).head]
     return [f"head.{name}" for name in head.at_inference]
 
 

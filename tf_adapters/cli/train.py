@@ -10,10 +10,9 @@ from tf_adapters.config import presets
 from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
 from tf_adapters.config import task as config_task
-from tf_adapters.data.rows import sampling
-from tf_adapters.data.rows import splits
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import summary
+from tf_adapters.runs import task_data
 from tf_adapters.text import defaults as text_defaults
 
 
@@ -49,18 +48,15 @@ def train_command(config, model_dir, options):
         return
     if not model_dir.exists():
         members.check_members(config, model_dir)
-    task = splits.get_task(config)
-    rows = splits.load_rows(config, task)
-    fingerprint = sampling.fingerprints(rows)
-    if _is_finished(declared, model_dir, options, fingerprint):
+    data = task_data.load_task_data(config)
+    if _is_finished(declared, model_dir, options, data.fingerprints):
         return
-    summary.print_labels(task, rows)
+    summary.print_labels(data.task, data.rows)
     train_alone = config.method.own_training()
     if train_alone is not None:
         result = train_alone(
             declared,
-            task,
-            rows,
+            data,
             model_dir,
             test=options.mode == "train_and_eval",
             overwrite=options.overwrite,
@@ -68,15 +64,14 @@ def train_command(config, model_dir, options):
         summary.print_search(result, declared, model_dir)
         return
     if config.data.file:
-        summary.print_plan(config, rows)
+        summary.print_plan(config, data.rows)
     # Imported after the data are found, because it takes seconds.
     from tf_adapters.runs import whole_run
 
     config = members.with_members(declared, model_dir, options)
     result = whole_run.train_run(
         config,
-        task,
-        rows,
+        data,
         model_dir,
         test=options.mode == "train_and_eval",
         overwrite=options.overwrite,
@@ -93,11 +88,11 @@ def _join_cluster(config):
         distribution.strategy_for_config(config)
 
 
-def _is_finished(config, model_dir, options, fingerprint):
+def _is_finished(config, model_dir, options, fingerprints):
     """Returns whether a run is finished; prints its result if it is."""
     if options.overwrite:
         return False
-    result = finished.find_finished(config, model_dir, fingerprint)
+    result = finished.find_finished(config, model_dir, fingerprints)
     if result is None:
         return False
     print(
@@ -115,10 +110,10 @@ def _is_finished(config, model_dir, options, fingerprint):
 
 
 def _train_together(config, model_dir, options):
-    tasks, rows = {}, {}
-    for name, one in config_task.by_task(config).items():
-        tasks[name] = splits.get_task(one)
-        rows[name] = splits.load_rows(one, tasks[name])
+    data = {
+        name: task_data.load_task_data(one)
+        for name, one in config_task.by_task(config).items()
+    }
     if config.pretrain.steps or config.init_adapter or config.stack_on:
         raise ConfigError(
             "Tasks that train together start from the encoder as it is: leave "
@@ -130,15 +125,14 @@ def _train_together(config, model_dir, options):
             "evaluate it afterwards with --mode=eval --model_dir="
             f"{model_dir}/<task> --eval_languages=..."
         )
-    fingerprint = {k: sampling.fingerprints(v) for k, v in rows.items()}
-    if _is_finished(config, model_dir, options, fingerprint):
+    fingerprints = {name: one.fingerprints for name, one in data.items()}
+    if _is_finished(config, model_dir, options, fingerprints):
         return
     from tf_adapters.runs import multitask
 
     result = multitask.train_multitask(
         config,
-        tasks,
-        rows,
+        data,
         model_dir,
         test=options.mode == "train_and_eval",
         overwrite=options.overwrite,

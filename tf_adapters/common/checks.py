@@ -46,9 +46,13 @@ def check_known(what, name, known, error=UserError, hint=""):
             lists all known names.
     """
     known = list(known)
-    if isinstance(name, str) and name in known:
-        return
-    raise error(
+    if not isinstance(name, str) or name not in known:
+        raise error(unknown(what, name, known, hint))
+
+
+def unknown(what, name, known, hint=""):
+    """Returns the message of `check_known` for an unknown name."""
+    return (
         f"Unknown {what} `{cut(name)}`.{did_you_mean(name, known)} Known: "
         f"{', '.join(known)}.{hint and ' ' + hint}"
     )

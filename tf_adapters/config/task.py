@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from tf_adapters import tasks
 from tf_adapters.common.dataclass_config import merge
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
@@ -95,24 +96,24 @@ def with_name_of_tasks(merged):
             and several are set.
     """
     method = merged["method"]
-    tasks = method.get("tasks") or []
+    names = method.get("tasks") or []
     if method["name"] != "multitask":
-        if tasks:
+        if names:
             raise ConfigError(
                 "Only method `multitask` trains several tasks together. "
-                f"Received: the tasks {cut(tasks)} with method "
+                f"Received: the tasks {cut(names)} with method "
                 f"`{cut(method['name'])}`. Give --task, or --method=multitask."
             )
         return merged
-    are_names = isinstance(tasks, list | tuple) and all(
-        isinstance(name, str) for name in tasks
+    are_names = isinstance(names, list | tuple) and all(
+        isinstance(name, str) for name in names
     )
-    if not are_names or len(set(tasks)) < max(2, len(tasks)):
+    if not are_names or len(set(names)) < max(2, len(names)):
         raise ConfigError(
             "Method `multitask` trains two tasks or more together, each named "
-            f"once: --tasks=a,b. Received: {cut(tasks)}"
+            f"once: --tasks=a,b. Received: {cut(names)}"
         )
-    name = "+".join(tasks)
+    name = "+".join(names)
     if merged.get("task", name) != name:
         raise ConfigError(
             f"Both one task, `{cut(merged['task'])}`, and several, "
@@ -121,14 +122,47 @@ def with_name_of_tasks(merged):
     return {**merged, "task": name}
 
 
+def declared_task(config, check_files=False):
+    """Returns the task of a configuration as declared, without reading data.
+
+    Args:
+        config: `Config`. Its `task`, `data` and `train.select_by` are used.
+        check_files: Whether the tables, or the data files of a task file, must
+            exist. Defaults to `False`.
+
+    Raises:
+        ConfigError: If the task does not have the metric `train.select_by`.
+    """
+    if config.data.task_file:
+        task = load_task_file(config.data.task_file, check_files)
+    elif config.data.file:
+        task = tasks.task_of_table(config.task, config.data, check_files)
+    else:
+        task = tasks.get(config.task)
+    return _selected_by(task, config.train.select_by)
+
+
+def _selected_by(task, metric):
+    """Moves the metric that selects weights to the front of a task's."""
+    if metric is None:
+        return task
+    if metric not in task.kind.metrics:
+        raise ConfigError(
+            f"`train.select_by`: task `{task.name}` can be measured by "
+            f"{', '.join(task.kind.metrics)}. Received: {cut(metric)}"
+        )
+    others = tuple(name for name in task.metrics if name != metric)
+    return dataclasses.replace(task, metrics=(metric, *others))
+
+
 def by_task(config):
     """Returns a dict from each task of a run to its own configuration."""
     method = config.method
     if isinstance(method, dict):  # Not built yet.
-        tasks = method.get("tasks")
+        names = method.get("tasks")
     else:
-        tasks = method.tasks
+        names = method.tasks
     return {
         name: dataclasses.replace(config, task=name)
-        for name in tasks or (config.task,)
+        for name in names or (config.task,)
     }

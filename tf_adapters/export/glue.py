@@ -13,6 +13,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.data.rows import load
+from tf_adapters.data.rows.sources import find_source
 from tf_adapters.tasks import glue as glue_tasks
 
 
@@ -163,11 +164,11 @@ def _test_sets(task_name, data_dir):
     """
     keys = [(task_name, "test")]
     if task_name == "mnli":
-        if load.has_split(_TASKS["mnli"], "test_mismatched", data_dir):
+        mismatched = find_source(_TASKS["mnli"], "test_mismatched", data_dir)
+        if mismatched.is_there:
             keys.append(("mnli", "test_mismatched"))
-        if _diagnostic_file(data_dir) or load.has_split(
-            DIAGNOSTIC, "test", data_dir
-        ):
+        diagnostic = find_source(DIAGNOSTIC, "test", data_dir)
+        if _diagnostic_file(data_dir) or diagnostic.is_there:
             keys.append(("ax", "test"))
     return keys
 

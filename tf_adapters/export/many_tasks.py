@@ -36,14 +36,14 @@ def export_runs(folders, output):
     """
     # Imported here, so that library users can export without training code.
     from tf_adapters.config import resolve
-    from tf_adapters.data.rows import splits
+    from tf_adapters.config import task as config_task
     from tf_adapters.data.tokens.packing import TextPacker
     from tf_adapters.encoders.load import load_encoder
     from tf_adapters.models import bank_model as bank_lib
 
     _check_runs(folders)
     configs = [resolve.load_config(Path(f) / "config.yaml") for f in folders]
-    tasks = [splits.declared_task(config) for config in configs]
+    tasks = [config_task.declared_task(config) for config in configs]
     _check_tasks(tasks)
     max_length = _common(
         configs, "data.max_length", lambda c: c.data.max_length
@@ -207,7 +207,7 @@ class _Module(tf.Module):
 
 
 def _answers(outputs, num_labels, labels, temperatures):
-    """Returns the answers for all rows, as if each task were known."""
+    """Returns an answer for each row; those of unknown tasks are arbitrary."""
     classifies = num_labels > 0
     label_ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
     label = tf.gather(labels, label_ids, batch_dims=1)

@@ -17,7 +17,7 @@ gives the same answer without `tokens`.
 
 import tensorflow as tf
 
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.tokens import mask_tokens
 from tf_adapters.data.tokens import vocabulary
 from tf_adapters.export import signature_inputs

@@ -10,7 +10,7 @@ import scipy.special
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
-from tf_adapters.data.encoded import Encoded
+from tf_adapters.data.examples import Examples
 from tf_adapters.heads.choice_layer import ChoiceLayer
 from tf_adapters.heads.linear import ABSENT
 from tf_adapters.heads.linear import HiddenLayer
@@ -98,11 +98,12 @@ class Choice(ValueHead):
         ids, segments = packer.tokenize_rows(
             [first for first, _ in pairs], [second for _, second in pairs]
         )
-        return Encoded(
+        return Examples(
             _grouped(ids, choices),
             segments and _grouped(segments, choices),
             self.targets(rows, choices_field) if labeled else None,
             source=choices,
+            pad_id=packer.special_tokens.pad,
         )
 
     def texts(self, question, choice):

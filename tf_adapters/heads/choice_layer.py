@@ -14,8 +14,11 @@ class ChoiceLayer(Float32Layer):
     """Maps the vector of each choice to a score.
 
     Args:
-        reads, dropout_rate, hidden_activation, hidden_dropout_rate: See
-            `LinearLayer`.
+        reads: See `LinearLayer`.
+        dropout_rate: See `LinearLayer`.
+        hidden_activation: See `LinearLayer`.
+        hidden_dropout_rate: See `LinearLayer`.
+        **kwargs: See `keras.layers.Layer`.
 
     The model's inputs are `(batch, choices, tokens)`. A choice without tokens
     does not exist.

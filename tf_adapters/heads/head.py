@@ -14,7 +14,7 @@ class Head:
     A head is a frozen dataclass with the settings of the output.
     `tf_adapters.tasks.output_kinds` describes the rows, labels, metrics and
     files of each kind. In the methods below, `outputs` has one array for each
-    example, and `source` is the attribute of the `Encoded` that `encode`
+    example, and `source` is the attribute of the `Examples` that `encode`
     returned.
 
     Examples:
@@ -46,6 +46,8 @@ class Head:
     is_linear: typing.ClassVar[bool] = False
     # Whether a Keras loss on the outputs needs `from_logits=True`.
     gives_logits: typing.ClassVar[bool] = False
+    # Whether outputs are the vectors of a row's texts, for `TextModel.encode`.
+    makes_vectors: typing.ClassVar[bool] = False
 
     def __new__(cls, *args, **settings):
         dataclass_config.check_fields(cls, settings)
@@ -54,6 +56,11 @@ class Head:
     def __post_init__(self):
         dataclass_config.check_values(self)
         check_choices(self)
+
+    @property
+    def is_of_tokens(self):
+        """Whether the outputs of a row have an axis as long as its tokens."""
+        return self.reads == "sequence_output"
 
     @classmethod
     def for_task(cls, task, encoder=None, **settings):
@@ -87,7 +94,7 @@ class Head:
         """Connects a layer from `make_layer` to an `AdaptedEncoder`."""
 
     def encode(self, rows, fields, packer, labeled=True):
-        """Converts rows to `Encoded` examples.
+        """Converts rows to `Examples`.
 
         Args:
             rows: List of dicts.
@@ -112,7 +119,7 @@ class Head:
         """Returns the loss of each example, `(batch,)`, summed over its terms.
 
         Args:
-            targets: `(batch, ...)`, as in `Encoded.targets`.
+            targets: `(batch, ...)`, as in `Examples.targets`.
             outputs: `(batch, ...)`, outputs of the head's layer.
         """
         raise NotImplementedError

@@ -59,6 +59,7 @@ class DropoutAndLinearLayer(Float32Layer):
             (default) for no dense layer.
         hidden_dropout_rate: Float. Rate of dropout before the dense layer in
             training. Defaults to 0.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     def __init__(
@@ -117,8 +118,10 @@ class LinearLayer(DropoutAndLinearLayer):
         num_outputs: Integer. Width of the output.
         reads: Vector to map: `"first_token"` (Houlsby et al. 2019, section 3.1)
             or `"pooled_output"`, from the checkpoint's pooler.
-        dropout_rate, hidden_activation, hidden_dropout_rate: See
-            `DropoutAndLinearLayer`.
+        dropout_rate: See `DropoutAndLinearLayer`.
+        hidden_activation: See `DropoutAndLinearLayer`.
+        hidden_dropout_rate: See `DropoutAndLinearLayer`.
+        **kwargs: See `keras.layers.Layer`.
 
     Returns:
         Float32 tensor of shape `(batch, num_outputs)`.

@@ -7,9 +7,9 @@ from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.data.encoded import IGNORED
-from tf_adapters.data.encoded import Masking
-from tf_adapters.data.encoded import encode_texts
+from tf_adapters.data.examples import IGNORED
+from tf_adapters.data.examples import Masking
+from tf_adapters.data.examples import encode_texts
 from tf_adapters.data.tokens import vocabulary
 from tf_adapters.encoders.keras_hub_families import architecture_of
 from tf_adapters.heads import masked_lm_predictions

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 from tf_adapters.heads.linear import width_of
 from tf_adapters.layers import activations
 from tf_adapters.layers.dense import dense
@@ -21,6 +21,7 @@ class MaskedLMLayer(Float32Layer):
         activation: Name of an activation.
         epsilon: Epsilon of the layer norm.
         num_best: Number of tokens to predict for each mask. Defaults to 5.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns, and the encoder's

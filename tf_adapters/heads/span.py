@@ -6,8 +6,8 @@ from keras import ops
 import numpy as np
 import scipy.special
 
-from tf_adapters.data.encoded import IGNORED
-from tf_adapters.data.encoded import Encoded
+from tf_adapters.data.examples import IGNORED
+from tf_adapters.data.examples import Examples
 from tf_adapters.heads import metrics
 from tf_adapters.heads import span_metrics
 from tf_adapters.heads import span_windows
@@ -103,7 +103,8 @@ class Span(Head):
                 second * (np.arange(len(w.token_ids)) >= w.begin)
                 for w in source.windows
             ]
-        return Encoded(ids, segments, targets, counts, source)
+        pad_id = packer.special_tokens.pad
+        return Examples(ids, segments, targets, counts, source, pad_id=pad_id)
 
     def loss(self, targets, outputs):
         """Returns the mean cross-entropy of both ends, `(batch,)`.

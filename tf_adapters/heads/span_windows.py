@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.tokens.windows import window_spans
 
 NOT_FOUND = (IGNORED, IGNORED)

@@ -7,8 +7,8 @@ from keras import ops
 import numpy as np
 import scipy.special
 
-from tf_adapters.data.encoded import IGNORED
-from tf_adapters.data.encoded import Encoded
+from tf_adapters.data.examples import IGNORED
+from tf_adapters.data.examples import Examples
 from tf_adapters.data.tokens.words import tokenize_words
 from tf_adapters.data.tokens.words import windows
 from tf_adapters.heads import metrics
@@ -101,7 +101,7 @@ class Tagging(Head):
                 if labeled:
                     targets.append(_targets(window, firsts, row["label"][part]))
         counts = [np.count_nonzero(row != IGNORED) for row in targets]
-        return Encoded(
+        return Examples(
             ids,
             [0 * row for row in ids]
             if packer.special_tokens.has_segments
@@ -109,6 +109,7 @@ class Tagging(Head):
             targets if labeled else None,
             np.array(counts) if labeled else None,
             _Source(rows, found),
+            pad_id=packer.special_tokens.pad,
         )
 
     def loss(self, targets, outputs):

@@ -13,8 +13,9 @@ class TokenLayer(DropoutAndLinearLayer):
 
     Args:
         num_outputs: Integer. Width of the output.
-        dropout_rate, hidden_activation, hidden_dropout_rate: See
-            `DropoutAndLinearLayer`.
+        dropout_rate: See `DropoutAndLinearLayer`.
+        hidden_activation: See `DropoutAndLinearLayer`.
+        hidden_dropout_rate: See `DropoutAndLinearLayer`.
 
     Returns:
         Float32 tensor of shape `(batch, tokens, num_outputs)`. It is `ABSENT`

@@ -8,8 +8,8 @@ import numpy as np
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
-from tf_adapters.data.encoded import encode_texts
-from tf_adapters.data.encoded import encode_windows
+from tf_adapters.data.examples import encode_texts
+from tf_adapters.data.examples import encode_windows
 from tf_adapters.data.tokens.windows import Windows
 from tf_adapters.heads import metrics
 from tf_adapters.heads.head import Head

@@ -15,10 +15,14 @@ class WindowsLayer(LinearLayer):
     """A `LinearLayer` whose outputs for a text's windows are pooled.
 
     Args:
-        num_outputs, reads, dropout_rate, hidden_activation,
-            hidden_dropout_rate: See `LinearLayer`.
+        num_outputs: See `LinearLayer`.
+        reads: See `LinearLayer`.
+        dropout_rate: See `LinearLayer`.
+        hidden_activation: See `LinearLayer`.
+        hidden_dropout_rate: See `LinearLayer`.
         pooling: Function over the windows, for each output: `"mean"` (default)
             or `"max"`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns for the sequences of all

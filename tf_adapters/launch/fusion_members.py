@@ -23,13 +23,12 @@ from tf_adapters.common.errors import DataError
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
-from tf_adapters.data.rows import sampling
-from tf_adapters.data.rows import splits
 from tf_adapters.launch import finished_runs
 from tf_adapters.launch import local_runner
 from tf_adapters.launch import planned_run
 from tf_adapters.launch import process_runner
 from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import task_data
 
 _SECONDS_TO_WAIT = 10
 
@@ -95,7 +94,7 @@ def check_members_data(config):
 def _why_missing(config):
     """Returns the `DataError` if a member's data are missing, or `None`."""
     try:
-        splits.check_data_exists(config)
+        task_data.check_data_exists(config)
     except DataError as error:
         return error
     return None
@@ -157,7 +156,7 @@ def _find_trained(runs, folder):
 def _saw_our_data(run, path):
     """Returns whether a finished run trained on the data as they are now."""
     found = {
-        name: sampling.fingerprints(splits.load_rows(own, splits.get_task(own)))
+        name: task_data.load_task_data(own).fingerprints
         for name, own in config_task.by_task(run.config).items()
     }
     ours = found if len(found) > 1 else next(iter(found.values()))

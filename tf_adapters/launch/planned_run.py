@@ -9,7 +9,6 @@ import re
 from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
 from tf_adapters.config import task as config_task
-from tf_adapters.data.rows import splits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +48,7 @@ def first_metrics(config):
         config: `Config`.
     """
     return {
-        name: splits.declared_task(_unselected(own)).metrics[0]
+        name: config_task.declared_task(_unselected(own)).metrics[0]
         for name, own in config_task.by_task(config).items()
     }
 

@@ -1,7 +1,5 @@
 """Trains a text model on a table in one call, as the command does."""
 
-from tf_adapters.data.rows import sampling
-from tf_adapters.data.rows import splits
 from tf_adapters.launch import table_settings
 from tf_adapters.launch import tables
 from tf_adapters.launch.python_words import errors_in_python
@@ -9,6 +7,7 @@ from tf_adapters.launch.python_words import say_in_python
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import summary
+from tf_adapters.runs import task_data
 from tf_adapters.runs import whole_run
 from tf_adapters.text import defaults
 from tf_adapters.text import loading
@@ -114,18 +113,16 @@ def _train(layers, source, model_dir, overwrite):
     """Trains with layers of settings, unless this is done; loads the model."""
     with errors_in_python(source.names):
         config, folder = table_settings.resolve(layers, source, model_dir)
-        task = splits.get_task(config)
-        rows = splits.load_rows(config, task)
+        data = task_data.load_task_data(config)
         config = source.moved_to(folder, config)
         result = None
         if not overwrite and folder.exists():
-            fingerprint = sampling.fingerprints(rows)
-            result = earlier_runs.finished(folder, config, fingerprint)
-        summary.print_labels(task, rows, say_in_python)
+            result = earlier_runs.finished(folder, config, data.fingerprints)
+        summary.print_labels(data.task, data.rows, say_in_python)
         if result is None:
-            summary.print_plan(config, rows, say_in_python)
+            summary.print_plan(config, data.rows, say_in_python)
             result = whole_run.train_run(
-                *(config, task, rows, folder),
+                *(config, data, folder),
                 overwrite=overwrite,
                 tables=source.paths,
             )

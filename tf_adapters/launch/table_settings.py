@@ -8,8 +8,8 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
 from tf_adapters.config import presets
 from tf_adapters.config import resolve as config_resolve
-from tf_adapters.data.rows import splits
 from tf_adapters.runs import remote_folder
+from tf_adapters.runs import task_data
 from tf_adapters.text import defaults
 
 # From arguments to settings.
@@ -85,7 +85,7 @@ def resolve(layers, source, model_dir):
     layers = defaults.with_short_run([*layers, source.layer])
     config = config_resolve.combine(*layers)
     config = config_resolve.with_absolute_paths(config)
-    splits.check_data_exists(config)
+    task_data.check_data_exists(config)
     config = config_resolve.build_method(config)
     check_method(config)
     name = f"{config.task}_{presets.preset_name(layers)}_{config.seed}"

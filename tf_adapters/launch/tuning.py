@@ -20,8 +20,6 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
-from tf_adapters.data.rows import sampling
-from tf_adapters.data.rows import splits
 from tf_adapters.launch import table_settings
 from tf_adapters.launch import trial_settings
 from tf_adapters.launch.search_folder import SearchFolder
@@ -29,6 +27,7 @@ from tf_adapters.launch.search_journal import SearchJournal
 from tf_adapters.launch.search_journal import import_optuna
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import summary
+from tf_adapters.runs import task_data
 from tf_adapters.runs import whole_run
 
 _SPLITS = ("train", "validation")
@@ -81,23 +80,21 @@ def tune(layers, folder, trials=20, methods=None, overwrite=False, source=None):
     space = trial_settings.make_space(layers, methods)
     configs = [_checked_config(space, method) for method in space.methods]
     config = _without_test(configs[0])
-    task = splits.get_task(config)
-    rows = splits.load_rows(config, task)
-    rows = {split: rows[split] for split in _SPLITS}
+    data = task_data.load_task_data(config).select(_SPLITS)
     folder = folder or f"runs/{config.task}_tune_{config.seed}"
     with contextlib.closing(SearchFolder(folder, overwrite)) as opened:
-        opened.check_same(config, space.methods, sampling.fingerprints(rows))
+        opened.check_same(config, space.methods, data.fingerprints)
         if source is not None:
             space = space.on_top(opened.keep_tables(source))
         first = [space.usual(method) for method in space.methods]
         journal = SearchJournal(opened.journal, config.seed, first)
-        return _Search(space, task, rows, opened, journal).run(trials)
+        return _Search(space, data, opened, journal).run(trials)
 
 
 def _checked_config(space, method):
     """Returns the checked `Config` of a method with its usual settings."""
     config = space.config({"method": {"name": method}})
-    splits.check_data_exists(config)
+    task_data.check_data_exists(config)
     config = resolve.build_method(config)
     table_settings.check_method(config)
     if config.distribution_strategy in config_settings.CLUSTERS:
@@ -119,23 +116,21 @@ class _Search:
 
     Args:
         space: `Space`.
-        task: `Task`.
-        rows: Dict from split to rows.
+        data: `TaskData`.
         folder: `SearchFolder`.
         journal: `SearchJournal`.
     """
 
-    def __init__(self, space, task, rows, folder, journal):
+    def __init__(self, space, data, folder, journal):
         self.space = space
-        self.task = task
-        self.rows = rows
+        self.data = data
         self.folder = folder
         self.journal = journal
-        self.metric = task.metrics[0]
+        self.metric = data.task.metrics[0]
 
     def run(self, trials):
         """Runs trials until there are `trials` of them; returns the `Best`."""
-        summary.print_labels(self.task, self.rows)
+        summary.print_labels(self.data.task, self.data.rows)
         print(
             f"search: {trials} trials over {self.space.describe()}; the best "
             f"on validation by {self.metric}, in {self.folder.folder}",
@@ -196,15 +191,19 @@ class _Search:
     def _train(self, layer, folder):
         """Returns the metric of a trial; trains unless the run is finished."""
         config = _without_test(resolve.build_method(self.space.config(layer)))
-        fingerprint = sampling.fingerprints(self.rows)
-        result = earlier_runs.finished(folder, config, fingerprint)
+        fingerprints = self.data.fingerprints
+        result = earlier_runs.finished(folder, config, fingerprints)
         if result is None:
             with (
                 open(folder / "log.txt", "a", encoding="utf-8") as log,
                 contextlib.redirect_stdout(log),
             ):
                 result = whole_run.train_run(
-                    config, self.task, dict(self.rows), folder, test=False
+                    # A copy, because training empties it.
+                    config,
+                    self.data.select(_SPLITS),
+                    folder,
+                    test=False,
                 )
         value = result["validation"][self.metric]
         if not math.isfinite(value):

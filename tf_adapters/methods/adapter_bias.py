@@ -202,6 +202,7 @@ class Shift(SlotGivenLayers):
         alpha: `TokenWeight`, possibly shared with other blocks, or `None` for
             a weight of 1.
         alpha_input: Input of `alpha`: `"intermediate"` or `"residual"`.
+        **kwargs: See `keras.layers.Layer`.
 
     Returns:
         The sum, of the shape of `x`, and a dict with the probe `"alpha"` of

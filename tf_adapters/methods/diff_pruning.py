@@ -117,7 +117,7 @@ class DiffPruning(Method):
 
     @property
     def gating(self):
-        """The `Gating` that prunes the difference, and stores what is left."""
+        """The `Gating` that prunes the difference and stores the rest."""
         return difference_gating.DifferenceGating(self)
 
 
@@ -133,6 +133,7 @@ class SparseDiff(Float32Layer):
         shape: Shape of the weight.
         gates: Dict of keyword arguments of `HardConcreteGates` except `shape`.
         structured: Whether to use `z_group`.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     def __init__(self, shape, gates, structured, **kwargs):

@@ -50,6 +50,7 @@ class AdapterModel(AssembledModel):
         remat: Whether to recompute the activations within a block in the
             backward pass (`keras.remat`), which takes less memory and more
             time. Defaults to `False`.
+        **kwargs: See `keras.Model`.
 
     Call arguments:
         inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,

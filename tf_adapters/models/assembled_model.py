@@ -18,8 +18,14 @@ class AssembledModel(EncoderModel):
     `AdapterModel` adds the forward pass.
 
     Args:
-        encoder, method, head, use_encoder_dropout, seed, below, remat: See
-            `AdapterModel`.
+        encoder: See `AdapterModel`.
+        method: See `AdapterModel`.
+        head: See `AdapterModel`.
+        use_encoder_dropout: See `AdapterModel`.
+        seed: See `AdapterModel`.
+        below: See `AdapterModel`.
+        remat: See `AdapterModel`.
+        **kwargs: See `keras.Model`.
     """
 
     def __init__(
@@ -80,6 +86,11 @@ class AssembledModel(EncoderModel):
             )
         freezing.unfreeze_layers(self.encoder.backbone)
         freezing.freeze_all_but_declared(self)
+
+    def fit(self, *args, **kwargs):
+        """Trains the model; raises a `UserError` if no weights train."""
+        model_checks.check_trains(self)
+        return super().fit(*args, **kwargs)
 
     def _make_head_layer(self):
         layer = self.head.make_layer()

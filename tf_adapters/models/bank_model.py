@@ -30,6 +30,7 @@ class BankModel(EncoderModel):
     Args:
         encoder: The `Encoder` that all members were trained on.
         members: Tuple of `Member`.
+        **kwargs: See `keras.Model`.
 
     Call arguments:
         inputs: Dict as for `AdapterModel`, and `adapter_ids` `(batch,)`: the
@@ -169,7 +170,10 @@ class BankSlot(SlotOfLayers):
 
     Args:
         reads: Input of the bottlenecks, one of `bottleneck_slots.Reads`.
-        num_adapters, units, activation: See `BankBottleneck`.
+        num_adapters: See `BankBottleneck`.
+        units: See `BankBottleneck`.
+        activation: See `BankBottleneck`.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     def __init__(self, reads, num_adapters, units, activation, **kwargs):

@@ -16,6 +16,7 @@ from tf_adapters.data.rows import splits
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
+from tf_adapters.runs import task_data
 
 # By default, the report is on the first of these with predictions.
 _PREFERRED = ("test", "validation")
@@ -194,10 +195,10 @@ def _read_rows(run, data_dir):
     if data_dir is not None:
         data = dataclasses.replace(config.data, data_dir=str(data_dir))
         config = dataclasses.replace(config, data=data)
-    task = splits.get_task(config)
+    task = task_data.get_task(config)
     if run.split.startswith("transfer/"):
         languages = zero_shot_transfer.load_languages(task, config.data)
         found = languages.get(run.split.removeprefix("transfer/"), ("", []))
         return task.text_fields, found[1]
-    found = splits.read_rows(config, task)
+    found = splits.read_rows(task, config.data, config.seed)
     return task.text_fields, found.get(run.split, [])

@@ -7,12 +7,14 @@ from pathlib import Path
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
+from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 from tf_adapters.runs import pretraining_task
+from tf_adapters.runs import task_data
 from tf_adapters.runs.experiment import Experiment
 
 _LOGGER = logging.getLogger(__name__)
@@ -50,7 +52,9 @@ def load_to_export(config, model_dir):
         model_dir: Path of the run folder.
     """
     config = dataclasses.replace(config, distribution_strategy="one_device")
-    return load_finished_run(config, splits.declared_task(config), model_dir)
+    return load_finished_run(
+        config, config_task.declared_task(config), model_dir
+    )
 
 
 def evaluate_run(config, model_dir):
@@ -67,9 +71,11 @@ def evaluate_run(config, model_dir):
         Dict from split to metrics. With `data.eval_languages`, a dict with
         `transfer` alone: the summary over these languages.
     """
-    task = splits.get_task(config)
+    task = task_data.get_task(config)
     languages = zero_shot_transfer.load_languages(task, config.data)
-    rows = {} if languages else splits.load_rows(config, task)
+    rows = {}
+    if not languages:
+        rows = splits.load_rows(task, config.data, config.seed)
     experiment = load_finished_run(config, task, model_dir)
     if languages:
         return {"transfer": experiment.transfer(languages)}
@@ -95,7 +101,7 @@ def _complete(model_dir, split, head, compared):
 def _is_own(config, model_dir, rows):
     """Returns whether a run finished with these settings and data."""
     try:
-        fingerprint = sampling.fingerprints(rows)
-        return bool(earlier_runs.finished(model_dir, config, fingerprint))
+        fingerprints = sampling.fingerprints(rows)
+        return bool(earlier_runs.finished(model_dir, config, fingerprints))
     except ConfigError:
         return False

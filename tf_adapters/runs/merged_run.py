@@ -12,13 +12,13 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import resolve
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
-from tf_adapters.data.encoded import encoder_inputs
+from tf_adapters.data.examples import encoder_inputs
 from tf_adapters.data.rows import sampling
-from tf_adapters.data.rows import splits
 from tf_adapters.merging.merge import merge_adapters
 from tf_adapters.merging.merge import search_weights
 from tf_adapters.models.variable_groups import count_weights
 from tf_adapters.runs import run_facts
+from tf_adapters.runs import task_data
 from tf_adapters.runs.experiment import Experiment
 from tf_adapters.runs.run_folder import RunFolder
 from tf_adapters.runs.run_folder import frozen_weights
@@ -66,18 +66,17 @@ class MergeTarget:
 
     def __init__(self, folder, data_dir=None):
         self.config = _config_of(folder, data_dir)
-        self.task = splits.get_task(self.config)
-        self.rows = splits.load_rows(self.config, self.task)
+        self.data = task_data.load_task_data(self.config)
         plain = dataclasses.replace(self.config, method=methods.HeadOnly())
-        self.base = Experiment(plain, self.task)
+        self.base = Experiment(plain, self.data.task)
 
     def examples(self, count=None):
         """Returns all validation examples, or `count` training examples."""
         if count is None:
-            return self.base.examples(self.rows["validation"])
+            return self.base.examples(self.data.rows["validation"])
         seed = self.config.seed
         return self.base.examples(
-            sampling.subsample(self.rows["train"], count, seed)
+            sampling.subsample(self.data.rows["train"], count, seed)
         )
 
 
@@ -113,17 +112,16 @@ def merge_runs(adapters, model_dir, settings, target=None, overwrite=False):
     # for later.
     validation = target.base.trainer_of(model).evaluate(target.examples())
     config = dataclasses.replace(target.config, method=model.method)
-    fingerprint = sampling.fingerprints(target.rows)
     run = RunFolder(
         model_dir,
         config,
-        fingerprint,
+        target.data.fingerprints,
         overwrite,
         frozen=frozen_weights(model),
     )
     merged = _description(adapters, settings, head_of, weights, model)
     details = {
-        "task": target.task.name,
+        "task": target.data.task.name,
         "max_length": config.data.max_length,
         "merged": merged,
         "validation": validation,
@@ -134,7 +132,7 @@ def merge_runs(adapters, model_dir, settings, target=None, overwrite=False):
         "trained_weights": 0,
         "merged": merged,
         "merging_seconds": round(seconds, 2),
-        "data_fingerprint": fingerprint,
+        "data_fingerprint": target.data.fingerprints,
         "validation": validation,
     }
     run.save_result(result)

@@ -7,7 +7,6 @@ import time
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.config import task as config_task
 from tf_adapters.data.batches.task_mixture import Mixture
-from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.models.multitask_model import MultiTaskModel
 from tf_adapters.models.variable_groups import count_weights
@@ -25,13 +24,12 @@ from tf_adapters.training.multitask_trainer import MultiTaskTrainer
 from tf_adapters.training.multitask_trainer import of_task
 
 
-def train_multitask(config, tasks, rows, model_dir, test=True, overwrite=False):
+def train_multitask(config, data, model_dir, test=True, overwrite=False):
     """Trains several tasks together and writes their run folders.
 
     Args:
         config: `Config` with a method that has `tasks`.
-        tasks: Dict from name to `Task`.
-        rows: Dict from the name of a task to its rows by split.
+        data: Dict from the name of a task to its `TaskData`.
         model_dir: Path of the run folder. In it, each task gets a run folder
             named after the task, which can be used like any other run folder.
             A trained encoder is written once, to `encoder`.
@@ -64,19 +62,17 @@ def train_multitask(config, tasks, rows, model_dir, test=True, overwrite=False):
         )
     with workers.losses_as_stops(distribution.strategy_for_config(config)):
         started = time.perf_counter()
-        experiments = _make_experiments(config, tasks, rows)
+        experiments = _make_experiments(config, data)
         model = MultiTaskModel(
             {name: e.model for name, e in experiments.items()}
         )
-        fingerprints = {
-            name: sampling.fingerprints(rows[name]) for name in tasks
-        }
+        fingerprints = {name: one.fingerprints for name, one in data.items()}
         strategy = next(iter(experiments.values())).strategy
         folders = _Folders(
             strategy, model_dir, config, model, fingerprints, overwrite
         )
         examples = {
-            name: e.examples_by_split(rows[name])
+            name: e.examples_by_split(data[name].rows)
             for name, e in experiments.items()
         }
         run_facts.print_sizes(
@@ -142,11 +138,14 @@ def _results(experiments, model, folders, outcome):
     }
 
 
-def _make_experiments(config, tasks, rows):
+def _make_experiments(config, data):
     experiments, sibling = {}, None
     for name, own in config_task.by_task(config).items():
         sibling = Experiment(
-            own, tasks[name], sibling=sibling, train_rows=rows[name]["train"]
+            own,
+            data[name].task,
+            sibling=sibling,
+            train_rows=data[name].rows["train"],
         )
         experiments[name] = sibling
     return experiments

@@ -12,7 +12,6 @@ import math
 
 from tf_adapters import methods
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.data.rows import sampling
 from tf_adapters.encoders import masked_lm_heads
 from tf_adapters.runs import pretraining_task
 from tf_adapters.runs import run_folder_of_workers
@@ -21,13 +20,12 @@ from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.training import distribution
 
 
-def train_pretraining(config, task, rows, folder, overwrite=False):
+def train_pretraining(config, data, folder, overwrite=False):
     """Pretrains, unless this is already done, and prints the loss.
 
     Args:
         config: `Config` with `pretrain.steps`.
-        task: `Task`.
-        rows: Dict from split to rows. Labels are ignored.
+        data: `TaskData`. Labels are ignored.
         folder: Path of the pretraining's run folder.
         overwrite: Whether to pretrain again if it is done. Default: `False`.
 
@@ -38,20 +36,20 @@ def train_pretraining(config, task, rows, folder, overwrite=False):
         ConfigError: If the method trains only a head, or `init_adapter` is set.
     """
     _check(config)
-    own = _config(config, len(rows["train"]))
-    texts = {split: rows[split] for split in ("train", "validation")}
+    own = _config(config, len(data.rows["train"]))
+    texts = data.select(("train", "validation"))
     result = None
     if not overwrite:
-        fingerprint = sampling.fingerprints(texts)
         strategy = distribution.strategy_for_config(own)
         result = run_folder_of_workers.finished(
-            strategy, folder, own, fingerprint
+            strategy, folder, own, texts.fingerprints
         )
     if result is None:
         result = training_run.train_experiment(
             own,
-            pretraining_task.pretraining_task_of(task),
-            texts,
+            dataclasses.replace(
+                texts, task=pretraining_task.pretraining_task_of(data.task)
+            ),
             folder,
             test=False,
             overwrite=overwrite,

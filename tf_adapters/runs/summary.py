@@ -4,6 +4,7 @@ import collections
 import functools
 import math
 
+from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import splits
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import remote_folder
@@ -168,7 +169,7 @@ def print_evaluation(values, config):
         if split == "transfer":
             print(
                 zero_shot_transfer.transfer_table(
-                    splits.declared_task(config), metrics
+                    config_task.declared_task(config), metrics
                 )
             )
             if config.encoder == "minilm":

@@ -2,7 +2,6 @@
 
 import time
 
-from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import calibration
 from tf_adapters.runs import earlier_runs
@@ -19,8 +18,7 @@ from tf_adapters.training.loop import Loop
 
 def train_experiment(
     config,
-    task,
-    rows,
+    data,
     model_dir,
     test=True,
     overwrite=False,
@@ -35,9 +33,8 @@ def train_experiment(
 
     Args:
         config: `Config`.
-        task: `Task`, see `splits.get_task`.
-        rows: Dict from split to rows, see `splits.load_rows`. The dict is
-            emptied once the rows are encoded, to free their memory.
+        data: `TaskData`. Its dict of rows is emptied once the rows are encoded,
+            to free their memory.
         model_dir: Path of the run folder.
         test: Whether to evaluate on the test split too, if it is labeled, and
             on further validation splits of the task. Default: `True`.
@@ -60,11 +57,14 @@ def train_experiment(
         started = time.perf_counter()
         # Load these first, so that missing data are reported before training.
         languages = (
-            zero_shot_transfer.load_languages(task, config.data) if test else {}
+            zero_shot_transfer.load_languages(data.task, config.data)
+            if test
+            else {}
         )
-        fingerprint = sampling.fingerprints(rows)
         # Find errors in the configuration before an earlier run is removed.
-        experiment = Experiment(config, task, train_rows=rows["train"])
+        experiment = Experiment(
+            config, data.task, train_rows=data.rows["train"]
+        )
         calibration.check(config, experiment.model.head)
         # Only on the chief: all workers would log the same.
         watchers = (
@@ -76,18 +76,19 @@ def train_experiment(
             experiment.strategy,
             model_dir,
             config,
-            fingerprint,
+            data.fingerprints,
             overwrite,
             declared,
             frozen_weights(experiment.model),
         )
         run.save_tables(tables)
         run_facts.print_weights(experiment.model, run)
-        examples = experiment.examples_by_split(rows)
-        rows.clear()
+        examples = experiment.examples_by_split(data.rows)
+        data.rows.clear()
         run_facts.print_sizes(examples, config.train.batch_size)
         before = _prepare(experiment, prepare, examples["validation"])
-        result = _train(experiment, run, examples, fingerprint, watchers)
+        result = _train(experiment, run, examples, watchers)
+        result["data_fingerprint"] = data.fingerprints
         result |= before | _of_pretraining(config.init_adapter)
         if test:
             result |= evaluate_held_out(experiment.trainer, examples, run)
@@ -108,7 +109,7 @@ def _prepare(experiment, prepare, validation):
     return {"before": experiment.trainer.evaluate(validation)}
 
 
-def _train(experiment, run, examples, fingerprint, watchers):
+def _train(experiment, run, examples, watchers):
     """Trains; returns the result without the held-out splits."""
     model = experiment.model
     details = {
@@ -129,7 +130,6 @@ def _train(experiment, run, examples, fingerprint, watchers):
         **outcome,
         **({"method_report": report} if report else {}),
         "training_seconds": seconds,
-        "data_fingerprint": fingerprint,
     }
 
 

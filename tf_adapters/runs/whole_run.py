@@ -2,7 +2,6 @@
 
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.data.rows import sampling
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import pretraining
 from tf_adapters.runs import remote_folder
@@ -11,8 +10,7 @@ from tf_adapters.runs import training_run
 
 def train_run(
     config,
-    task,
-    rows,
+    data,
     model_dir,
     test=True,
     overwrite=False,
@@ -23,8 +21,7 @@ def train_run(
 
     Args:
         config: `Config`.
-        task: `Task`, see `splits.get_task`.
-        rows: See `train_experiment`, which empties it.
+        data: `TaskData`; see `train_experiment`, which empties its rows.
         model_dir: Path of the run folder.
         test: See `train_experiment`.
         overwrite: See `train_experiment`.
@@ -33,32 +30,30 @@ def train_run(
     """
     declared = declared or config
     if config.pretrain.steps:
-        config = _pretrained(config, task, rows, model_dir, overwrite, declared)
+        config = _pretrained(config, data, model_dir, overwrite, declared)
     return training_run.train_experiment(
         config,
-        task,
-        rows,
+        data,
         model_dir,
         test=test,
         overwrite=overwrite,
-        prepare=pretraining.preparation_of(task, config),
+        prepare=pretraining.preparation_of(data.task, config),
         declared=declared,
         tables=tables,
     )
 
 
-def _pretrained(config, task, rows, model_dir, overwrite, declared):
+def _pretrained(config, data, model_dir, overwrite, declared):
     """Pretrains; returns a configuration that starts from these weights."""
     _check_workers_read(config, model_dir)
     goes_on = earlier_runs.of_stopped_command(
-        model_dir, declared, sampling.fingerprints(rows)
+        model_dir, declared, data.fingerprints
     )
     folder = model_dir.absolute() / "pretrain"
     own_files.check_folder(folder)
     return pretraining.train_pretraining(
         config,
-        task,
-        rows,
+        data,
         folder,
         overwrite=overwrite and goes_on is None,
     )

@@ -7,19 +7,18 @@ import keras
 import numpy as np
 
 from tf_adapters.data.batches import batch_plan
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 
 # Padded lengths for backends that compile a program for each length.
 _COMPILED_LENGTHS = (16, 32, 64, 128, 256, 512)
 
 
 class TextBatches(keras.utils.PyDataset):
-    """Batches of `Encoded` examples, grouped by length.
+    """Batches of `Examples`, grouped by length.
 
     Args:
-        encoded: `Encoded`, with targets for training.
+        encoded: `Examples`, with targets for training.
         batch_size: Examples per batch; the last batch may have fewer.
-        pad_id: Token id for padding.
         seed: Integer that, with the epoch's number, determines the order, or
             `None` (default) for the order of evaluation: longest first.
         weights: Array with the weight of each example's loss, or `None`
@@ -32,19 +31,17 @@ class TextBatches(keras.utils.PyDataset):
         self,
         encoded,
         batch_size,
-        pad_id,
         seed=None,
         weights=None,
         length=None,
     ):
         super().__init__()
         self.encoded = encoded
-        self.pad_id = pad_id
         self._batch_size = batch_size
         self._seed = seed
         self._weights = weights
-        self._lengths = np.array([_length(ids) for ids in encoded.token_ids])
-        self._counts = np.array([_num_choices(i) for i in encoded.token_ids])
+        self._lengths = encoded.lengths
+        self._counts = encoded.num_choices
         self._epoch = 0
         self._length = length
         self.plan = self._make_plan()
@@ -68,7 +65,7 @@ class TextBatches(keras.utils.PyDataset):
         ) == self._num_sequences(self.plan[1])
 
     def _make_plan(self):
-        costs = self._lengths * self._counts
+        costs = self.encoded.costs
         if self._seed is None:
             return batch_plan.plan_evaluation(
                 self._lengths, self._batch_size, costs=costs
@@ -103,7 +100,7 @@ class TextBatches(keras.utils.PyDataset):
         """Returns the model's inputs for a `Batch`."""
         ids = [self.encoded.token_ids[i] for i in batch.indices]
         features = {
-            "token_ids": self._padded(batch, ids, self.pad_id),
+            "token_ids": self._padded(batch, ids, self.encoded.pad_id),
             "padding_mask": self._padded(batch, [_ones(row) for row in ids], 0),
         }
         if self.encoded.segment_ids is not None:
@@ -155,15 +152,6 @@ class TextBatches(keras.utils.PyDataset):
             terms = max(1, self.encoded.counts[batch.indices].sum())
             weights = weights * len(batch.indices) / terms
         return weights.astype("float32")
-
-
-def _length(ids):
-    """Returns the number of tokens of an example or its longest choice."""
-    return max(map(len, ids)) if isinstance(ids, list) else len(ids)
-
-
-def _num_choices(ids):
-    return len(ids) if isinstance(ids, list) else 1
 
 
 def _ones(row):

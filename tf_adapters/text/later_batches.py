@@ -76,7 +76,6 @@ class LaterBatches(keras.utils.PyDataset):
         (batch,) = TextBatches(
             encoded,
             len(places),
-            self._packer.special_tokens.pad,
             weights=None if self._weights is None else self._weights[places],
             length=self._packer.max_length if number == 0 else self._length,
         )

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tf_adapters import heads
-from tf_adapters.data.encoded import Encoded
+from tf_adapters.data.examples import Examples
 from tf_adapters.heads.vector_head import VectorHead
 from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.text.batches import TextBatches
@@ -13,11 +13,6 @@ from tf_adapters.training.mean_loss import mean_loss
 # Bucket limits: outputs with a row per token are computed together for texts of
 # similar length.
 _LENGTHS = (16, 32, 64, 128, 256, 512)
-
-
-def is_of_tokens(head):
-    """Returns whether a head has one output per token."""
-    return head.reads == "sequence_output"
 
 
 def is_of_texts(head):
@@ -56,7 +51,6 @@ class Predictor:
     def _parts(self, rows, labeled=False):
         """Yields examples and the list of their outputs, one part at a time."""
         size = ROWS_AT_ONCE if is_of_texts(self.head) else len(rows)
-        pad = self.packer.special_tokens.pad
         for part in rows.parts(size):
             encoded = self.head.encode(
                 part.at(range(len(part))), part.fields, self.packer, labeled
@@ -67,7 +61,6 @@ class Predictor:
                     self.model,
                     encoded,
                     self.batch_size,
-                    pad,
                     self.verbose,
                     self.head,
                 ),
@@ -76,7 +69,7 @@ class Predictor:
     def outputs(self, rows):
         """Returns outputs as one array, or a list of arrays for tokens."""
         parts = [outputs for _, outputs in self._parts(rows)]
-        return parts[0] if is_of_tokens(self.head) else _stacked(parts)
+        return parts[0] if self.head.is_of_tokens else _stacked(parts)
 
     def vectors(self, rows):
         """Returns the outputs of a model with one vector per text, an array."""
@@ -117,12 +110,12 @@ def _stacked(parts):
     return np.concatenate([np.stack(part) for part in parts])
 
 
-def outputs_of(model, encoded, batch_size, pad_id, verbose, head):
+def outputs_of(model, encoded, batch_size, verbose, head):
     """Returns a list with a model's outputs for each example, in order."""
     rows = [None] * len(encoded)
-    for length, places in _groups(encoded, is_of_tokens(head)):
+    for length, places in _groups(encoded, head.is_of_tokens):
         part = _part(encoded, places)
-        batches = TextBatches(part, batch_size, pad_id, length=length)
+        batches = TextBatches(part, batch_size, length=length)
         outputs = model.predict(batches, verbose=verbose)
         order = np.concatenate([batch.indices for batch in batches.plan])
         for place, row in zip(order, outputs, strict=True):
@@ -138,7 +131,7 @@ def _groups(encoded, by_length):
     if not by_length:
         yield None, everything
         return
-    lengths = np.array([len(ids) for ids in encoded.token_ids])
+    lengths = encoded.lengths
     buckets = np.searchsorted(_LENGTHS, lengths)
     for bucket in np.unique(buckets):
         places = everything[buckets == bucket]
@@ -148,8 +141,9 @@ def _groups(encoded, by_length):
 def _part(encoded, places):
     """Returns some of the examples, without targets."""
     segments = encoded.segment_ids
-    return Encoded(
+    return Examples(
         [encoded.token_ids[place] for place in places],
         None if segments is None else [segments[place] for place in places],
+        pad_id=encoded.pad_id,
         is_pooled=encoded.is_pooled,
     )

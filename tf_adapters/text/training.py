@@ -32,8 +32,7 @@ def batches_of(head, rows, packer, batch_size, seed, weights):
     if len(rows) > ROWS_AT_ONCE and predicting.is_of_texts(head):
         return LaterBatches(head, rows, packer, batch_size, **options)
     encoded = head.encode(rows.at(range(len(rows))), rows.fields, packer)
-    pad = packer.special_tokens.pad
-    return TextBatches(encoded, batch_size, pad, **options)
+    return TextBatches(encoded, batch_size, **options)
 
 
 def split_rows(rows, held_out, validation_split):

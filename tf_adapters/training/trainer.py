@@ -197,6 +197,7 @@ class Trainer:
 
     def prepare_training(self, total_steps):
         """Creates the optimizer and the train step."""
+        self._check_trains()
         self._check_places()
         with self.strategy.scope():
             optimizer = make_optimizer(
@@ -206,6 +207,13 @@ class Trainer:
                 self.model.computes_in_float16,
             )
         self.use_optimizer(optimizer)
+
+    def _check_trains(self):
+        if not self.variables:
+            raise ConfigError(
+                "There is nothing to train: method and head have no weights "
+                "that train. Choose another --method."
+            )
 
     def _check_places(self):
         """Raises a `ConfigError` if parts of a step would share dropout."""

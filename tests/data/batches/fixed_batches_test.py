@@ -13,6 +13,7 @@ from tf_adapters import methods
 from tf_adapters.config import resolve
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
+from tf_adapters.data.examples import Examples
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.training import distribution
 from tf_adapters.training.loop import Loop
@@ -28,12 +29,9 @@ ROWS = [
 
 
 def _examples():
-    return pipeline.Examples(
-        pipeline._ragged(ROWS),
-        pipeline._ragged([0 * row for row in ROWS]),
-        np.array([int(row[0] < 25) for row in ROWS], "int32"),
-        pad_id=0,
-    )
+    segments = [0 * row for row in ROWS]
+    targets = np.array([int(row[0] < 25) for row in ROWS], "int32")
+    return pipeline.to_tensors(Examples(ROWS, segments, targets, pad_id=0))
 
 
 def _plans(batch_size=BATCH):

@@ -7,9 +7,9 @@ import tensorflow as tf
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import masking
 from tf_adapters.data.batches import pipeline
-from tf_adapters.data.encoded import IGNORED
-from tf_adapters.data.encoded import Encoded
-from tf_adapters.data.encoded import Masking
+from tf_adapters.data.examples import IGNORED
+from tf_adapters.data.examples import Examples
+from tf_adapters.data.examples import Masking
 
 MASK, PAD, VOCABULARY = 4, 0, 1000
 SPECIAL = (PAD, 2, 3)
@@ -180,13 +180,14 @@ def test_a_word_longer_than_the_count_is_cut():
 
 def _examples(rows, **options):
     lists = [row.astype("int32") for row in rows]
-    encoded = Encoded(
+    encoded = Examples(
         lists,
         None,
+        pad_id=PAD,
         counts=np.array([2] * len(rows), "int32"),
         masking=_masking(**options),
     )
-    return pipeline.to_examples(encoded, PAD)
+    return pipeline.to_tensors(encoded)
 
 
 @pytest.mark.parametrize("whole_words", [False, True])

@@ -5,6 +5,7 @@ import pytest
 
 from tf_adapters.data.batches import batch_plan
 from tf_adapters.data.batches import pipeline
+from tf_adapters.data.examples import Examples
 
 LENGTHS = np.random.default_rng(0).integers(3, 60, 103)
 BATCHINGS = ("grouped", "random", "fixed")
@@ -18,8 +19,8 @@ def _plan(epoch=0, seed=0, batching="grouped", batch_size=8):
 
 def _examples():
     rows = [np.arange(1, n + 1, dtype="int32") for n in LENGTHS]
-    ragged = pipeline._ragged(rows)
-    return pipeline.Examples(ragged, ragged, LENGTHS.astype("int32"), pad_id=99)
+    targets = LENGTHS.astype("int32")
+    return pipeline.to_tensors(Examples(rows, rows, targets, pad_id=99))
 
 
 @pytest.mark.parametrize("batching", BATCHINGS)

@@ -4,6 +4,7 @@ import numpy as np
 
 from tests import tiny
 from tf_adapters.data.batches import pipeline
+from tf_adapters.data.examples import Examples
 
 
 def make_examples(count, seed=0, targets=None):
@@ -24,6 +25,5 @@ def make_examples(count, seed=0, targets=None):
         values = np.array([int(row[0] < 25) for row in rows], "int32")
     else:
         values = targets(rows)
-    ids = pipeline._ragged(rows)
-    segments = pipeline._ragged([0 * row for row in rows])
-    return pipeline.Examples(ids, segments, values, pad_id=0)
+    segments = [0 * row for row in rows]
+    return pipeline.to_tensors(Examples(rows, segments, values, pad_id=0))

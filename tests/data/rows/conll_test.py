@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tf_adapters.common.errors import DataError
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import prediction_files
 from tf_adapters.tasks import get

@@ -7,6 +7,7 @@ import pytest
 from tf_adapters.common.errors import DataError
 from tf_adapters.data.rows import generated
 from tf_adapters.data.rows import load
+from tf_adapters.data.rows.sources import find_source
 from tf_adapters.tasks import TASKS
 from tf_adapters.tasks import get
 
@@ -163,7 +164,7 @@ def test_builtin_texts_need_no_folder(task, tmp_path):
     name = task.source.removeprefix("builtin:")
     assert rows == generated.read_rows(name, "validation")
     assert {row["label"] for row in rows} == set(range(len(task.labels)))
-    assert load.has_split(task, "test")
+    assert find_source(task, "test").is_there
 
 
 def test_class_names_may_come_from_the_training_file(tmp_path):
@@ -185,7 +186,7 @@ def test_rows_are_held_out_where_there_is_no_validation_split(tmp_path):
     rows = [{"text": f"{i}", "label": i % 2} for i in range(50)]
     _write(tmp_path / "imdb", "train.jsonl", *rows)
     task = get("imdb")
-    assert not load.has_split(task, "validation", tmp_path)
+    assert not find_source(task, "validation", tmp_path).is_there
     train, held_out = load.load_train_and_validation(task, tmp_path)
     assert (len(train), len(held_out)) == (45, 5)
     assert {row["text"] for row in train + held_out} == {

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from tf_adapters import tasks
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.rows import split_checks
 
 

@@ -6,10 +6,12 @@ import json
 import pytest
 
 from tf_adapters.config import resolve
+from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import splits
 from tf_adapters.data.rows import tfds_rows
 from tf_adapters.data.rows.files import Table
+from tf_adapters.runs import task_data
 from tf_adapters.tasks import get
 from tf_adapters.tasks.task import Task
 
@@ -24,14 +26,15 @@ def read(monkeypatch):
     """Stands for prepared sets of TensorFlow Datasets; lists what is read."""
     names = []
 
-    def find_reader(task, split):
-        def reader():
-            names.append(split)
-            return Table(split, list(MNLI))
+    def read_prepared(task, split, path):
+        names.append(split)
+        return Table(split, list(MNLI))
 
-        return reader
+    def find_prepared(task, folder):
+        return "mnli" if folder == tfds_rows.default_directory() else None
 
-    monkeypatch.setattr(tfds_rows, "find_reader", find_reader)
+    monkeypatch.setattr(tfds_rows, "find_prepared", find_prepared)
+    monkeypatch.setattr(tfds_rows, "read_prepared", read_prepared)
     return names
 
 
@@ -39,9 +42,13 @@ def _config(**settings):
     return resolve.combine({"task": "mnli"}, settings)
 
 
+def _rows(config, task=None):
+    return splits.load_rows(task or get("mnli"), config.data, config.seed)
+
+
 def test_an_unlabeled_test_set_is_not_read(read):
     config = _config()
-    rows = splits.load_rows(config, get("mnli"))
+    rows = _rows(config)
     assert set(rows) == {"train", "validation", "validation_mismatched"}
     assert read == ["train", "validation_matched", "validation_mismatched"]
 
@@ -52,10 +59,10 @@ def test_a_labeled_test_set_is_read(read):
         splits={**get("mnli").splits, "test": "test"},
         unlabeled_splits={},
     )
-    rows = splits.load_rows(_config(), task)
+    rows = _rows(_config(), task)
     assert len(rows["test"]) == 6 and "test" in read
     config = _config(data={"max_test_examples": 2})
-    assert len(splits.load_rows(config, task)["test"]) == 2
+    assert len(_rows(config, task)["test"]) == 2
 
 
 def test_a_local_test_file_may_be_labeled_where_the_public_one_is_not(
@@ -66,7 +73,7 @@ def test_a_local_test_file_may_be_labeled_where_the_public_one_is_not(
     for split in ("train", "dev", "test"):
         (tmp_path / "mnli" / f"{split}.jsonl").write_text(lines)
     config = _config(data={"data_dir": str(tmp_path)})
-    assert set(splits.load_rows(config, get("mnli"))) == {
+    assert set(_rows(config)) == {
         "train",
         "validation",
         "test",
@@ -74,10 +81,10 @@ def test_a_local_test_file_may_be_labeled_where_the_public_one_is_not(
 
 
 def test_whether_data_are_there_is_said_without_reading(read, tmp_path):
-    splits.check_data_exists(_config())
+    task_data.check_data_exists(_config())
     assert not read
     with pytest.raises(load.DataError, match="No data of task `mnli` in"):
-        splits.check_data_exists(_config(data={"data_dir": str(tmp_path)}))
+        task_data.check_data_exists(_config(data={"data_dir": str(tmp_path)}))
 
 
 def test_a_declared_task_needs_no_data(tmp_path):
@@ -87,8 +94,8 @@ def test_a_declared_task_needs_no_data(tmp_path):
     )
     layer = {"data": {"task_file": str(tmp_path / "mine.yaml")}}
     config = resolve.combine(layer)
-    assert splits.declared_task(config).labels == ("bug", "other")
-    for function in (splits.check_data_exists, splits.get_task):
+    assert config_task.declared_task(config).labels == ("bug", "other")
+    for function in (task_data.check_data_exists, task_data.get_task):
         with pytest.raises(ValueError, match="`train` does not exist"):
             function(config)
 
@@ -97,27 +104,27 @@ def test_all_seeds_validate_on_the_same_examples(read):
     def validation(seed):
         settings = {"max_validation_examples": 3}
         config = _config(seed=seed, data=settings)
-        return splits.load_rows(config, get("mnli"))["validation"]
+        return _rows(config)["validation"]
 
     assert validation(0) == validation(1)
     assert len(validation(0)) == 3
 
 
 def test_a_part_of_the_training_set(read):
-    whole = splits.load_rows(_config(), get("mnli"))["train"]
+    whole = _rows(_config())["train"]
     config = _config(data={"train_fraction": 0.5})
-    part = splits.load_rows(config, get("mnli"))["train"]
+    part = _rows(config)["train"]
     assert len(part) == round(len(whole) / 2)
     assert all(row in whole for row in part)
     config = _config(data={"train_fraction": 1e-6})
-    assert len(splits.load_rows(config, get("mnli"))["train"]) == 1
+    assert len(_rows(config)["train"]) == 1
 
 
 def test_a_task_has_a_number_of_its_own(read):
     def train(**own):
         data = {"max_train_examples": 3, "train_examples_of": own}
         config = _config(data=data)
-        return splits.load_rows(config, get("mnli"))["train"]
+        return _rows(config)["train"]
 
     assert len(train(mnli=2, rte=1)) == 2
     assert len(train(rte=1)) == 3
@@ -125,11 +132,11 @@ def test_a_task_has_a_number_of_its_own(read):
 
 def test_another_metric_selects():
     config = _config(task="mrpc", train={"select_by": "accuracy"})
-    found = splits.declared_task(config).metrics
+    found = config_task.declared_task(config).metrics
     assert found[0] == "accuracy" and set(found) == set(get("mrpc").metrics)
     config = _config(task="mrpc", train={"select_by": "spearman"})
     with pytest.raises(ValueError, match="can be measured by accuracy"):
-        splits.declared_task(config)
+        config_task.declared_task(config)
 
 
 def _load(tmp_path, task, **splits_of_rows):
@@ -142,7 +149,7 @@ def _load(tmp_path, task, **splits_of_rows):
     task = dataclasses.replace(
         task, files=files, splits={split: split for split in files}
     )
-    return splits.load_rows(_config(), task)
+    return _rows(_config(), task)
 
 
 TEXTS = Task("mine", ("text",), labels=("no", "yes"))

@@ -10,6 +10,7 @@ from tf_adapters.common import network
 from tf_adapters.common.errors import DataError
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import tfds_rows
+from tf_adapters.data.rows.sources import find_source
 from tf_adapters.tasks import get
 from tf_adapters.tasks.task import Task
 
@@ -105,8 +106,8 @@ def test_a_split_without_rows_is_named():
 
 
 def test_a_split_of_a_prepared_set_is_there(prepared):
-    assert load.has_split(get("scitail"), "train", prepared)
-    assert not load.has_split(get("rte"), "train", prepared)
+    assert find_source(get("scitail"), "train", prepared).is_there
+    assert not find_source(get("rte"), "train", prepared).is_there
 
 
 def test_without_a_network_one_sentence_says_the_ways_out(

@@ -9,7 +9,7 @@ import pytest
 
 from tf_adapters.common.errors import DataError
 from tf_adapters.config.settings import DataConfig
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.rows import load
 from tf_adapters.data.rows import tfds_rows
 from tf_adapters.data.rows import zero_shot_transfer

@@ -11,7 +11,7 @@ import tokenizers
 import transformers
 
 from tests.fixtures import huggingface_folders
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.tokens import mask_tokens
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.encoders import huggingface_tokenizer

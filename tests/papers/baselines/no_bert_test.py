@@ -23,6 +23,7 @@ from tf_adapters.papers.baselines import no_bert_model
 from tf_adapters.papers.baselines import no_bert_search
 from tf_adapters.papers.baselines import no_bert_training
 from tf_adapters.runs import remote_folder
+from tf_adapters.runs.task_data import TaskData
 
 GENERATOR = np.random.default_rng(0)
 TABLE = GENERATOR.normal(size=(20, 6)).astype("float32")
@@ -291,5 +292,6 @@ def test_mistakes(layer, message, tmp_path, capsys):
 
 def test_a_task_of_another_kind(tmp_path):
     config = resolve.resolve_config(SETTINGS)
+    data = TaskData(tasks.get("ud_pos"), {})
     with pytest.raises(ConfigError, match="is of tagging"):
-        no_bert_search.run_search(config, tasks.get("ud_pos"), {}, tmp_path)
+        no_bert_search.run_search(config, data, tmp_path)

@@ -10,7 +10,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 
 _MASKED, _MASKED_OR_RANDOM = 0.8, 0.9
 

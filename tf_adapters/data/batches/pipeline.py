@@ -1,16 +1,38 @@
 """Makes a `tf.data.Dataset` from tokenized examples and a plan of batches."""
 
+import dataclasses
 import math
 
 import numpy as np
 import tensorflow as tf
 
 from tf_adapters.data.batches import masking
-from tf_adapters.data.batches.examples import Examples as Examples
-from tf_adapters.data.batches.examples import ragged as _ragged
-from tf_adapters.data.batches.examples import to_examples as to_examples
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.tokens import mask_tokens
+
+
+def to_tensors(examples):
+    """Returns `Examples` with ragged tensors instead of lists.
+
+    Args:
+        examples: `Examples` with lists, as from a head.
+    """
+    lists = {
+        name: getattr(examples, name)
+        for name in ("token_ids", "segment_ids", "targets")
+    }
+    tensors = {k: ragged(v) for k, v in lists.items() if isinstance(v, list)}
+    return dataclasses.replace(examples, **tensors)
+
+
+def ragged(arrays):
+    """Converts arrays, or lists of arrays, to a ragged int32 tensor."""
+    outer = [len(part) for part in arrays]
+    if arrays and isinstance(arrays[0], list):
+        inner = ragged([array for part in arrays for array in part])
+        return tf.RaggedTensor.from_row_lengths(inner, outer)
+    flat = np.concatenate([*arrays, np.zeros(0, "int32")]).astype("int32")
+    return tf.RaggedTensor.from_row_lengths(flat, outer)
 
 
 def dataset(examples, batches, num_shards=1, shards=(0,)):
@@ -27,7 +49,7 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
     static, as TPUs require.
 
     Args:
-        examples: `Examples`.
+        examples: `Examples` from `to_tensors`.
         batches: List of `Batch`.
         num_shards: Number of replicas over all workers.
         shards: Indices of the replicas that this worker feeds, in order.
@@ -56,7 +78,7 @@ def dataset(examples, batches, num_shards=1, shards=(0,)):
     static_length = batches[0].length if batches and batches[0].size else None
     plan = tf.data.Dataset.from_tensor_slices(
         (
-            np.stack(parts) if static_length else _ragged(parts),
+            np.stack(parts) if static_length else ragged(parts),
             np.array(lengths, "int64"),
             np.array(sizes, "float32"),
             np.array(draws, "int32"),

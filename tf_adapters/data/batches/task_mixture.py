@@ -18,7 +18,7 @@ import numpy as np
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.data.batches import batch_plan
-from tf_adapters.data.batches import pipeline
+from tf_adapters.data.examples import Examples
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Mixture:
         tasks: Dict from task to `Examples`.
     """
 
-    tasks: dict[str, pipeline.Examples]
+    tasks: dict[str, Examples]
 
     def __len__(self):
         return sum(map(len, self.tasks.values()))

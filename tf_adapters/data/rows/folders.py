@@ -8,36 +8,40 @@ from tf_adapters.common.errors import cut
 _SUFFIXES = (".jsonl", ".csv", ".tsv", ".conllu", ".conll")
 
 
-def split_files(task, split, data_dir):
-    """Returns a task's folder, or `None`, and the possible files of a split.
+def local_names(task, split):
+    """Returns the possible names of a split's local file."""
+    names = [s + end for s in _stems(task, split) for end in _SUFFIXES]
+    if split in task.file_stems:
+        names.append(f"{task.file_stems[split]}.json")
+    return names
+
+
+def glue_names(task, split):
+    """Returns the possible names of a split's file in GLUE's download."""
+    return [f"{stem}.tsv" for stem in _stems(task, split)]
+
+
+def _stems(task, split):
+    """Returns the possible names of a file without suffix.
 
     Files can be named after the split or after its name in TensorFlow Datasets,
     with `dev` or `validation`.
-
-    Args:
-        task: `Task`.
-        split: Name of the split.
-        data_dir: Folder with data of tasks.
     """
     stems = [split]
     named = task.all_splits.get(split, split)
     if named.isidentifier():
         stems.append(named)
-    stems = dict.fromkeys(
+    return dict.fromkeys(
         stem.replace("validation", word)
         for stem in stems
         for word in ("dev", "validation")
     )
-    folder = local_folder(task, data_dir)
-    if folder:
-        files = [folder / (s + end) for s in stems for end in _SUFFIXES]
-        if split in task.file_stems:
-            files.append(folder / f"{task.file_stems[split]}.json")
-        return folder, files
-    if task.glue and (Path(data_dir) / task.glue.folder).is_dir():
-        folder = Path(data_dir) / task.glue.folder
-        return folder, [folder / f"{stem}.tsv" for stem in stems]
-    return None, []
+
+
+def glue_folder(task, data_dir):
+    """Returns a task's folder in GLUE's download, or `None`."""
+    folder = Path(data_dir) / task.glue.folder if task.glue else None
+    return folder if folder and folder.is_dir() else None
 
 
 def local_folder(task, data_dir):

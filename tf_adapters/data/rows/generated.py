@@ -18,6 +18,7 @@ import json
 from pathlib import Path
 
 from tf_adapters.common.checks import check_known
+from tf_adapters.data.rows.files import Table
 
 NAMES = ("sentiment", "entailment", "acceptability")
 SPLITS = ("train", "validation", "test")
@@ -42,6 +43,12 @@ def read_rows(name, split):
     with gzip.open(path_of(name), "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     return [row for row in rows if row.pop("split") == split]
+
+
+def read_table(name, split):
+    """Returns the rows of `read_rows` as a `Table`."""
+    rows = read_rows(name, split)
+    return Table(f"builtin:{name}, split {split}", list(enumerate(rows, 1)))
 
 
 def path_of(name):

@@ -1,28 +1,14 @@
-"""Loads the rows of a task from any source.
-
-Sources, in order of precedence: the task's own files; generated texts; under
-`data_dir`, if given, local files, the official GLUE download, or a data set
-prepared by TensorFlow Datasets; without `data_dir`, TensorFlow Datasets.
-"""
+"""Loads the rows of a task, or of a file to predict; see `sources`."""
 
 import dataclasses
-import functools
 
-from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import cut
-from tf_adapters.data.rows import folders
-from tf_adapters.data.rows import generated
 from tf_adapters.data.rows import sampling
-from tf_adapters.data.rows import tfds_rows
-from tf_adapters.data.rows.files import Table
-from tf_adapters.data.rows.files import open_file
 from tf_adapters.data.rows.files import open_stream
 from tf_adapters.data.rows.files import read_file
-from tf_adapters.data.rows.files import read_glue_file
+from tf_adapters.data.rows.sources import find_source
 from tf_adapters.data.rows.typed_rows import typed_rows
-
-_BUILTIN = "builtin:"
 
 
 def load_split(task, split, data_dir=None):
@@ -30,10 +16,8 @@ def load_split(task, split, data_dir=None):
 
     Args:
         task: A `Task`.
-        split: `"train"`, `"validation"`, `"test"`, or another of the task's
-            splits (`"validation_mismatched"` of MNLI).
-        data_dir: Folder with the data, or `None` (default); see the module's
-            docstring.
+        split: Name of the split; see `find_source`.
+        data_dir: Folder with the data, or `None` (default); see `sources`.
 
     Returns:
         List of dicts with `task.text_fields` and `"label"`, which is `None`
@@ -43,11 +27,7 @@ def load_split(task, split, data_dir=None):
         DataError: If the split is missing or has malformed rows.
     """
     task = resolve_labels(task, data_dir)
-    labels = "optional" if split.startswith("test") else "required"
-    if _is_secret(task, split, data_dir):
-        labels = "ignored"
-    table = _read_table(task, split, data_dir)
-    return typed_rows(table, task, labels)
+    return find_source(task, split, data_dir).rows()
 
 
 def load_train_and_validation(task, data_dir=None, seed=0):
@@ -68,9 +48,11 @@ def load_train_and_validation(task, data_dir=None, seed=0):
     Raises:
         DataError: See `load_split`.
     """
-    train = load_split(task, "train", data_dir)
-    if has_split(task, "validation", data_dir):
-        return train, load_split(task, "validation", data_dir)
+    task = resolve_labels(task, data_dir)
+    train = find_source(task, "train", data_dir).rows()
+    validation = find_source(task, "validation", data_dir)
+    if validation.is_there:
+        return train, validation.rows()
     if task.files and task.kind.label == "class":
         return sampling.hold_out_of_each_class(train, seed)
     return sampling.hold_out(train, max(1, round(0.1 * len(train))), seed)
@@ -132,7 +114,7 @@ def resolve_labels(task, data_dir=None):
     """
     if task.kind.label != "class" or task.labels:
         return task
-    table = _read_table(task, "train", data_dir)
+    table = find_source(task, "train", data_dir).read()
     names = (fields.get(task.label_field) for _, fields in table.rows)
     found = sorted({str(name) for name in names if name not in (None, "")})
     table.raise_problems()
@@ -143,111 +125,3 @@ def resolve_labels(task, data_dir=None):
             f"two. Received: {cut(found)}"
         )
     return dataclasses.replace(task, labels=tuple(found))
-
-
-def has_split(task, split, data_dir=None):
-    """Returns whether a split of a task exists, without reading it."""
-    if task.files:
-        return split in task.files
-    if data_dir is None or task.source.startswith(_BUILTIN):
-        return split in task.all_splits
-    folder, files = folders.split_files(task, split, data_dir)
-    if folder:
-        return any(file.is_file() for file in files)
-    return _is_from_tfds(task, split, data_dir)
-
-
-def may_have_labels(task, split, data_dir=None):
-    """Returns whether a split exists and is not known to lack labels.
-
-    The split is not read, which can take minutes for a large task.
-    """
-    return has_split(task, split, data_dir) and not _is_secret(
-        task, split, data_dir
-    )
-
-
-def check_source_exists(task, split, data_dir=None):
-    """Raises a `DataError` if a split is not found; does not read it."""
-    _find_reader(task, split, data_dir)
-
-
-def _is_secret(task, split, data_dir):
-    return split in task.unlabeled_splits and _is_from_tfds(
-        task, split, data_dir
-    )
-
-
-def _read_table(task, split, data_dir):
-    return _find_reader(task, split, data_dir)()
-
-
-def _find_reader(task, split, data_dir):
-    """Finds a split; returns a function that reads it into a `Table`."""
-    if split == "train" and task.train_task:
-        return _find_reader(task.train_task, split, data_dir)
-    if task.files:
-        _check_known(task, split, task.files)
-        return functools.partial(open_file, task.files[split])
-    _check_known(task, split, {"test", *task.all_splits})
-    if task.source.startswith(_BUILTIN):
-        return functools.partial(_generate, task, split)
-    if data_dir is not None:
-        return _find_in_folder(task, split, data_dir)
-    if not task.source:
-        raise DataError(
-            f"Task `{task.name}` is not in TensorFlow Datasets. Give its files "
-            f"with --data_dir=<folder>, as {folders.layout(task, '<folder>')}."
-        )
-    return tfds_rows.find_reader(task, _tfds_split(task, split))
-
-
-def _generate(task, split):
-    rows = generated.read_rows(task.source.removeprefix(_BUILTIN), split)
-    return Table(f"{task.source}, split {split}", list(enumerate(rows, 1)))
-
-
-def _find_in_folder(task, split, data_dir):
-    folder, files = folders.split_files(task, split, data_dir)
-    for file in files:
-        if file.is_file() and folder == folders.local_folder(task, data_dir):
-            return functools.partial(open_file, file)
-        if file.is_file():
-            return functools.partial(read_glue_file, file, task)
-    if folder:
-        here = ", ".join(sorted(file.name for file in folder.iterdir()))
-        raise DataError(
-            f"Task `{task.name}` has no {split} split in {folder}. Looked for: "
-            f"{', '.join(file.name for file in files)}. Found: {cut(here)}."
-        )
-    if _is_from_tfds(task, split, data_dir):
-        prepared = tfds_rows.find_prepared(task, data_dir)
-        return functools.partial(
-            tfds_rows.read_prepared, task, _tfds_split(task, split), prepared
-        )
-    raise DataError(
-        f"No data of task `{task.name}` in {data_dir}. Expected "
-        f"{folders.layout(task, data_dir)}."
-    )
-
-
-def _is_from_tfds(task, split, data_dir):
-    """Returns whether a split would be read from TensorFlow Datasets."""
-    if task.files or not task.source or task.source.startswith(_BUILTIN):
-        return False
-    known = split in task.all_splits
-    if data_dir is None:
-        return known
-    folder, _ = folders.split_files(task, split, data_dir)
-    prepared = tfds_rows.find_prepared(task, data_dir)
-    return known and folder is None and prepared is not None
-
-
-def _tfds_split(task, split):
-    _check_known(task, split, task.all_splits)
-    return task.all_splits[split]
-
-
-def _check_known(task, split, known):
-    what = f"split of task `{task.name}`,"
-    check_known(what, split, sorted(known), DataError)

@@ -4,7 +4,7 @@ import collections
 import logging
 
 from tf_adapters.common.errors import DataError
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 
 _LOGGER = logging.getLogger(__name__)
 _MAX_NAMED = 5

@@ -4,7 +4,6 @@ Prepared files come first. If there are none, the data is downloaded, or, if no
 network answers, an error says what to do.
 """
 
-import functools
 import logging
 import os
 from pathlib import Path
@@ -32,9 +31,11 @@ def find_prepared(task, directory):
     """Returns the newest prepared version of a task's data, or `None`.
 
     Args:
-        task: A `Task` with a `source` in TensorFlow Datasets.
+        task: A `Task`.
         directory: Folder of TensorFlow Datasets.
     """
+    if not task.source:
+        return None
     root = Path(directory).expanduser() / task.source
     found = [info.parent for info in root.glob("*/dataset_info.json")]
     return max(found, key=_version, default=None)
@@ -62,30 +63,25 @@ def read_prepared(task, split, path):
     return _read(task, split, tfds.builder_from_directory(str(path)))
 
 
-def find_reader(task, split):
-    """Returns a function that reads a split, and downloads it if needed.
+def check_network(task):
+    """Raises a `DataError` if no network answers, after at most ten seconds."""
+    if not network.answers(*_HOSTS):
+        raise DataError(_no_data(task, "and there is no network"))
+
+
+def download(task, split):
+    """Downloads and prepares a task's data, and reads a split.
 
     Args:
         task: A `Task` with a `source` in TensorFlow Datasets.
         split: Split in the syntax of TensorFlow Datasets, possibly a slice.
 
     Returns:
-        Function without arguments that returns a `Table`, as `read_prepared`
-        does. It raises a `DataError` if the data cannot be prepared.
+        See `read_prepared`.
 
     Raises:
-        DataError: If the data is not prepared and no network answers, which
-            takes at most ten seconds to find out.
+        DataError: If the data cannot be prepared.
     """
-    prepared = find_prepared(task, default_directory())
-    if prepared:
-        return functools.partial(read_prepared, task, split, prepared)
-    if not network.answers(*_HOSTS):
-        raise DataError(_no_data(task, "and there is no network"))
-    return functools.partial(_download, task, split)
-
-
-def _download(task, split):
     import tensorflow_datasets as tfds
 
     builder = tfds.builder(task.source)

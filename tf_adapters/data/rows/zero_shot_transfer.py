@@ -1,9 +1,9 @@
 """Zero-shot transfer: training in one language, evaluation in many."""
 
 from tf_adapters.common.errors import DataError
-from tf_adapters.data.rows import load
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import split_checks
+from tf_adapters.data.rows.sources import find_source
 from tf_adapters.tasks.languages import AVERAGES
 from tf_adapters.tasks.languages import averages
 from tf_adapters.tasks.languages import in_language
@@ -39,11 +39,11 @@ def load_languages(task, data):
 def _load(task, data_dir):
     """Returns the first split with labels, and its rows with labels."""
     # If there is no split, the error is about the test split.
-    for split in _splits(task, data_dir) or ["test"]:
-        rows = load.load_split(task, split, data_dir)
-        rows = split_checks.labeled_rows(rows, split, task)
+    test = find_source(task, "test", data_dir)
+    for source in _sources(task, data_dir) or [test]:
+        rows = split_checks.labeled_rows(source.rows(), source.split, task)
         if rows:
-            return split, rows
+            return source.split, rows
     raise DataError(
         f"The data of task `{task.name}` in language `{task.language}` have no "
         "labels, neither for test nor for validation. Leave it out of "
@@ -61,17 +61,14 @@ def _languages(task, data):
     return [
         language
         for language in task.languages.names
-        if _splits(in_language(task, language), data.data_dir)
+        if _sources(in_language(task, language), data.data_dir)
     ]
 
 
-def _splits(task, data_dir):
+def _sources(task, data_dir):
     """Returns the splits that can have labels, the preferred one first."""
-    return [
-        split
-        for split in _SPLITS
-        if load.may_have_labels(task, split, data_dir)
-    ]
+    found = [find_source(task, split, data_dir) for split in _SPLITS]
+    return [source for source in found if source.may_have_labels]
 
 
 def summarize(task, metrics):

@@ -4,7 +4,7 @@ import re
 
 import tensorflow as tf
 
-from tf_adapters.data.encoded import IGNORED
+from tf_adapters.data.examples import IGNORED
 
 _SPACES = r"[\t-\r\x{85}\p{Z}]+"
 

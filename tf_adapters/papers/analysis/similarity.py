@@ -3,7 +3,7 @@
 import numpy as np
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.data.rows import load
+from tf_adapters.data.rows.sources import find_source
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import names
 from tf_adapters.papers.analysis.support.analysis import register
@@ -142,14 +142,19 @@ def _texts(run, languages):
     if not languages:
         yield "", run.rows["validation"]
     data_dir = run.config.data.data_dir
-    tasks = [in_language(run.task, language) for language in languages]
-    there = [t for t in tasks if load.has_split(t, "validation", data_dir)]
-    if there and len(there) < len(tasks):
-        lacking = ", ".join(t.language for t in tasks if t not in there)
+    sources = [
+        find_source(in_language(run.task, language), "validation", data_dir)
+        for language in languages
+    ]
+    there = [source for source in sources if source.is_there]
+    if there and len(there) < len(sources):
+        lacking = ", ".join(
+            source.task.language for source in sources if not source.is_there
+        )
         print(f"{run.task.name}: {data_dir} has no data in {lacking}.")
     # If there are none at all, the first one's error says where they belong.
-    for task in there or tasks:
-        yield task.language, load.load_split(task, "validation", data_dir)
+    for source in there or sources:
+        yield source.task.language, source.rows()
 
 
 def _of_texts(run, experiment, rows, number):
@@ -159,7 +164,7 @@ def _of_texts(run, experiment, rows, number):
     from tf_adapters.models.adapter_model import adapt
 
     examples = experiment.examples(rows, labeled=False)
-    if examples.token_ids.ragged_rank > 1:
+    if examples.has_choices:
         raise UserError(
             f"Similarities are those of texts; task `{run.task.name}` has a "
             "list of texts in each row."

@@ -4,8 +4,8 @@ import dataclasses
 from pathlib import Path
 
 from tf_adapters.common.errors import UserError
-from tf_adapters.data.rows import load
 from tf_adapters.data.rows import sampling
+from tf_adapters.data.rows.sources import find_source
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.papers.analysis.support.trained_run import RunsAnalysis
@@ -103,8 +103,8 @@ def _rows_of_languages(run):
         task = in_language(run.task, name)
         if name.split("_")[0] == languages.trained:
             continue
-        if load.may_have_labels(task, "validation", data.data_dir):
-            rows = load.load_split(task, "validation", data.data_dir)
+        source = find_source(task, "validation", data.data_dir)
+        if source.may_have_labels:
             most = data.max_validation_examples
-            found[name] = sampling.at_most(rows, most)
+            found[name] = sampling.at_most(source.rows(), most)
     return found

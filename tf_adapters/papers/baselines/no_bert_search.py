@@ -23,7 +23,6 @@ from tf_adapters.common.errors import Stopped
 from tf_adapters.common.extras import needs_extra
 from tf_adapters.common.sigterm import on_sigterm
 from tf_adapters.config import resolve
-from tf_adapters.data.rows import sampling
 from tf_adapters.models.variable_groups import count_weights
 from tf_adapters.papers.baselines import no_bert_model
 from tf_adapters.papers.baselines import no_bert_training
@@ -43,13 +42,12 @@ _UNUSED = (
 )
 
 
-def run_search(config, task, rows, model_dir, test=True, overwrite=False):
+def run_search(config, task_data, model_dir, test=True, overwrite=False):
     """Searches, writes the run folder, and returns the result.
 
     Args:
         config: `Config` with `search`.
-        task: `Task` of classification or regression.
-        rows: Dict from split to rows.
+        task_data: `TaskData` of classification or regression.
         model_dir: Folder of the run; the best network is `model.keras` in it.
         test: Whether to evaluate on the other splits too.
         overwrite: Whether to begin again.
@@ -59,14 +57,14 @@ def run_search(config, task, rows, model_dir, test=True, overwrite=False):
             settings than `no_bert_model.SETTINGS`.
     """
     started = time.perf_counter()
-    _check(config, task)
-    fingerprint = sampling.fingerprints(rows)
-    data = no_bert_training.Data(config, task, rows)
-    run = RunFolder(model_dir, config, fingerprint, overwrite)
+    _check(config, task_data.task)
+    fingerprints = task_data.fingerprints
+    data = no_bert_training.Data(config, task_data.task, task_data.rows)
+    run = RunFolder(model_dir, config, fingerprints, overwrite)
     if overwrite:
         (run.folder / TRIALS).unlink(missing_ok=True)
     with contextlib.closing(run), _ending_at_sigterm():
-        best = _try_networks(config, run, data, fingerprint)
+        best = _try_networks(config, run, data, fingerprints)
         network = keras.saving.load_model(run.folder / MODEL, compile=False)
         splits = data.splits if test else ("validation",)
         metrics = {}
@@ -76,7 +74,7 @@ def run_search(config, task, rows, model_dir, test=True, overwrite=False):
         result = {
             **_facts(config, network, best),
             **metrics,
-            "data_fingerprint": fingerprint,
+            "data_fingerprint": fingerprints,
             "seconds": round(time.perf_counter() - started, 1),
             **provenance(),
         }

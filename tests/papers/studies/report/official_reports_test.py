@@ -22,7 +22,7 @@ def _value(*key):
 
 def _metrics(run, task, split):
     own = config_task.by_task(run.config)[task]
-    names = (*splits.declared_task(own).metrics, "loss")
+    names = (*config_task.declared_task(own).metrics, "loss")
     return {name: _value(run.id, task, split, name) for name in names}
 
 

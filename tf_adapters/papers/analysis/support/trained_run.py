@@ -51,7 +51,7 @@ def load_run(folder):
         ConfigError: If it holds no run.
     """
     from tf_adapters.config import resolve
-    from tf_adapters.data.rows import splits
+    from tf_adapters.runs import task_data
 
     path = Path(folder) / "config.yaml"
     if not path.exists():
@@ -60,10 +60,8 @@ def load_run(folder):
             "--model_dir that a run was trained with."
         )
     config = resolve.resolve_config(resolve.load_for_one_machine(path))
-    task = splits.get_task(config)
-    return TrainedRun(
-        Path(folder), config, task, splits.load_rows(config, task)
-    )
+    data = task_data.load_task_data(config)
+    return TrainedRun(Path(folder), config, data.task, data.rows)
 
 
 class RunsAnalysis(Analysis):

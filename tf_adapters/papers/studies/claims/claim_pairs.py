@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from tf_adapters.config import task as config_task
-from tf_adapters.data.rows import splits
 from tf_adapters.papers.studies.claims import statistics
 from tf_adapters.papers.studies.claims.sampled_metrics import sampled_metric
 from tf_adapters.papers.studies.grid import settings as study_settings
@@ -163,7 +162,7 @@ def _parts(row, config, split):
         stored = metric not in ("mean_metric", "loss")
         stored = stored and kind != "method_report"
         return [(split, metric)] if stored else []
-    task = splits.declared_task(config_task.by_task(config)[row["task"]])
+    task = config_task.declared_task(config_task.by_task(config)[row["task"]])
     found = [
         key.removeprefix("transfer/")
         for key in row

@@ -15,7 +15,6 @@ import math
 
 from tf_adapters import methods
 from tf_adapters.config import task as config_task
-from tf_adapters.data.rows import splits
 from tf_adapters.launch import fusion_members
 from tf_adapters.launch import planned_run
 from tf_adapters.papers.studies.grid import known_sizes
@@ -123,7 +122,7 @@ def operations_of(config):
 def _rows(config):
     """Returns how many examples of a task a run trains and evaluates on."""
     size, data = known_sizes.TASKS[config.task], config.data
-    task = splits.declared_task(config)
+    task = config_task.declared_task(config)
     rows = {"train": size.train, "validation": size.validation}
     rows["test"] = size.test if "test" in task.splits else 0
     if data.low_resource:

@@ -4,7 +4,7 @@ import dataclasses
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
-from tf_adapters.data.rows import splits
+from tf_adapters.config import task as config_task
 from tf_adapters.papers.studies.grid import paper
 from tf_adapters.papers.studies.grid import report_keys
 from tf_adapters.papers.studies.grid import settings as study_settings
@@ -143,7 +143,7 @@ def _columns(study, runs):
 def _languages(config):
     """Returns the languages that a run may be evaluated in."""
     names = config.data.eval_languages
-    known = splits.declared_task(config).languages
+    known = config_task.declared_task(config).languages
     return known.names if names == ("all",) and known else names
 
 

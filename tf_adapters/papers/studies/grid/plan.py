@@ -6,7 +6,6 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
-from tf_adapters.data.rows import splits
 from tf_adapters.launch import planned_run
 from tf_adapters.papers.studies.grid import blocks as study_blocks
 from tf_adapters.papers.studies.grid import declaration
@@ -148,7 +147,7 @@ def metrics_of(config, name=None):
     if name is None:
         return metrics
     for own in config_task.by_task(config).values():
-        task = splits.declared_task(own)
+        task = config_task.declared_task(own)
         known = (*task.metrics, *_OF_EVERY_TASK)
         if name not in known and not name.startswith(_FURTHER):
             raise ConfigError(
@@ -162,4 +161,4 @@ def metrics_of(config, name=None):
 def selecting_metric(config, task):
     """Returns the metric that selects checkpoints of one of a run's tasks."""
     own = config_task.by_task(config)[task]
-    return splits.declared_task(own).metrics[0]
+    return config_task.declared_task(own).metrics[0]

@@ -1,4 +1,4 @@
-"""A head's examples before batching: token ids and targets."""
+"""Tokenized examples: token ids, targets, and what they need in batches."""
 
 import dataclasses
 from typing import Any
@@ -36,12 +36,14 @@ class Masking:
 
 
 @dataclasses.dataclass(frozen=True)
-class Encoded:
-    """The examples that a head makes from rows.
+class Examples:
+    """The tokenized examples that a head makes from rows.
 
     An example is the unit with a loss of its own: a text, all choices of a
     question, or a window of a long text. A row can give several examples, or
     none.
+
+    Lists can be ragged int32 tensors instead, see `pipeline.to_tensors`.
 
     Attributes:
         token_ids: List with an entry for each example: an int32 array
@@ -52,6 +54,7 @@ class Encoded:
         targets: Array with one entry for each example; or a list of int32
             arrays with one entry for each token, `IGNORED` for tokens without
             a target; or `None`.
+        pad_id: Id of the padding token.
         counts: Integer array, the number of terms in the loss of each example,
             or `None` for one each. A batch's loss is the mean over its terms.
         source: Data that the head needs to map the model's outputs back to
@@ -66,13 +69,52 @@ class Encoded:
     token_ids: list
     segment_ids: list | None
     targets: np.ndarray | list | None = None
+    pad_id: int = dataclasses.field(kw_only=True)
     counts: np.ndarray | None = None
     source: Any = None
     masking: Masking | None = None
     is_pooled: bool = False
 
     def __len__(self):
-        return len(self.token_ids)
+        return len(_row_lengths(self.token_ids))
+
+    @property
+    def has_choices(self):
+        """Whether an example is a list of choices or windows."""
+        if isinstance(self.token_ids, list):
+            return bool(self.token_ids) and isinstance(self.token_ids[0], list)
+        return self.token_ids.ragged_rank > 1
+
+    @property
+    def num_choices(self):
+        """Number of choices or windows of each example; 1 if it has none."""
+        lengths = _row_lengths(self.token_ids)
+        return lengths if self.has_choices else np.ones_like(lengths)
+
+    @property
+    def sequence_lengths(self):
+        """Number of tokens, `(examples,)` or `(examples, choices)`.
+
+        Examples with fewer choices than others are padded with 0.
+        """
+        if not self.has_choices:
+            return _row_lengths(self.token_ids)
+        counts = self.num_choices
+        lengths = np.zeros((len(counts), counts.max(initial=0)), "int64")
+        is_choice = np.arange(lengths.shape[1]) < counts[:, np.newaxis]
+        lengths[is_choice] = _row_lengths(_joined(self.token_ids))
+        return lengths
+
+    @property
+    def lengths(self):
+        """Number of tokens of each example, or of its longest choice."""
+        lengths = self.sequence_lengths
+        return lengths.max(axis=1) if self.has_choices else lengths
+
+    @property
+    def costs(self):
+        """Number of tokens of each example if all choices are padded."""
+        return self.lengths * self.num_choices
 
     def count(self, indices):
         """Returns the number of terms in the loss of some examples.
@@ -82,6 +124,20 @@ class Encoded:
         if self.counts is None:
             return len(indices)
         return max(1, int(self.counts[indices].sum()))
+
+
+def _row_lengths(rows):
+    """Returns the length of each row of a list or of a ragged tensor."""
+    if isinstance(rows, list):
+        return np.array([len(row) for row in rows], "int64")
+    return rows.row_lengths().numpy()
+
+
+def _joined(rows):
+    """Returns the entries of all rows of a list or of a ragged tensor."""
+    if isinstance(rows, list):
+        return [entry for row in rows for entry in row]
+    return rows.values
 
 
 def encoder_inputs(features):
@@ -100,7 +156,8 @@ def encode_texts(rows, fields, packer, targets=None):
         targets: Array with one entry for each row, or `None`.
     """
     texts = [[row[field] for row in rows] for field in fields]
-    return Encoded(*packer.tokenize_rows(*texts), targets)
+    pad_id = packer.special_tokens.pad
+    return Examples(*packer.tokenize_rows(*texts), targets, pad_id=pad_id)
 
 
 def encode_windows(rows, field, packer, windows, targets=None):
@@ -115,4 +172,5 @@ def encode_windows(rows, field, packer, windows, targets=None):
     """
     texts = [row[field] for row in rows]
     ids, segments = tokenize_windows(packer, texts, windows)
-    return Encoded(ids, segments, targets, is_pooled=True)
+    pad_id = packer.special_tokens.pad
+    return Examples(ids, segments, targets, pad_id=pad_id, is_pooled=True)

@@ -1,0 +1,59 @@
+"""The task and the rows of a configuration.
+
+Does not import TensorFlow, so that missing data stops a run within seconds.
+"""
+
+import dataclasses
+
+from tf_adapters.config import task as config_task
+from tf_adapters.data.rows import sampling
+from tf_adapters.data.rows import splits
+from tf_adapters.data.rows.sources import find_source
+from tf_adapters.tasks.task import Task
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskData:
+    """A task and its rows.
+
+    Attributes:
+        task: `Task` with its class names.
+        rows: Dict from split to rows.
+        fingerprints: Dict from split to the fingerprint of its rows. `None`
+            (default) computes them.
+    """
+
+    task: Task
+    rows: dict[str, list]
+    fingerprints: dict[str, str] | None = None
+
+    def __post_init__(self):
+        if self.fingerprints is None:
+            found = sampling.fingerprints(self.rows)
+            object.__setattr__(self, "fingerprints", found)
+
+    def select(self, splits):
+        """Returns a copy with some of the splits."""
+        return TaskData(
+            self.task,
+            {split: self.rows[split] for split in splits},
+            {split: self.fingerprints[split] for split in splits},
+        )
+
+
+def load_task_data(config):
+    """Returns the `TaskData` of a `Config`; see `splits.load_rows`."""
+    task = get_task(config)
+    return TaskData(task, splits.load_rows(task, config.data, config.seed))
+
+
+def get_task(config):
+    """Returns the task of a `Config`, with its class names."""
+    task = config_task.declared_task(config, check_files=True)
+    return splits.resolve_labels(task, config.data)
+
+
+def check_data_exists(config):
+    """Raises a `UserError` if the training data is not found; reads none."""
+    task = config_task.declared_task(config, check_files=True)
+    find_source(task, "train", config.data.data_dir).check()

@@ -12,8 +12,8 @@ from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import on_run
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import task as config_task
 from tf_adapters.data.rows import load
-from tf_adapters.data.rows import splits
 
 _STDIN = "-"
 
@@ -37,7 +37,7 @@ def encode_file(config, model_dir, options):
         ConfigError: If a row gives several inputs of the encoder, such as the
             windows of a long text next to a question.
     """
-    task = _task(splits.declared_task(config, check_files=False), options)
+    task = _task(config_task.declared_task(config), options)
     if options.input == _STDIN:
         rows = load.load_stream(task, sys.stdin.buffer, "standard input")
     else:

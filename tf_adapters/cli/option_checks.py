@@ -67,8 +67,8 @@ def check_input(options):
 def _check_encode(options):
     if not options.input:
         raise ConfigError(
-            "--mode=encode needs --input: a .txt file with one text per line, a "
-            "JSONL, CSV or TSV file, or - for standard input."
+            "--mode=encode needs --input: a .txt file with one text per line, "
+            "a JSONL, CSV or TSV file, or - for standard input."
         )
     if not str(options.output or "").endswith(".npy"):
         raise ConfigError(

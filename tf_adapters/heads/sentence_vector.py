@@ -208,6 +208,7 @@ class TextVectorLayer(Float32Layer):
 
     Args:
         token_pooling: See `TextVectorHead`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns for the sequences of all

@@ -1,4 +1,4 @@
-"""What the documents say of methods and names is so, and the site is made."""
+"""Tests tables and names in the documents, and that the site builds."""
 
 import os
 from pathlib import Path

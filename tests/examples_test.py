@@ -1,4 +1,4 @@
-"""The examples in the public docstrings, those of docs/api.md, run."""
+"""Runs the examples in the public docstrings of docs/api.md."""
 
 import doctest
 import importlib
@@ -20,7 +20,7 @@ BEGINNING = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1]
 
 
 def _documented():
-    """Yields each object that the page documents, by its full name."""
+    """Yields the full name of each object that the page documents."""
     for name in re.findall(r"^::: (\S+)$", PAGE, re.MULTILINE):
         module, _, member = name.rpartition(".")
         if not member[0].isupper() and name.endswith("baselines"):

@@ -1,4 +1,4 @@
-"""`docs/extending.md`: its method and head, from training to what is served."""
+"""Tests the method and the head of `docs/extending.md`, up to serving."""
 
 import dataclasses
 import json
@@ -38,7 +38,7 @@ def _blocks(language):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the page's files and rows of its task."""
+    """Makes a folder with the page's files and rows of its task."""
     folder = tmp_path_factory.mktemp("extending")
     method, head, _ = _blocks("python")
     (folder / "grades.py").write_text(method + "\n\n" + head)
@@ -56,7 +56,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def _forgotten():
-    """Takes out again what the plug-ins registered, for other tests."""
+    """Removes the classes that the plug-ins registered, for other tests."""
     registries = (METHODS, heads.HEADS, KINDS)
     before = [dict(registry) for registry in registries]
     yield
@@ -68,7 +68,7 @@ def _forgotten():
 
 @pytest.fixture(scope="module")
 def run(folder):
-    """The folder of a run with the plug-in, trained by the page's command."""
+    """Makes a run with the plug-in, trained by the page's command."""
     settings = {
         "method": "scale_and_shift",
         "encoder": commands.ENCODER,
@@ -119,7 +119,7 @@ def test_a_bank_refuses_what_does_not_stack(run, capsys):
 
 @dataclasses.dataclass(frozen=True)
 class _Stacks(methods.Pfeiffer):
-    """A method of one's own that has what a bank needs."""
+    """A user's method that a bank supports."""
 
 
 def test_a_bank_takes_what_stacks(monkeypatch):

@@ -109,7 +109,7 @@ class _Packer:
         start=1, separators=(2,), end=2, pad=0, second_segment=1
     )
 
-    class tokenizer:
+    class tokenizer:  # noqa: N801
         unk_token_id = 9
 
     def __init__(self, max_length):

@@ -50,7 +50,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         else:
             self._send(404)
 
-    do_HEAD = do_GET
+    do_HEAD = do_GET  # noqa: N815
 
     def _info(self, repository, revision):
         files = self.server.repositories.get(repository)

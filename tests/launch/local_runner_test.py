@@ -49,9 +49,7 @@ def test_a_run_of_another_study_is_taken(runs, study_dir, capsys):
     _run_missing(runs[:2], other)
     seen, _ = _run_missing(runs, study_dir)
     assert seen == [run.id for run in runs[2:]]
-    assert "2 of the finished ones are those of other" in (
-        capsys.readouterr().out
-    )
+    assert "2 of the finished ones come from other" in (capsys.readouterr().out)
     assert finished_runs.find_run(runs[0], study_dir) == other / runs[0].id
     assert finished_runs.find_run(runs[2], study_dir) == study_dir / runs[2].id
     assert not (study_dir / runs[0].id).exists()
@@ -86,7 +84,7 @@ def test_a_run_that_another_study_finishes_meanwhile_is_taken(runs, study_dir):
     assert outcomes[1].result and not (study_dir / runs[1].id).exists()
 
 
-@pytest.mark.parametrize("same", (True, False))
+@pytest.mark.parametrize("same", [True, False])
 def test_a_run_stopped_half_way_keeps_its_checkpoints(runs, study_dir, same):
     """Those of other settings are not this run's, and go."""
     folder = study_dir / runs[0].id

@@ -128,7 +128,7 @@ def _told_to_stop(process, worker):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kill",
-    (_worker, _worker_and_process, _told_to_stop),
+    [_worker, _worker_and_process, _told_to_stop],
     ids=lambda k: k.__name__,
 )
 def test_another_worker_takes_a_run_over(runs, runner, tmp_path, kill):
@@ -311,7 +311,7 @@ def _train_study(path, executor):
         ray_cpus=1,
         ray_gpus=0.0,
     )
-    assert study_lib.run(options, {"data": {}, "train": {}}) == 0
+    assert study_lib.run_studies(options, {"data": {}, "train": {}}) == 0
     return path.parent / executor / "demo"
 
 
@@ -332,7 +332,7 @@ def test_results_are_those_of_local_processes(tmp_path, two_cpus):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", (signal.SIGTERM, signal.SIGKILL))
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGKILL])
 def test_no_run_outlives_its_study(tmp_path, kind):
     path = _real_study(tmp_path, **{"train.epochs": 2000})
     command = [sys.executable, str(ROOT / "train.py"), f"--study={path}"]

@@ -209,7 +209,7 @@ def test_mistakes(tmp_path, capsys, flags, sentence):
 
 def test_a_search_in_python(tmp_path):
     table = _table(tmp_path)
-    rows = [json.loads(line) for line in open(table, encoding="utf-8")]
+    rows = [json.loads(line) for line in table.read_text("utf-8").splitlines()]
     model = tf_adapters.tune(
         rows,
         text="review",

@@ -48,9 +48,9 @@ def _expected(layer):
     )
 
 
-@pytest.mark.parametrize("num_adapters", (1, 2, 5))
-@pytest.mark.parametrize("value", ("dynamic", "static"))
-@pytest.mark.parametrize("training", (False, True))
+@pytest.mark.parametrize("num_adapters", [1, 2, 5])
+@pytest.mark.parametrize("value", ["dynamic", "static"])
+@pytest.mark.parametrize("training", [False, True])
 def test_factorized_is_the_plain_formula(num_adapters, value, training):
     layer = _layer(num_adapters, value)
     fused, weights = layer(X, training=training)
@@ -72,8 +72,8 @@ def _outputs_and_gradients(layer, x, training):
     return fused, weights, *tape.gradient(loss, [x, *variables])
 
 
-@pytest.mark.parametrize("value", ("dynamic", "static"))
-@pytest.mark.parametrize("tokens", (1, 7, 40))
+@pytest.mark.parametrize("value", ["dynamic", "static"])
+@pytest.mark.parametrize("tokens", [1, 7, 40])
 def test_one_order_of_the_products_is_as_good_as_the_other(tokens, value):
     """In a graph of unknown sizes, few tokens and many, and in training."""
     layer = _layer(4, value)

@@ -68,7 +68,7 @@ def test_a_mixed_batch_is_each_adapter_alone(tmp_path, case):
     _compare(_members(tmp_path, case))
 
 
-@pytest.mark.parametrize("family", ("roberta", "electra", "mpnet"))
+@pytest.mark.parametrize("family", ["roberta", "electra", "mpnet"])
 def test_other_encoders(tmp_path, family):
     _compare(_members(tmp_path, "houlsby", family), family)
 

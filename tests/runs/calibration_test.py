@@ -93,7 +93,7 @@ def test_predictions_and_the_export_have_it(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "settings, message",
+    ("settings", "message"),
     [
         (
             {"task": "demo_sentiment", "head": {"temperature": 2.0}},

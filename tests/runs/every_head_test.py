@@ -10,7 +10,9 @@ from tests.training import single_steps
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("name, kind", cases.pairs(single_steps.HEADS, shift=2))
+@pytest.mark.parametrize(
+    ("name", "kind"), cases.pairs(single_steps.HEADS, shift=2)
+)
 def test_a_step_trains_what_is_declared(name, kind):
     method = cases.EVERY[name]
     head, make = single_steps.HEADS[kind]

@@ -322,11 +322,11 @@ def test_every_worker_finds_what_the_chief_has_finished(
     for worker, folder in (("chief", tmp_path), ("follower", Path("nowhere"))):
         arguments = (worker, folder, config, data)
         if data == result["data_fingerprint"]:
-            assert run_folder_of_workers.finished(*arguments) == result
+            assert run_folder_of_workers.finished_on_chief(*arguments) == result
             assert waits.pop() == worker
         else:
             with pytest.raises(ConfigError, match="finished, on other data"):
-                run_folder_of_workers.finished(*arguments)
+                run_folder_of_workers.finished_on_chief(*arguments)
     assert not told
 
 

@@ -165,7 +165,7 @@ class Method:
         test split) and `overwrite`. It writes the run folder and returns the
         result.
         """
-        return None
+        return
 
     def kept_blocks(self, shape):
         """Returns a list of booleans: whether each block has slots.

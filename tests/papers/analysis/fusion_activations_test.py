@@ -67,7 +67,7 @@ def test_a_run_of_another_method_is_refused(tmp_path, monkeypatch, capsys):
     (tmp_path / "config.yaml").write_text("task: sst2\nmethod: bitfit\n")
     monkeypatch.setattr(splits, "load_rows", lambda *_: {})
     arguments = ["fusion_activations", f"--model_dir={tmp_path}"]
-    assert analyse.run(arguments) == 1
+    assert analyse.run_analysis(arguments) == 1
     assert "another method than fusion" in capsys.readouterr().err
 
 

@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 def _run(options, flag_layer=None, score=studies.score):
     runner = studies.FakeRunner(score)
     layer = flag_layer or {"data": {}, "train": {}}
-    return study_lib.run(options, layer, runner), runner.seen
+    return study_lib.run_studies(options, layer, runner), runner.seen
 
 
 def test_a_study_ends_in_tables(tmp_path, capsys):

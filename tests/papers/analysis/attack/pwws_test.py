@@ -148,7 +148,7 @@ def test_both_success_rates_by_hand():
             "", succeeded, was_correct, was_attacked, queries, 4, 1
         )
 
-    found = attack.summarize(
+    found = attack.attack_summary(
         [
             outcome(True, True),
             outcome(False, True, queries=20),

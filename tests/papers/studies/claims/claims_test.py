@@ -512,7 +512,7 @@ def test_the_file_has_a_row_for_each_claim(tmp_path):
         [CLAIM, {**CLAIM, "than": {"method": "head_only", "seed": 0}}],
     )
     rows = claims.claim_rows(verdicts)
-    files.write_csv(tmp_path / "claims.csv", rows, claims.COLUMNS)
+    files.write_rows(tmp_path / "claims.csv", rows, claims.COLUMNS)
     with (tmp_path / "claims.csv").open(newline="") as file:
         first, second = csv.DictReader(file)
     assert first["verdict"] == "shown" and first["test"] == "bootstrap"

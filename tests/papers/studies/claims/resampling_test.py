@@ -79,7 +79,7 @@ def test_samples_have_the_metrics_of_their_rows(kind, name, compared):
     head, draws = heads.HEADS[kind], _draws()
     if name in ("pearson", "spearman"):
         draws = draws[(draws > 0).sum(axis=1) > 1]  # As rows they are refused.
-    found = sampled_metrics.of_head(head, name, compared)(draws)
+    found = sampled_metrics.sampled_metric_of_head(head, name, compared)(draws)
     expected = resampling.by_repetition(
         lambda some: head.score([name], some)[name], compared
     )(draws)
@@ -101,7 +101,9 @@ class _Reversed(heads.Classification):
 def test_a_head_with_a_score_of_its_own_is_asked_for_it():
     compared, draws = _classes(3), _draws()
     usual, own = (
-        sampled_metrics.of_head(head, "accuracy", compared)(draws)
+        sampled_metrics.sampled_metric_of_head(head, "accuracy", compared)(
+            draws
+        )
         for head in (heads.Classification, _Reversed)
     )
     assert np.ptp(usual) > 0

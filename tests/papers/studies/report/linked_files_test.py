@@ -33,8 +33,8 @@ def test_files_of_a_study_take_the_place_of_links(tmp_path):
     results = {run.id: studies.finished(**_SCORE) for run in runs}
     tables = cells.make_tables(study, runs, results, dict.fromkeys(results, ""))
     files.write_tables(tables, folder)
-    files.write_report("demo", "command", study, runs, tables, folder)
-    make.write_table(pd.DataFrame({"a": [1]}), folder / "gains")
+    files.write_study_report("demo", "command", study, runs, tables, folder)
+    make.write_table_csv(pd.DataFrame({"a": [1]}), folder / "gains")
     make.write_picture(_Picture(), None, folder / "gains")
     assert mine.read_text() == "mine"
     assert not any((folder / name).is_symlink() for name in names)

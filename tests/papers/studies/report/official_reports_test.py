@@ -80,7 +80,7 @@ def test_an_official_study_can_be_reported(path, tmp_path):
     )
     assert tables.complete
     assert all(cell["mean"] is not None for cell in tables.cells)
-    text = files.write_report(
+    text = files.write_study_report(
         path.stem, "command", study, runs, tables, tmp_path
     )
     page = html.unescape((tmp_path / "report.html").read_text())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.fixtures import studies
-from tf_adapters.launch.progress import counted
+from tf_adapters.launch.progress_lines import counted
 from tf_adapters.papers.studies.report import cells as study_cells
 from tf_adapters.papers.studies.report import files
 
@@ -42,7 +42,9 @@ def _report(folder, score, lacking=(), errors=None, **changes):
 def _written(folder, study, runs, results, errors):
     tables = study_cells.make_tables(study, runs, results, errors)
     files.write_tables(tables, folder)
-    text = files.write_report("demo", "command", study, runs, tables, folder)
+    text = files.write_study_report(
+        "demo", "command", study, runs, tables, folder
+    )
     return tables, studies.squeezed(text)
 
 

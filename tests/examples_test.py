@@ -10,7 +10,9 @@ import pytest
 
 from tests.fixtures import huggingface_folders
 import tf_adapters
+from tf_adapters.encoders import keras_hub_families
 from tf_adapters.encoders import load
+from tf_adapters.encoders.keras_hub_families import FAMILIES
 from tf_adapters.methods.registry import METHODS
 
 pytestmark = pytest.mark.integration
@@ -41,6 +43,7 @@ def test_example(name, tmp_path, monkeypatch):
     folder = huggingface_folders.folder("bert")
     monkeypatch.setattr(load, "load_encoder", lambda _: load_encoder(folder))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(keras_hub_families, "FAMILIES", {**FAMILIES})
     for registered in ("top_norm",):
         METHODS.pop(registered, None)
     beginning = {}

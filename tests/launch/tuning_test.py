@@ -1,4 +1,4 @@
-"""A search tries settings, resumes, and goes on past trials that fail."""
+"""Tests that a search tries settings, resumes, and survives failed trials."""
 
 import json
 import re
@@ -54,7 +54,7 @@ def _settings(folder):
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory):
-    """A folder with a search of four trials."""
+    """Makes a folder with a search of four trials."""
     folder = tmp_path_factory.mktemp("tune")
     test = commands.write_rows(folder / "test.jsonl", [{"review": "a"}])
     assert _tune(folder, "--trials=4", f"--test={test}") == 0

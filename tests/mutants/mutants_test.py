@@ -1,4 +1,4 @@
-"""The declared mutants still fit the code. Whether tests find them: run.py."""
+"""Tests that the declared mutants match the code; `run.py` runs them."""
 
 import collections
 from pathlib import Path

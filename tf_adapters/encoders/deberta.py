@@ -127,13 +127,15 @@ def _buckets(bucket_size, max_positions):
     return np.where(far <= middle, far, logarithmic).astype("int32")
 
 
-ARCHITECTURE = Architecture(
-    "gelu",
-    1e-7,
-    positions=lambda encoder: DisentangledPositions(
-        encoder.backbone, encoder.layer_norm_epsilon, name="positions"
-    ),
-)
+def _positions(encoder):
+    backbone = encoder.backbone
+    shared = DisentangledPositions(
+        backbone, encoder.layer_norm_epsilon, name="positions"
+    )
+    return [shared] * backbone.num_layers
+
+
+ARCHITECTURE = Architecture("gelu", 1e-7, positions=_positions)
 
 
 # Conditions for a `deberta-v2` to be v3: a key, its required value, and the

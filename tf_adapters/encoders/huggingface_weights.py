@@ -92,7 +92,14 @@ _SUFFIXES = {
 _POSITIONS = "embeddings.position_embeddings.weight"
 _TOKEN_TYPES = "embeddings.token_type_embeddings.weight"
 # Prefixes of encoder tensors. All others belong to a head or a pooler.
-_ENCODER = ("embeddings.", "embeddings_project.", "encoder.", "transformer.")
+_ENCODER = (
+    "embeddings.",
+    "embeddings_project.",
+    "encoder.",
+    "final_norm.",
+    "layers.",
+    "transformer.",
+)
 # Constants that old versions of transformers saved like weights.
 _CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")
 

@@ -17,6 +17,7 @@ from tf_adapters.encoders.architecture import Architecture
 from tf_adapters.encoders.huggingface_family import BERT_ARGUMENTS
 from tf_adapters.encoders.huggingface_family import OPTIONS_WITHOUT_SEGMENTS
 from tf_adapters.encoders.huggingface_family import Family
+from tf_adapters.encoders.huggingface_weights import blocks_of
 from tf_adapters.layers.attention import by_head
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.normalization import layer_norm
@@ -193,10 +194,7 @@ HUGGINGFACE = Family(
         "embeddings_layer_norm": "embeddings.LayerNorm",
         "rel_embedding": "encoder.rel_embeddings",
         "rel_embedding/rel_embeddings_layer_norm": "encoder.LayerNorm",
-        **{
-            f"{_LAYER}/{layer}": f"encoder.layer.{{}}.{module}"
-            for layer, module in _BLOCK.items()
-        },
+        **blocks_of(_BLOCK, "encoder.layer.{}", _LAYER),
     },
     "deberta.",
     arguments={**BERT_ARGUMENTS, "bucket_size": "position_buckets"},

@@ -178,7 +178,7 @@ HUGGINGFACE = Family(
                 "feedforward_output_dense": "output.dense",
                 "feedforward_layer_norm": "output.LayerNorm",
             },
-            "encoder.layer",
+            "encoder.layer.{}",
         ),
     },
     "mpnet.",

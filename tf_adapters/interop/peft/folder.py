@@ -209,15 +209,9 @@ def _without_network(method, tensors):
             "PEFT's prefixes come from a network with method.activation=tanh."
         )
     start = "shared_prefix/"
-    embeddings, down_kernel, down_bias, up_kernel, up_bias = (
-        tensors[f"{start}{name}"]
-        for name in (
-            *("embeddings", "down_kernel", "down_bias"),
-            *("up_kernel", "up_bias"),
-        )
-    )
-    hidden = np.tanh(embeddings @ down_kernel + down_bias)
-    vectors = hidden @ up_kernel + up_bias
+    own = {k.removeprefix(start): v for k, v in tensors.items()}
+    hidden = np.tanh(own["embeddings"] @ own["down_kernel"] + own["down_bias"])
+    vectors = hidden @ own["up_kernel"] + own["up_bias"]
     rest = {k: v for k, v in tensors.items() if not k.startswith(start)}
     method = dataclasses.replace(method, hidden_units=0)
     return method, {**rest, f"{start}vectors": vectors}

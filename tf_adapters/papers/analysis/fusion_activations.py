@@ -53,7 +53,7 @@ def mean_weights(model, batches):
 
 
 def weight_rows(weights, members):
-    """Returns rows of `COLUMNS`.
+    """Returns rows with `COLUMNS`, one for each task, slot and member.
 
     Args:
         weights: Dict from task to what `mean_weights` returns.

@@ -4,7 +4,6 @@ import ast
 import os
 from pathlib import Path
 import re
-import runpy
 import subprocess
 import sys
 
@@ -87,17 +86,6 @@ def test_only_two_subcommands_import_the_wing_of_the_papers():
         if name.startswith("tf_adapters.papers")
     }
     assert importers == {"cli/analyse.py", "cli/study.py"}
-
-
-def test_contributing_says_how_many_lines_there_are():
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    said = re.search(r"about ([\d,]+) lines, with it ([\d,]+)", text).groups()
-    core, whole = (int(number.replace(",", "")) for number in said)
-    script = runpy.run_path(str(ROOT / "benchmarks" / "count_lines.py"))
-    found = script["count"](PACKAGE, ["papers"])
-    lines = {name: numbers[1] for name, numbers in found.items()}
-    assert abs(core - lines["core"]) < 1000
-    assert abs(whole - sum(lines.values())) < 1000
 
 
 # Builds settings as commands do; prints the imported modules of the papers.

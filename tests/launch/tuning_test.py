@@ -1,6 +1,7 @@
 """Tests that a search tries settings, resumes, and survives failed trials."""
 
 import json
+from pathlib import Path
 import re
 import sys
 
@@ -209,7 +210,7 @@ def test_mistakes(tmp_path, capsys, flags, sentence):
 
 def test_a_search_in_python(tmp_path):
     table = _table(tmp_path)
-    rows = [json.loads(line) for line in table.read_text("utf-8").splitlines()]
+    rows = commands.read_rows(Path(table))
     model = tf_adapters.tune(
         rows,
         text="review",

@@ -34,16 +34,17 @@ def dense(x, kernel, bias=None, activation=None):
         x: Float tensor of shape `(..., d)`.
         kernel: Weights of shape `(d, m)`, which are cast to the type of `x`.
         bias: Weights of shape `(m,)`, or `None` (default).
-        activation: Elementwise function, or `None` (default).
+        activation: Function of `(..., m)`, or `None` (default). Gated ones
+            return fewer channels.
 
     Returns:
         Float tensor of shape `(..., m)`.
     """
     if _KEEPS_TOKENS.get():
         return _product(x, kernel, bias, activation)
-    width, units = kernel.shape
-    flat = _product(ops.reshape(x, (-1, width)), kernel, bias, activation)
-    return ops.reshape(flat, (*ops.shape(x)[:-1], units))
+    tokens = ops.reshape(x, (-1, kernel.shape[0]))
+    flat = _product(tokens, kernel, bias, activation)
+    return ops.reshape(flat, (*ops.shape(x)[:-1], flat.shape[-1]))
 
 
 def _product(x, kernel, bias, activation):

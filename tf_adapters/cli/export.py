@@ -38,31 +38,26 @@ def export_command(config, model_dir, options):
         model_dir: Path of the run folder.
         options: See `main.run_command`.
     """
-    if options.format == "onnx":
+    if options.format == "saved_model":
+        from tf_adapters.export import saved_model
+
+        folder, what = saved_model.export_run(config, model_dir), "SavedModel"
+    elif options.format == "onnx":
         from tf_adapters.export import onnx_model
 
-        folder = onnx_model.export_run(config, model_dir)
-        remote_folder.push(model_dir)
-        print(f"ONNX: {remote_folder.address(folder)}")
-        return
-    if options.format != "saved_model":
+        folder, what = onnx_model.export_run(config, model_dir), "ONNX"
+    else:
         from tf_adapters.export import foreign
 
+        what = f"Adapter for {options.format}"
         folder = foreign.export_adapter(
             config, model_dir, options.format, options.with_head
         )
-        remote_folder.copy_to_address(model_dir)
-        print(f"Adapter for {options.format}: {remote_folder.address(folder)}")
-        if options.format == "adapterhub":
-            # The default format of `adapters` is a pickle, which we do not
-            # write.
-            print("`adapters` loads it with use_safetensors=True only.")
-        return
-    from tf_adapters.export import saved_model
-
-    folder = saved_model.export_run(config, model_dir)
     remote_folder.copy_to_address(model_dir)
-    print(f"SavedModel: {remote_folder.address(folder)}")
+    print(f"{what}: {remote_folder.address(folder)}")
+    if options.format == "adapterhub":
+        # The default format of `adapters` is a pickle, which we do not write.
+        print("`adapters` loads it with use_safetensors=True only.")
 
 
 def export_many_tasks(flag_layer, options):

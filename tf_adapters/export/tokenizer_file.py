@@ -28,7 +28,7 @@ def write(packer, folder):
     """
     if not isinstance(packer.tokenizer, WordPieceTokenizer):
         _LOGGER.warning(
-            "There is no %s beside the model, because the encoder's tokenizer "
+            "There is no %s next to the model, because the encoder's tokenizer "
             "is not WordPiece. Make token ids with `tf_adapters.TextPacker`, "
             "or with the tokenizer of the encoder's folder.",
             FILE,

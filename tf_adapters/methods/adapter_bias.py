@@ -2,14 +2,19 @@
 
 import dataclasses
 import typing
+from typing import Any
 
 import keras
 import numpy as np
 
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.adapter_bias import TokenWeight
 from tf_adapters.layers.adapter_bias import Vector
+from tf_adapters.layers.context import Context
+from tf_adapters.layers.slot import Slot
 from tf_adapters.layers.slot_of_layers import SlotGivenLayers
+from tf_adapters.methods.method import EncoderShape
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
 from tf_adapters.methods.support import sparse_packing
@@ -67,7 +72,7 @@ class AdapterBias(Method):
     gate_learning_rate_multiplier: float = 100.0
     leave_out: tuple[int, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.l0_lambda is not None and not self.use_alpha:
             raise UserError(
@@ -75,7 +80,7 @@ class AdapterBias(Method):
                 "false. Leave one of the two out."
             )
 
-    def make_slots(self, shape):
+    def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns one dict of slots for each block."""
         reads_ffn = self.alpha_input == "intermediate"
         input_width = shape.ffn_width if reads_ffn else shape.width
@@ -92,7 +97,7 @@ class AdapterBias(Method):
             slots.append({"after_ffn": slot} if kept else {})
         return slots
 
-    def _token_weight(self, input_width, name):
+    def _token_weight(self, input_width: int, name: str):
         if not self.use_alpha:
             return None
         gates = None if self.l0_lambda is None else self._gate_options()
@@ -106,7 +111,7 @@ class AdapterBias(Method):
             "learning_rate_multiplier": self.gate_learning_rate_multiplier,
         }
 
-    def trainable_encoder_variables(self, encoder):
+    def trainable_encoder_variables(self, encoder) -> list[Any]:
         """Returns the variables of the norms that `train_norms` selects."""
         norms = []
         if self.train_norms == "ffn_and_embedding":
@@ -129,12 +134,12 @@ class AdapterBias(Method):
             keras.ops.sum(gate.expected_open()) for gate in gates
         )
 
-    def reopen(self, model):
+    def reopen(self, model) -> None:
         """Makes all gates trainable again, so that others can close."""
         for gates in _gates(model.own_slots()):
             gates.reopen()
 
-    def report(self, model):
+    def report(self, model) -> dict[str, Any]:
         """Returns the shares of open gates, as in table 7.
 
         Each share comes with its value for untrained gates (`..._at_start`).
@@ -163,18 +168,20 @@ class AdapterBias(Method):
             "gates_exactly_zero_at_start": float((fixed == 0).mean()),
         }
 
-    def pack(self, tensors):
+    def pack(self, tensors: dict[str, Any]) -> dict[str, Any]:
         """Returns the tensors to save: only weights with nonzero gates."""
         return sparse_packing.pack_gates(tensors, self._gate_options())
 
-    def unpack(self, tensors, shapes):
+    def unpack(
+        self, tensors: dict[str, Any], shapes: dict[str, Any]
+    ) -> dict[str, Any]:
         """Restores packed tensors; every gate is then exactly 0 or 1."""
         return sparse_packing.unpack_gates(
             tensors, shapes, self._gate_options()
         )
 
 
-def _in_a_row(tensors):
+def _in_a_row(tensors: dict[str, Any]):
     return np.concatenate([keras.ops.convert_to_numpy(t) for t in tensors])
 
 
@@ -207,13 +214,18 @@ class Shift(SlotGivenLayers):
 
     arguments = ("vector", "alpha", "alpha_input")
 
-    def __init__(self, vector, alpha, alpha_input, **kwargs):
+    def __init__(self, vector, alpha, alpha_input, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.vector = vector
         self.alpha = alpha
         self.alpha_input = alpha_input
 
-    def call(self, x, context=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        context: Context | None = None,
+        training: bool | None = None,
+    ):
         vector = keras.ops.cast(self.vector.call(), x.dtype)
         if self.alpha is None:
             return x + vector, {}

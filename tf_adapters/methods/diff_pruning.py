@@ -1,6 +1,7 @@
 """Diff pruning: Guo et al. 2021, arXiv:2012.07463."""
 
 import dataclasses
+from typing import Any
 
 import keras
 from keras import ops
@@ -65,7 +66,7 @@ class DiffPruning(Method):
     last_phase: float = 0.5
     last_phase_learning_rate_multiplier: float = 5.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("share", "last_phase"):
             if not 0 <= getattr(self, name) <= 1:
@@ -79,7 +80,7 @@ class DiffPruning(Method):
                 f"Received: {self.last_phase_learning_rate_multiplier}"
             )
 
-    def reparameterize(self, model):
+    def reparameterize(self, model) -> list[Any]:
         """Returns pairs of an encoder variable and its `SparseDiff`."""
         pairs = []
         for variable in model.encoder_variables_read():
@@ -113,11 +114,11 @@ class DiffPruning(Method):
             for difference in model.reparameterization.functions
         )
 
-    def last_phase_step(self, total_steps):
+    def last_phase_step(self, total_steps: int) -> int:
         """Returns the step after which the difference is pruned."""
         return max(1, round(total_steps * (1 - self.last_phase)))
 
-    def start_last_phase(self, model):
+    def start_last_phase(self, model) -> None:
         """Prunes the difference to the `share` of largest absolute value.
 
         The number of kept elements is rounded down. Keras's `fit` has no
@@ -135,12 +136,12 @@ class DiffPruning(Method):
         ):
             difference.keep(part.reshape(change.shape))
 
-    def reopen(self, model):
+    def reopen(self, model) -> None:
         """Makes all gates trainable again, so that other weights can differ."""
         for difference in model.reparameterization.functions:
             difference.reopen()
 
-    def report(self, model):
+    def report(self, model) -> dict[str, Any]:
         """Returns the number and the share of weights that differ."""
         changes = [
             ops.convert_to_numpy(difference.change())
@@ -154,11 +155,13 @@ class DiffPruning(Method):
             "share_that_differs": differ / weights,
         }
 
-    def pack(self, tensors):
+    def pack(self, tensors: dict[str, Any]) -> dict[str, Any]:
         """Returns the tensors to save: only elements with open gates."""
         return sparse_packing.pack_differences(tensors, self._gate_options())
 
-    def unpack(self, tensors, shapes):
+    def unpack(
+        self, tensors: dict[str, Any], shapes: dict[str, Any]
+    ) -> dict[str, Any]:
         """Restores packed tensors; every gate is then exactly 0 or 1."""
         return sparse_packing.unpack_differences(
             tensors, shapes, self._gate_options()
@@ -188,7 +191,7 @@ class SparseDiff(Float32Layer):
         Tensor of the weight's shape.
     """
 
-    def __init__(self, shape, gates, structured, **kwargs):
+    def __init__(self, shape, gates, structured, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.shape = tuple(shape)
         self.gates = HardConcreteGates(self.shape, name="gates", **gates)
@@ -196,7 +199,7 @@ class SparseDiff(Float32Layer):
         if structured:
             self.group_gate = HardConcreteGates((), name="group", **gates)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         self.difference = self.add_weight(
             self.shape, "zeros", name="difference"
         )
@@ -221,13 +224,13 @@ class SparseDiff(Float32Layer):
             expected = self.group_gate.expected_open() * expected
         return expected
 
-    def reopen(self):
+    def reopen(self) -> None:
         """Makes the gates that `keep` fixed trainable again."""
         self.gates.reopen()
         if self.group_gate is not None:
             self.group_gate.reopen()
 
-    def keep(self, kept):
+    def keep(self, kept) -> None:
         """Fixes all gates and sets the difference to zero outside of `kept`.
 
         Args:

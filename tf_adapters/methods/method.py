@@ -1,11 +1,16 @@
 """The base class of all methods."""
 
+from collections.abc import Callable
+from collections.abc import Iterable
 import dataclasses
+import typing
+from typing import Any
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.checks import check_choices
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.layers.slot import Slot
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +36,7 @@ class EncoderShape:
     has_gate: bool = False
 
     @classmethod
-    def of(cls, encoder):
+    def of(cls, encoder: Any) -> typing.Self:
         """Returns the sizes of an `Encoder`."""
         backbone = encoder.backbone
         return cls(
@@ -43,13 +48,13 @@ class EncoderShape:
             has_gate=encoder.architecture.has_gate,
         )
 
-    def read_in(self, place):
+    def read_in(self, place: str) -> int:
         """Returns the width of the input of a slot at a place."""
         if place == "word_embeddings":
             return self.embedding_width or self.width
         return self.ffn_width if place == "ffn_down" else self.width
 
-    def of_projection(self, name):
+    def of_projection(self, name: str) -> tuple[int, int]:
         """Returns a projection's input width and output width."""
         writes = self.width
         if name == "ffn_up":
@@ -92,11 +97,11 @@ class Method:
     # Multiplies the learning rate in the last phase; see `last_phase_step`.
     last_phase_learning_rate_multiplier = 1.0
 
-    def __new__(cls, *args, **settings):
+    def __new__(cls, *args: Any, **settings: Any) -> typing.Self:
         dataclass_config.check_fields(cls, settings)
         return super().__new__(cls)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if isinstance(field.default, tuple) and isinstance(value, list):
@@ -106,7 +111,7 @@ class Method:
         dataclass_config.check_values(self)
         check_choices(self)
 
-    def make_slots(self, shape):
+    def make_slots(self, shape: EncoderShape) -> list[dict[str, Slot]]:
         """Returns the slots of the blocks; see `tf_adapters.layers.slot`.
 
         Args:
@@ -118,7 +123,7 @@ class Method:
         """
         return [{} for _ in range(shape.num_blocks)]
 
-    def make_embedding_slots(self, shape):
+    def make_embedding_slots(self, shape: EncoderShape) -> dict[str, Slot]:
         """Returns the slots of the embeddings.
 
         Args:
@@ -129,18 +134,18 @@ class Method:
         """
         return {}
 
-    def trainable_encoder_variables(self, encoder):
+    def trainable_encoder_variables(self, encoder: Any) -> list[Any]:
         """Returns the variables of an `AdaptedEncoder` itself that train."""
         return []
 
-    def reparameterize(self, model):
+    def reparameterize(self, model: Any) -> list[Any]:
         """Returns pairs of a variable and the layer that computes its value.
 
         See `tf_adapters.layers.reparameterization`.
         """
         return []
 
-    def folds(self, model):
+    def folds(self, model: Any) -> list[Any]:
         """Returns pairs of a kernel and the slot that can be folded into it.
 
         `AdapterModel.fold` assigns `slot.folded(kernel)` to the kernel and
@@ -148,18 +153,18 @@ class Method:
         """
         return []
 
-    def penalty(self, model):
+    def penalty(self, model: Any) -> Any:
         """Returns a scalar that is added to the loss."""
         return 0.0
 
-    def report(self, model):
+    def report(self, model: Any) -> dict[str, Any]:
         """Returns a dict of numbers about a trained model.
 
         They become part of the run's result.
         """
         return {}
 
-    def last_phase_step(self, total_steps):
+    def last_phase_step(self, total_steps: int) -> int:
         """Returns the step after which `start_last_phase` is called, or 0.
 
         0 means that there is no last phase. Earlier weights are not considered
@@ -170,13 +175,13 @@ class Method:
         """
         return 0
 
-    def start_last_phase(self, model):
+    def start_last_phase(self, model: Any) -> None:
         """Prepares a model for the last phase of training."""
 
-    def reopen(self, model):
+    def reopen(self, model: Any) -> None:
         """Makes a loaded model's fixed gates trainable again."""
 
-    def pack(self, tensors):
+    def pack(self, tensors: dict[str, Any]) -> dict[str, Any]:
         """Returns the tensors in the form in which an adapter folder has them.
 
         Args:
@@ -184,7 +189,9 @@ class Method:
         """
         return tensors
 
-    def unpack(self, tensors, shapes):
+    def unpack(
+        self, tensors: dict[str, Any], shapes: dict[str, Any]
+    ) -> dict[str, Any]:
         """Restores the tensors that were given to `pack`.
 
         Args:
@@ -194,7 +201,7 @@ class Method:
         """
         return tensors
 
-    def own_training(self):
+    def own_training(self) -> Callable[..., Any] | None:
         """Returns a function that trains a run, or `None` for the trainer.
 
         Override this only in a method that does not use an encoder. The
@@ -203,9 +210,9 @@ class Method:
         test split) and `overwrite`. It writes the run folder and returns the
         result.
         """
-        return
+        return None
 
-    def kept_blocks(self, shape):
+    def kept_blocks(self, shape: EncoderShape) -> list[bool]:
         """Returns a list of booleans: whether each block has slots.
 
         Raises:
@@ -220,7 +227,12 @@ class Method:
             )
         return [i not in self.leave_out for i in range(shape.num_blocks)]
 
-    def fill_places(self, shape, places, make):
+    def fill_places(
+        self,
+        shape: EncoderShape,
+        places: Iterable[str],
+        make: Callable[..., Any],
+    ) -> list[dict[str, Slot]]:
         """Makes slots at the same places of every block not in `leave_out`.
 
         Args:

@@ -1,6 +1,7 @@
 """The registry of methods, and their form as plain values."""
 
 import dataclasses
+from typing import Any
 
 from tf_adapters.common import dataclass_config
 from tf_adapters.common.checks import check_known
@@ -12,7 +13,7 @@ from tf_adapters.methods.method import Method
 METHODS = Registry("method", "@tf_adapters.methods.register")
 
 
-def register(name):
+def register(name: str):
     """Returns a decorator that registers a `Method` under a name.
 
     Args:
@@ -62,7 +63,7 @@ def _to_plain(value):
     return value
 
 
-def from_config(config):
+def from_config(config: dict[str, Any]):
     """Creates a method from a dict that `to_config` returned.
 
     Raises:

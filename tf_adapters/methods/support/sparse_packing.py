@@ -9,11 +9,14 @@ The flattened weights are the kernel and bias of a gated layer (AdapterBias), or
 the elements of the difference to a weight of the encoder (diff pruning).
 """
 
+from typing import Any
+
 from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.types import Tensor
 from tf_adapters.layers.hard_concrete import HardConcreteGates
 
 _GATES = "/gates/scaled_log_alpha"
@@ -23,7 +26,7 @@ _GROUP = "/group/scaled_log_alpha"
 _CERTAIN = 20.0
 
 
-def pack_gates(tensors, gate_options):
+def pack_gates(tensors: dict[str, Any], gate_options: dict[str, Any]):
     """Packs the gated layers among `tensors` into `open` and `values`.
 
     Args:
@@ -44,7 +47,7 @@ def pack_gates(tensors, gate_options):
     return packed
 
 
-def gate_values(scaled_log_alpha, gate_options):
+def gate_values(scaled_log_alpha, gate_options: dict[str, Any]) -> Tensor:
     """Returns the deterministic gates for stored logits.
 
     Args:
@@ -57,7 +60,11 @@ def gate_values(scaled_log_alpha, gate_options):
     return ops.convert_to_numpy(gates.call())
 
 
-def unpack_gates(tensors, shapes, gate_options):
+def unpack_gates(
+    tensors: dict[str, Any],
+    shapes: dict[str, Any],
+    gate_options: dict[str, Any],
+):
     """Restores the tensors that `pack_gates` packed.
 
     Args:
@@ -90,7 +97,7 @@ def unpack_gates(tensors, shapes, gate_options):
     return unpacked
 
 
-def pack_differences(tensors, gate_options):
+def pack_differences(tensors: dict[str, Any], gate_options: dict[str, Any]):
     """Packs the differences among `tensors` into `open` and `values`.
 
     Args:
@@ -111,7 +118,11 @@ def pack_differences(tensors, gate_options):
     return packed
 
 
-def unpack_differences(tensors, shapes, gate_options):
+def unpack_differences(
+    tensors: dict[str, Any],
+    shapes: dict[str, Any],
+    gate_options: dict[str, Any],
+):
     """Restores the tensors that `pack_differences` packed.
 
     Args:
@@ -146,7 +157,7 @@ def unpack_differences(tensors, shapes, gate_options):
     return unpacked
 
 
-def take_packed(tensors, prefix, count, replaced):
+def take_packed(tensors: dict[str, Any], prefix, count: int, replaced):
     """Removes `open` and `values` of one gated layer from `tensors`.
 
     Both are checked, because NumPy would broadcast a single value to all
@@ -188,7 +199,7 @@ def take_packed(tensors, prefix, count, replaced):
     return indices, values
 
 
-def _are_indices(indices, count):
+def _are_indices(indices, count: int):
     """Returns whether `indices` are increasing integers in `[0, count)`."""
     return (
         indices.ndim == 1

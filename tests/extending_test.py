@@ -227,6 +227,12 @@ def test_a_cell_that_runs_twice_leaves_models_that_can_be_saved(tmp_path):
             "@heads.register('x')\nclass X(heads.Head): pass\n",
             "needs an `OutputKind`",
         ),
+        (
+            "from tf_adapters import methods\n"
+            "@methods.register('x')\nclass X(methods.Method):\n"
+            "  def pack(self, tensors): return tensors\n",
+            "`pack` is now a method of the object that `gating` returns",
+        ),
     ],
 )
 def test_mistakes_in_a_plug_in(text, message, tmp_path):

@@ -88,7 +88,8 @@ class ModernBertEncoder(keras.layers.Layer):
         reach: Integer or `None`. See `RotaryPositions`.
         has_attention_norm: Whether there is a norm before attention. The first
             block has none, because the embeddings have a norm.
-        dropout: Float. Rate after attention and of its weights.
+        dropout: Float. Dropout rate of the attention weights and of the
+            attention output.
         epsilon: Float. Epsilon of the norms.
         **kwargs: See `keras.layers.Layer`.
 

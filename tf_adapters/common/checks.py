@@ -1,5 +1,6 @@
 """Checks of names and choices, with suggestions for unknown ones."""
 
+from collections.abc import Iterable
 import dataclasses
 import difflib
 import typing
@@ -21,7 +22,7 @@ _ELSEWHERE = {
 }
 
 
-def did_you_mean(name, known):
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Returns " Did you mean `x`?" for a similar known name `x`, or ""."""
     known = list(known)
     before, dot, last = str(name).rpartition(".")

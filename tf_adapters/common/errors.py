@@ -77,7 +77,7 @@ class Stopped(RuntimeError):  # noqa: N818
     exit_status = 75
 
 
-def shown(value):
+def shown(value: object) -> str:
     """Returns the `repr` of a received value on one line, cut if it is long."""
     try:
         # The `repr` of arrays and tensors can have several lines.
@@ -87,7 +87,7 @@ def shown(value):
         return f"a {type(value).__name__} that is nested too deeply"
 
 
-def cut(text):
+def cut(text: object) -> str:
     """Cuts received text for a message to at most 200 characters.
 
     Args:

@@ -11,6 +11,7 @@ from tf_adapters.common.checks import check_choices
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.layers.slot import Slot
+from tf_adapters.methods.support.gating import Gating
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,8 +95,6 @@ class Method:
     # `Pfeiffer` and puts `BottleneckSlot`s at those places. `None` if banks and
     # fusions do not support the method.
     stacks_as = None
-    # Multiplies the learning rate in the last phase; see `last_phase_step`.
-    last_phase_learning_rate_multiplier = 1.0
 
     def __new__(cls, *args: Any, **settings: Any) -> typing.Self:
         dataclass_config.check_fields(cls, settings)
@@ -164,42 +163,10 @@ class Method:
         """
         return {}
 
-    def last_phase_step(self, total_steps: int) -> int:
-        """Returns the step after which `start_last_phase` is called, or 0.
-
-        0 means that there is no last phase. Earlier weights are not considered
-        for the best checkpoint, and the learning-rate schedule starts again.
-
-        Args:
-            total_steps: Number of training steps of the run.
-        """
-        return 0
-
-    def start_last_phase(self, model: Any) -> None:
-        """Prepares a model for the last phase of training."""
-
-    def reopen(self, model: Any) -> None:
-        """Makes a loaded model's fixed gates trainable again."""
-
-    def pack(self, tensors: dict[str, Any]) -> dict[str, Any]:
-        """Returns the tensors in the form in which an adapter folder has them.
-
-        Args:
-            tensors: Dict from name to array.
-        """
-        return tensors
-
-    def unpack(
-        self, tensors: dict[str, Any], shapes: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Restores the tensors that were given to `pack`.
-
-        Args:
-            tensors: Dict from name to array, as returned by `pack`.
-            shapes: Dict from the name to the shape of each variable of the
-                model.
-        """
-        return tensors
+    @property
+    def gating(self) -> Gating:
+        """A `Gating`: training in phases, and how weights are stored."""
+        return Gating()
 
     def own_training(self) -> Callable[..., Any] | None:
         """Returns a function that trains a run, or `None` for the trainer.

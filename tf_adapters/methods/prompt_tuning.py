@@ -87,12 +87,6 @@ class Prompt(Slot):
         init_range: The vectors start uniform in `+-init_range`. Defaults to
             0.5.
         **kwargs: See `keras.layers.Layer`.
-
-    Call arguments:
-        x: `(batch, tokens, width)`.
-
-    Returns:
-        `(batch, P + tokens, width)`, and no probes.
     """
 
     def __init__(

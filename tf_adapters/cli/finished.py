@@ -36,10 +36,10 @@ def find_finished(config, model_dir, fingerprints):
     if config.distribution_strategy in config_settings.CLUSTERS:
         # The chief decides. Without a shared folder, others cannot see the run.
         from tf_adapters.runs import run_folder_of_workers
-        from tf_adapters.training import distribution
+        from tf_adapters.runs import strategies
         from tf_adapters.training import workers
 
-        strategy = distribution.strategy_for_config(config)
+        strategy = strategies.strategy_of(config)
         with workers.losses_as_stops(strategy):
             return run_folder_of_workers.finished(
                 strategy, model_dir, config, fingerprints

@@ -83,9 +83,9 @@ def train_command(config, model_dir, options):
 def _join_cluster(config):
     """Creates a cluster's strategy before TensorFlow computes anything."""
     if config.distribution_strategy in config_settings.CLUSTERS:
-        from tf_adapters.training import distribution
+        from tf_adapters.runs import strategies
 
-        distribution.strategy_for_config(config)
+        strategies.strategy_of(config)
 
 
 def _is_finished(config, model_dir, options, fingerprints):

@@ -22,7 +22,7 @@ from tf_adapters.models.composition import Stack
 from tf_adapters.runs import compatibility
 from tf_adapters.runs import hub_members
 from tf_adapters.runs import pretraining_task
-from tf_adapters.training import distribution
+from tf_adapters.runs import strategies
 from tf_adapters.training.trainer import Trainer
 
 
@@ -47,7 +47,7 @@ class Experiment:
         self.task = task
         _check_languages(config, task)
         compatibility.check_windows(config, task)
-        self.strategy = distribution.strategy_for_config(config)
+        self.strategy = strategies.strategy_of(config)
         if sibling is None:
             keras.utils.set_random_seed(config.seed)
             _make_deterministic(config)
@@ -130,7 +130,13 @@ class Experiment:
             trained: See `Trainer`.
         """
         return Trainer(
-            model, self.strategy, self.config, self.task.metrics, trained
+            model,
+            self.strategy,
+            self.config.train,
+            self.config.data,
+            self.config.seed,
+            self.task.metrics,
+            trained,
         )
 
     def _trained(self):

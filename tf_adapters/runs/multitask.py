@@ -13,11 +13,11 @@ from tf_adapters.models.variable_groups import count_weights
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import run_facts
 from tf_adapters.runs import run_folder_of_workers
+from tf_adapters.runs import strategies
 from tf_adapters.runs import training_run
 from tf_adapters.runs.experiment import Experiment
 from tf_adapters.runs.recovery import Recovery
 from tf_adapters.runs.run_folder import frozen_weights
-from tf_adapters.training import distribution
 from tf_adapters.training import workers
 from tf_adapters.training.loop import Loop
 from tf_adapters.training.multitask_trainer import MultiTaskTrainer
@@ -60,7 +60,7 @@ def train_multitask(config, data, model_dir, test=True, overwrite=False):
             "`train.callbacks` are for runs of one task: a Keras callback "
             "watches one model. Leave them out; metrics.jsonl has everything."
         )
-    with workers.losses_as_stops(distribution.strategy_for_config(config)):
+    with workers.losses_as_stops(strategies.strategy_of(config)):
         started = time.perf_counter()
         experiments = _make_experiments(config, data)
         model = MultiTaskModel(
@@ -109,7 +109,7 @@ def _fit(experiments, model, folders, examples):
         folders.whole, config.train.checkpoint_seconds, folders.strategy
     )
     loop = Loop(
-        MultiTaskTrainer(model, trainers, config),
+        MultiTaskTrainer(model, trainers, config.method.sampling),
         train,
         validation,
         folders.log,

@@ -31,7 +31,7 @@ def bad_step(trainer, first, losses, norms, epoch):
         )
     return (
         f"{what} Steps before it were finite. {_ADVICE}(epoch {epoch}, seed "
-        f"{trainer.config.seed})."
+        f"{trainer.seed})."
     )
 
 
@@ -70,6 +70,6 @@ def bad_weight(trainer, weights, step, epoch):
             return (
                 f"Weight `{name}` after step {step} is not finite, though "
                 "losses and gradients until then were. "
-                f"{_ADVICE}(epoch {epoch}, seed {trainer.config.seed})."
+                f"{_ADVICE}(epoch {epoch}, seed {trainer.seed})."
             )
     return ""

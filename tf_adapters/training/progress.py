@@ -9,6 +9,9 @@ from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.common.errors import UserError
 from tf_adapters.training import finite
 
+# Checks read losses and gradients, which waits for the device.
+_STEPS_BETWEEN_CHECKS = 20
+
 
 @dataclasses.dataclass
 class Progress:
@@ -42,6 +45,66 @@ class Progress:
     building_seconds: float = 0.0
     building_examples: int = 0
     epoch: int = 0
+
+    @property
+    def best_record(self):
+        """The validation record of the kept weights."""
+        return self.history[self.best]
+
+    def summary(self, metric, examples):
+        """Returns the outcome so far, the first part of a run's result.
+
+        Args:
+            metric: Name of the metric that selects the weights.
+            examples: Number of examples seen so far.
+        """
+        metrics = [record["validation"][metric] for record in self.history]
+        return {
+            "validation": self.best_record["validation"],
+            "best_step": self.best_record["step"],
+            "mean_metric": float(np.mean(metrics)),
+            "steps": self.step,
+            "examples": examples,
+            "seconds": round(self.seconds, 3),
+            "examples_per_second": round(self._speed(examples), 2),
+        }
+
+    def _speed(self, examples):
+        """Returns examples per second, without the steps that build a graph."""
+        timed = examples - self.building_examples
+        if not timed:
+            return examples / self.seconds
+        return timed / (self.seconds - self.building_seconds)
+
+    def count(self, steps, losses, norms):
+        """Counts the steps of a device call; returns whether a check is due.
+
+        Args:
+            steps: Integer, the number of these steps.
+            losses: Array `(steps,)`.
+            norms: Norms of the gradients, array `(steps, variables)`.
+        """
+        before = self.step
+        self.step += steps
+        self.pending.append((losses, norms))
+        passed = self.step // _STEPS_BETWEEN_CHECKS
+        return before == 0 or passed > before // _STEPS_BETWEEN_CHECKS
+
+    def check(self, trainer):
+        """Checks the steps in `pending`, and returns their mean loss.
+
+        Raises:
+            NonFiniteError: If a loss or a gradient is not finite.
+        """
+        problem = self.bad_step(trainer)
+        if problem:
+            raise NonFiniteError(problem)
+        losses = np.concatenate([losses for losses, _ in self.pending])
+        self.skipped_steps += sum(
+            int((~finite.are_finite(norms)).sum()) for _, norms in self.pending
+        )
+        self.pending = []
+        return float(np.mean(losses, dtype="float64"))
 
     def bad_step(self, trainer):
         """Returns a message about a bad step in `pending`, or ""."""

@@ -153,7 +153,9 @@ def _trainer(batching, strategy, **data):
     with strategy.scope():
         head = heads.Classification(("no", "yes"), dropout_rate=0.0)
         model = adapt(tiny.encoder(), methods.HeadOnly(), head)
-    return Trainer(model, strategy, config, ("accuracy",))
+    return Trainer(
+        model, strategy, config.train, config.data, config.seed, ("accuracy",)
+    )
 
 
 def _outcome(batching, strategy="one_device"):

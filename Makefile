@@ -50,6 +50,8 @@ test-all: $(VENV)/.installed-dev
 lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(RUN) -m tests.lint.words
+	$(RUN) -m tests.lint.docstrings
 
 # The site, into build/site.
 docs: $(VENV)/.installed-dev

@@ -22,6 +22,7 @@ def run(model_dir, settings=None, **options):
         "params_override": [],
         "input": None,
         "output": None,
+        "column": None,
         "list": None,
         "study": None,
         "small": False,

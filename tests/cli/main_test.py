@@ -452,7 +452,7 @@ def test_another_librarys_format_is_of_one_adapter(tmp_path, capsys):
     assert "--format=peft writes one run's adapter" in capsys.readouterr().err
 
 
-def test_a_missing_folder_to_stand_on_is_told_at_once(tmp_path, capsys):
+def test_a_missing_folder_to_stack_on_is_reported_at_once(tmp_path, capsys):
     settings = {"task": "demo_sentiment", "encoder": "e", "stack_on": "nowhere"}
     assert commands.run(tmp_path / "run", settings) == 1
     assert "there is no such folder" in capsys.readouterr().err

@@ -65,7 +65,9 @@ def test_a_run_begins_with_what_it_found(tmp_path, capsys):
     assert not (tmp_path / "run/result.json").exists()
 
 
-def test_classes_that_are_numbers_are_told_from_their_counts(tmp_path, capsys):
+def test_classes_that_are_numbers_are_reported_from_their_counts(
+    tmp_path, capsys
+):
     rows = [(f"film {i}", "5" if i % 3 else "1") for i in range(60)]
     _write(tmp_path / "news.csv", rows)
     assert _train(tmp_path, "--max_length=9000") == 1

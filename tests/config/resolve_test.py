@@ -88,7 +88,7 @@ def test_a_comma_in_quotes_parts_nothing(value, expected):
     assert values == {"head": {"blank": expected}, "seed": 1}
 
 
-def test_a_value_cut_at_its_comma_is_told_of_quotes():
+def test_a_value_cut_at_its_comma_is_reported_of_quotes():
     with pytest.raises(
         ConfigError, match=r"Received: b\. .* in quotes: `'head"
     ):

@@ -73,7 +73,7 @@ def test_a_run_of_method_full_names_its_encoder(full_run, place):
     assert type(tokenizer) is type(base_tokenizer)
 
 
-def test_sequential_fine_tuning_goes_on_from_there(full_run, tmp_path):
+def test_sequential_fine_tuning_starts_from_there(full_run, tmp_path):
     """Three encoders in a row, each the start of the next."""
     folder, first = full_run
     encoder, _ = load_encoder(folder)

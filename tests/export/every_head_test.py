@@ -1,5 +1,7 @@
 """Saved, loaded and exported with every kind of output, methods stay equal."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -18,6 +20,15 @@ TASKS = {
     "tagging": tasks.get("ud_pos"),
     "span": tasks.get("squad"),
     "choice": tasks.get("commonsenseqa"),
+    "sentence_vector": dataclasses.replace(
+        tasks.get("stsb"), head="sentence_vector"
+    ),
+    "sentence_ranking": dataclasses.replace(
+        tasks.get("stsb"),
+        head="sentence_ranking",
+        metrics=("mrr",),
+        label_range=None,
+    ),
     "masked_lm": pretraining_task.pretraining_task_of(tasks.get("sst2")),
 }
 # Each kind of output with two methods, each method with two kinds.

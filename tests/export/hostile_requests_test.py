@@ -21,6 +21,7 @@ HEADS = {
     "choice": heads.Choice(),
     "tagging": heads.Tagging(("A", "B", "C")),
     "span": heads.Span(),
+    "sentence_vector": heads.SentenceVector(),
     "masked_lm": None,
 }
 

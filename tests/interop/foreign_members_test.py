@@ -157,7 +157,7 @@ def test_a_fusion_trains_over_foreign_members(tmp_path, capsys):
     )
 
 
-def test_training_goes_on_from_a_foreign_adapter(tmp_path):
+def test_training_starts_from_a_foreign_adapter(tmp_path):
     method = {"name": "lora", "rank": 2, "alpha": 6.0}
     start = str(folders.FIXTURES / LORA)
     settings = _settings(method, init_adapter=start)
@@ -179,7 +179,7 @@ def test_training_goes_on_from_a_foreign_adapter(tmp_path):
         ("init_adapter", "has the method"),
     ],
 )
-def test_a_foreign_adapter_that_does_not_fit_is_told(
+def test_a_foreign_adapter_that_does_not_fit_is_reported(
     flag, sentence, tmp_path, capsys
 ):
     start = str(folders.FIXTURES / LORA)

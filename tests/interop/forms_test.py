@@ -7,8 +7,7 @@ library's own, for the same configurations.
 import pytest
 
 from tf_adapters import methods
-from tf_adapters.interop.adapterhub import reading as adapterhub_reading
-from tf_adapters.interop.adapterhub import writing as adapterhub_writing
+from tf_adapters.interop.adapterhub import configurations
 
 WIDTH = 32
 # By name in `tests/fixtures/make_methods_fixtures.py`: what the configuration
@@ -71,9 +70,9 @@ FORMS = {
 def test_a_form_is_read_and_written(name):
     changes, options = FORMS[name]
     config = {"original_ln_before": True, "reduction_factor": 4, **changes}
-    method = adapterhub_reading.read_method(config, WIDTH, (1, 3, 0))
+    method = configurations.read_method(config, WIDTH, (1, 3, 0))
     assert method == methods.BottleneckForms(
         units=WIDTH // 4, reduction_factor=None, **options
     )
-    written = adapterhub_writing.write_method(method, WIDTH)
+    written = configurations.write_method(method, WIDTH)
     assert {key: written[key] for key in config} == config

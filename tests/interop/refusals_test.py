@@ -15,7 +15,6 @@ import tf_adapters
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop.heads import HeadForm
 from tf_adapters.interop.peft import lora as peft_lora
-from tf_adapters.interop.peft.reading import PeftConfig
 
 PFEIFFER = "adapterhub/bert_pfeiffer"
 LORA = "peft/bert_lora"
@@ -470,7 +469,7 @@ def test_a_pattern_of_peft_may_be_a_full_name(tmp_path):
 
 
 def test_what_a_file_of_peft_does_not_say_is_its_default():
-    scales = peft_lora._scales(PeftConfig({}, "x"), {0: "bert.pooler"})
+    scales = peft_lora._scales({}, "x", {0: "bert.pooler"})
     assert scales == {0: (8, 8)}
 
 
@@ -479,7 +478,7 @@ def test_a_head_of_one_label_may_be_multilabel():
     assert HeadForm("text").to_config(["a"])["name"] == "regression"
 
 
-def test_names_that_begin_alike_are_told_apart():
+def test_names_that_begin_alike_are_reported_apart():
     # The fusion's members are called `rte` and `rte2`.
     case = "adapterhub/bert_fusion"
     _, model = _answers(folders.FIXTURES / case, case)

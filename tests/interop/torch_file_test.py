@@ -137,6 +137,7 @@ _DOUBLED = b")" + b"".join(b"q%ch%c\x86" % (i, i) for i in range(9, 69))
             b"ctorch._utils\n_rebuild_tensor_v2\n" + _DOUBLED + b"R",
             "not make a tensor",
         ),
+        (b"ctorch._utils\n_rebuild_tensor_v2\nNR", "not a tuple"),
         (b"ctorch._utils\n_rebuild_tensor_v2\n)b", "sets attributes"),
         (b"}" + _DOUBLED + b"b", "other than named tensors"),
         (_DOUBLED, "other than named tensors"),

@@ -284,7 +284,7 @@ def test_a_prompt_of_peft_is_as_wide_as_the_embeddings(tmp_path):
         (heads.Choice(hidden_layer="tanh"), "no multiple-choice"),
     ],
 )
-def test_a_head_of_two_layers_is_told_what_peft_has(head, advice, tmp_path):
+def test_a_head_of_two_layers_is_reported_what_peft_has(head, advice, tmp_path):
     model = tf_adapters.adapt(folders.encoder("x/bert"), methods.LoRA(), head)
     with pytest.raises(AdapterError) as caught:
         tf_adapters.save_adapter(model, tmp_path / "task", format="peft")
@@ -298,7 +298,7 @@ def test_a_head_of_two_layers_is_told_what_peft_has(head, advice, tmp_path):
 
 def test_every_width_survives_the_librarys_division():
     # `int(width // factor)` of a factor in floating point loses a unit.
-    from tf_adapters.interop.adapterhub.writing import write_method
+    from tf_adapters.interop.adapterhub.configurations import write_method
 
     for width in (312, 384, 768):
         for units in range(1, width):

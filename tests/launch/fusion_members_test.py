@@ -188,7 +188,7 @@ def test_mistakes(tmp_path):
         fusion_members.plan_members(config)
 
 
-def test_missing_data_are_told_with_what_fusion_does_and_has(
+def test_missing_data_are_reported_with_what_fusion_does_and_has(
     tmp_path,
 ):
     """Before anything trains, for all members at once."""

@@ -116,7 +116,7 @@ class _Killed(BaseException):
     pass
 
 
-def test_a_killed_search_goes_on_with_the_same_trial(
+def test_a_killed_search_resumes_with_the_same_trial(
     tmp_path, monkeypatch, capsys
 ):
     train, count = whole_run.train_run, iter(range(100))

@@ -94,7 +94,7 @@ def test_another_encoder():
         tf_adapters.merge_adapters(members, tiny.encoder())
 
 
-def test_an_adapter_that_stands_on_another():
+def test_an_adapter_that_is_stacked_on_another():
     encoder = tiny.encoder()
     below = made(encoder, PFEIFFER, "below", 0)
     top = tf_adapters.compose(encoder, tf_adapters.Stack(below, PFEIFFER))

@@ -113,7 +113,7 @@ def test_a_folder_of_version_0_1_0_means_what_it_meant(stored, same_as):
     assert methods.from_config({"name": "pfeiffer", **stored}) == same_as
 
 
-def test_an_adapter_goes_on_from_a_folder_of_version_0_1_0(tmp_path):
+def test_an_adapter_loads_from_a_folder_of_version_0_1_0(tmp_path):
     head = heads.Classification(("no", "yes"))
     model = adapt(tiny.encoder(num_blocks=1), methods.Pfeiffer(), head)
     saving.save_adapter(model, tmp_path / "adapter")

@@ -212,7 +212,7 @@ def test_each_step_and_replica_draws_again():
     np.testing.assert_array_equal(again, outputs[0])
 
 
-def test_training_goes_on_from_loaded_weights(tmp_path):
+def test_training_starts_from_loaded_weights(tmp_path):
     """With other initial ones the first step would be of no use."""
     model, _, _ = _models(methods.Houlsby)
     saving.save_adapter(model, tmp_path / "adapter")

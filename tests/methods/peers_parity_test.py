@@ -252,7 +252,7 @@ _HEAD = {
 }
 
 
-def test_masked_tokens_are_told_behind_the_inverse():
+def test_masked_tokens_are_reported_behind_the_inverse():
     tensors = load_file(FIXTURES / "methods/masked_lm.safetensors")
     encoder, _ = load_encoder(FIXTURES / "adapters" / "encoders" / "bert")
     head = heads.MaskedLM.for_encoder(encoder)

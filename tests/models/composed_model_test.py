@@ -465,7 +465,7 @@ def test_two_changes_of_the_embeddings_have_no_place_in_a_stack():
         (lambda one: Stack("nowhere"), "not an adapter folder"),
     ],
 )
-def test_mistakes_are_told(make, message):
+def test_mistakes_are_reported(make, message):
     encoder = tiny.encoder(num_blocks=1)
     (one,) = _members(encoder, methods.Pfeiffer())
     with pytest.raises(UserError, match=message):
@@ -514,7 +514,7 @@ def test_a_model_alone_is_a_composition_of_one(method):
 
 
 @pytest.mark.parametrize("below", [[3], [], [{}, {}], 7])
-def test_a_damaged_tree_is_told(mad_x, below):
+def test_a_damaged_tree_is_reported(mad_x, below):
     _, model, folder = mad_x
     tf_adapters.save_adapter(model, folder / "task")
     path = folder / "task/adapter_config.json"

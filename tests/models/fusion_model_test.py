@@ -350,7 +350,7 @@ def test_a_fusion_that_lost_its_members_is_not_saved(folders, tmp_path):
         saving.save_adapter(loaded, tmp_path / "fusion")
 
 
-def test_members_of_one_name_are_told_apart(tmp_path):
+def test_members_of_one_name_are_reported_apart(tmp_path):
     method = methods.Pfeiffer(units=4)
     runs = [
         _member(tmp_path / seed / "sst2", method, seed=i)

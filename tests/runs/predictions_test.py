@@ -53,6 +53,20 @@ TASKS = {
             for n in [len(text.split())]
         ],
     ),
+    "sentence_vector": (
+        {"text_fields": ["a", "b"]},
+        [
+            {"a": text, "b": TEXTS[(i * i) % 4], "label": i / 3}
+            for i, text in enumerate(TEXTS * 3)
+        ],
+    ),
+    "sentence_ranking": (
+        {"text_fields": ["a", "b", "c"]},
+        [
+            {"a": text, "b": TEXTS[-1 - i % 4], "c": f"{text} {i}"}
+            for i, text in enumerate(TEXTS * 3)
+        ],
+    ),
     "span": (
         {"text_fields": ["question", "context"]},
         [
@@ -111,15 +125,16 @@ def test_its_report_has_the_texts_of_its_mistakes(run):
     assert words.intersection(" ".join(errors[0]).split())
     assert "not found" not in paths["report"].read_text(encoding="utf-8")
     kind = KINDS[predictions.load_predictions(run, "test").head]
-    picture = "scatter" if kind.label == "number" else "calibration"
-    assert {picture, "curves"} < set(paths)
+    pictures = {"number": {"scatter"}, "none": set()}
+    pictures = pictures.get(kind.label, {"calibration"})
+    assert {"curves", *pictures} < set(paths)
     assert "this run" in run_report.describe(run)
 
 
 def test_an_evaluation_stores_the_probabilities_that_lack(run, caplog):
     stored = predictions.load_predictions(run, "test")
     if "probabilities" not in stored.compared:
-        pytest.skip("a number has none")
+        pytest.skip("numbers and ranks have none")
     path = run / "predictions/test.json.gz"
     whole = path.read_bytes()
     content = json.loads(gzip.decompress(whole))

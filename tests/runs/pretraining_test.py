@@ -200,7 +200,7 @@ def test_training_starts_from_the_adapter_but_not_from_its_head(tmp_path):
 
 
 @pytest.mark.slow
-def test_init_adapter_goes_on_from_another_task(tmp_path):
+def test_init_adapter_starts_from_another_task(tmp_path):
     none = {"pretrain": {}}
     assert _run(tmp_path / "first", **none) == 0
     assert (

@@ -137,7 +137,7 @@ def test_each_language_is_answered_on_its_own_adapter(folder, capsys):
         ("language_adapters={dee: nowhere}", "`dee`"),
     ],
 )
-def test_mistakes_are_told(folder, capsys, override, message):
+def test_mistakes_are_reported(folder, capsys, override, message):
     settings = {"data": {"eval_languages": ["de"]}}
     options = {"mode": "eval", "params_override": [override]}
     assert _run(folder / "tagger", settings, **options) == 1
@@ -151,7 +151,7 @@ def test_adapters_of_languages_need_one_to_take_the_place_of(tmp_path, capsys):
     assert "--stack_on=" in capsys.readouterr().err
 
 
-def test_a_fusion_stands_on_nothing(folder, tmp_path, capsys):
+def test_a_fusion_is_stacked_on_nothing(folder, tmp_path, capsys):
     method = {"name": "fusion", "adapters": ["a", "b"]}
     settings = {**_settings(), "task": "ud_pos", "method": method}
     settings["stack_on"] = str(tmp_path)

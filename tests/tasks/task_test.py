@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from tf_adapters.heads import metrics
+from tf_adapters.heads import ranking_metrics
 from tf_adapters.heads import span_metrics
 from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.tasks.task import Task
@@ -26,6 +27,8 @@ def test_every_metric_suits_a_head():
         "classification": set(metrics.CLASSIFICATION_METRICS),
         "multilabel": {"micro_f1", "macro_f1"},
         "regression": set(metrics.REGRESSION_METRICS),
+        "sentence_vector": set(metrics.REGRESSION_METRICS),
+        "sentence_ranking": set(ranking_metrics.RANKING_METRICS),
         "choice": {"accuracy"},
         "tagging": set(metrics.TAGGING_METRICS),
         "span": set(span_metrics.SPAN_METRICS),

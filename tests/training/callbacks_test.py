@@ -73,7 +73,7 @@ def _run(callbacks, recovery=None):
 
 
 @pytest.mark.integration
-def test_they_are_told_what_is_logged_and_where_a_run_resumes():
+def test_they_are_reported_what_is_logged_and_where_a_run_resumes():
     epochs, steps = make_callbacks(
         [f"{HERE}:Epochs", {"name": f"{HERE}:Steps", "note": "mine"}]
     )

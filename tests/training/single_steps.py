@@ -57,6 +57,11 @@ def _zeros(ids):
     return [_zeros(x) if isinstance(x, list) else 0 * x for x in ids]
 
 
+def _texts_of_rows(size):
+    ids = _ids(3 * size)
+    return [ids[i : i + size] for i in range(0, 3 * size, size)]
+
+
 def _tags():
     return [np.arange(len(row), dtype="int32") % 3 - 1 for row in _ids()]
 
@@ -84,6 +89,18 @@ HEADS = {
         lambda: _examples(
             np.array([0, 1, 0], "int32"),
             [_ids()[0:2], _ids()[2:5], _ids()[4:6]],
+        ),
+    ),
+    "sentence_vector": (
+        heads.SentenceVector(),
+        lambda: _examples(
+            np.array([0.2, 0.9, 0.5], "float32"), _texts_of_rows(2)
+        ),
+    ),
+    "sentence_ranking": (
+        heads.SentenceRanking(),
+        lambda: _examples(
+            np.arange(9, dtype="int32").reshape(3, 3), _texts_of_rows(3)
         ),
     ),
     "masked_lm": (

@@ -239,7 +239,7 @@ def test_it_learns_keeps_the_best_and_reports_it():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
-def test_pruned_differences_are_what_is_kept(strategy):
+def test_pruned_differences_are_kept(strategy):
     """Best weights are those of the last phase, however good others were."""
     method = methods.DiffPruning(share=0.02, gate_learning_rate_multiplier=4.0)
     config = toy_runs.config(epochs=4, validate_every_steps=1)

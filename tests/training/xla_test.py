@@ -93,7 +93,7 @@ def test_a_loop_on_the_device(monkeypatch):
         trainer = single_steps.make_trainer(
             method, head, single_steps.config(steps_per_loop=steps)
         )
-        monkeypatch.setattr(trainer, "_train_on_replicas", _compiled(trainer))
+        monkeypatch.setattr(trainer.step, "on_replicas", _compiled(trainer))
         loops = [plan[i : i + steps] for i in range(0, 2, steps)]
         losses = [x for x, _ in trainer.train_loops(examples, loops)]
         results.append(np.concatenate(losses))

@@ -10,7 +10,7 @@ takes. Without a subcommand all of them are there, and `--mode` says what to do.
 
 Settings come from the method's file in official_configs/methods, then
 --config_file, then --params_override, then the short flags; later ones win.
-`eval`, `predict` and `export` read the run's own config.yaml first.
+`eval`, `predict`, `encode` and `export` read the run's own config.yaml first.
 """
 
 import os

@@ -3,6 +3,7 @@
 import dataclasses
 from pathlib import Path
 
+from tf_adapters.cli import encode as cli_encode
 from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli import eval as cli_eval
 from tf_adapters.cli import export as cli_export
@@ -29,8 +30,8 @@ def run_command(flag_layer, options, texts=()):
     Args:
         flag_layer: Nested dict of the settings in flags.
         options: Object with `mode`, `model_dir`, `config_file`,
-            `params_override`, `adapters`, `format`, `input`, `output`,
-            `overwrite`, `glue_submission`, `list`, `plugin`,
+            `params_override`, `adapters`, `format`, `input`, `column`,
+            `output`, `overwrite`, `glue_submission`, `list`, `plugin`,
             `study_processes`, and the options of a study.
         texts: Texts of one row to predict, instead of `input`. Default: none.
 
@@ -84,7 +85,7 @@ def _resolve(flag_layer, options):
     _check_stack(layers)
     if options.mode in ("train", "train_and_eval"):
         layers = defaults.with_short_run(layers)
-    if options.mode in ("eval", "predict", "export"):
+    if options.mode in ("eval", "predict", "encode", "export"):
         from tf_adapters.runs import hub_members
 
         hub_members.fetch_named(layers)
@@ -179,5 +180,6 @@ _MODES = {
     "train": cli_train.train_command,
     "eval": cli_eval.evaluate,
     "predict": cli_predict.predict_file,
+    "encode": cli_encode.encode_file,
     "export": cli_export.export_run,
 }

@@ -1,18 +1,22 @@
 """Checks for options without effect, and for the input of a prediction."""
 
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import shown
 
-# From a required flag to the options that need it, with their defaults.
+# From the flags of which one is required to the options that need it, with
+# their defaults.
 _NEEDED = {
-    "--study": {
+    ("--study",): {
         "report": False,
         "small": False,
         "two_cores": False,
         "executor": "local",
     },
-    "--executor=ray": {"ray_address": None, "ray_cpus": 1, "ray_gpus": 0.0},
-    "--mode=predict": {"input": None, "output": None, "glue_submission": None},
-    "--mode=export": {"format": "saved_model", "with_head": True},
+    ("--executor=ray",): {"ray_address": None, "ray_cpus": 1, "ray_gpus": 0.0},
+    ("--mode=predict", "--mode=encode"): {"input": None, "output": None},
+    ("--mode=predict",): {"glue_submission": None},
+    ("--mode=encode",): {"column": None},
+    ("--mode=export",): {"format": "saved_model", "with_head": True},
 }
 
 
@@ -27,19 +31,23 @@ def check_options(options):
         there = {"--study", f"--executor={options.executor}"}
     for needed, defaults in _NEEDED.items():
         for name, default in defaults.items():
-            if getattr(options, name) != default and needed not in there:
+            if getattr(options, name) != default and not there & {*needed}:
                 raise ConfigError(
-                    f"--{name} has an effect only with {needed}: add it, or "
-                    f"leave --{name} out."
+                    f"--{name} has an effect only with {' or '.join(needed)}: "
+                    f"add it, or leave --{name} out."
                 )
 
 
 def check_input(options):
     """Raises a `ConfigError` if a prediction has no input, or two.
 
+    To encode, an output is required, too.
+
     Args:
         options: See `main.run_command`.
     """
+    if options.mode == "encode":
+        _check_encode(options)
     if options.mode != "predict":
         return
     if options.glue_submission and options.input:
@@ -53,4 +61,17 @@ def check_input(options):
             "task's text fields, a .txt file with one text per line, words as "
             ".conllu or .conll, questions as SQuAD's .json, or - for standard "
             'input. `tf-adapters predict <run> "a text"` answers one text.'
+        )
+
+
+def _check_encode(options):
+    if not options.input:
+        raise ConfigError(
+            "--mode=encode needs --input: a .txt file with one text per line, "
+            "a JSONL, CSV or TSV file, or - for standard input."
+        )
+    if not str(options.output or "").endswith(".npy"):
+        raise ConfigError(
+            "--mode=encode needs --output: a file whose name ends in .npy. "
+            f"Received: {shown(options.output)}"
         )

@@ -29,7 +29,7 @@ def check_settings(config, model_dir, mode):
     Args:
         config: `Config` of the run, with the settings of the command.
         model_dir: Path of the run folder.
-        mode: `"eval"`, `"predict"` or `"export"`.
+        mode: `"eval"`, `"predict"`, `"encode"` or `"export"`.
 
     Raises:
         ConfigError: Names the first such setting.

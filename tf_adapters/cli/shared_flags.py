@@ -8,7 +8,10 @@ FLAGS = (
         "What to do.",
         "train_and_eval",
         kind="enum",
-        choices=("train_and_eval", "train", "eval", "predict", "export"),
+        choices=(
+            *("train_and_eval", "train", "eval", "predict", "encode"),
+            "export",
+        ),
     ),
     Flag("method", "Method, see --list=methods."),
     Flag(
@@ -54,15 +57,21 @@ FLAGS = (
     ),
     Flag(
         "input",
-        "predict: JSONL, CSV, TSV, .conllu, .conll, SQuAD's .json, or .txt "
-        "with one text per line; `-` for standard input, with one text per "
-        "line or JSON lines.",
+        "predict, encode: JSONL, CSV, TSV, .conllu, .conll, SQuAD's .json, or "
+        ".txt with one text per line; `-` for standard input, with one text "
+        "per line or JSON lines.",
     ),
     Flag(
         "output",
         "predict: file to write: .jsonl, .csv, .conllu or .conll for "
         "tags, .json for answers by question. Default: JSON lines to "
-        "standard output.",
+        "standard output. encode: .npy of NumPy.",
+    ),
+    Flag(
+        "column",
+        "encode: column of --input with the texts. Default: the text fields "
+        "of the run's task. Of a pair or triple, each text gets a vector of "
+        "its own if the run trains vectors.",
     ),
     Flag(
         "format",
@@ -175,8 +184,8 @@ GROUPS = {
         *("config_file", "params_override", "distribution_strategy", "tpu"),
     ),
     "Output": (
-        *("model_dir", "overwrite", "input", "output", "format", "with_head"),
-        *("glue_submission", "verbose"),
+        *("model_dir", "overwrite", "input", "column", "output", "format"),
+        *("with_head", "glue_submission", "verbose"),
     ),
     "Studies": (
         *("study", "report", "small", "two_cores", "study_processes"),
@@ -185,6 +194,6 @@ GROUPS = {
 }
 # The subcommands. Each is a module in this folder that has a `COMMAND`.
 COMMANDS = (
-    *("train", "eval", "predict", "export", "report", "study", "analyse"),
-    *("tune", "merge", "adapters", "pull", "push"),
+    *("train", "eval", "predict", "encode", "export", "report", "study"),
+    *("analyse", "tune", "merge", "adapters", "pull", "push"),
 )

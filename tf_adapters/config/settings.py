@@ -22,10 +22,12 @@ class DataConfig:
         task_file: YAML file that defines a task of your own, or `None`.
         file: Table of texts and labels to train on, `.csv`, `.tsv` or `.jsonl`.
             It replaces a named task and a task file.
-        text: Column of the table with the texts, or two columns.
+        text: Column of the table with the texts, or two or three columns.
         label: Column of the table with the labels.
         head: `"classification"` if the labels are classes, `"regression"` if
             they are numbers. The classes are all that occur in `file`.
+            `"sentence_vector"` trains vectors on pairs with a number, and
+            `"sentence_ranking"` on pairs or triples without a label.
         validation_file: Table to validate on. `None` holds out a tenth of each
             class in `file`, drawn with the seed.
         test_file: Table to test on. `None` for no test.
@@ -71,7 +73,9 @@ class DataConfig:
     file: str | None = None
     text: tuple[str, ...] = ("text",)
     label: str = "label"
-    head: typing.Literal["classification", "regression"] = "classification"
+    head: typing.Literal[
+        "classification", "regression", "sentence_vector", "sentence_ranking"
+    ] = "classification"
     validation_file: str | None = None
     test_file: str | None = None
     max_length: int = 128

@@ -21,6 +21,7 @@ class AlbertTokenizer(keras_hub.models.AlbertTokenizer):
         proto: Path or bytes of a SentencePiece model.
         lowercase: Whether to lowercase texts. Defaults to `True`.
         keep_accents: Whether to keep accents. Defaults to `False`.
+        **kwargs: See `keras_hub.models.AlbertTokenizer`.
 
     Call arguments:
         inputs: List of strings, or string tensor of shape `(batch,)`.

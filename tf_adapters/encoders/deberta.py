@@ -31,6 +31,7 @@ class DisentangledPositions(Float32Layer):
     Args:
         backbone: `DebertaV3Backbone`.
         epsilon: Epsilon of the table's norm.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     def __init__(self, backbone, epsilon, **kwargs):

@@ -12,6 +12,7 @@ class DebertaTokenizer(keras_hub.models.DebertaV3Tokenizer):
 
     Args:
         proto: Path or bytes of a SentencePiece model.
+        **kwargs: See `keras_hub.models.DebertaV3Tokenizer`.
 
     Call arguments:
         inputs: List of strings, or string tensor of shape `(batch,)`.

@@ -33,6 +33,7 @@ class MPNetBackbone(keras_hub.models.Backbone):
         dropout: Float. Defaults to 0.1.
         max_sequence_length: Integer. Maximum number of tokens. Defaults to 512.
         dtype: Keras dtype policy, or `None` (default) for Keras's own.
+        **kwargs: See `keras_hub.models.Backbone`.
 
     Call arguments:
         inputs: Dict of integer tensors `token_ids` and `padding_mask`, both

@@ -20,6 +20,7 @@ class RelativePositionBias(keras.layers.Layer):
 
     Args:
         num_heads: Integer.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         inputs: `(batch, tokens, width)`; only the number of tokens is used.
@@ -54,7 +55,11 @@ class RelativePositionBias(keras.layers.Layer):
         return query, key, self._of_distances(keys[None, :] - queries[:, None])
 
     def _of_distances(self, distances):
-        """Returns `(1, heads, queries, keys)` for distances query to key."""
+        """Returns biases `(1, heads, queries, keys)`.
+
+        Args:
+            distances: `(queries, keys)`, position of the key minus the query's.
+        """
         far = ops.abs(distances)
         later = [ops.cast(far >= first, "int32") for first in _FIRST_DISTANCES]
         buckets = ops.minimum(ops.cast(far, "int32"), 7) + sum(later)

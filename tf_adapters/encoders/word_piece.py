@@ -42,6 +42,7 @@ class WordPieceTokenizer(keras_hub.models.BertTokenizer):
             of `lowercase`, as in BERT.
         split_on_cjk: Whether each Chinese character is a word. Defaults to
             `True`.
+        **kwargs: See `keras_hub.models.BertTokenizer`.
 
     Call arguments:
         inputs: List of strings, or string tensor of shape `(batch,)`.

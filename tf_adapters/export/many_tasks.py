@@ -207,7 +207,7 @@ class _Module(tf.Module):
 
 
 def _answers(outputs, num_labels, labels, temperatures):
-    """Returns the answers for all rows, as if each task were known."""
+    """Returns an answer for each row; those of unknown tasks are arbitrary."""
     classifies = num_labels > 0
     label_ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
     label = tf.gather(labels, label_ids, batch_dims=1)

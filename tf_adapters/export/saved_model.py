@@ -51,9 +51,10 @@ def export_model(model, packer, folder=None, text_fields=("text",)):
 
     The signature `serving_default` takes texts and includes the tokenizer. The
     signature `token_ids` takes the packer's features, with any batch size and
-    length. Inputs and outputs depend on the head, see the modules that are
-    listed in `signatures`. If the tokenizer cannot run in a graph,
-    `serving_default` takes token ids too, and a warning is logged.
+    length. Heads that make vectors add the signature `encode`. Inputs and
+    outputs depend on the head, see the modules that are listed in `signatures`.
+    If the tokenizer cannot run in a graph, `serving_default` takes token ids
+    too, there is no `encode`, and a warning is logged.
 
     Args:
         model: `AdapterModel` with a head.
@@ -156,7 +157,7 @@ def _trace(model, packer, text_fields):
     module = tf.Module()
     token_function = kind.token_function(model, packer)
     graph_packer = in_graph(packer)
-    text_function = token_function
+    text_function, further = token_function, {}
     if not hasattr(kind, "text_function"):
         _LOGGER.warning(
             "%s: the export takes token ids only, in both signatures.",
@@ -170,10 +171,13 @@ def _trace(model, packer, text_fields):
         )
     else:
         text_function = kind.text_function(model, graph_packer, text_fields)
+        if hasattr(kind, "further_functions"):
+            further = kind.further_functions(model, graph_packer)
         module.tokenizer = resources(graph_packer.tokenizer)
     functions = {
         TEXT_SIGNATURE: text_function,
         TOKEN_SIGNATURE: token_function,
+        **further,
     }
     # Remove duplicates, because both functions read the same variables.
     module.weights = list(

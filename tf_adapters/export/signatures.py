@@ -2,8 +2,9 @@
 
 Each module has `token_function(model, packer)` and `warmup_inputs(packer,
 text_fields)`. If texts can be processed in a graph, it also has
-`text_function(model, packer, text_fields)`. `text_fields` are the names of the
-texts in a row.
+`text_function(model, packer, text_fields)`, and for more signatures
+`further_functions(model, packer)`. `text_fields` are the names of the texts in
+a row.
 """
 
 from tf_adapters.common.errors import UserError
@@ -12,12 +13,14 @@ from tf_adapters.export import masked_lm_signatures
 from tf_adapters.export import span_signatures
 from tf_adapters.export import tagging_signatures
 from tf_adapters.export import text_signatures
+from tf_adapters.export import vector_signatures
 from tf_adapters.export import window_signatures
 
 # From the `signature` of a head to its module.
 _MODULES = {
     "text": text_signatures,
     "windows": window_signatures,
+    "vectors": vector_signatures,
     "choice": choice_signatures,
     "words": tagging_signatures,
     "span": span_signatures,

@@ -199,6 +199,7 @@ class ChoiceLayer(Float32Layer):
         dropout_rate: See `LinearLayer`.
         hidden_activation: See `LinearLayer`.
         hidden_dropout_rate: See `LinearLayer`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns for sequences of all

@@ -46,6 +46,8 @@ class Head:
     is_linear: typing.ClassVar[bool] = False
     # Whether a Keras loss on the outputs needs `from_logits=True`.
     gives_logits: typing.ClassVar[bool] = False
+    # Whether outputs are the vectors of a row's texts, for `TextModel.encode`.
+    makes_vectors: typing.ClassVar[bool] = False
 
     def __new__(cls, *args, **settings):
         dataclass_config.check_fields(cls, settings)
@@ -54,6 +56,11 @@ class Head:
     def __post_init__(self):
         dataclass_config.check_values(self)
         check_choices(self)
+
+    @property
+    def is_of_tokens(self):
+        """Whether the outputs of a row have an axis as long as its tokens."""
+        return self.reads == "sequence_output"
 
     @classmethod
     def for_task(cls, task, encoder=None, **settings):

@@ -6,6 +6,7 @@ see `data.rows.class_ids`.
 
 import collections
 from collections.abc import Iterable
+import math
 import numbers
 
 import numpy as np
@@ -88,6 +89,20 @@ def check_class_ids(
     for one in label:
         if one not in others:
             check_class_id(place, one, labels)
+
+
+def check_number(place: int, label: object) -> None:
+    """Raises a `UserError` if a row's label is not a finite number.
+
+    Args:
+        place: Index of the row, for the message.
+        label: The label, of any type.
+    """
+    if not isinstance(label, numbers.Real) or not math.isfinite(label):
+        raise UserError(
+            f"Row {place} (the first is 0) has the label {shown(label)}; "
+            "expected a finite number. Leave out rows without a label."
+        )
 
 
 def check_outputs(outputs, names):

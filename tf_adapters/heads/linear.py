@@ -59,6 +59,7 @@ class DropoutAndLinearLayer(Float32Layer):
             (default) for no dense layer.
         hidden_dropout_rate: Float. Rate of dropout before the dense layer in
             training. Defaults to 0.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class LinearLayer(DropoutAndLinearLayer):
         dropout_rate: See `DropoutAndLinearLayer`.
         hidden_activation: See `DropoutAndLinearLayer`.
         hidden_dropout_rate: See `DropoutAndLinearLayer`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns.

@@ -21,6 +21,7 @@ class MaskedLMLayer(Float32Layer):
         activation: Name of an activation.
         epsilon: Epsilon of the layer norm.
         num_best: Number of tokens to predict for each mask. Defaults to 5.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns, and the encoder's

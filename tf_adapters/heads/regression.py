@@ -1,14 +1,11 @@
 """Regression of one number for each text."""
 
 import dataclasses
-import math
-import numbers
 
 from keras import ops
 import numpy as np
 
-from tf_adapters.common.errors import UserError
-from tf_adapters.common.errors import shown
+from tf_adapters.heads.labels import check_number
 from tf_adapters.heads.labels import check_outputs
 from tf_adapters.heads.linear import HiddenLayer
 from tf_adapters.heads.registry import register
@@ -47,9 +44,9 @@ class Regression(VectorHead):
             UserError: If a row's label is not a finite number. The message
                 names the row.
         """
-        return np.array(
-            [_number(i, row["label"]) for i, row in enumerate(rows)], "float32"
-        )
+        for place, row in enumerate(rows):
+            check_number(place, row["label"])
+        return np.array([row["label"] for row in rows], "float32")
 
     def loss(self, targets, outputs):
         """Returns the squared error of each example, `(batch,)`."""
@@ -83,12 +80,3 @@ class Regression(VectorHead):
     def answer(self, outputs):
         """Returns a dict with the predicted numbers, `score`."""
         return {"score": outputs[:, 0]}
-
-
-def _number(place, label):
-    if not isinstance(label, numbers.Real) or not math.isfinite(label):
-        raise UserError(
-            f"Row {place} (the first is 0) has the label {shown(label)}; "
-            "expected a finite number. Leave out rows without a label."
-        )
-    return label

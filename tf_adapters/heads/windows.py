@@ -22,6 +22,7 @@ class WindowsLayer(LinearLayer):
         hidden_dropout_rate: See `LinearLayer`.
         pooling: Function over the windows, for each output: `"mean"` (default)
             or `"max"`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         outputs: Dict that `AdaptedEncoder` returns for the sequences of all

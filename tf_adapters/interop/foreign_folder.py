@@ -17,8 +17,7 @@ from tf_adapters.interop.adapterhub import folder as adapterhub_folder
 from tf_adapters.interop.adapterhub import fusion as adapterhub_fusion
 from tf_adapters.interop.formats import FORMATS
 from tf_adapters.interop.formats import SETUP_FILE
-from tf_adapters.interop.peft import reading as peft_reading
-from tf_adapters.interop.peft import writing as peft_writing
+from tf_adapters.interop.peft import folder as peft_folder
 from tf_adapters.interop.sizes import check_sizes
 
 # Errors that a damaged or unexpected file can raise in the readers.
@@ -64,7 +63,7 @@ def read_folder(stored, encoder, with_head=True):
             members = [_member(f) for f in folders]
         else:
             of_peft = stored.format == "peft"
-            library = peft_reading if of_peft else adapterhub_folder
+            library = peft_folder if of_peft else adapterhub_folder
             method, head, tensors = library.read_adapter(
                 folder, config, *arguments
             )
@@ -108,8 +107,7 @@ def _facts(encoder):
 def _weights_path(stored):
     folder = stored.path.absolute()
     if stored.format == "peft":
-        safe = folder / "adapter_model.safetensors"
-        return safe if safe.exists() else folder / "adapter_model.bin"
+        return peft_folder.weights_file(folder)
     return adapterhub_folder.weights_file(folder, "adapter")
 
 
@@ -157,7 +155,7 @@ def write_folder(folder, form, config, tensors, members, encoder):
         if form == "adapterhub" and head.get("name") == masked_lm.NAME:
             tensors = masked_lm.untied(head, tensors, encoder)
         if form == "peft":
-            peft_writing.write_adapter(partial, config, tensors, *arguments)
+            peft_folder.write_adapter(partial, config, tensors, *arguments)
         elif members:
             adapterhub_fusion.write_fusion(
                 partial, config, tensors, members, *arguments

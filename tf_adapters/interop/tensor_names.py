@@ -30,6 +30,19 @@ class TensorName:
     )
     rows: int = 0
 
+    def within(self, ours, *theirs):
+        """Returns the name of a tensor in a module.
+
+        Args:
+            ours: Prefix of our name.
+            *theirs: Prefix of their names; several if the module is stored
+                several times.
+        """
+        copies = [f"{start}{name}" for start in theirs for name in self.theirs]
+        return dataclasses.replace(
+            self, ours=f"{ours}{self.ours}", theirs=tuple(copies)
+        )
+
     def to_ours(self, tensor):
         """Converts another library's tensor; `None` if the shape is wrong."""
         if self.layout == "transposed":
@@ -54,28 +67,44 @@ class TensorName:
         }[self.layout]()
 
 
-def linear(ours, theirs, kernel="kernel", bias="bias"):
+def linear(ours, theirs):
     """Returns the names of a linear layer's kernel and bias.
 
     Args:
         ours: Prefix of our names.
-        theirs: The module's name in PyTorch.
-        kernel: Suffix of our name of the kernel. Defaults to `"kernel"`.
-        bias: Suffix of our name of the bias. Defaults to `"bias"`.
+        theirs: The module's name in PyTorch, or "" for tensors of the module
+            itself.
     """
+    start = f"{theirs}." if theirs else ""
     return [
-        TensorName(f"{ours}{kernel}", (f"{theirs}.weight",), "transposed"),
-        TensorName(f"{ours}{bias}", (f"{theirs}.bias",)),
+        TensorName(f"{ours}kernel", (f"{start}weight",), "transposed"),
+        TensorName(f"{ours}bias", (f"{start}bias",)),
     ]
 
 
-def to_ours(names, tensors, source):
+def norm(ours, *theirs):
+    """Returns the names of a norm's weights.
+
+    Args:
+        ours: Prefix of our names.
+        *theirs: The module's name in PyTorch; several if it is stored several
+            times.
+    """
+    return [
+        TensorName(f"{ours}{mine}", tuple(f"{name}.{part}" for name in theirs))
+        for mine, part in (("gamma", "weight"), ("beta", "bias"))
+    ]
+
+
+def to_ours(names, tensors, source, hint=""):
     """Converts another library's tensors to a dict of ours, in float32.
 
     Args:
         names: List of `TensorName`.
         tensors: Dict from another library's names to arrays.
         source: Path, for errors.
+        hint: Sentence to add if a tensor is missing or unexpected. Defaults to
+            `""`.
 
     Raises:
         AdapterError: If a tensor is missing or unexpected, has a wrong shape,
@@ -87,6 +116,7 @@ def to_ours(names, tensors, source):
         raise AdapterError(
             f"{source} does not match its configuration. Missing: "
             f"{_some(missing)}. Unexpected: {_some(sorted(unexpected))}."
+            f"{hint and ' ' + hint}"
         )
     return {name.ours: _read(name, tensors, source) for name in names}
 
@@ -107,18 +137,30 @@ def _read(name, tensors, source):
     return np.ascontiguousarray(tensor, "float32")
 
 
-def to_theirs(names, tensors, refusal):
-    """Converts our tensors to a dict from another library's names to arrays.
+def check_stored(names, tensors, library):
+    """Raises an `AdapterError` if another library cannot store a tensor.
 
     Args:
         names: List of `TensorName`.
         tensors: Dict from our names to arrays.
-        refusal: Function that takes the sorted list of our names without a
-            counterpart and returns the error to raise.
+        library: Name of the other library, for the error.
     """
     left = sorted(set(tensors) - {name.ours for name in names})
     if left:
-        raise refusal(left)
+        raise AdapterError(
+            f"{library}'s format cannot store {len(left)} trained tensors, "
+            f"`{left[0]}` for example. Save the adapter in the format of "
+            "tf_adapters: without --format."
+        )
+
+
+def to_theirs(names, tensors):
+    """Converts our tensors to a dict from another library's names to arrays.
+
+    Args:
+        names: List of `TensorName` to convert.
+        tensors: Dict from our names to arrays. It can have others, too.
+    """
     return {
         theirs: np.ascontiguousarray(name.to_theirs(tensors[name.ours]))
         for name in names

@@ -199,7 +199,7 @@ class _Machine:
 def _call(name, arguments):
     """Returns the result of one of the two supported functions."""
     if not isinstance(arguments, tuple):
-        raise PickleError("it calls a function with no arguments")
+        raise PickleError("its arguments of a function are not a tuple")
     if name == _ORDERED_DICT and arguments == ():
         return {}
     if name != _REBUILD or len(arguments) < 4:

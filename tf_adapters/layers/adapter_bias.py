@@ -16,6 +16,7 @@ class Vector(Float32Layer):
 
     Args:
         width: Integer. Length of the vector.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     def __init__(self, width, **kwargs):
@@ -38,6 +39,7 @@ class TokenWeight(Float32Layer):
         gates: Dict of keyword arguments of `HardConcreteGates` except `shape`,
             or `None` (default) for no gates. With gates, each weight of the
             kernel and the bias has one.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         inputs: Float tensor of shape `(batch, tokens, input_width)`.

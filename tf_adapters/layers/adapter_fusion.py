@@ -51,6 +51,7 @@ class AdapterFusion(Float32Layer):
         value_start: Initial values of `V` off the diagonal: `"constant"`
             (default) for 1e-6, or `"random"` for normal numbers with standard
             deviation 1e-6.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         inputs: `(batch, tokens, d)`. Input of the adapters and the query.

@@ -21,6 +21,7 @@ class BankBottleneck(Float32Layer):
             ones are padded with zero rows in `up_kernel`, which does not change
             their outputs.
         activation: Name of `f`, the same for all adapters.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         inputs: `(batch, tokens, d)`.
@@ -66,6 +67,7 @@ class BankNorm(Float32Layer):
 
     Args:
         num_adapters: Integer. Number `N` of norms.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     def __init__(self, num_adapters, **kwargs):
@@ -94,6 +96,7 @@ class BankHead(Float32Layer):
     Args:
         num_adapters: Integer. Number `N` of heads.
         num_outputs: Integer. Number of outputs of the widest head.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         inputs: `(batch, d)`. Vectors of the first tokens.

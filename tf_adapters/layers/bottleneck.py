@@ -38,6 +38,7 @@ class Bottleneck(Float32Layer):
             exactly zero at the start.
         init_stddev: Positive float. Standard deviation of the initial kernels.
             Defaults to `1e-2`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         inputs: Float tensor of shape `(..., d)`.

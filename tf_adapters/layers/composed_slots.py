@@ -11,6 +11,7 @@ class StackSlot(SlotGivenLayers):
 
     Args:
         members: List of `Slot`s that map `x` to `x'` and also return probes.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     arguments = ("members",)
@@ -38,6 +39,7 @@ class AverageSlot(StackSlot):
         weights_of_members: List with the weight `w_i` of each member.
         own_weight: Weight of `x` itself, which stands for members without a
             slot at this place. Defaults to 0.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     arguments = ("members", "weights_of_members", "own_weight")

@@ -40,6 +40,7 @@ class HardConcreteGates(Float32Layer):
             multiplier of 1 (default), it would need 2,400 steps to close a
             gate.
         initial_log_alpha: Float. Initial logit of all gates. Defaults to 0.
+        **kwargs: See `keras.layers.Layer`.
 
     Raises:
         UserError: If the temperature or the stretch is out of its range.

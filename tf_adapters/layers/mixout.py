@@ -27,6 +27,7 @@ class Mixout(Float32Layer):
             weights.
         num_input_axes: Integer. Number of input axes of the kernel. Defaults
             to 1.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         value: The kernel's current value.

@@ -60,6 +60,7 @@ class Reparameterization(Float32Layer):
         folds: Function that returns a list of pairs of a kernel and a slot.
             `slot.folded(kernel)` is the value of the kernel after folding. A
             forward pass does not use it.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     def __init__(self, pairs=(), folds=tuple, **kwargs):

@@ -16,6 +16,7 @@ class UnitsProbe(Slot):
 
     Args:
         slot: Built `BottleneckSlot`.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     def __init__(self, slot, **kwargs):

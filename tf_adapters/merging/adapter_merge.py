@@ -30,7 +30,12 @@ class AdapterMerge:
     """A merge of compatible adapters.
 
     Args:
-        adapters, encoder, how, head_of, inputs, rank: See `merge_adapters`.
+        adapters: See `merge_adapters`.
+        encoder: See `merge_adapters`.
+        how: See `merge_adapters`.
+        head_of: See `merge_adapters`.
+        inputs: See `merge_adapters`.
+        rank: See `merge_adapters`.
     """
 
     def __init__(

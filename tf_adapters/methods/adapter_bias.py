@@ -194,6 +194,7 @@ class Shift(SlotGivenLayers):
         alpha: `TokenWeight`, possibly shared with other blocks, or `None` for
             a weight of 1.
         alpha_input: Input of `alpha`: `"intermediate"` or `"residual"`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         x: `(batch, tokens, width)` output of the feed-forward network.

@@ -90,6 +90,7 @@ class KroneckerFactors(Float32Layer):
 
     Args:
         order: Integer. Number `n` of the matrices, each `(n, n)`.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     def __init__(self, order, **kwargs):
@@ -132,6 +133,7 @@ class CompacterSlot(SlotGivenLayers):
         activation: Name of `f`.
         rank: Integer. Rank of the second factor of each product. Defaults to
             1.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         x: `(batch, tokens, width)` sublayer output, after its dropout.

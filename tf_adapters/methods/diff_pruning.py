@@ -177,6 +177,7 @@ class SparseDiff(Float32Layer):
         shape: Shape of the weight.
         gates: Dict of keyword arguments of `HardConcreteGates` except `shape`.
         structured: Whether to use `z_group`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         value: The value of `theta`.

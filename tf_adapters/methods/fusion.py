@@ -108,9 +108,13 @@ class FusionSlot(SlotOfLayers):
     Args:
         reads: Input of the members and the query, one of
             `bottleneck_slots.Reads`.
-        num_adapters, units, activation, value: See `AdapterFusion`.
+        num_adapters: See `AdapterFusion`.
+        units: See `AdapterFusion`.
+        activation: See `AdapterFusion`.
+        value: See `AdapterFusion`.
         subset: See `Fusion`.
         value_start: See `Fusion`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         x: `(batch, tokens, width)` sublayer output, after its dropout.

@@ -74,6 +74,7 @@ class Rescale(Slot):
         width: Integer. Length of the vector `l`, which starts at 1.
         side: Which side of the projection is multiplied by `l`: `"output"` or
             `"input"`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         x: `(batch, tokens, inputs)`.

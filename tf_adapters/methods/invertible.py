@@ -59,6 +59,7 @@ class Coupling(Slot):
     Args:
         units: Integer. Width of the bottlenecks `F` and `G`.
         activation: Name of their activation. Defaults to `"relu"`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         x: `(batch, tokens, width)`. The width must be even.

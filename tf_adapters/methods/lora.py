@@ -106,6 +106,7 @@ class LoRAUpdate(Slot):
             training. Defaults to 0.
         use_gating: Whether a `TextGate` replaces `alpha / rank`, as in UniPELT
             and the `adapters` library. Defaults to `False`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         x: `(batch, tokens, inputs)`.

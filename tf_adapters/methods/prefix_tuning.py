@@ -107,6 +107,7 @@ class PrefixVectors(Float32Layer):
         hidden_units: Integer. Hidden units `m` of the network, or 0 for a flat
             prefix.
         activation: Name of `f` in `f(E W_1 + b_1) W_2 + b_2`.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     def __init__(
@@ -174,6 +175,7 @@ class Prefix(SlotGivenLayers):
         dropout_rate: Rate of dropout on the vectors in training. Defaults to 0.
         use_gating: Whether to multiply the vectors by a `TextGate`. Defaults
             to `False`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         keys: `(batch, tokens, width)`.

@@ -79,6 +79,7 @@ class ProjectedAttentionSlot(SlotGivenLayers):
         projections: `Projections`, possibly shared with other blocks.
         attention: `SmallAttention`.
         activation: Name of `f`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         x: `(batch, positions, width)` output of the feed-forward network.
@@ -120,6 +121,7 @@ class Projections(Bottleneck):
         units: Integer. The small width `m`.
         init_stddev: Positive float. Standard deviation of both initial kernels;
             the biases start at zero. Defaults to 0.02.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     def __init__(self, units, init_stddev=0.02, **kwargs):
@@ -148,6 +150,7 @@ class SmallAttention(Float32Layer):
             Defaults to 0.
         init_stddev: Positive float. Standard deviation of all initial kernels;
             the biases start at zero. Defaults to 0.02.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         queries: `(batch, queries, m)`. Vectors at the positions to compute.

@@ -82,6 +82,7 @@ class Prompt(Slot):
             `"before"`.
         init_range: The vectors start uniform in `+-init_range`. Defaults to
             0.5.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         x: `(batch, tokens, width)`.

@@ -40,6 +40,7 @@ class AdaptedBlock(Float32Layer):
             network, which replace the block's own norms, or `None` (default).
         positions: How positions enter attention: an object with the method of
             `tf_adapters.layers.attention.NoPositions`, which is the default.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     def __init__(

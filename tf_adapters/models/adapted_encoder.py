@@ -35,6 +35,7 @@ class AdaptedEncoder(Float32Layer):
             or `None` (default).
         position_offset: Integer. How many positions the texts are shifted by,
             to make room for what a method inserts before them. Defaults to 0.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,

@@ -56,6 +56,7 @@ class AdapterModel(EncoderModel):
         remat: Whether to recompute the activations within a block in the
             backward pass (`keras.remat`), which takes less memory and more
             time. Defaults to `False`.
+        **kwargs: See `keras.Model`.
 
     Call arguments:
         inputs: Dict of integer tensors `(batch, tokens)`: `token_ids`,
@@ -412,6 +413,7 @@ class AdapterModel(EncoderModel):
 
     def fit(self, *args, **kwargs):
         """Trains the model; logs how many steps float16 overflow skipped."""
+        part_checks.check_trains(self)
         before = loss_scaling.count_skipped(self)
         history = super().fit(*args, **kwargs)
         loss_scaling.say_skipped(self, before)

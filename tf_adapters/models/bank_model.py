@@ -29,6 +29,7 @@ class BankModel(EncoderModel):
     Args:
         encoder: The `Encoder` that all members were trained on.
         members: Tuple of `Member`.
+        **kwargs: See `keras.Model`.
 
     Call arguments:
         inputs: Dict as for `AdapterModel`, and `adapter_ids` `(batch,)`: the
@@ -171,7 +172,10 @@ class BankSlot(SlotOfLayers):
 
     Args:
         reads: Input of the bottlenecks, one of `bottleneck_slots.Reads`.
-        num_adapters, units, activation: See `BankBottleneck`.
+        num_adapters: See `BankBottleneck`.
+        units: See `BankBottleneck`.
+        activation: See `BankBottleneck`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         x: `(batch, tokens, width)`, the output of a sublayer.

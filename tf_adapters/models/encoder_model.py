@@ -13,6 +13,7 @@ class EncoderModel(FeaturesModel):
 
     Args:
         encoder: `Encoder` with the weights that it was loaded with.
+        **kwargs: See `keras.Model`.
 
     Raises:
         UserError: If another model has changed the encoder.

@@ -84,6 +84,20 @@ def check_trained_dtypes(model):
             )
 
 
+def check_trains(model):
+    """Raises a `UserError` if a model has no weights that train.
+
+    Args:
+        model: `AdapterModel`.
+    """
+    if not model.trainable_variables:
+        raise UserError(
+            f"There is nothing to train: the method {shown(model.method)} and "
+            f"the head {shown(model.head)} have no weights that train. Choose "
+            'a method that adds some, such as `"pfeiffer"`.'
+        )
+
+
 def _check_pooler(encoder, head):
     reads = None if head is None else head.reads
     if reads == "pooled_output" and not encoder.has_pooler:

@@ -15,6 +15,7 @@ from tf_adapters.report import curves
 from tf_adapters.report import html_page
 from tf_adapters.report import mistakes
 from tf_adapters.report import numbers
+from tf_adapters.report import ranks
 from tf_adapters.report import run_files
 from tf_adapters.report import several_classes
 from tf_adapters.report import tags
@@ -34,7 +35,9 @@ _FINDERS = {
     "choice": choices.find,
     "class_a_word": tags.find,
     "answers": answers.find,
+    "none": ranks.find,
 }
+_WITHOUT_PROBABILITIES = ("number", "none")
 _MOST_MISTAKES = 20
 _MOST_LINES = 30
 _NOTHING_STORED = (
@@ -122,7 +125,8 @@ def _find(run):
     found = Findings([_results(run)]) if find is None else find(run)
     notes = list(found.notes)
     is_old = "probabilities" not in run.stored.compared
-    if is_old and KINDS[run.stored.head].label != "number":
+    label = KINDS[run.stored.head].label
+    if is_old and label not in _WITHOUT_PROBABILITIES:
         notes.append(_NO_PROBABILITIES)
     pictures = [*found.pictures, *curves.find(run)]
     return dataclasses.replace(found, pictures=pictures, notes=notes)

@@ -18,7 +18,7 @@ def check_labels(head, task, adapter):
     """
     labels = () if head is None else head.labels
     kind = None if head is None else heads.to_config(head)["name"]
-    if kind and KINDS[kind].label == "none" and task.head != kind:
+    if kind and KINDS[kind].is_pretraining and task.head != kind:
         raise saving.AdapterError(
             f"The adapter in {adapter} was pretrained with masked tokens and "
             "cannot solve a task. Give the folder of a run that was trained "

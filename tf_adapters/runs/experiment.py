@@ -186,7 +186,7 @@ class Experiment:
         """
         metrics = {}
         for language, (split, rows) in languages.items():
-            self._stand_on(language)
+            self._stack_on(language)
             values, compared = self.trainer.judge(
                 self.examples(rows), f"evaluating on {language}"
             )
@@ -194,10 +194,10 @@ class Experiment:
             if run is not None:
                 name = f"transfer/{language}"
                 run.save_predictions(name, self.model.head, compared)
-        self._stand_on(None)
+        self._stack_on(None)
         return zero_shot_transfer.summarize(self.task, metrics)
 
-    def _stand_on(self, language):
+    def _stack_on(self, language):
         """Puts a language's adapter, if it has one, below the trained one."""
         adapters = self.config.language_adapters
         if adapters:
@@ -240,7 +240,7 @@ def head_settings(config, task):
     # `config.head` overrides what other settings imply for the head.
     own = {key: value for key, value in known.items() if key in names}
     # `config.head` is for the task's own head, not for the pretraining's.
-    return own | ({} if task.kind.label == "none" else config.head or {})
+    return own | ({} if task.kind.is_pretraining else config.head or {})
 
 
 def _make_deterministic(config):

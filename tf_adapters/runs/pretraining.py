@@ -109,7 +109,7 @@ def preparation_of(task, config):
     training of a language adapter. They start from the checkpoint's own head
     for masked tokens, if there is one.
     """
-    if KINDS[task.head].label != "none":
+    if not KINDS[task.head].is_pretraining:
         return None
     return lambda model: _load_head(model, config)
 

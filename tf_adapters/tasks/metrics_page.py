@@ -33,9 +33,9 @@ MEANINGS = {
     "matthews": "Matthews correlation, from -1 to 1; 0 if only one class is "
     "predicted",
     "pearson": "Pearson correlation of predicted and right numbers; 0 if all "
-    "predictions are equal",
+    "predictions are equal; for `sentence_vector`, cosines are predicted",
     "spearman": "Spearman rank correlation of predicted and right numbers; 0 "
-    "if all predictions are equal",
+    "if all predictions are equal; likewise",
     "entity_f1": "F1 of entities, which are right if all their words and their "
     "kind are (seqeval)",
     "entity_precision": "share of predicted entities that are right",
@@ -43,6 +43,11 @@ MEANINGS = {
     "answer_f1": "F1 over the words of predicted and right answer (SQuAD v1.1)",
     "exact_match": "share of answers that equal a right one, apart from case, "
     "punctuation and articles (SQuAD v1.1)",
+    "mrr": "mean reciprocal rank: mean of one over the rank of an anchor's "
+    "positive among all positives and negatives of the split",
+    "recall_at_1": "share of anchors whose positive has rank 1",
+    "recall_at_5": "share of anchors whose positive is among the first 5",
+    "recall_at_10": "share of anchors whose positive is among the first 10",
     "log_likelihood": "mean log probability of the masked tokens, in nats",
     "masked_accuracy": "share of masked tokens whose likeliest token is right",
     "loss": "negative of `log_likelihood`",

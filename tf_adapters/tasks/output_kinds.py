@@ -34,6 +34,8 @@ class OutputKind:
             `"label"`.
         file_formats: Suffixes of the files that only this kind can read and
             write.
+        is_pretraining: Whether adapters of this kind only prepare for tasks of
+            other kinds. Defaults to `False`.
     """
 
     metrics: tuple[str, ...]
@@ -44,6 +46,7 @@ class OutputKind:
     default_metrics: tuple[str, ...] = ()
     label_field: str = "label"
     file_formats: tuple[str, ...] = ()
+    is_pretraining: bool = False
 
     def __post_init__(self):
         if not self.default_metrics:
@@ -67,6 +70,19 @@ KINDS = {
         ("pearson", "spearman"),
         "number",
         default_metrics=("spearman", "pearson"),
+    ),
+    "sentence_vector": OutputKind(
+        ("spearman", "pearson"),
+        "number",
+        fields_in_words="two text fields, or one that is only encoded,",
+        default_metrics=("spearman", "pearson"),
+    ),
+    "sentence_ranking": OutputKind(
+        ("mrr", "recall_at_1", "recall_at_5", "recall_at_10"),
+        "none",
+        (1, 2, 3),
+        "two text fields or three, or one that is only encoded,",
+        default_metrics=("mrr", "recall_at_1", "recall_at_10"),
     ),
     "choice": OutputKind(
         ("accuracy",),
@@ -98,5 +114,6 @@ KINDS = {
         "none",
         (1, 2, 3),
         "one to three text fields",
+        is_pretraining=True,
     ),
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
+from tf_adapters.tasks.output_kinds import KINDS
 from tf_adapters.tasks.task import Task
 
 _ENDINGS = (".csv", ".tsv", ".jsonl")
@@ -30,7 +31,7 @@ def task_of_table(name: str, data, check_files=True) -> Task:
 
     Raises:
         ConfigError: If a file does not exist or is not a table, or if the
-            number of text columns is not 1 or 2.
+            head does not read this number of text columns.
     """
     files = {
         "train": data.file,
@@ -41,10 +42,11 @@ def task_of_table(name: str, data, check_files=True) -> Task:
     if check_files:
         for split, file in files.items():
             _check_file(split, file)
-    if len(data.text) not in (1, 2):
+    if len(data.text) not in KINDS[data.head].num_fields:
         raise ConfigError(
-            "--text names the column with the texts, or two columns, "
-            "separated by a comma. Received: "
+            "--text names the columns with the texts, separated by commas. "
+            f"With --head={data.head}, a row has "
+            f"{KINDS[data.head].fields_in_words.strip(',')}. Received: "
             f"{cut(', '.join(data.text) or 'none')}"
         )
     return Task(

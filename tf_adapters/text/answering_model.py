@@ -6,7 +6,8 @@ from tf_adapters.text import columns
 from tf_adapters.text import rows as text_rows
 from tf_adapters.text.predicting import Predictor
 from tf_adapters.text.stand_in import StandInModel
-from tf_adapters.text.vectors import TextVectors
+from tf_adapters.text.vectors import of_single_texts
+from tf_adapters.text.vectors import vectors_of
 
 
 class AnsweringModel(StandInModel):
@@ -100,24 +101,29 @@ class AnsweringModel(StandInModel):
         rows = self._rows(x, None, text=text, labeled=False)
         return self._predictor(batch_size, verbose).answers(rows)
 
-    def encode(self, x, batch_size=32, verbose=0, text=None, pooling="mean"):
+    def encode(self, x, batch_size=32, verbose=0, text=None, pooling=None):
         """Returns a vector for each text from the encoder with the adapter.
+
+        Heads that make vectors, such as `SentenceVector`, return their own.
 
         Args:
             x: Texts, see `predict`.
             batch_size: Number of texts per batch. Defaults to 32.
             verbose: See `keras.Model.predict`.
             text: See `fit`.
-            pooling: `"mean"` (default) over the tokens, or `"first_token"`.
+            pooling: For all other heads: `"mean"` over the tokens, which is
+                the default, or `"first_token"`.
 
         Returns:
-            Float32 array `(texts, width)`.
+            Float32 array `(texts, width)`. For pairs, a head that makes vectors
+            returns `(pairs, 2, width)`; all other heads read a pair together.
         """
-        vectors = TextVectors(self.adapter_model, pooling)
+        vectors = vectors_of(self.adapter_model, pooling)
         if columns.is_dataset(x):
             return self._stream(x, batch_size, text).outputs(verbose, vectors)
         rows = self._rows(x, None, text=text, labeled=False)
-        return self._predictor(batch_size, verbose, vectors).vectors(rows)
+        predictor = self._predictor(batch_size, verbose, vectors)
+        return of_single_texts(predictor.vectors(rows))
 
     def _takes_features(self, x):
         if self.preprocessor is None and isinstance(x, list | str):

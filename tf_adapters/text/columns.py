@@ -19,7 +19,7 @@ from tf_adapters.tasks.output_kinds import KINDS
 LABEL = "label"
 _ONE_TEXT = {"words": ("tokens",)}
 _TWO_TEXTS = {"answers": ("question", "context"), "choice": ("text", "choices")}
-_PAIR = ("text_a", "text_b")
+_SEVERAL = ("text_a", "text_b", "text_c")
 
 
 def columns_of(texts, labels, head, text=None, label=None):
@@ -119,8 +119,10 @@ def table_fields(names, head, text=None):
     if text is not None:
         fields = (text,) if isinstance(text, str) else tuple(text)
     else:
-        kind = KINDS[heads.name_of(head)].label
-        usual = [_ONE_TEXT.get(kind), _TWO_TEXTS.get(kind), ("text",), _PAIR]
+        kind = KINDS[heads.name_of(head)]
+        usual = [_ONE_TEXT.get(kind.label), _TWO_TEXTS.get(kind.label)]
+        several = [n for n in reversed(kind.num_fields) if n > 1]
+        usual += [("text",), *map(_several, several)]
         there = [given for given in usual if given and set(given) <= {*names}]
         if not there:
             raise UserError(
@@ -154,8 +156,8 @@ def _from_sequence(texts, head):
         )
     texts = _listed(texts)
     first = next((text for text in texts if text is not None), "")
-    is_pair = isinstance(first, list | tuple | np.ndarray)
-    fields = usual_fields(head, is_pair)
+    has_several = isinstance(first, list | tuple | np.ndarray)
+    fields = usual_fields(head, max(2, len(first)) if has_several else 1)
     return fields, _split(texts, fields)
 
 
@@ -164,14 +166,26 @@ def _is_series(texts):
     return bool(pandas) and isinstance(texts, pandas.Series | pandas.Index)
 
 
-def usual_fields(head, is_pair=False):
-    """Returns the default names of the text fields."""
-    kind = KINDS[heads.name_of(head)].label
-    if kind == "class_a_word":
+def usual_fields(head, num_texts=1):
+    """Returns the default names of the text fields.
+
+    Args:
+        head: `Head`.
+        num_texts: Number of texts of a row. Defaults to 1.
+    """
+    kind = KINDS[heads.name_of(head)]
+    if kind.label == "class_a_word":
         return ("tokens",)
-    if kind in _TWO_TEXTS:
-        return _TWO_TEXTS[kind]
-    return _PAIR if is_pair else ("text",)
+    if kind.label in _TWO_TEXTS:
+        return _TWO_TEXTS[kind.label]
+    if num_texts == 1:
+        return ("text",)
+    return _several(max(2, min(num_texts, max(kind.num_fields))))
+
+
+def _several(num_texts):
+    """Returns the default names of the texts of a pair or a triple."""
+    return _SEVERAL[:num_texts]
 
 
 def _split(texts, fields):

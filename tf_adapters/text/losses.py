@@ -11,6 +11,8 @@ class HeadLoss(keras.losses.Loss):
 
     Args:
         head: `Head`.
+        name: Name of the loss. Default: `"loss"`.
+        **kwargs: See `keras.losses.Loss`.
     """
 
     def __init__(self, head, name="loss", **kwargs):

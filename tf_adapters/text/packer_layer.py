@@ -18,6 +18,7 @@ class PackerLayer(keras.layers.Layer):
     Args:
         packer: `Packer`, or `None` (default) for a layer that is being loaded.
         stored: The entry `stored` of `get_config`, or `None` (default).
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         texts_a: Strings, `(batch,)`.

@@ -15,11 +15,6 @@ from tf_adapters.training.mean_loss import mean_loss
 _LENGTHS = (16, 32, 64, 128, 256, 512)
 
 
-def is_of_tokens(head):
-    """Returns whether a head has one output per token."""
-    return head.reads == "sequence_output"
-
-
 def is_of_texts(head):
     """Returns whether each row is one input, with an output of fixed shape."""
     kind = KINDS[heads.name_of(head)].label
@@ -74,7 +69,7 @@ class Predictor:
     def outputs(self, rows):
         """Returns outputs as one array, or a list of arrays for tokens."""
         parts = [outputs for _, outputs in self._parts(rows)]
-        return parts[0] if is_of_tokens(self.head) else _stacked(parts)
+        return parts[0] if self.head.is_of_tokens else _stacked(parts)
 
     def vectors(self, rows):
         """Returns the outputs of a model with one vector per text, an array."""
@@ -118,7 +113,7 @@ def _stacked(parts):
 def outputs_of(model, encoded, batch_size, verbose, head):
     """Returns a list with a model's outputs for each example, in order."""
     rows = [None] * len(encoded)
-    for length, places in _groups(encoded, is_of_tokens(head)):
+    for length, places in _groups(encoded, head.is_of_tokens):
         part = _part(encoded, places)
         batches = TextBatches(part, batch_size, length=length)
         outputs = model.predict(batches, verbose=verbose)

@@ -98,7 +98,7 @@ def open_stream(dataset, head, batch_size, text=None, label=None):
     if isinstance(element[0], dict):
         fields, read = _reading_columns(element[0], head, text, label)
     else:
-        fields = usual_fields(head, _is_pair(element[0]))
+        fields = usual_fields(head, 1 + _is_pair(element[0]))
         read = _read_tuple
     texts, *_ = read(*element)
     if _rank(texts, spec) == 0:

@@ -1,13 +1,44 @@
 """A Keras model that turns texts into vectors."""
 
 import keras
-from keras import ops
 
 from tf_adapters.common.checks import check_known
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
 from tf_adapters.heads.windows import pool_windows
+from tf_adapters.layers.token_pooling import TOKEN_POOLINGS
+from tf_adapters.layers.token_pooling import pool_tokens
 from tf_adapters.models.adapter_model import as_sequences
 
-POOLINGS = ("mean", "first_token")
+
+def vectors_of(model, pooling=None):
+    """Returns the Keras model that turns token features into vectors.
+
+    Args:
+        model: `AdapterModel`.
+        pooling: One of `TOKEN_POOLINGS`. `None` (default) means the head's own
+            vectors if it makes any, otherwise `"mean"`.
+
+    Raises:
+        UserError: If the pooling is unknown, or the head makes the vectors.
+    """
+    if not model.head.makes_vectors:
+        return TextVectors(model, pooling or "mean")
+    if pooling is not None:
+        raise UserError(
+            "The head makes the vectors, so `pooling` has no effect: leave it "
+            f"out. Received: pooling={shown(pooling)} with {model.head}"
+        )
+    return model
+
+
+def of_single_texts(vectors):
+    """Drops the axis of a row's texts from an array if there is one text.
+
+    Args:
+        vectors: `(rows, texts, width)` of a head, or `(rows, width)`.
+    """
+    return vectors[:, 0] if vectors.shape[1:-1] == (1,) else vectors
 
 
 class TextVectors(keras.Model):
@@ -15,7 +46,7 @@ class TextVectors(keras.Model):
 
     Args:
         model: `AdapterModel`.
-        pooling: One of `POOLINGS`.
+        pooling: One of `TOKEN_POOLINGS`.
 
     Call arguments:
         inputs: Dict as for `AdapterModel`, `(batch, tokens)` or `(batch,
@@ -28,25 +59,18 @@ class TextVectors(keras.Model):
 
     def __init__(self, model, pooling="mean"):
         super().__init__(autocast=False, trainable=False)
-        check_known("pooling", pooling, POOLINGS)
+        check_known("pooling", pooling, TOKEN_POOLINGS)
         self.model = model
         self.pooling = pooling
         self.built = True
 
     def call(self, inputs, training=None):
-        vectors = self._of_sequences(inputs)
         mask = inputs["padding_mask"]
+        vectors = pool_tokens(
+            self.model.encode(inputs),
+            as_sequences(inputs)["padding_mask"],
+            self.pooling,
+        )
         if len(mask.shape) < 3:
             return vectors
         return pool_windows(vectors, mask, "mean")
-
-    def _of_sequences(self, inputs):
-        outputs = self.model.encode(inputs)
-        if self.pooling == "first_token":
-            return ops.cast(outputs["first_token_output"], "float32")
-        mask = as_sequences(inputs)["padding_mask"]
-        mask = ops.cast(mask, "float32")[..., None]
-        vectors = ops.cast(outputs["sequence_output"], "float32")
-        # A padding window has no tokens.
-        counts = ops.maximum(ops.sum(mask, axis=1), 1.0)
-        return ops.sum(vectors * mask, axis=1) / counts

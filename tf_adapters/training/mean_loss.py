@@ -7,6 +7,9 @@ import numpy as np
 
 from tf_adapters.data.examples import IGNORED
 
+# Examples per call of a loss, which may compare each example with all others.
+_AT_ONCE = 1024
+
 
 def mean_loss(head, outputs, examples):
     """Returns the mean of a head's loss over the terms of all examples.
@@ -23,11 +26,10 @@ def mean_loss(head, outputs, examples):
         groups[np.shape(output), np.shape(target)].append((target, output))
     total = 0.0
     for pairs in groups.values():
-        targets, stacked = map(np.stack, zip(*pairs, strict=True))
-        losses = head.loss(
-            ops.convert_to_tensor(targets), ops.convert_to_tensor(stacked)
-        )
-        total += float(ops.sum(losses))
+        for start in range(0, len(pairs), _AT_ONCE):
+            part = zip(*pairs[start : start + _AT_ONCE], strict=True)
+            targets, stacked = map(ops.convert_to_tensor, map(np.stack, part))
+            total += float(ops.sum(head.loss(targets, stacked)))
     return total / examples.count(np.arange(len(examples)))
 
 

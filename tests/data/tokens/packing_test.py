@@ -150,7 +150,9 @@ def test_a_length_without_room_is_refused(packer, texts, length, least):
 
 @pytest.mark.parametrize("length", [4.5, None, "a"])
 def test_a_longest_length_without_room_is_refused(packer, length):
-    with pytest.raises(UserError, match="`max_length`: two texts .* of at least 5"):
+    with pytest.raises(
+        UserError, match="`max_length`: two texts .* of at least 5"
+    ):
         TextPacker(packer.tokenizer, length)
 
 

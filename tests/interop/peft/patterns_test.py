@@ -9,7 +9,6 @@ from tests.interop import folders
 import tf_adapters
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop.peft import patterns as peft_patterns
-from tf_adapters.interop.peft.reading import PeftConfig
 
 LORA = "peft/bert_lora"
 NAMES = [
@@ -41,8 +40,8 @@ PATTERNS = [
 
 @pytest.mark.parametrize("pattern", [*PATTERNS, "(?i).*QUERY"])
 def test_a_whole_pattern_names_what_it_does_in_python(pattern):
-    config = PeftConfig({"target_modules": pattern}, "x")
-    is_named = peft_patterns.matcher(config, "target_modules")
+    config = {"target_modules": pattern}
+    is_named = peft_patterns.matcher(config, "target_modules", "x")
     expected = [bool(re.fullmatch(pattern, name)) for name in NAMES]
     assert [is_named([name]) for name in NAMES] == expected
 
@@ -51,16 +50,16 @@ def test_a_whole_pattern_names_what_it_does_in_python(pattern):
 def test_a_pattern_of_an_end_names_what_it_does_in_python(pattern):
     # As PEFT's `get_pattern_key` does it.
     whole = re.compile(rf"(.*\.)?({pattern})$")
-    config = PeftConfig({"rank_pattern": {pattern: 3}}, "x")
-    rank_of = peft_patterns.override(config, "rank_pattern", 8)
+    config = {"rank_pattern": {pattern: 3}}
+    rank_of = peft_patterns.override(config, "rank_pattern", 8, "x")
     expected = [3 if whole.match(name) else 8 for name in NAMES]
     assert [rank_of(name) for name in NAMES] == expected
 
 
 def test_the_first_pattern_that_names_a_module_counts():
     ranks = {"key": 1, "query": 2, r"self\.query": 3}
-    config = PeftConfig({"rank_pattern": ranks}, "x")
-    rank_of = peft_patterns.override(config, "rank_pattern", 8)
+    config = {"rank_pattern": ranks}
+    rank_of = peft_patterns.override(config, "rank_pattern", 8, "x")
     assert [rank_of(name) for name in NAMES[1:3]] == [2, 8]
 
 
@@ -78,8 +77,8 @@ def test_the_first_pattern_that_names_a_module_counts():
     ],
 )
 def test_a_list_names_modules_by_their_ends(ends, expected):
-    config = PeftConfig({"target_modules": ends}, "x")
-    is_named = peft_patterns.matcher(config, "target_modules")
+    config = {"target_modules": ends}
+    is_named = peft_patterns.matcher(config, "target_modules", "x")
     found = [i for i, name in enumerate(NAMES) if is_named([name])]
     assert found == list(expected)
 
@@ -122,25 +121,25 @@ def test_no_pattern_takes_long(setting, pattern, tmp_path):
 )
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_pattern_that_is_not_run_is_one_sentence(setting, pattern, why):
-    config = PeftConfig({setting: _of_setting(setting, pattern)}, "x")
+    config = {setting: _of_setting(setting, pattern)}
     sentence = f"`{setting}` has the regular expression .*{why}.*or list"
     with pytest.raises(AdapterError, match=sentence) as raised:
         if setting.endswith("pattern"):
-            peft_patterns.override(config, setting, 8)
+            peft_patterns.override(config, setting, 8, "x")
         else:
-            peft_patterns.matcher(config, setting)
+            peft_patterns.matcher(config, setting, "x")
     assert len(str(raised.value)) < 400
 
 
 def test_patterns_of_too_many_states_are_refused():
     # They are read in linear time, and this would still take minutes.
-    config = PeftConfig({"target_modules": "(.?){1000}" * 24}, "x")
+    config = {"target_modules": "(.?){1000}" * 24}
     with pytest.raises(AdapterError, match="too large, with more than 20,000"):
-        peft_patterns.matcher(config, "target_modules")
+        peft_patterns.matcher(config, "target_modules", "x")
     ranks = {f"(.?){{900}}{i}": 1 for i in range(9)}
-    config = PeftConfig({"rank_pattern": ranks}, "x")
+    config = {"rank_pattern": ranks}
     with pytest.raises(AdapterError, match="rank_pattern` are too large"):
-        peft_patterns.override(config, "rank_pattern", 8)
+        peft_patterns.override(config, "rank_pattern", 8, "x")
 
 
 def test_a_pattern_for_each_module_of_a_large_encoder_is_read():
@@ -150,6 +149,6 @@ def test_a_pattern_for_each_module_of_a_large_encoder_is_read():
         for block in range(24)
         for module in [*modules.split(), "output.dense"]
     }
-    config = PeftConfig({"rank_pattern": ranks}, "x")
-    rank_of = peft_patterns.override(config, "rank_pattern", 99)
+    config = {"rank_pattern": ranks}
+    rank_of = peft_patterns.override(config, "rank_pattern", 99, "x")
     assert [rank_of(name) for name in ranks] == list(ranks.values())

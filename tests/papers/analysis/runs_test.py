@@ -131,7 +131,7 @@ def test_shift_words(adapter_bias):
     assert not table.token.str.startswith("[").any()
 
 
-def test_what_analyses_cannot_do_is_told(adapter_bias, tmp_path, capsys):
+def test_what_analyses_cannot_do_is_reported(adapter_bias, tmp_path, capsys):
     folder = made_up_wordnet.write_wordnet(tmp_path)
     for name, flags, sentence in (
         ("shift_words", ["--least=9999"], "Lower --least"),

@@ -15,9 +15,9 @@ def parse_squad(text):
         text: Content of a file such as `train-v1.1.json`.
 
     Returns:
-        List of pairs, a number from 1 on and a dict for each question, in
-        order. Dicts have `id`, `question`, `context`, and `answers` if there
-        are any.
+        List of pairs `(number, question)` in the order of the file. Numbers
+        start at 1. A question is a dict with `id`, `question`, `context`, and
+        `answers` if there are any.
 
     Raises:
         UserError: If the text is not in SQuAD's format.

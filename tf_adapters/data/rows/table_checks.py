@@ -56,7 +56,7 @@ def _check(task, split):
                 problem = f"field `{name}` has no text"
                 table.problems.append((number, problem))
         label = fields.get(task.label_field)
-        if label in (None, "") and split != "test":
+        if label in (None, "") and _needs_label(task, split):
             problem = f"field `{task.label_field}` has no label"
             table.problems.append((number, problem))
         counts[_hashable(label)] += 1
@@ -84,7 +84,7 @@ def _check_columns(table, task, split):
             "each example."
         )
     named = [("text", name) for name in task.text_fields]
-    if split != "test":
+    if _needs_label(task, split):
         named.append(("label", task.label_field))
     for flag, name in named:
         if name not in columns:
@@ -93,6 +93,10 @@ def _check_columns(table, task, split):
                 f"{cut(', '.join(f'`{c}`' for c in columns))}: name one with "
                 f"--{flag}=.{did_you_mean(name, columns)}"
             )
+
+
+def _needs_label(task, split):
+    return split != "test" and task.kind.label != "none"
 
 
 def _class_names(counts, task):

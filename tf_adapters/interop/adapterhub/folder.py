@@ -13,10 +13,10 @@ from tf_adapters.common.errors import cut
 from tf_adapters.interop import public_names
 from tf_adapters.interop import tensor_names
 from tf_adapters.interop.adapterhub import checks as adapterhub_checks
+from tf_adapters.interop.adapterhub import configurations
 from tf_adapters.interop.adapterhub import heads as adapterhub_heads
-from tf_adapters.interop.adapterhub import reading as adapterhub_reading
-from tf_adapters.interop.adapterhub import writing as adapterhub_writing
-from tf_adapters.interop.adapterhub.names import tensor_names as adapter_names
+from tf_adapters.interop.adapterhub import table
+from tf_adapters.interop.adapterhub.names import Place
 from tf_adapters.interop.formats import read_json
 from tf_adapters.interop.torch_file import read_torch_file
 from tf_adapters.methods.union import without_map
@@ -73,8 +73,8 @@ def read_adapter(folder, config, shape, architecture, with_head=True):
     """
     folder = Path(folder)
     adapterhub_checks.check_encoder(config, shape, architecture, folder)
-    method = adapterhub_reading.read_method(
-        config["config"], shape.width, _version(config)
+    method = configurations.read_method(
+        config["config"], shape.width, _version(config), folder
     )
     adapterhub_checks.check_embeddings(method, shape)
     path = weights_file(folder, "adapter")
@@ -82,7 +82,8 @@ def read_adapter(folder, config, shape, architecture, with_head=True):
     if config.get("type") == "text_task":
         method = _without_missing_coupling(method, tensors)
     adapterhub_checks.check_blocks(tensors, shape, architecture, path)
-    names = adapter_names(method, shape, architecture, config["name"])
+    place = Place(shape, architecture, config["name"])
+    names = table.tensor_names(method, place)
     ours = tensor_names.to_ours(names, tensors, path)
     head, of_head = None, {}
     if with_head and _has_head(folder):
@@ -173,36 +174,48 @@ def write_adapter(folder, name, config, tensors, shape, architecture):
         AdapterError: If the library has no such method or head.
     """
     folder, method = Path(folder), methods.from_config(config["method"])
-    inner = adapterhub_writing.write_method(method, shape.width)
+    inner = configurations.write_method(method, shape.width)
     adapterhub_checks.check_embeddings(method, shape)
     is_prompt = isinstance(method, methods.PromptTuning)
     if is_prompt and architecture.model_type == "distilbert":
         raise AdapterError(
             "The prompt tuning of `adapters` 1.3.0 does not run on DistilBERT."
         )
+    names = table.tensor_names(method, Place(shape, architecture, name))
     facts = facts_of(config, shape, architecture)
-    of_head = {k: v for k, v in tensors.items() if k.startswith("head/")}
-    rest = {k: v for k, v in tensors.items() if k not in of_head}
-    names = adapter_names(method, shape, architecture, name)
-    found = tensor_names.to_theirs(names, rest, refusal)
+    of_head = []
+    if config["head"] is not None:
+        of_head = write_head(folder, name, config, tensors, facts, architecture)
+    tensor_names.check_stored([*names, *of_head], tensors, "AdapterHub")
     write_json(
         folder / adapter_folder.CONFIG_FILE,
         {**facts, "config": inner, "name": name},
     )
+    found = tensor_names.to_theirs(names, tensors)
     safetensors.numpy.save_file(found, folder / "adapter.safetensors")
-    if config["head"] is not None:
-        write_head(folder, name, config, of_head, shape, architecture)
 
 
-def write_head(folder, name, config, tensors, shape, architecture):
-    """Writes a head; see `write_adapter`."""
+def write_head(folder, name, config, tensors, facts, architecture):
+    """Writes a head, and returns its `TensorName`s.
+
+    Args:
+        folder: Path of an existing folder.
+        name: The head's name.
+        config: Contents of our `adapter_config.json`.
+        tensors: Dict from our tensor names to arrays.
+        facts: Return value of `facts_of`.
+        architecture: `Architecture` of the encoder.
+
+    Raises:
+        AdapterError: If the library has no such head.
+    """
     inner, names = adapterhub_heads.write_head(
         config["head"], architecture, name
     )
-    facts = facts_of(config, shape, architecture)
     write_json(folder / HEAD_FILE, {**facts, "config": inner, "name": name})
-    found = tensor_names.to_theirs(names, tensors, refusal)
+    found = tensor_names.to_theirs(names, tensors)
     safetensors.numpy.save_file(found, folder / "model_head.safetensors")
+    return names
 
 
 def facts_of(config, shape, architecture):
@@ -214,21 +227,6 @@ def facts_of(config, shape, architecture):
         "model_type": architecture.model_type,
         "version": VERSION,
     }
-
-
-def refusal(left):
-    """Returns the error for tensors that the library's format cannot store."""
-    norms = [name for name in left if "layer_norm" in name]
-    advice = (
-        "AdapterHub's format cannot store layer norms of the encoder: train "
-        "with method.train_layer_norms=false"
-        if norms
-        else "AdapterHub's format cannot store them"
-    )
-    return AdapterError(
-        f"{len(left)} trained tensors cannot be written, `{left[0]}` for "
-        f"example. {advice}."
-    )
 
 
 def write_json(path, config):

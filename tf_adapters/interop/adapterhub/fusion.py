@@ -12,10 +12,21 @@ from tf_adapters.common.errors import shown
 from tf_adapters.interop import tensor_names
 from tf_adapters.interop.adapterhub import checks as adapterhub_checks
 from tf_adapters.interop.adapterhub import folder as adapterhub_folder
+from tf_adapters.interop.adapterhub.names import PLACES_OF
+from tf_adapters.interop.adapterhub.names import Place
 from tf_adapters.interop.formats import SETUP_FILE
 from tf_adapters.interop.formats import read_json
 
 _FUSION_FILE = "adapter_fusion_config.json"
+# Settings that only have one value in our fusion.
+_FIXED = {
+    "query": True,
+    "key": True,
+    "query_before_ln": False,
+    "residual_before": False,
+    "temperature": False,
+    "value_before_softmax": True,
+}
 
 
 def read_fusion(folder, setup, shape, architecture, with_head=True):
@@ -61,9 +72,7 @@ def read_fusion(folder, setup, shape, architecture, with_head=True):
     tensors = _fusion_tensors(
         method,
         adapterhub_folder.read_weights(path),
-        shape,
-        architecture,
-        config["name"],
+        Place(shape, architecture, config["name"]),
         path,
     )
     head, of_head = None, {}
@@ -86,15 +95,7 @@ def _members_of(setup, folder):
 
 
 def _fusion_method(config, members, names):
-    expected = {
-        "query": True,
-        "key": True,
-        "query_before_ln": False,
-        "residual_before": False,
-        "temperature": False,
-        "value_before_softmax": True,
-    }
-    for key, value in expected.items():
+    for key, value in _FIXED.items():
         if config.get(key, value) != value:
             raise AdapterError(
                 f"tf_adapters has no fusion with `{key}: {shown(config[key])}`."
@@ -124,39 +125,49 @@ def _fusion_method(config, members, names):
     )
 
 
-def _fusion_names(method, shape, architecture, name):
-    """Returns the fusion's `TensorName`s, and the names of the keys' biases.
+def _fusion_names(method, place):
+    """Returns the fusion's `TensorName`s.
 
-    A bias of the keys adds the same number to the scores of all members, which
-    the softmax cancels. Our fusion has no such bias.
+    Args:
+        method: `Fusion`.
+        place: `names.Place` with the fusion's name.
     """
-    places = ("after_attention", "after_ffn")
-    places = places if method.placement == "houlsby" else places[1:]
-    names, biases = [], []
-    for block, kept in enumerate(method.kept_blocks(shape)):
-        for place in places if kept else ():
-            slot = architecture.slots[place].removesuffix("adapters")
-            module = architecture.module(block, f"{slot}adapter_fusion_layer")
-            theirs = f"{architecture.prefix}.{module}.{name}"
-            ours = f"block_{block}_{place}/fusion/"
-            query = tensor_names.linear(f"{ours}query_", f"{theirs}.query")
-            key, _ = tensor_names.linear(f"{ours}key_", f"{theirs}.key")
-            names += [*query, key]
-            biases.append(f"{theirs}.key.bias")
-            if method.value == "dynamic":
-                value = tensor_names.linear(f"{ours}value_", f"{theirs}.value")
-                names.append(value[0])
-    return names, biases
+    modules = {}
+    for slot in PLACES_OF[method.placement]:
+        parent = place.architecture.slots[slot].removesuffix("adapters")
+        modules[f"{slot}/fusion"] = f"{parent}adapter_fusion_layer"
+    weights = [*tensor_names.linear("query_", "query")]
+    weights += tensor_names.linear("key_", "key")[:1]
+    if method.value == "dynamic":
+        weights += tensor_names.linear("value_", "value")[:1]
+    return place.in_blocks(method, modules, weights)
 
 
-def _fusion_tensors(method, tensors, shape, architecture, name, path):
-    names, biases = _fusion_names(method, shape, architecture, name)
-    tensors = adapterhub_folder.normalized(tensors, architecture)
+def _biases_of_keys(names):
+    """Returns the library's names of the biases of the keys.
+
+    They add the same number to the scores of all members, which the softmax
+    cancels. Our fusion has no such biases.
+    """
+    theirs = [name for n in names for name in n.theirs]
+    kernel = ".key.weight"
+    return [
+        f"{name.removesuffix(kernel)}.key.bias"
+        for name in theirs
+        if name.endswith(kernel)
+    ]
+
+
+def _fusion_tensors(method, tensors, place, path):
+    names = _fusion_names(method, place)
+    tensors = adapterhub_folder.normalized(tensors, place.architecture)
+    biases = _biases_of_keys(names)
     # The library also writes fusions whose names begin with this one's.
     tensors = {
         key: value
         for key, value in tensors.items()
-        if f".adapter_fusion_layer.{name}." in key and key not in biases
+        if f".adapter_fusion_layer.{place.adapter}." in key
+        and key not in biases
     }
     return tensor_names.to_ours(names, tensors, path)
 
@@ -202,41 +213,36 @@ def write_fusion(folder, config, tensors, members, shape, architecture):
         )
     together = ",".join(names)
     (folder / together).mkdir()
-    found_names, biases = _fusion_names(method, shape, architecture, together)
-    of_head = {k: v for k, v in tensors.items() if k.startswith("head/")}
-    rest = {k: v for k, v in tensors.items() if k not in of_head}
-    found = tensor_names.to_theirs(found_names, rest, adapterhub_folder.refusal)
-    for bias in biases:
-        found[bias] = 0 * found[bias.replace(".key.bias", ".query.bias")]
+    facts = adapterhub_folder.facts_of(config, shape, architecture)
     is_dynamic = method.value == "dynamic"
     adapterhub_folder.write_json(
         folder / together / _FUSION_FILE,
         {
-            **adapterhub_folder.facts_of(config, shape, architecture),
+            **facts,
             "adapter_names": names,
             "config": {
+                **_FIXED,
                 "dropout_prob": None,
-                "key": True,
-                "query": True,
-                "query_before_ln": False,
                 "regularization": bool(method.value_pull) and is_dynamic,
-                "residual_before": False,
-                "temperature": False,
                 "value": is_dynamic,
-                "value_before_softmax": True,
                 "value_initialized": is_dynamic,
             },
             "name": together,
         },
     )
+    of_fusion = _fusion_names(method, Place(shape, architecture, together))
+    found = tensor_names.to_theirs(of_fusion, tensors)
+    for bias in _biases_of_keys(of_fusion):
+        found[bias] = 0 * found[bias.replace(".key.bias", ".query.bias")]
     path = folder / together / "model_adapter_fusion.safetensors"
     safetensors.numpy.save_file(found, path)
-    head = None
+    head, of_head = None, []
     if config["head"] is not None:
         head = names[0]
-        adapterhub_folder.write_head(
-            folder / head, head, config, of_head, shape, architecture
+        of_head = adapterhub_folder.write_head(
+            folder / head, head, config, tensors, facts, architecture
         )
+    tensor_names.check_stored([*of_fusion, *of_head], tensors, "AdapterHub")
     leaves = [{"children": [name], "type": "single"} for name in names]
     setup = {
         "adapter_setup": {"children": leaves, "type": "Fuse"},

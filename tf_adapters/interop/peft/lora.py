@@ -1,5 +1,6 @@
 """Converts PEFT's LoRA folders to our method and back (`peft` 0.21.2)."""
 
+import dataclasses
 import math
 import re
 
@@ -8,47 +9,24 @@ import numpy as np
 from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
+from tf_adapters.interop import tensor_names
+from tf_adapters.interop.method_table import Entry
+from tf_adapters.interop.method_table import Row
+from tf_adapters.interop.method_table import as_number
 from tf_adapters.interop.peft import patterns as peft_patterns
 from tf_adapters.interop.tensor_names import TensorName
 from tf_adapters.layers.slot import PROJECTIONS
 
 # From our kernel to PEFT's matrix, which is its transpose.
 _MATRICES = {"down_kernel": "lora_A", "up_kernel": "lora_B"}
-# Settings of LoRA variants, with the value that means plain LoRA.
-_PLAIN = {
-    "bias": "none",
-    "fan_in_fan_out": False,
-    "lora_bias": False,
-    "use_dora": False,
-    "use_qalora": False,
-}
-_KNOWN = {
-    *_PLAIN,
-    "alpha_pattern",
-    "ensure_weight_tying",
-    "exclude_modules",
-    "init_lora_weights",
-    "layers_pattern",
-    "layers_to_transform",
-    "lora_alpha",
-    "lora_dropout",
-    "megatron_core",
-    "qalora_group_size",
-    "r",
-    "rank_pattern",
-    "target_modules",
-    "use_rslora",
-}
-# Initializations that leave the encoder's weights unchanged. Others modify
-# them, and the modified weights are not in the folder.
-_PLAIN_STARTS = (True, False, None, "gaussian", "orthogonal")
 
 
-def read(config, shape, architecture, tensors):
+def read(config, source, shape, architecture, tensors):
     """Returns the method and a dict from our tensor names to arrays.
 
     Args:
-        config: `PeftConfig` of the folder.
+        config: Dict with the keys of `adapter_config.json` that are LoRA's.
+        source: Path of the file.
         shape: `EncoderShape`.
         architecture: `Architecture`.
         tensors: Dict from PEFT's names, without prefixes, to arrays. Without
@@ -58,44 +36,40 @@ def read(config, shape, architecture, tensors):
         AdapterError: If tf_adapters has no such LoRA, or a tensor is missing,
             unexpected or has a wrong shape.
     """
-    config.check_known(_KNOWN)
-    for key, value in _PLAIN.items():
-        config.check(key, value)
-    config.check("init_lora_weights", *_PLAIN_STARTS)
-    wanted = _targets(config, shape, architecture)
+    method = ENTRY.read(config, source)
+    wanted = _targets(config, source, shape, architecture)
     names = _names(wanted, architecture)
-    arrays = config.to_ours(names, tensors)
+    arrays = tensor_names.to_ours(names, tensors, source.parent)
     full = {k: f"{architecture.prefix}.{name}" for k, name in wanted.items()}
-    scales = _scales(config, full)
+    scales = _scales(config, source, full)
     blocks, projections = _grid(wanted, shape)
     ranks = {target: rank for target, (rank, _) in scales.items()}
     alpha, arrays = _even(scales, ranks, arrays)
-    method = methods.LoRA(
-        max(ranks.values()),
-        alpha,
-        float(config.get("lora_dropout", 0.0)),
-        projections,
-        leave_out=tuple(i for i in range(shape.num_blocks) if i not in blocks),
+    left_out = (i for i in range(shape.num_blocks) if i not in blocks)
+    method = dataclasses.replace(
+        method,
+        rank=max(ranks.values()),
+        alpha=alpha,
+        projections=projections,
+        leave_out=tuple(left_out),
     )
     return method, arrays
 
 
 def _names(wanted, architecture):
     return [
-        TensorName(
-            f"block_{block}_{projection}/{ours}",
-            (f"{module}.{theirs}.weight",),
-            "transposed",
+        TensorName(ours, (f"{theirs}.weight",), "transposed").within(
+            f"block_{block}_{projection}/", f"{module}."
         )
         for (block, projection), module in wanted.items()
         for ours, theirs in _MATRICES.items()
     ]
 
 
-def _targets(config, shape, architecture):
+def _targets(config, source, shape, architecture):
     """Returns a dict from (block, projection) to the module's name."""
-    is_named = peft_patterns.matcher(config, "target_modules")
-    is_excluded = peft_patterns.matcher(config, "exclude_modules")
+    is_named = peft_patterns.matcher(config, "target_modules", source)
+    is_excluded = peft_patterns.matcher(config, "exclude_modules", source)
     found = {}
     for block in _blocks(config, shape):
         for projection, module in architecture.projections.items():
@@ -105,7 +79,7 @@ def _targets(config, shape, architecture):
                 found[block, projection] = name
     if not found:
         raise AdapterError(
-            f"{config.source}: `target_modules` names no projection of a "
+            f"{source}: `target_modules` names no projection of a "
             f"{architecture.class_name}: {cut(config.get('target_modules'))}."
         )
     return found
@@ -118,20 +92,24 @@ def _blocks(config, shape):
     return [i for i in range(shape.num_blocks) if not layers or i in layers]
 
 
-def _scales(config, modules):
+def _scales(config, source, modules):
     """Returns a dict from key to each module's rank and alpha.
 
     The scale is always alpha / rank: for rank-stabilized LoRA, alpha is
     multiplied by the root of the rank.
 
     Args:
-        config: `PeftConfig`.
+        config: Dict with LoRA's keys.
+        source: Path of the file, for errors.
         modules: Dict from any key to a module's full name, including the
             encoder's prefix.
     """
-    rank_of = peft_patterns.override(config, "rank_pattern", config.get("r", 8))
-    alpha_of = peft_patterns.override(
-        config, "alpha_pattern", config.get("lora_alpha", 8)
+    rank_of, alpha_of = (
+        peft_patterns.override(config, pattern, config.get(key, 8), source)
+        for pattern, key in (
+            ("rank_pattern", "r"),
+            ("alpha_pattern", "lora_alpha"),
+        )
     )
     scales = {}
     for key, module in modules.items():
@@ -178,49 +156,27 @@ def _even(scales, ranks, arrays):
     return float(rank), result
 
 
-def write(method, shape, architecture):
-    """Returns LoRA's part of the configuration, and the `TensorName`s.
-
-    Args:
-        method: `LoRA`.
-        shape: `EncoderShape`.
-        architecture: `Architecture`.
-
-    Raises:
-        AdapterError: If PEFT has no such LoRA.
-    """
-    if method.use_gating:
-        raise AdapterError(
-            "PEFT's LoRA has no gates. Export it with --format=adapterhub."
-        )
-    kept = [i for i, k in enumerate(method.kept_blocks(shape)) if k]
+def _tensor_names(method, shape, architecture):
     wanted = {
         (block, projection): architecture.module(
             block, architecture.projections[projection]
         )
-        for block in kept
+        for block, is_kept in enumerate(method.kept_blocks(shape))
         for projection in method.projections
+        if is_kept
     }
-    alpha = float(method.alpha)
-    modules = _target_modules(method, architecture, kept)
+    return _names(wanted, architecture)
+
+
+def _modules(method, shape, architecture):
+    """Returns the keys that say which modules have a LoRA."""
+    blocks = [i for i, k in enumerate(method.kept_blocks(shape)) if k]
+    modules = _target_modules(method, architecture, blocks)
     says_blocks = isinstance(modules, str) or not method.leave_out
-    config = {
-        "alpha_pattern": {},
-        "bias": "none",
-        "exclude_modules": None,
-        "fan_in_fan_out": False,
-        "init_lora_weights": True,
-        "layers_pattern": None,
-        "layers_to_transform": None if says_blocks else kept,
-        "lora_alpha": int(alpha) if alpha.is_integer() else alpha,
-        "lora_dropout": float(method.dropout),
-        "r": method.rank,
-        "rank_pattern": {},
+    return {
+        "layers_to_transform": None if says_blocks else blocks,
         "target_modules": modules,
-        "use_dora": False,
-        "use_rslora": False,
     }
-    return config, _names(wanted, architecture)
 
 
 def _target_modules(method, architecture, blocks):
@@ -238,3 +194,43 @@ def _target_modules(method, architecture, blocks):
         numbers = "|".join(map(str, blocks)) if method.leave_out else r"\d+"
         return rf".*\.({numbers})\.({ends})"
     return modules
+
+
+ENTRY = Entry(
+    methods.LoRA,
+    (
+        Row("r", "rank"),
+        Row("lora_alpha", "alpha", float, as_number),
+        Row("lora_dropout", "dropout", float, float),
+    ),
+    _tensor_names,
+    {
+        "alpha_pattern": {},
+        "bias": "none",
+        "exclude_modules": None,
+        "fan_in_fan_out": False,
+        "init_lora_weights": True,
+        "layers_pattern": None,
+        "layers_to_transform": None,
+        "lora_alpha": 8,
+        "lora_dropout": 0.0,
+        "peft_type": "LORA",
+        "r": 8,
+        "rank_pattern": {},
+        "target_modules": None,
+        "use_dora": False,
+        "use_rslora": False,
+    },
+    needs={
+        "bias": ("none",),
+        "fan_in_fan_out": (False,),
+        # Others modify the encoder's weights, which are not in the folder.
+        "init_lora_weights": (True, False, None, "gaussian", "orthogonal"),
+        "lora_bias": (False,),
+        "use_dora": (False,),
+        "use_qalora": (False,),
+    },
+    ignored=("ensure_weight_tying", "megatron_core", "qalora_group_size"),
+    fixed={"use_gating": False},
+    of_encoder=_modules,
+)

@@ -17,7 +17,7 @@ _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
 
 
-def matcher(config, setting):
+def matcher(config, setting, source):
     """Returns a function that says whether a setting matches a module.
 
     The function takes the module's names, with and without the encoder's
@@ -25,8 +25,9 @@ def matcher(config, setting):
     a list has names or ends of names.
 
     Args:
-        config: `PeftConfig`.
+        config: Dict, the contents of `adapter_config.json`.
         setting: Key of the setting, `"target_modules"` for example.
+        source: Path of the file, for errors.
 
     Raises:
         AdapterError: If RE2 does not accept the expression.
@@ -38,24 +39,25 @@ def matcher(config, setting):
         return lambda names: any(
             f".{name}".endswith(f".{end}") for name in names for end in value
         )
-    (whole,) = _compiled([value], "{}", setting, config.source)
+    (whole,) = _compiled([value], "{}", setting, source)
     return lambda names: any(whole.fullmatch(name) for name in names)
 
 
-def override(config, setting, default):
+def override(config, setting, default, source):
     """Returns a function from a module's name to its value of a setting.
 
     Args:
-        config: `PeftConfig`.
+        config: Dict, the contents of `adapter_config.json`.
         setting: Key of a dict from regular expressions to values. Expressions
             match a name or its end; the first match counts.
         default: Value of modules that no expression matches.
+        source: Path of the file, for errors.
 
     Raises:
         AdapterError: If RE2 does not accept an expression.
     """
     values = config.get(setting) or {}
-    found = _compiled(values, r"(.*\.)?({})$", setting, config.source)
+    found = _compiled(values, r"(.*\.)?({})$", setting, source)
     pairs = list(zip(found, values.values(), strict=True))
     return lambda name: next(
         (value for pattern, value in pairs if pattern.match(name)), default

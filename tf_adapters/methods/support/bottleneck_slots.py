@@ -46,7 +46,11 @@ class BottleneckSlot(SlotOfLayers):
 
     Args:
         reads: Input of the bottleneck, one of `Reads`.
-        units, activation, initialization, init_stddev: See `Bottleneck`.
+        units: See `Bottleneck`.
+        activation: See `Bottleneck`.
+        initialization: See `Bottleneck`.
+        init_stddev: See `Bottleneck`.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         x: `(batch, tokens, width)` sublayer output, after its dropout.

@@ -330,7 +330,7 @@ def test_results_from_a_changed_source_are_marked(tmp_path, commit):
     assert "do not report it" in text
 
 
-def test_runs_on_other_validation_data_are_told_apart(tmp_path):
+def test_runs_on_other_validation_data_are_reported_apart(tmp_path):
     def score(run):
         other = run.point["method"] == "houlsby" and run.config.task == "cola"
         return {

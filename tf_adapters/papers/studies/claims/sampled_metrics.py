@@ -20,8 +20,9 @@ def sampled_metric(stored, name):
         name: Name of a metric of its head.
 
     Returns:
-        Function of an integer array `(samples, rows)`, how often each sample
-        has each row, that returns the metrics `(samples,)`.
+        Function that returns the metrics `(samples,)`. Its argument is an
+        integer array `(samples, rows)`, the number of times that each row
+        occurs in each sample.
 
     Raises:
         DataError: If the predictions are damaged.

@@ -15,10 +15,10 @@ class Block:
     """A reduced form of a study.
 
     Attributes:
-        settings: Dict of settings: for a key of the grid the value or values
-            that it is cut to, for any other key its value.
-        where: Entries that are added to the study's and win over them.
-        report: Dict of fields of `Report` in place of the study's.
+        settings: Dict of settings. A key of the grid has the value or values
+            that remain of it; any other key has the value that all runs use.
+        where: Entries that are added to the study's and override them.
+        report: Dict of fields of `Report` that replace the study's.
     """
 
     settings: dict = dataclasses.field(default_factory=dict)

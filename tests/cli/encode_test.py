@@ -1,0 +1,97 @@
+"""Runs that train vectors, and texts that runs encode, from the shell."""
+
+import csv
+import io
+import json
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import commands
+from tests.cli import subcommands
+
+pytestmark = pytest.mark.integration
+
+TEXTS = ["the film is good", "it is bad", "the plot is good", "bad film"]
+SMALL = (f"--encoder={commands.ENCODER}", "--max_length=16", "--epochs=1")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a table of triples with scores, and a run of each head."""
+    folder = tmp_path_factory.mktemp("vectors")
+    with open(folder / "pairs.csv", "w", encoding="utf-8", newline="") as file:
+        rows = [
+            (text, TEXTS[(i * i) % 4], f"{text} {i}", i % 6)
+            for i, text in enumerate(TEXTS * 6)
+        ]
+        csv.writer(file).writerows([("a", "b", "c", "score"), *rows])
+    (folder / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    data = f"--data={folder / 'pairs.csv'}"
+    for head, columns in {
+        "sentence_vector": ("--text=a,b", "--label=score"),
+        "sentence_ranking": ("--text=a,b,c",),
+        "regression": ("--text=a", "--label=score"),
+    }.items():
+        flags = (*columns, *SMALL, f"--model_dir={folder / head}")
+        status = subcommands.run("train", data, f"--head={head}", *flags)
+        assert status == 0
+    return folder
+
+
+@pytest.mark.parametrize("head", ["sentence_vector", "sentence_ranking"])
+def test_a_run_encodes_as_its_export(folder, head, tmp_path):
+    output = tmp_path / "new" / "x.npy"
+    flags = (f"--input={folder}/texts.txt", f"--output={output}")
+    assert subcommands.run("encode", folder / head, *flags) == 0
+    vectors = np.load(output)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    assert subcommands.run("export", folder / head) == 0
+    (path,) = (folder / head / "export" / "pairs").glob("[0-9]*")
+    function = tf.saved_model.load(str(path)).signatures["encode"]
+    answer = function(text=tf.constant(TEXTS))["vector"]
+    np.testing.assert_allclose(vectors, answer, atol=1e-5)
+    result = json.loads((folder / head / "result.json").read_text())
+    metric = "spearman" if head == "sentence_vector" else "mrr"
+    assert -1 <= result["validation"][metric] <= 1
+
+
+def test_columns_and_pipes_are_encoded(folder, tmp_path, monkeypatch):
+    output = tmp_path / "x.npy"
+    run = folder / "sentence_vector"
+    table = (f"--input={folder}/pairs.csv", f"--output={output}")
+    assert subcommands.run("encode", run, *table) == 0
+    pairs = np.load(output)
+    assert pairs.shape[:2] == (24, 2)
+    assert subcommands.run("encode", run, *table, "--column=b") == 0
+    np.testing.assert_allclose(np.load(output), pairs[:, 1], atol=1e-5)
+    piped = io.BytesIO("\n".join(TEXTS).encode())
+    stream = types.SimpleNamespace(buffer=piped)
+    monkeypatch.setattr("sys.stdin", stream)
+    flags = ("--input=-", f"--output={output}")
+    assert subcommands.run("encode", run, *flags) == 0
+    np.testing.assert_allclose(np.load(output), pairs[:4, 0], atol=1e-5)
+
+
+def test_any_run_encodes(folder, tmp_path):
+    output = tmp_path / "x.npy"
+    run = folder / "regression"
+    flags = (f"--input={folder}/texts.txt", f"--output={output}")
+    assert subcommands.run("encode", run, *flags) == 0
+    vectors = np.load(output)
+    assert vectors.shape[0] == 4 and np.ptp(vectors, axis=0).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ((), "--mode=encode needs --input"),
+        (("--input=texts.txt",), "a file whose name ends in .npy"),
+        (("--input=x.txt", "--output=x.csv"), "Received: 'x.csv'"),
+    ],
+)
+def test_a_wrong_call_is_one_sentence(folder, capsys, flags, said):
+    assert subcommands.run("encode", folder / "regression", *flags) == 1
+    assert said in capsys.readouterr().err

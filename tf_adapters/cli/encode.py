@@ -1,0 +1,109 @@
+"""`tf-adapters encode RUN`: writes the vectors of texts to a NumPy file."""
+
+import contextlib
+import dataclasses
+import io
+from pathlib import Path
+import sys
+
+import numpy as np
+
+from tf_adapters.cli.command import Command
+from tf_adapters.cli.command import on_run
+from tf_adapters.common import own_files
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import task as config_task
+from tf_adapters.data.rows import load
+
+_STDIN = "-"
+
+
+def run(options, layer, arguments):
+    """Encodes a file with a run; returns the exit status."""
+    from tf_adapters.cli import main
+
+    return main.run_command(layer, on_run("encode", options, arguments))
+
+
+def encode_file(config, model_dir, options):
+    """Writes a vector for each row of a file to `options.output`, an `.npy`.
+
+    Args:
+        config: `Config`.
+        model_dir: Path of the run folder.
+        options: See `main.run_command`.
+
+    Raises:
+        ConfigError: If a row gives several inputs of the encoder, such as the
+            windows of a long text next to a question.
+    """
+    task = _task(config_task.declared_task(config), options)
+    if options.input == _STDIN:
+        rows = load.load_stream(task, sys.stdin.buffer, "standard input")
+    else:
+        rows = load.load_file(task, options.input)
+    vectors = _vectors(config, model_dir, rows, task)
+    content = io.BytesIO()
+    np.save(content, vectors)
+    output = Path(options.output)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    own_files.replace_file(output, content.getvalue())
+    shape = " x ".join(map(str, vectors.shape))
+    print(f"{shape} numbers in {output}", file=sys.stderr)
+
+
+def _task(task, options):
+    """Returns a task that reads the texts to encode."""
+    column = options.column
+    has_lines = options.input == _STDIN or options.input.endswith(".txt")
+    if column is None and has_lines and len(task.text_fields) > 1:
+        column = "text"
+    if column is None or task.list_field:
+        return task
+    fields = {"text_fields": (column,), "aliases": {}, "id_field": ""}
+    return dataclasses.replace(task, **fields)
+
+
+def _vectors(config, model_dir, rows, task):
+    from tf_adapters.runs import finished_run
+    from tf_adapters.text import vectors
+
+    # Libraries may print messages when they download or load files.
+    with contextlib.redirect_stdout(sys.stderr):
+        experiment = finished_run.load_finished_run(config, task, model_dir)
+        examples = experiment.examples(rows, labeled=False)
+        if len(examples) != len(rows):
+            raise ConfigError(
+                f"A run of the kind {task.head} reads some rows as several "
+                "inputs, which have no common vector. Raise --max_length, or "
+                "encode with another run."
+            )
+        model = vectors.vectors_of(experiment.model)
+        trainer = experiment.trainer_of(model, trained={})
+        found = np.stack(trainer.predict(examples, "encoding"))
+    return vectors.of_single_texts(found)
+
+
+COMMAND = Command(
+    name="encode",
+    summary="Writes a vector for each text of a file, as an .npy of NumPy. "
+    "Runs of a head that trains vectors give vectors of length 1; all others "
+    "give the mean of a text's token vectors.",
+    usage="RUN",
+    examples=(
+        "tf-adapters encode runs/x --input=texts.txt --output=vectors.npy",
+        "tf-adapters encode runs/x --input=a.csv --column=body --output=b.npy",
+    ),
+    groups={
+        "Data": ("input", "column", "output", "task_file"),
+        "Settings": (
+            *("max_length", "precision", "encoder", "stack_on", "adapters"),
+            *("distribution_strategy", "tpu", "config_file"),
+            *("params_override", "plugin", "verbose"),
+        ),
+    },
+    run=run,
+    defaults={
+        name: "the run's" for name in ("encoder", "precision", "max_length")
+    },
+)

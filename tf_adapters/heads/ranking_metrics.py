@@ -1,0 +1,82 @@
+"""Metrics of retrieval, computed over a whole set.
+
+Every anchor searches its positive among all positives and negatives of the set.
+"""
+
+import collections
+
+import numpy as np
+
+from tf_adapters.common.checks import check_known
+from tf_adapters.common.errors import UserError
+
+RANKING_METRICS = {
+    "mrr": lambda ranks: np.mean(1 / ranks),
+    "recall_at_1": lambda ranks: np.mean(ranks <= 1),
+    "recall_at_5": lambda ranks: np.mean(ranks <= 5),
+    "recall_at_10": lambda ranks: np.mean(ranks <= 10),
+}
+# Rows whose cosines with all candidates are in memory at a time.
+_ROWS_AT_ONCE = 512
+# Cosines that differ by less are equal, and equal cosines count against the
+# positive: a model that gives all texts one vector finds nothing.
+_TOLERANCE = 1e-6
+
+
+def ranks(vectors, numbers):
+    """Returns the rank of each row's positive, `(rows,)`, from 1.
+
+    Other positives of an equal anchor, and the anchor itself, are not ranked. A
+    text that occurs several times is ranked once.
+
+    Args:
+        vectors: `(rows, texts, width)`, of length 1: an anchor, its positive,
+            and any number of negatives.
+        numbers: `(rows, texts)` integers, equal for equal texts.
+    """
+    found, first = np.unique(numbers[:, 1:], return_index=True)
+    width = vectors.shape[-1]
+    candidates = vectors[:, 1:].reshape(-1, width)[first].T
+    is_known = _known(numbers)
+    parts = []
+    for start in range(0, len(vectors), _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        anchors, positives = vectors[part, 0], vectors[part, 1]
+        cosines = anchors @ candidates
+        for row, anchor in enumerate(numbers[part, 0]):
+            cosines[row, np.isin(found, is_known[anchor])] = -np.inf
+        own = np.sum(anchors * positives, axis=-1, keepdims=True)
+        parts.append(1 + np.sum(cosines >= own - _TOLERANCE, axis=-1))
+    return np.concatenate(parts)
+
+
+def _known(numbers):
+    """Returns a dict from an anchor to the texts that it does not search."""
+    known = collections.defaultdict(list)
+    for anchor, positive, *_ in numbers.tolist():
+        known[anchor] += [anchor, positive]
+    return known
+
+
+def compute_ranking(names, ranks):
+    """Computes metrics over a whole set.
+
+    Args:
+        names: Iterable of keys of `RANKING_METRICS`.
+        ranks: Ranks of the positives, from 1.
+
+    Returns:
+        Dict from each name to a Python float.
+
+    Raises:
+        UserError: If a name is unknown, or there are no ranks.
+    """
+    for name in names:
+        check_known("metric", name, sorted(RANKING_METRICS))
+    ranks = np.asarray(ranks)
+    if ranks.ndim != 1 or not ranks.size or not (ranks >= 1).all():
+        raise UserError(
+            "Metrics of retrieval need ranks from 1 on, at least one. "
+            f"Received: {ranks!r:.100}"
+        )
+    return {name: float(RANKING_METRICS[name](ranks)) for name in names}

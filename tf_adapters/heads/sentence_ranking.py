@@ -1,0 +1,124 @@
+"""A vector for each text, trained to find the text that belongs to another."""
+
+import dataclasses
+
+from keras import ops
+import numpy as np
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
+from tf_adapters.heads import ranking_metrics
+from tf_adapters.heads.registry import register
+from tf_adapters.heads.sentence_vector import TextVectorHead
+
+
+@register("sentence_ranking")
+@dataclasses.dataclass(frozen=True)
+class SentenceRanking(TextVectorHead):
+    """Gives each text a vector; related texts get a high cosine.
+
+    A row has an anchor and its positive, such as a question and its answer, and
+    optionally a negative. The loss is the cross-entropy of finding the positive
+    among all positives and negatives of the batch, with the scaled cosines as
+    logits (multiple negatives ranking; Henderson et al. 2017, arXiv:1705.00652,
+    section 4; Reimers' scale of 20).
+
+    Positives of an equal anchor, and the anchor itself, are no negatives. A
+    text that occurs several times counts once.
+
+    Negatives come from the rows that are computed together: with several
+    replicas of a `tf.distribute` strategy, those of one replica; with
+    `train.accumulation_steps`, those of one part of the batch. A larger batch
+    on each device therefore makes the task harder. Rows that only pad a batch
+    to a fixed size (`data.batching=fixed`) add their texts as negatives.
+
+    Metrics rank all positives and negatives of a split for each anchor.
+
+    Attributes:
+        token_pooling: See `TextVectorHead`.
+        scale: Factor of the cosines in the loss. Defaults to 20.
+
+    Examples:
+        >>> head = heads.SentenceRanking()
+        >>> model = tf_adapters.adapt(encoder, methods.LoRA(), head)
+        >>> pairs = {k: np.stack([v, v], 1) for k, v in features.items()}
+        >>> vectors = model(pairs)  # Two pairs of texts.
+        >>> vectors.shape[:2] == (2, 2)
+        True
+    """
+
+    scale: float = 20.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.scale <= 0:
+            raise UserError(
+                "`scale` must be a positive number. Received: "
+                f"scale={shown(self.scale)}"
+            )
+
+    def targets(self, rows, fields):
+        """Returns a number for each text, `(len(rows), texts)` int32.
+
+        Equal texts have the same number.
+        """
+        ids = {}
+        return np.array(
+            [
+                [ids.setdefault(row[field], len(ids)) for field in fields]
+                for row in rows
+            ],
+            "int32",
+        )
+
+    def loss(self, targets, outputs):
+        """Returns the cross-entropy of each row's positive, `(batch,)`.
+
+        Args:
+            targets: Numbers of the texts; see `targets`.
+            outputs: `(batch, texts, width)`, with an anchor, its positive and
+                any number of negatives in each row.
+        """
+        targets = ops.cast(targets, "int32")
+        candidates = ops.reshape(outputs[:, 1:], (-1, outputs.shape[-1]))
+        cosines = ops.matmul(outputs[:, 0], ops.transpose(candidates))
+        own = ops.sum(outputs[:, 0] * outputs[:, 1], axis=-1, keepdims=True)
+        others = ops.where(_are_no_negatives(targets), -1e9, cosines)
+        logits = self.scale * ops.concatenate([own, others], axis=-1)
+        return ops.logsumexp(logits, axis=-1) - logits[:, 0]
+
+    def compare(self, outputs, targets, source=None):
+        """Returns the rank of each row's positive. The right rank is 1."""
+        return {
+            "target": np.ones(len(outputs), "int32"),
+            "predicted": ranking_metrics.ranks(
+                np.asarray(outputs, "float32"), np.asarray(targets)
+            ),
+        }
+
+    @classmethod
+    def score(cls, names, compared):
+        """Computes metrics over a whole set; see `ranking_metrics`."""
+        return ranking_metrics.compute_ranking(names, compared["predicted"])
+
+
+def _are_no_negatives(targets):
+    """Returns which candidates are no negatives of a row, `(batch, texts)`.
+
+    These are positives of an equal anchor (also the row's own), the anchor
+    itself, and repetitions of an earlier candidate.
+
+    Args:
+        targets: `(batch, texts of a row)`, numbers of the texts.
+    """
+    anchors, positives = targets[:, 0], targets[:, 1]
+    candidates = ops.reshape(targets[:, 1:], (-1,))
+    same_anchor = ops.cast(anchors[:, None] == anchors, "float32")
+    same_text = ops.cast(positives[:, None] == candidates, "float32")
+    is_positive = ops.matmul(same_anchor, same_text) > 0
+    places = ops.arange(ops.shape(candidates)[0])
+    is_earlier = places[:, None] < places
+    is_repeated = ops.any(
+        (candidates[:, None] == candidates) & is_earlier, axis=0
+    )
+    return is_positive | (anchors[:, None] == candidates) | is_repeated

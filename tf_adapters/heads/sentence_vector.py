@@ -1,0 +1,242 @@
+"""A vector for each text, trained on pairs of texts with a score."""
+
+import dataclasses
+
+import keras
+from keras import ops
+import numpy as np
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import shown
+from tf_adapters.data.examples import Examples
+from tf_adapters.heads.labels import check_number
+from tf_adapters.heads.registry import register
+from tf_adapters.heads.vector_head import ValueHead
+from tf_adapters.layers.float32_layer import Float32Layer
+from tf_adapters.layers.token_pooling import TokenPooling
+from tf_adapters.layers.token_pooling import pool_tokens
+
+
+@dataclasses.dataclass(frozen=True)
+class TextVectorHead(ValueHead):
+    """Base class of heads whose outputs are vectors of texts.
+
+    Each text of a row is a sequence of its own. Its vector has length 1, so the
+    dot product of two vectors is their cosine. The head adds no weights.
+
+    Attributes:
+        token_pooling: How a text's token vectors become one vector: `"mean"`
+            (default), or `"first_token"`.
+    """
+
+    token_pooling: TokenPooling = "mean"
+
+    signature = "vectors"
+    makes_vectors = True
+    # An output has a vector for each text of a row, not for each token.
+    is_of_tokens = False
+    feature_shape = (None, None, None)
+
+    @property
+    def reads(self):
+        """The encoder's output that the head reads; see `Head`."""
+        is_first = self.token_pooling == "first_token"
+        return "first_token" if is_first else "sequence_output"
+
+    def make_layer(self):
+        """Creates the layer that maps encoder outputs to vectors."""
+        return TextVectorLayer(self.token_pooling, name="head")
+
+    def encode(self, rows, fields, packer, labeled=True):
+        """Converts each row to an example with a sequence for each text.
+
+        Args:
+            rows: List of dicts.
+            fields: Keys of the row's texts.
+            packer: `TextPacker`.
+            labeled: Whether to make targets.
+
+        Raises:
+            UserError: If `labeled` and a row has only one text.
+        """
+        if labeled and len(fields) < 2:
+            raise UserError(
+                "A row needs two texts, whose vectors are compared. Received: "
+                f"one text, `{fields[0]}`. A single text can be encoded only: "
+                "`encode`."
+            )
+        texts = [row[field] for row in rows for field in fields]
+        ids, segments = packer.tokenize_rows(texts)
+        return Examples(
+            _grouped(ids, len(fields)),
+            segments and _grouped(segments, len(fields)),
+            self.targets(rows, fields) if labeled else None,
+            pad_id=packer.special_tokens.pad,
+        )
+
+    def decode(self, outputs, source=None):
+        """Returns a readable dict for each row; see `answer`."""
+        answers = self.answer(np.asarray(outputs, "float32"))
+        answers = {
+            name: np.round(ops.convert_to_numpy(value).astype("float64"), 6)
+            for name, value in answers.items()
+        }
+        return [
+            {name: value[row].tolist() for name, value in answers.items()}
+            for row in range(len(outputs))
+        ]
+
+    def answer(self, outputs):
+        """Returns the `vector` of single texts, or the `score` of pairs.
+
+        The score is the cosine of the first text and the second one. With a
+        third text, there is also its cosine with the first, `negative_score`.
+        """
+        if outputs.shape[1] == 1:
+            return {"vector": outputs[:, 0]}
+        names = ("score", "negative_score")[: outputs.shape[1] - 1]
+        return {
+            name: ops.sum(outputs[:, 0] * outputs[:, place], axis=-1)
+            for place, name in enumerate(names, start=1)
+        }
+
+
+@register("sentence_vector")
+@dataclasses.dataclass(frozen=True)
+class SentenceVector(TextVectorHead):
+    """Gives each text a vector; the cosine of two vectors predicts a score.
+
+    The loss is the squared difference between the cosine and the score, which
+    is scaled to the range from 0 to 1 (Reimers and Gurevych 2019,
+    arXiv:1908.10084, section 3).
+
+    Attributes:
+        token_pooling: See `TextVectorHead`.
+        lowest_score: Score that becomes 0. `None` (default): the smallest score
+            in a run's training data, or of the task if it states its range.
+            Outside of runs, 0.
+        highest_score: Score that becomes 1; likewise.
+
+    Examples:
+        >>> head = heads.SentenceVector(lowest_score=0, highest_score=5)
+        >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
+        >>> pairs = {k: np.stack([v, v], 1) for k, v in features.items()}
+        >>> vectors = model(pairs)  # Two pairs of texts.
+        >>> vectors.shape[:2] == (2, 2)
+        True
+    """
+
+    lowest_score: float | None = None
+    highest_score: float | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        low, high = self._ends()
+        if low >= high:
+            raise UserError(
+                "`lowest_score` must be less than `highest_score`. Received: "
+                f"lowest_score={shown(low)}, highest_score={shown(high)}"
+            )
+
+    @classmethod
+    def for_task(cls, task, encoder=None, **settings):
+        """Returns the head with the task's range of labels, if it has one."""
+        low, high = task.label_range or (None, None)
+        own = {"lowest_score": low, "highest_score": high}
+        return cls(**{**own, **settings})
+
+    def for_rows(self, rows):
+        """Returns the head with the range of the rows' labels, if it has none.
+
+        Raises:
+            UserError: If all labels are equal.
+        """
+        labels = [row["label"] for row in rows]
+        ends = {"lowest_score": min(labels), "highest_score": max(labels)}
+        ends = {k: v for k, v in ends.items() if getattr(self, k) is None}
+        return dataclasses.replace(self, **ends)
+
+    def _ends(self):
+        low, high = self.lowest_score, self.highest_score
+        return 0.0 if low is None else low, 1.0 if high is None else high
+
+    def targets(self, rows, fields=None):
+        """Returns the scaled labels of rows, `(len(rows),)` float32.
+
+        Raises:
+            UserError: If a row's label is not a finite number, or is outside
+                of the default range from 0 to 1. The message names the row.
+        """
+        low, high = self._ends()
+        has_range = None not in (self.lowest_score, self.highest_score)
+        for place, row in enumerate(rows):
+            check_number(place, row["label"])
+            if not has_range and not low <= row["label"] <= high:
+                raise UserError(
+                    f"Row {place} (the first is 0) has the score "
+                    f"{shown(row['label'])}; expected one from {low:g} to "
+                    f"{high:g}. Give the head the range of the scores, such as "
+                    "`SentenceVector(lowest_score=0, highest_score=5)`."
+                )
+        labels = np.array([row["label"] for row in rows], "float64")
+        return ((labels - low) / (high - low)).astype("float32")
+
+    def loss(self, targets, outputs):
+        """Returns the squared error of each pair's cosine, `(batch,)`."""
+        targets = ops.cast(ops.reshape(targets, (-1,)), outputs.dtype)
+        cosines = ops.sum(outputs[:, 0] * outputs[:, 1], axis=-1)
+        return ops.square(cosines - targets)
+
+    def compare(self, outputs, targets, source=None):
+        """Returns the scaled scores and the cosines, both float64."""
+        vectors = np.asarray(outputs, "float64")
+        return {
+            "target": np.asarray(targets, "float64"),
+            "predicted": np.sum(vectors[:, 0] * vectors[:, 1], axis=-1),
+        }
+
+
+def _grouped(sequences, size):
+    """Groups the sequences of all texts into a list for each row."""
+    starts = range(0, len(sequences), size)
+    return [sequences[start : start + size] for start in starts]
+
+
+@keras.saving.register_keras_serializable("tf_adapters")
+class TextVectorLayer(Float32Layer):
+    """Maps the token vectors of each text to one vector of length 1.
+
+    Args:
+        token_pooling: See `TextVectorHead`.
+        **kwargs: See `keras.layers.Layer`.
+
+    Call arguments:
+        outputs: Dict that `AdaptedEncoder` returns for the sequences of all
+            texts, and `padding_mask`, `(batch, texts, tokens)` or
+            `(batch, tokens)`.
+        seeds: Not used.
+
+    Returns:
+        Float32 tensor `(batch, texts, width)` or `(batch, width)`.
+    """
+
+    kernel_after_dropout = None
+    output_shape = (None, None, None)  # For Keras's `summary`.
+
+    def __init__(self, token_pooling, **kwargs):
+        super().__init__(**kwargs)
+        self.token_pooling = token_pooling
+
+    def build(self, input_shape):
+        """Does nothing, as there are no weights."""
+
+    def call(self, outputs, seeds=None):
+        mask = outputs["padding_mask"]
+        sequences = ops.reshape(mask, (-1, ops.shape(mask)[-1]))
+        vectors = pool_tokens(outputs, sequences, self.token_pooling)
+        squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
+        vectors = vectors * ops.rsqrt(ops.maximum(squares, 1e-12))
+        if len(mask.shape) == 2:
+            return vectors
+        sizes = ops.shape(mask)
+        return ops.reshape(vectors, (sizes[0], sizes[1], vectors.shape[-1]))

@@ -1,0 +1,130 @@
+"""Converts methods to AdapterHub's configurations and back."""
+
+import dataclasses
+
+from tf_adapters import methods
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
+from tf_adapters.interop.adapterhub import keys
+from tf_adapters.interop.adapterhub import table
+from tf_adapters.interop.method_table import as_number
+from tf_adapters.methods.support import bottleneck_slots
+
+
+def read_method(config, width, version, source="The configuration"):
+    """Returns the method that a configuration describes.
+
+    Args:
+        config: Dict, the value of `config` in `adapter_config.json`.
+        width: Width of the encoder.
+        version: Tuple of integers, the version of `adapters`. Empty for files
+            without one.
+        source: Path of the file, for errors.
+
+    Raises:
+        AdapterError: If tf_adapters has no equivalent method.
+    """
+    kind = config.get("architecture")
+    if kind == "union":
+        return methods.Union(
+            tuple(
+                read_method(part, width, version, source)
+                for part in config["configs"]
+            )
+        )
+    if kind not in table.ENTRIES:
+        raise AdapterError(
+            f"tf_adapters has no method `{cut(kind)}` of AdapterHub."
+        )
+    config = _in_todays_keys(config, version)
+    if kind is None:
+        config["reduction_factor"] = _units(config, width)
+    entry = next(e for e in table.ENTRIES[kind] if e.fits(config))
+    method = entry.read(config, source)
+    if not config.get("inv_adapter"):
+        return method
+    factor = float(config["inv_adapter_reduction_factor"])
+    coupling = methods.Invertible(factor, method.activation)
+    return methods.Union((method, coupling))
+
+
+def _in_todays_keys(given, version):
+    """Returns a configuration with the keys and meanings of today's version."""
+    config = {k: v for k, v in given.items() if k not in keys.OLD_KEYS}
+    if old := given.get("invertible_adapter"):
+        config["inv_adapter"] = old["block_type"]
+        config["inv_adapter_reduction_factor"] = old["reduction_factor"]
+    if not version and str(config.get("non_linearity")).lower() == "gelu":
+        # Files without a version mean the tanh approximation.
+        config["non_linearity"] = "gelu_new"
+    is_lora = config.get("architecture") == "lora"
+    if is_lora and (0,) <= version < (1, 1, 0):
+        # These versions ignored alpha: the scale was always 1. In
+        # adapter-transformers it was alpha / r.
+        config["alpha"] = config.get("r", keys.LORA["r"])
+    if config.get("is_parallel"):
+        # The input of a parallel adapter is not normalized.
+        config["original_ln_before"] = False
+    return config
+
+
+def _units(config, width):
+    factor = config.get("reduction_factor", keys.BOTTLENECK["reduction_factor"])
+    factors = list(factor.values()) if isinstance(factor, dict) else [factor]
+    units = {max(1, int(width // float(one))) for one in factors}
+    if len(units) > 1:
+        raise AdapterError(
+            "Its bottlenecks have several widths, but in tf_adapters all have "
+            f"the same: `reduction_factor: {cut(factor)}`."
+        )
+    return units.pop()
+
+
+def write_method(method, width):
+    """Returns the configuration that describes a method.
+
+    Args:
+        method: `Method`.
+        width: Width of the encoder.
+
+    Raises:
+        AdapterError: If AdapterHub has no such method.
+    """
+    if isinstance(method, methods.Union):
+        return _write_union(method, width)
+    entry = table.BY_METHOD.get(type(method))
+    if entry is None:
+        raise _refusal(f"the method `{methods.name_of(method)}`")
+    if not hasattr(method, "reduction_factor"):
+        return entry.write(method, "AdapterHub")
+    units = bottleneck_slots.width_of_bottleneck(method, width)
+    # The library truncates width / factor; adding 0.5 makes it `units` again.
+    factor = width / (units + 0.5) if width % units else width // units
+    method = dataclasses.replace(method, units=units, reduction_factor=None)
+    return entry.write(method, "AdapterHub") | {"reduction_factor": factor}
+
+
+def _refusal(what):
+    return AdapterError(f"AdapterHub's format cannot store {what}.")
+
+
+def _write_union(method, width):
+    parts = {type(part): part for part in method.parts}
+    if len(parts) < len(method.parts):
+        raise _refusal("two parts of one kind in a union")
+    coupling = parts.pop(methods.Invertible, None)
+    configs = [write_method(part, width) for part in parts.values()]
+    if coupling is not None:
+        bottleneck = next((c for c in configs if "mh_adapter" in c), None)
+        shared = bottleneck and bottleneck["non_linearity"]
+        if shared != keys.NON_LINEARITIES[coupling.activation]:
+            raise _refusal(
+                "an invertible adapter without a bottleneck of its activation"
+            )
+        bottleneck["inv_adapter"] = "nice"
+        bottleneck["inv_adapter_reduction_factor"] = as_number(
+            coupling.reduction_factor
+        )
+    if len(configs) == 1:
+        return configs[0]
+    return {"architecture": "union", "configs": configs}

@@ -1,0 +1,177 @@
+"""A method's settings in another library, as a table that is read both ways.
+
+An `Entry` describes a method, and a `Row` one of its settings. The same rows
+convert a configuration of the other library to a method, and back.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import typing
+
+from tf_adapters import methods
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import shown
+
+
+def _unchanged(value):
+    return value
+
+
+def _nothing(method, shape, architecture):
+    return {}
+
+
+class Row(typing.NamedTuple):
+    """Keys of another library and the settings of ours that mean the same.
+
+    Attributes:
+        theirs: Their keys, separated by spaces.
+        ours: Our settings, separated by spaces.
+        to_ours: Function from the values of their keys to the value of our
+            setting, or to a tuple of values if there are several settings. A
+            `LookupError` means that we have no such value.
+        to_theirs: The inverse function.
+    """
+
+    theirs: str
+    ours: str
+    to_ours: Callable = _unchanged
+    to_theirs: Callable = _unchanged
+
+
+def by(table):
+    """Returns the two functions of a `Row` for a dict from theirs to ours.
+
+    Args:
+        table: Dict from their value to ours. If a row has several of their
+            keys, the keys of the dict are tuples.
+    """
+    back = {ours: theirs for theirs, ours in table.items()}
+    return lambda *v: table[v if len(v) > 1 else v[0]], back.__getitem__
+
+
+def as_number(value):
+    """Returns a float, as an integer if it is whole, as the libraries do."""
+    return int(value) if float(value).is_integer() else value
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A method in another library's format.
+
+    Attributes:
+        method: Our class.
+        rows: Tuple of `Row`.
+        tensor_names: Function that returns the method's `TensorName`s. Its
+            arguments depend on the library.
+        defaults: Dict with their values of keys that a file can lack. All keys
+            in it are written.
+        where: Dict from key to value. Only a configuration with these values
+            describes this method.
+        needs: Dict from a key of theirs to the values that this method has.
+        ignored: Names of their keys that have no effect on the outputs.
+        fixed: Dict from a setting of ours to the only value that their format
+            has.
+        of_encoder: Function from the method, `EncoderShape` and `Architecture`
+            to a dict of further keys to write.
+        hint: Sentence for the error if the tensors do not fit the method.
+    """
+
+    method: type
+    rows: tuple[Row, ...]
+    tensor_names: Callable
+    defaults: dict
+    where: dict = dataclasses.field(default_factory=dict)
+    needs: dict = dataclasses.field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+    fixed: dict = dataclasses.field(default_factory=dict)
+    of_encoder: Callable = _nothing
+    hint: str = ""
+
+    def fits(self, config):
+        """Returns whether a configuration describes this method."""
+        config = {**self.defaults, **config}
+        return all(config[key] == value for key, value in self.where.items())
+
+    def read(self, config, source):
+        """Returns the method that a configuration describes.
+
+        Args:
+            config: Dict in the other library's format.
+            source: Path of the configuration, for errors.
+
+        Raises:
+            AdapterError: If a key is unknown, or has a value that the method
+                does not have.
+        """
+        self._check_keys(config, source)
+        config, settings = {**self.defaults, **config}, dict(self.fixed)
+        for row in self.rows:
+            values = [config[key] for key in row.theirs.split()]
+            try:
+                found = row.to_ours(*values)
+            except LookupError as error:
+                raise _no_method(source, row.theirs, *values) from error
+            settings |= _by_name(row.ours, found)
+        return self.method(**settings)
+
+    def _check_keys(self, config, source):
+        known = {key for row in self.rows for key in row.theirs.split()}
+        known |= {*self.defaults, *self.needs, *self.ignored}
+        for key, value in config.items():
+            is_unknown = key not in known and value
+            if is_unknown or value not in self.needs.get(key, (value,)):
+                raise _no_method(source, key, value)
+
+    def write(self, method, library):
+        """Returns the configuration that describes a method of this class.
+
+        Args:
+            method: `Method`.
+            library: Name of the other library, for errors.
+
+        Raises:
+            AdapterError: If the format has no such value of a setting.
+        """
+        for setting, value in self.fixed.items():
+            if getattr(method, setting) != value:
+                raise _other_value(method, library, setting, value)
+        config = {**self.defaults, **self.where}
+        for row in self.rows:
+            values = (getattr(method, name) for name in row.ours.split())
+            config |= _by_name(row.theirs, row.to_theirs(*values))
+        return config
+
+
+def _by_name(names, values):
+    """Returns a dict; `values` is a tuple if there are several names."""
+    names = names.split()
+    values = (values,) if len(names) == 1 else values
+    return dict(zip(names, values, strict=True))
+
+
+def _no_method(source, keys, *values):
+    pairs = zip(keys.split(), values, strict=True)
+    found = ", ".join(f"`{key}: {shown(value)}`" for key, value in pairs)
+    return AdapterError(
+        f"{source} has {found}, which tf_adapters has no method for."
+    )
+
+
+def _other_value(method, library, setting, expected):
+    received = getattr(method, setting)
+    # The forms of a method are called like the formats.
+    advice = "save it without --format"
+    if setting == "form":
+        advice = f"export it with --format={received}"
+    return AdapterError(
+        f"{library} has `{methods.name_of(method)}` with method.{setting}="
+        f"{_as_setting(expected)} only. Received: {_as_setting(received)}. "
+        f"Train it so, or {advice}."
+    )
+
+
+def _as_setting(value):
+    """Returns a value as it is written on the command line."""
+    value = list(value) if isinstance(value, tuple) else value
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,210 @@
+"""Reads and writes adapter folders of Hugging Face's PEFT (`peft` 0.21.2)."""
+
+import dataclasses
+from pathlib import Path
+import re
+
+import numpy as np
+import safetensors.numpy
+
+from tf_adapters import methods
+from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
+from tf_adapters.interop import public_names
+from tf_adapters.interop import tensor_names
+from tf_adapters.interop.adapterhub import folder as adapterhub_folder
+from tf_adapters.interop.architectures import check_model_type
+from tf_adapters.interop.peft import heads as peft_heads
+from tf_adapters.interop.peft import lora
+from tf_adapters.interop.peft import table
+
+_VERSION = "0.21.2"
+# Keys of all kinds of adapters.
+_COMMON = {
+    "auto_mapping",
+    "base_model_name_or_path",
+    "inference_mode",
+    "modules_to_save",
+    "peft_version",
+    "revision",
+    "task_type",
+}
+
+
+def weights_file(folder):
+    """Returns the path of the file with the tensors."""
+    safe = Path(folder) / "adapter_model.safetensors"
+    return safe if safe.exists() else Path(folder) / "adapter_model.bin"
+
+
+def read_adapter(folder, config, shape, architecture, with_head=True):
+    """Reads an adapter folder.
+
+    Arguments and returned values are those of `read_adapter` in
+    `interop/adapterhub/folder.py`.
+    """
+    path = Path(folder) / adapter_folder.CONFIG_FILE
+    _check_model(config, architecture, path)
+    kind = config["peft_type"]
+    if kind not in table.ENTRIES:
+        raise AdapterError(
+            f"{path} is a `{cut(kind)}`; the kinds of PEFT that tf_adapters "
+            f"supports are {', '.join(table.ENTRIES)}."
+        )
+    tensors = adapterhub_folder.read_weights(weights_file(folder))
+    tensors = _without_prefix(tensors, architecture)
+    form = peft_heads.read_head(config, tensors, architecture)
+    names = form.tensor_names() if form else []
+    of_head = {theirs for name in names for theirs in name.theirs}
+    rest = {k: v for k, v in tensors.items() if k not in of_head}
+    read = lora.read if kind == "LORA" else _read_by_table
+    own = {k: v for k, v in config.items() if k not in _COMMON}
+    method, found = read(own, path, shape, architecture, rest)
+    if not with_head or form is None:
+        return method, None, found
+    head_tensors = {k: v for k, v in tensors.items() if k in of_head}
+    found |= tensor_names.to_ours(names, head_tensors, folder)
+    labels = [f"LABEL_{i}" for i in range(len(found["head/bias"]))]
+    return method, form.to_config(labels), found
+
+
+def _check_model(config, architecture, source):
+    """Raises an error if the configuration is for another kind of encoder.
+
+    Only configurations of models without a task name the encoder. For others,
+    a wrong encoder shows in the names of the tensors.
+    """
+    mapping = config.get("auto_mapping") or {}
+    found = re.match(
+        r"transformers\.models\.(\w+)", mapping.get("parent_library") or ""
+    )
+    if found:
+        model_type = found[1].replace("_", "-")
+        check_model_type(model_type, architecture, source)
+
+
+def _without_prefix(tensors, architecture):
+    """Strips the prefixes of PEFT and of the encoder from tensor names."""
+    found = {}
+    for name, tensor in tensors.items():
+        for start in ("base_model.", "model.", f"{architecture.prefix}."):
+            name = name.removeprefix(start)
+        name = name.replace(".ia3_l.weight", ".ia3_l")
+        if name in found:
+            raise ValueError(f"two tensors have the name `{cut(name)}`")
+        found[name] = tensor
+    return found
+
+
+def _read_by_table(config, source, shape, architecture, tensors):
+    """Returns the method and a dict from our tensor names to arrays."""
+    entry = table.ENTRIES[config["peft_type"]]
+    method = entry.read(config, source)
+    sizes = entry.of_encoder(method, shape, architecture)
+    # The shape of a prompt alone does not show that it is for another encoder.
+    for key in ("num_layers", "token_dim"):
+        if config.get(key) not in (None, sizes.get(key)):
+            raise AdapterError(
+                f"{source} is for encoders of `{key}: {cut(config[key])}`; "
+                f"this one has {sizes[key]}."
+            )
+    names = entry.tensor_names(method, shape, architecture)
+    return method, tensor_names.to_ours(
+        names, tensors, source.parent, entry.hint
+    )
+
+
+def write_adapter(folder, config, tensors, shape, architecture):
+    """Writes an adapter and its head in PEFT's format.
+
+    Args:
+        folder: Path of an existing folder.
+        config: Contents of our `adapter_config.json`.
+        tensors: Dict from our tensor names to arrays.
+        shape: `EncoderShape`.
+        architecture: `Architecture`.
+
+    Raises:
+        AdapterError: If PEFT has no such method or head.
+    """
+    method = methods.from_config(config["method"])
+    entry = table.BY_METHOD.get(type(method))
+    if entry is None:
+        raise AdapterError(
+            f"PEFT has no method `{methods.name_of(method)}`. Bottleneck "
+            "adapters and their fusion go into AdapterHub's format: "
+            "--format=adapterhub."
+        )
+    if isinstance(method, methods.PrefixTuning) and method.form == "peft":
+        method, tensors = _without_network(method, tensors)
+    own = entry.write(method, "PEFT")
+    own |= entry.of_encoder(method, shape, architecture)
+    task, of_head, saved = peft_heads.write_head(config["head"], architecture)
+    if isinstance(method, methods.PrefixTuning):
+        peft_heads.check_prefix(task, architecture)
+    names = _full_names(
+        entry.tensor_names(method, shape, architecture), of_head, architecture
+    )
+    tensor_names.check_stored(names, tensors, "PEFT")
+    safetensors.numpy.save_file(
+        tensor_names.to_theirs(names, tensors),
+        weights_file(folder).with_suffix(".safetensors"),
+        {"format": "pt"},
+    )
+    encoder = public_names.hub_id(config["encoder"]["name"])
+    adapterhub_folder.write_json(
+        Path(folder) / adapter_folder.CONFIG_FILE,
+        {
+            "auto_mapping": None,
+            "base_model_name_or_path": encoder,
+            "inference_mode": True,
+            "modules_to_save": saved,
+            "peft_version": _VERSION,
+            "revision": None,
+            "task_type": task,
+            **own,
+        },
+    )
+
+
+def _full_names(names, of_head, architecture):
+    """Returns the `TensorName`s with the names of the modules around them."""
+    is_prompt = any(name.theirs == ("prompt_embeddings",) for name in names)
+    start = "base_model." if is_prompt else "base_model.model."
+    encoder = f"{start}{architecture.prefix}."
+    pooler = start if architecture.pooler_in_head else encoder
+    around = "" if is_prompt else encoder if of_head else start
+    return [name.within("", around) for name in names] + [
+        name.within(
+            "", pooler if peft_heads.POOLER in name.theirs[0] else start
+        )
+        for name in of_head
+    ]
+
+
+def _without_network(method, tensors):
+    """Replaces a prefix's network by its output: PEFT saves only the vectors.
+
+    Raises:
+        AdapterError: If PEFT has no such network.
+    """
+    if not method.hidden_units:
+        return method, tensors
+    if method.activation != "tanh":
+        raise AdapterError(
+            "PEFT's prefixes come from a network with method.activation=tanh."
+        )
+    start = "shared_prefix/"
+    embeddings, down_kernel, down_bias, up_kernel, up_bias = (
+        tensors[f"{start}{name}"]
+        for name in (
+            *("embeddings", "down_kernel", "down_bias"),
+            *("up_kernel", "up_bias"),
+        )
+    )
+    hidden = np.tanh(embeddings @ down_kernel + down_bias)
+    vectors = hidden @ up_kernel + up_bias
+    rest = {k: v for k, v in tensors.items() if not k.startswith(start)}
+    method = dataclasses.replace(method, hidden_units=0)
+    return method, {**rest, f"{start}vectors": vectors}

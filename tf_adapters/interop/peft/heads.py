@@ -1,0 +1,95 @@
+"""Converts heads in PEFT's folders to ours and back."""
+
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.interop import heads
+
+# PEFT's task and the modules that it saves, by kind of head (see `HeadForm`).
+_KINDS = {
+    "text": ("SEQ_CLS", ["classifier", "score"]),
+    "words": ("TOKEN_CLS", ["classifier", "score"]),
+    "span": ("QUESTION_ANS", ["qa_outputs"]),
+}
+POOLER = "pooler.dense"
+
+
+def _forms(kind, architecture):
+    """Returns the possible `HeadForm`s of a kind, the usual one first."""
+    form = heads.huggingface_form(kind, architecture)
+    if form.reads != "pooled_output":
+        return (form,)
+    # A trained pooler is a hidden layer of our head.
+    modules = ("classifier", POOLER)
+    return form, heads.HeadForm(kind, hidden_layer="tanh", modules=modules)
+
+
+def read_head(config, tensors, architecture):
+    """Returns the `HeadForm` of a folder's head, or `None`.
+
+    Args:
+        config: Contents of `adapter_config.json`.
+        tensors: Dict from PEFT's names, without prefixes, to arrays.
+        architecture: `Architecture`.
+    """
+    task = config.get("task_type")
+    wrapped = (config.get("auto_mapping") or {}).get("base_model_class", "")
+    by_task = [k for k, (name, _) in _KINDS.items() if name == task]
+    by_class = [k for k in _KINDS if wrapped.endswith(heads.CLASSES[k])]
+    kind = next(iter(by_task + by_class), None)
+    if kind is None:
+        return None
+    forms = _forms(kind, architecture)
+    return forms[-1 if f"{POOLER}.weight" in tensors else 0]
+
+
+def write_head(config, architecture):
+    """Returns PEFT's task, the head's `TensorName`s, and the saved modules.
+
+    Args:
+        config: Our head's configuration, or `None`.
+        architecture: `Architecture`.
+
+    Raises:
+        AdapterError: If PEFT has no such head.
+    """
+    if config is None:
+        return "FEATURE_EXTRACTION", [], None
+    ours = heads.form_of(config)
+    if ours.kind not in _KINDS:
+        raise AdapterError(
+            "PEFT has no multiple-choice task. Export the adapter with "
+            "--format=adapterhub, or without its head: --with_head=false."
+        )
+    forms = _forms(ours.kind, architecture)
+    for form in forms:
+        if (ours.reads, ours.hidden_layer) == (form.reads, form.hidden_layer):
+            task, saved = _KINDS[ours.kind]
+            pooler = ["pooler"] if POOLER in form.modules else []
+            return task, form.tensor_names(), saved + pooler
+    settings = f"head.hidden_layer={forms[0].hidden_layer}"
+    if ours.kind == "text":
+        settings = f"head.reads={forms[0].reads},{settings}"
+    raise AdapterError(
+        "PEFT saves the head of "
+        f"{architecture.class_name}{heads.CLASSES[ours.kind]}, but this head "
+        f"differs: train with --params_override={settings}, export with "
+        "--format=adapterhub, or without its head: --with_head=false."
+    )
+
+
+def check_prefix(task, architecture):
+    """Raises an `AdapterError` if PEFT's prefix tuning does not run on a model.
+
+    Args:
+        task: PEFT's task.
+        architecture: `Architecture`.
+    """
+    if not architecture.takes_prefix:
+        raise AdapterError(
+            f"PEFT's prefix tuning does not run on {architecture.class_name}."
+        )
+    if task == _KINDS["text"][0] and architecture.model_type != "bert":
+        raise AdapterError(
+            "PEFT's prefix tuning does not run on "
+            f"{architecture.class_name}{heads.CLASSES['text']}, which has no "
+            "pooler. Export it without its head: --with_head=false."
+        )

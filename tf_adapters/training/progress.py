@@ -5,7 +5,6 @@ import itertools
 
 import numpy as np
 
-from tf_adapters.common.errors import NonFiniteError
 from tf_adapters.common.errors import UserError
 from tf_adapters.training import finite
 
@@ -96,9 +95,7 @@ class Progress:
         Raises:
             NonFiniteError: If a loss or a gradient is not finite.
         """
-        problem = self.bad_step(trainer)
-        if problem:
-            raise NonFiniteError(problem)
+        self._check_pending(trainer)
         losses = np.concatenate([losses for losses, _ in self.pending])
         self.skipped_steps += sum(
             int((~finite.are_finite(norms)).sum()) for _, norms in self.pending
@@ -106,16 +103,15 @@ class Progress:
         self.pending = []
         return float(np.mean(losses, dtype="float64"))
 
-    def bad_step(self, trainer):
-        """Returns a message about a bad step in `pending`, or ""."""
+    def _check_pending(self, trainer):
         if not self.pending:
-            return ""
+            return
         losses, norms = (
             np.concatenate([np.asarray(value) for value in values])
             for values in zip(*self.pending, strict=True)
         )
         first = self.step - len(losses) + 1
-        return finite.bad_step(trainer, first, losses, norms, self.epoch)
+        finite.check_steps(trainer, first, losses, norms, self.epoch)
 
     def finite_weights(self, trainer):
         """Returns the trained weights, one array for each variable.
@@ -124,9 +120,7 @@ class Progress:
             NonFiniteError: If a weight is not finite. The message names it.
         """
         weights = read_values(trainer.variables)
-        problem = finite.bad_weight(trainer, weights, self.step, self.epoch)
-        if problem:
-            raise NonFiniteError(problem)
+        finite.check_weights(trainer, weights, self.step, self.epoch)
         return weights
 
     def write(self, trainer):
@@ -138,9 +132,7 @@ class Progress:
         Raises:
             NonFiniteError: If a loss, a gradient or a weight is not finite.
         """
-        problem = self.bad_step(trainer)
-        if problem:
-            raise NonFiniteError(problem)
+        self._check_pending(trainer)
         arrays = {
             "weights": self.finite_weights(trainer),
             "optimizer": read_values(trainer.optimizer.variables),

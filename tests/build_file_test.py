@@ -45,8 +45,18 @@ def _targets(root, text):
 
 def _modules_imported(root, path):
     """Files of this repository that a file's import statements name."""
-    for node in ast.walk(ast.parse((root / path).read_text())):
+    tree = ast.parse((root / path).read_text())
+    for_editors = {
+        id(node)
+        for branch in ast.walk(tree)
+        if isinstance(branch, ast.If)
+        and ast.unparse(branch.test) == "typing.TYPE_CHECKING"
+        for node in ast.walk(branch)
+    }
+    for node in ast.walk(tree):
         names = []
+        if id(node) in for_editors:
+            continue
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):

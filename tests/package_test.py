@@ -69,7 +69,7 @@ def test_the_wheel_holds_the_package_and_its_configurations(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     for path in (ROOT / "official_configs").rglob("*.yaml"):
         assert f"tf_adapters/{path.relative_to(ROOT).as_posix()}" in names
-    for pattern in ("*.py", "*.j2", "*.gz"):
+    for pattern in ("*.py", "*.j2", "*.gz", "py.typed"):
         for path in (ROOT / "tf_adapters").rglob(pattern):
             assert path.relative_to(ROOT).as_posix() in names
     assert not [name for name in names if "tests/" in name]

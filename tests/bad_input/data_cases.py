@@ -103,27 +103,27 @@ TEXTS = [
     ),
     result(
         "an empty text",
-        "predicted as a text of blanks is",
+        "predicted like a text of spaces",
         _predicted_alike("", "good", "  ", "good"),
     ),
     result(
         "NUL in a text (`\\u0000` in JSON)",
-        "predicted as the text without it",
+        "predicted like the text without it",
         _predicted_alike("good\0 bad", "\0", "good bad", ""),
     ),
     result(
         "NUL in a text (the byte, in `.txt`)",
-        "predicted as the text without it",
+        "predicted like the text without it",
         _predicted_alike(name="in.txt", content=b"good\0 bad\ngood bad\n"),
     ),
     result(
         "a text of 100,000 words",
-        "predicted as its first `data.max_length` tokens are",
+        "predicted like its first `data.max_length` tokens",
         _predicted_alike(MANY_WORDS, MANY_WORDS[:400]),
     ),
     result(
         "a text of 100,000 words, in CSV",
-        "read whole, and predicted in the same way",
+        "read completely, and predicted in the same way",
         _predicted_alike(
             name="in.csv",
             content=f'sentence\n"{MANY_WORDS}"\n{MANY_WORDS[:400]}\n',
@@ -199,7 +199,7 @@ FILES = [
         lambda space: space.train("ud_pos", train__conllu="1" + "\ta" * 8),
     ),
     error(
-        "a folder in place of a file",
+        "a folder instead of a file",
         "Is a directory",
         _predict_a_folder,
     ),
@@ -223,7 +223,7 @@ FIELDS = [
         _trained_on(train__csv="sentence,sentence,label\ngood,bad,1\n"),
     ),
     error(
-        "a field that is no text",
+        "a field that is not text",
         "line 2: field `sentence` must be text, received 3 (int)",
         _trained_on(train__jsonl=_row(sentence=3)),
     ),
@@ -270,13 +270,13 @@ SPLITS = [
         _trained_on(train__jsonl=""),
     ),
     error(
-        "an empty validation split, of a header line",
+        "a validation split with only a header line",
         "dev.csv holds no rows",
         _evaluate_on_no_rows,
     ),
     error(
-        "a class in validation that is not one of training, where the "
-        "training file says which there are",
+        "a class in validation that the training file, which defines the "
+        "classes, does not have",
         "dev.jsonl:\n  line 1: unknown label 'fear'; expected one of 'anger'",
         lambda space: space.train(
             "cf_emotion",
@@ -294,8 +294,8 @@ SPLITS = [
         ),
     ),
     warning(
-        "texts that are in training and in test",
-        "2 of 3 test rows have the texts of a training row",
+        "texts that are in both training and test",
+        "2 of 3 test rows have the same texts as a training row",
         lambda space: space.evaluate(
             train__jsonl=ROWS,
             dev__jsonl=[{"sentence": "a", "label": 1}],

@@ -249,7 +249,7 @@ SETTINGS_CASES = [
         _config_file(b"seed: !!timestamp x"),
     ),
     error(
-        "settings whose aliases unfold to billions of values",
+        "settings whose aliases expand to billions of values",
         "not YAML that can be read: more than 100,000 values",
         _config_file(
             b"a: &a [x, x, x, x, x, x, x, x]\n"
@@ -331,29 +331,29 @@ def _export_on_a_full_disk(space):
 
 DISKS = [
     error(
-        "a read-only folder for the run",
+        "a read-only run folder",
         "Give a folder that you may write to",
         _trained_with(model_dir=_READ_ONLY),
     ),
     error(
-        "a folder for the run that lies in a file",
+        "a run folder whose parent is a file",
         "Give a folder that you may write to",
         lambda space: space.train_with(model_dir=_below_a_file(space)),
     ),
     error(
-        "predictions that are to go to such a folder",
+        "predictions to be written to such a folder",
         "Give a path that you may read and write",
         _predict_below_a_file,
     ),
     error(
-        "a disk that is full when a stopped run goes on",
+        "a disk that is full when a stopped run resumes",
         "Give a folder that you may write to",
         _start_on_a_full_disk,
     ),
     result(
         "a disk that is full while a run trains",
         "error: “Free some space”; its last adapter loads, and the same "
-        "command goes on when there is space",
+        "command resumes when there is space",
         _go_on_after_a_full_disk,
     ),
     error(

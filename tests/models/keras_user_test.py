@@ -260,7 +260,7 @@ def _with_a_mask_of(encoder, shape):
             lambda e: adapt((e, None), methods.BitFit()),
             "the encoder alone",
         ),
-        (lambda e: adapt(e), "Expected as `method` one of"),
+        (lambda e: adapt(e, None), "Expected as `method` one of"),
         (lambda e: adapt(e, "houlsby"), "Received: 'houlsby'. The methods are"),
         (lambda e: adapt(e, methods.Houlsby), "methods.Houlsby.units=64."),
         (lambda e: adapt(e, methods.Houlsby(), 2), "Expected as `head` one of"),

@@ -63,7 +63,7 @@ FAULTS = (
     ),
     Row(
         "a crash",
-        "the same command goes on, as above",
+        "the same command resumes, as above",
         "tests/runs/recovery_test.py",
         "crash",
     ),
@@ -75,28 +75,28 @@ FAULTS = (
     ),
     Row(
         "a run folder has links to files and folders elsewhere",
-        "nothing is written there: new files take the place of links to files, "
-        "and links to folders are refused",
+        "nothing is written there: new files replace links to files, and "
+        "links to folders are refused",
         "tests/runs/linked_files_test.py",
         "test",
     ),
     Row(
         "the newest checkpoint is damaged",
-        "a warning names it, and the one before is taken",
+        "a warning names it, and the one before it is used",
         "tests/runs/checkpoints_test.py",
         "damaged",
     ),
     Row(
         "a full disk",
-        "one sentence; what was saved before is whole, and the same command "
-        "goes on when there is space",
+        "one sentence; files saved before are intact, and the same command "
+        "resumes when there is space",
         "tests/bad_input_test.py",
         "full",
     ),
     Row(
-        "a disk of 8, 150 or 600 kB that fills up in a run",
-        "the same, and with more space the weights, metrics, log and events of "
-        "a run that had it, bit for bit",
+        "a disk of 8, 150 or 600 kB that fills up during a run",
+        "the same; with more space the run ends like an uninterrupted run, "
+        "bit for bit",
         "tests/runs/full_disk_test.py",
         "goes_on",
     ),
@@ -108,15 +108,15 @@ FAULTS = (
     ),
     Row(
         "NaN or infinity in a loss or a gradient",
-        "the run ends and names step and variable; the best adapter before it "
-        "stays",
+        "the run ends and names step and variable; the best adapter so far is "
+        "kept",
         "tests/training/trainer_test.py",
         "not_finite or bad_gradient",
     ),
     Row(
         "one of two workers gets SIGTERM or SIGKILL",
         "both end with status 75 and say so; the same commands end with the "
-        "weights of a run that nothing stopped",
+        "weights of an uninterrupted run",
         "tests/runs/workers_test.py",
         "where_one_worker_ends",
     ),
@@ -128,14 +128,14 @@ FAULTS = (
         "finished_run",
     ),
     Row(
-        "the machine of a run with `--model_dir=gs://...` is gone",
+        "the machine of a run with `--model_dir=gs://...` is lost",
         "another machine resumes at the last checkpoint",
         "tests/runs/remote_folder_test.py",
         "goes_on",
     ),
     Row(
-        "a worker of a study on Ray is killed, or told to stop",
-        "another one takes its run over",
+        "a worker of a study on Ray is killed or stopped",
+        "another worker resumes its run",
         "tests/launch/ray_runner_test.py",
         "takes_a_run_over",
     ),
@@ -149,8 +149,8 @@ EQUAL = (
         "two_replicas",
     ),
     Row(
-        "one, two and four logical replicas of one machine, batches that do "
-        "not divide",
+        "one, two and four logical replicas on one machine, batch sizes that "
+        "are not divisible",
         "2e-5 in losses and weights",
         "tests/training/replica_scaling_test.py",
         "share",
@@ -163,7 +163,7 @@ EQUAL = (
         "equal_one_process",
     ),
     Row(
-        "a batch in parts and whole, clipped after the sum",
+        "a batch in parts and as a whole, clipped after the sum",
         "5e-6, after Adam",
         "tests/methods/replicas_test.py",
         "parts",
@@ -175,13 +175,14 @@ EQUAL = (
         "loop",
     ),
     Row(
-        "batches of fixed and of free shapes; sizes that do not divide",
+        "batches of fixed and of free shapes; batch sizes that are not "
+        "divisible",
         "2e-5",
         "tests/data/batches/fixed_batches_test.py",
         "test",
     ),
     Row(
-        "a step compiled by XLA and not",
+        "a step with and without XLA",
         "1e-4 of the loss",
         "tests/training/xla_test.py",
         "test",

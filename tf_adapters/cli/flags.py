@@ -1,12 +1,13 @@
-"""The command: its flags, and what they become before anything is imported.
+"""Defines and parses the flags of the command `tf-adapters`.
 
     tf-adapters train --data=reviews.csv --text=review --label=stars
     tf-adapters predict runs/reviews_pfeiffer_0 "a fine film"
     tf-adapters train --help
 
-`python train.py` and `python -m tf_adapters` are the same. A flag that several
-subcommands have is defined here once, and each subcommand's file says which it
-takes. Without a subcommand all of them are there, and `--mode` says what to do.
+`python train.py` and `python -m tf_adapters` are the same. Flags that several
+subcommands share are defined here once. The file of each subcommand lists those
+that it takes. Without a subcommand, all shared flags are available, and
+`--mode` selects the action.
 
 Settings come from the method's file in official_configs/methods, then
 --config_file, then --params_override, then the short flags; later ones win.

@@ -13,7 +13,7 @@ class UserError(ValueError):
 
     Examples:
         >>> try:
-        ...     tf_adapters.adapt("minilm")
+        ...     tf_adapters.adapt("minilm", methods.Houlsby())
         ... except tf_adapters.UserError as error:
         ...     print("load_encoder" in str(error))
         True
@@ -25,15 +25,41 @@ class UserError(ValueError):
 
 
 class ConfigError(UserError):
-    """A mistake in a configuration."""
+    """A mistake in a configuration.
+
+    Examples:
+        >>> try:
+        ...     tf_adapters.train("reviews.csv", method="houlsbi")
+        ... except tf_adapters.ConfigError as error:
+        ...     print("Did you mean `houlsby`?" in str(error))
+        True
+    """
 
 
 class DataError(UserError):
-    """A dataset that is missing, unreachable or malformed."""
+    r"""A dataset that is missing, unreachable or malformed.
+
+    Examples:
+        >>> with open("reviews.csv", "w") as file:
+        ...     _ = file.write("review,label\na fine film,yes\n")
+        >>> try:
+        ...     tf_adapters.train("reviews.csv")
+        ... except tf_adapters.DataError as error:
+        ...     print("review" in str(error))
+        True
+    """
 
 
 class AdapterError(UserError):
-    """An adapter folder that cannot be used."""
+    """An adapter folder that cannot be used.
+
+    Examples:
+        >>> try:
+        ...     tf_adapters.load_adapter("no_such_folder", encoder)
+        ... except tf_adapters.AdapterError as error:
+        ...     print("no_such_folder" in str(error))
+        True
+    """
 
 
 class NonFiniteError(RuntimeError):

@@ -18,6 +18,10 @@ Made by `python -m tf_adapters.config.describe`. Each is set with
 have a flag of their own (`--help`). Settings of a method (`method.<name>`) are
 in [methods.md](methods.md) and in its class, those of a head (`head.<name>`) in
 [guide.md](guide.md#kinds-of-output-and-file-formats).
+
+Editors with the YAML language server complete such a file and mark its mistakes
+if its first line is `# yaml-language-server: $schema=<path>`, with the path of
+[settings.schema.json](settings.schema.json).
 """
 
 

@@ -30,6 +30,13 @@ class Encoder:
         ffn_output_dropout: Dropout rate after the feed-forward network. `None`
             (default) for `hidden_dropout`; the original ALBERT has no dropout
             there.
+
+    Examples:
+        >>> encoder, tokenizer = tf_adapters.load_encoder("minilm")
+        >>> isinstance(encoder, tf_adapters.Encoder)
+        True
+        >>> encoder.activation
+        'gelu'
     """
 
     name: str

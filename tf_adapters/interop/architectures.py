@@ -190,3 +190,22 @@ def check_model_type(found, architecture, source):
             f"{source} is an adapter for encoders of model_type "
             f"`{cut(found)}`; this one is a `{architecture.model_type}`."
         )
+
+
+def check_encoder(config, shape, architecture, source):
+    """Raises an `AdapterError` unless an AdapterHub configuration fits.
+
+    Compares the model type and the width.
+
+    Args:
+        config: Dict with the top-level keys of a configuration.
+        shape: `EncoderShape`.
+        architecture: `Architecture`.
+        source: Path, for errors.
+    """
+    check_model_type(config.get("model_type"), architecture, source)
+    if config.get("hidden_size") != shape.width:
+        raise AdapterError(
+            f"{source} is an adapter for encoders of width "
+            f"{cut(config.get('hidden_size'))}; this one has {shape.width}."
+        )

@@ -18,7 +18,6 @@ from tf_adapters.interop.adapterhub import fusion as adapterhub_fusion
 from tf_adapters.interop.formats import FORMATS
 from tf_adapters.interop.formats import SETUP_FILE
 from tf_adapters.interop.peft import folder as peft_folder
-from tf_adapters.interop.sizes import check_sizes
 
 # Errors that a damaged or unexpected file can raise in the readers.
 _DAMAGED = (
@@ -55,25 +54,15 @@ def read_folder(stored, encoder, with_head=True):
     arguments = *_facts(encoder), with_head
     if stored.format != "peft":
         architectures.check_in_adapterhub(arguments[1])
-    members, path = [], _weights_path(stored)
+    read = adapterhub_folder.read_adapter
+    if stored.format == "peft":
+        read = peft_folder.read_adapter
+    elif (folder / SETUP_FILE).is_file():
+        read = adapterhub_fusion.read_fusion
     try:
-        if (folder / SETUP_FILE).is_file():
-            found = adapterhub_fusion.read_fusion(folder, config, *arguments)
-            method, head, tensors, folders, path = found
-            members = [_member(f) for f in folders]
-        else:
-            of_peft = stored.format == "peft"
-            library = peft_folder if of_peft else adapterhub_folder
-            method, head, tensors = library.read_adapter(
-                folder, config, *arguments
-            )
+        method, head, tensors, path, *files = read(folder, config, *arguments)
         head, tensors = masked_lm.tied(head, tensors, encoder)
-        check_sizes(
-            methods.from_config(methods.to_config(method)),
-            tensors,
-            arguments[0].width,
-            folder,
-        )
+        members = [_member(file) for of_members in files for file in of_members]
     except UserError as error:
         if isinstance(error, AdapterError):
             raise
@@ -104,19 +93,11 @@ def _facts(encoder):
     return shape, architectures.of_encoder(encoder)
 
 
-def _weights_path(stored):
-    folder = stored.path.absolute()
-    if stored.format == "peft":
-        return peft_folder.weights_file(folder)
-    return adapterhub_folder.weights_file(folder, "adapter")
-
-
-def _member(folder):
-    path = adapterhub_folder.weights_file(folder, "adapter")
+def _member(file):
     return {
-        "name": folder.name,
-        "folder": str(folder),
-        "fingerprint": adapter_folder.checksum(path),
+        "name": file.parent.name,
+        "folder": str(file.parent),
+        "fingerprint": adapter_folder.checksum(file),
     }
 
 

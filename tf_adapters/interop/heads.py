@@ -7,7 +7,6 @@ Our head is represented by its configuration, the dict in
 import dataclasses
 
 from tf_adapters.common.errors import AdapterError
-from tf_adapters.common.errors import cut
 from tf_adapters.interop.tensor_names import linear
 
 HIDDEN_LAYERS = ("tanh", "relu", "gelu")
@@ -137,24 +136,3 @@ def huggingface_form(kind, architecture):
         modules = ("classifier", "sequence_summary.summary")
     hidden_layer = activations[architecture.prefix]
     return HeadForm(kind, hidden_layer=hidden_layer, modules=modules)
-
-
-def names_of_labels(label2id, number):
-    """Returns class names in the order of their ids.
-
-    Args:
-        label2id: Dict from class name to id. If empty or `None`, classes are
-            called `LABEL_0`, `LABEL_1`, ...
-        number: Number of classes.
-
-    Raises:
-        AdapterError: If the ids are not 0, 1, ..., `number` - 1.
-    """
-    if not label2id:
-        return [f"LABEL_{i}" for i in range(number)]
-    names = sorted(label2id, key=label2id.get)
-    if sorted(label2id.values()) != list(range(number)):
-        raise AdapterError(
-            f"A head of {number} classes names them {cut(label2id)}."
-        )
-    return names

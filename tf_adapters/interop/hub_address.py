@@ -4,6 +4,8 @@ import re
 
 from tf_adapters.common.errors import AdapterError
 
+SCHEME = "hf://"
+
 
 def parse_address(address):
     """Splits `hf://owner/name@revision` into repository and revision.
@@ -39,4 +41,4 @@ def name_of(address):
 
 def is_address(folder):
     """Returns whether this is an address on the Hub instead of a path."""
-    return str(folder).startswith("hf://")
+    return str(folder).startswith(SCHEME)

@@ -15,7 +15,7 @@ _SUFFIXES = (".safetensors", ".bin")
 
 @dataclasses.dataclass(frozen=True)
 class Listed:
-    """One adapter, as its configuration describes it.
+    """An adapter in a list, described by its configuration.
 
     Attributes:
         folder: Its path.

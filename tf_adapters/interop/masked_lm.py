@@ -19,14 +19,14 @@ TABLE = "head/token_embeddings"
 _PLAIN = {"layers": 2, "layer_norm": True, "bias": True, "shift_labels": False}
 
 
-def read_head(inner, name):
+def read_head(inner, start):
     """Returns our head's configuration and `TensorName`s.
 
     The configuration lacks `layer_norm_epsilon`, which `tied` adds.
 
     Args:
         inner: Value of `config` in `head_config.json`.
-        name: The head's name.
+        start: Prefix of the library's names.
 
     Raises:
         AdapterError: If tf_adapters has no such head.
@@ -45,11 +45,10 @@ def read_head(inner, name):
         "embedding_width": inner["embedding_size"],
         "activation": keys.ACTIVATIONS[activation],
     }
-    return config, _tensor_names(name)
+    return config, _tensor_names(start)
 
 
-def _tensor_names(name):
-    start = f"heads.{name}."
+def _tensor_names(start):
     return [
         *linear("head/", f"{start}0"),
         TensorName("head/gamma", (f"{start}2.weight",)),
@@ -106,7 +105,7 @@ def untied(config, tensors, encoder):
     return {**tensors, TABLE: table_of(encoder)}
 
 
-def write_head(config, name):
+def write_head(config, start):
     """Returns `config` of `head_config.json`, and the `TensorName`s."""
     inner = {
         **_PLAIN,
@@ -116,7 +115,7 @@ def write_head(config, name):
         "label2id": None,
         "vocab_size": config["vocabulary_size"],
     }
-    return inner, _tensor_names(name)
+    return inner, _tensor_names(start)
 
 
 def table_of(encoder):

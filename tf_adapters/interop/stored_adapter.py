@@ -60,15 +60,13 @@ def find_stored(folder):
 
     Args:
         folder: One of: the path of an adapter folder; the path of the run that
-            wrote one; `hf://owner/name@revision`, which is downloaded if
-            needed; or a `StoredAdapter`, which is returned unchanged.
+            wrote one; or `hf://owner/name@revision`, which is downloaded if
+            needed.
 
     Raises:
         AdapterError: If an address cannot be downloaded.
     """
-    if isinstance(folder, StoredAdapter):
-        return folder
-    is_remote = hub_address.is_address(folder)
+    is_remote = str(folder).startswith(hub_address.SCHEME)
     path = Path(hub.pull(folder) if is_remote else folder)
     if not os.path.isfile(path / formats.SETUP_FILE):
         path = adapter_folder.find_adapter_folder(path)

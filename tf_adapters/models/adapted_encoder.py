@@ -64,6 +64,11 @@ class AdaptedEncoder(Float32Layer):
         - `probes`: on request, a list with one dict per block, from a place to
           the values that its slot reports, and from `attention_norm` to the
           `output` of the first norm.
+
+    Examples:
+        >>> adapted = tf_adapters.AdaptedEncoder(encoder)
+        >>> adapted(features)["sequence_output"].shape[0]
+        2
     """
 
     def __init__(

@@ -451,7 +451,7 @@ def _warn_of_old_name(old, new):
     )
 
 
-def adapt(encoder, method=None, head=None, **options):
+def adapt(encoder, method, head=None, **options):
     """Returns a Keras model of `encoder` with `method` and `head`.
 
     Args:

@@ -39,6 +39,14 @@ class BankModel(EncoderModel):
         `(batch, outputs)` float32, as wide as the widest head. The columns that
         a narrower head does not have are `BankHead.ABSENT`. Rows with an id
         that is not an index of `members` are NaN.
+
+    Examples:
+        >>> method = methods.Pfeiffer()
+        >>> one = tf_adapters.adapt(encoder, method, head, name="one")
+        >>> two = tf_adapters.adapt(encoder, method, head, name="two")
+        >>> bank = tf_adapters.load_bank([one, two], encoder)
+        >>> isinstance(bank, tf_adapters.BankModel), len(bank.members)
+        (True, 2)
     """
 
     def __init__(self, encoder, members, **kwargs):

@@ -29,10 +29,10 @@ def num_heads(block):
 
 
 def kernels(block):
-    """Returns the projections' kernels and their number of input axes.
+    """Returns each projection's kernel and its number of input axes.
 
-    A dict from a projection's name to its kernel and how many of the kernel's
-    leading axes are inputs.
+    The result is a dict from a projection's name to its kernel and the number
+    of the kernel's leading axes that are inputs.
     """
     return {
         name: (

@@ -226,6 +226,13 @@ class ParallelModel(FeaturesModel):
     Returns:
         List of the members' outputs: each for the whole batch with `Parallel`,
         each for its own rows with `BatchSplit`.
+
+    Examples:
+        >>> one = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
+        >>> two = tf_adapters.adapt(encoder, methods.LoRA(), head)
+        >>> model = tf_adapters.compose(encoder, tf_adapters.Parallel(one, two))
+        >>> isinstance(model, tf_adapters.ParallelModel), len(model.models)
+        (True, 2)
     """
 
     def __init__(self, encoder, composition, head=None, **options):

@@ -90,7 +90,7 @@ def read_adapter(folder, encoder, with_head=True):
     """Returns the `AdapterContent` of a folder.
 
     Args:
-        folder: See `find_stored`.
+        folder: `StoredAdapter`, or an argument of `find_stored`.
         encoder: The `Encoder` that it was trained on.
         with_head: Whether to read the head, too. If `False`, the head may be
             of a kind that this library does not have.
@@ -100,7 +100,8 @@ def read_adapter(folder, encoder, with_head=True):
             if a required plug-in is not loaded.
         UserError: If a name or setting is unknown.
     """
-    stored = find_stored(folder)
+    is_found = isinstance(folder, StoredAdapter)
+    stored = folder if is_found else find_stored(folder)
     if stored.format == formats.OURS:
         config, tensors, path = _read_ours(stored, encoder, with_head)
     else:

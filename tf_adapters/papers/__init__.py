@@ -1,1 +1,1 @@
-"""The wing of the papers: studies, analyses and baselines."""
+"""Studies, analyses and baselines from the papers."""

@@ -80,7 +80,7 @@ def remove_tables(folder, config):
 
 
 def remove_rests(folder):
-    """Removes what a process left behind that was killed while saving.
+    """Removes files of a process that was killed while saving.
 
     A partly removed adapter folder does not look like one, and saving refuses
     to replace folders of other kinds.

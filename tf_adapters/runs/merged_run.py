@@ -54,7 +54,7 @@ class MergeSettings:
 
 
 class MergeTarget:
-    """Task, rows and encoder of the run that the merged adapter is for.
+    """The task, rows and encoder that the merged adapter is for.
 
     Several merges of the same adapters may share a target.
 

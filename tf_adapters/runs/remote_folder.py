@@ -51,7 +51,7 @@ def local(folder):
 def _has_sibling_encoder(path):
     """Returns whether a run's encoder is saved next to the run folder.
 
-    It is if several tasks trained the encoder together, see
+    This is the case if several tasks trained the encoder together, see
     `resolve.save_config`.
     """
     try:

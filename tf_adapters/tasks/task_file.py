@@ -1,4 +1,4 @@
-"""Loading of a user's own task from a YAML file, without code.
+"""Loads a user's own task from a YAML file, without code.
 
     name: tickets
     text_fields: [subject, body]

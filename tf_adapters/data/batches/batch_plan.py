@@ -115,7 +115,7 @@ def _in_buckets(order, lengths, batch_size, fixed_lengths):
 
 
 def _in_random_runs(lists, size, generator):
-    """Shuffles the batches of all lists in runs of `size` from one list."""
+    """Shuffles groups of up to `size` batches, each from one of the lists."""
     runs = [
         batches[i : i + size]
         for batches in lists

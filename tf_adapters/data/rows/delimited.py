@@ -79,7 +79,7 @@ def _can_decode(line, encoding):
 
 
 def _delimiter(header):
-    """Returns the header's delimiter: a comma if it has one, or no other."""
+    """Returns a comma, unless the header has only another delimiter."""
     if "," in header:
         return ","
     return next((mark for mark in _OTHERS if mark in header), ",")

@@ -72,7 +72,7 @@ def local_folder(task, data_dir):
 def _holds_prepared(task, folder):
     """Returns whether a folder has only what TensorFlow Datasets prepared.
 
-    Its folder can have the task's name, but has no files, only folders.
+    Such a folder can have the task's name, but contains only folders.
     """
     source = task.source.split("/")[0]
     return source == folder.name and not any(

@@ -75,7 +75,7 @@ def _content(suffix, rows, task):
 
 
 def _csv(rows):
-    """Returns rows as CSV; dicts, such as of classes, get a column a key."""
+    """Returns rows as CSV, with a column for each key of nested dicts."""
     file = io.StringIO()
     flat = [_flat(row) for row in rows]
     columns = dict.fromkeys(name for row in flat for name in row)

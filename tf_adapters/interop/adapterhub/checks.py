@@ -1,4 +1,4 @@
-"""Checks of AdapterHub folders: do they fit the encoder, are paths safe?"""
+"""Checks of AdapterHub folders: names, paths, and places of methods."""
 
 from pathlib import Path
 import re
@@ -7,27 +7,7 @@ from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
-from tf_adapters.interop.architectures import check_model_type
 from tf_adapters.interop.formats import SETUP_FILE
-
-
-def check_encoder(config, shape, architecture, source):
-    """Raises an `AdapterError` unless a configuration fits the encoder.
-
-    Compares the model type and the width.
-
-    Args:
-        config: Dict with the top-level keys of a configuration.
-        shape: `EncoderShape`.
-        architecture: `Architecture`.
-        source: Path, for errors.
-    """
-    check_model_type(config.get("model_type"), architecture, source)
-    if config.get("hidden_size") != shape.width:
-        raise AdapterError(
-            f"{source} is an adapter for encoders of width "
-            f"{cut(config.get('hidden_size'))}; this one has {shape.width}."
-        )
 
 
 def check_embeddings(method, shape):
@@ -48,18 +28,6 @@ def check_embeddings(method, shape):
             f"narrower ({shape.read_in('word_embeddings')}) than its blocks "
             f"({shape.width}). Use an encoder whose embeddings are as wide as "
             "its blocks."
-        )
-
-
-def check_blocks(tensors, shape, architecture, source):
-    """Raises an `AdapterError` if an adapter is for a deeper encoder."""
-    pattern = rf"{re.escape(architecture.blocks)}\.(\d+)\."
-    blocks = [re.search(pattern, name) for name in tensors]
-    last = max((int(found[1]) for found in blocks if found), default=0)
-    if last >= shape.num_blocks:
-        raise AdapterError(
-            f"{source} is for an encoder with {last + 1} blocks or more; this "
-            f"one has {shape.num_blocks}."
         )
 
 

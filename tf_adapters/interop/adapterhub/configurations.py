@@ -1,4 +1,4 @@
-"""Converts methods to AdapterHub's configurations and back."""
+"""Converts methods to AdapterHub's configurations and back, by the table."""
 
 import dataclasses
 
@@ -6,6 +6,7 @@ from tf_adapters import methods
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.interop.adapterhub import keys
+from tf_adapters.interop.adapterhub import names
 from tf_adapters.interop.adapterhub import table
 from tf_adapters.interop.method_table import as_number
 from tf_adapters.methods.support import bottleneck_slots
@@ -128,3 +129,17 @@ def _write_union(method, width):
     if len(configs) == 1:
         return configs[0]
     return {"architecture": "union", "configs": configs}
+
+
+def tensor_names(method, place):
+    """Returns the `TensorName`s of all tensors that a method trains.
+
+    Args:
+        method: `Method` that AdapterHub has; see `write_method`.
+        place: `names.Place`.
+    """
+    if isinstance(method, methods.Union):
+        return [n for p in method.parts for n in tensor_names(p, place)]
+    if isinstance(method, methods.Invertible):
+        return names.coupling(place)
+    return table.BY_METHOD[type(method)].tensor_names(method, place)

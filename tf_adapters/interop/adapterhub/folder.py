@@ -15,9 +15,8 @@ from tf_adapters.interop import tensor_names
 from tf_adapters.interop.adapterhub import checks as adapterhub_checks
 from tf_adapters.interop.adapterhub import configurations
 from tf_adapters.interop.adapterhub import heads as adapterhub_heads
-from tf_adapters.interop.adapterhub import table
 from tf_adapters.interop.adapterhub.names import Place
-from tf_adapters.interop.formats import read_json
+from tf_adapters.interop.architectures import check_encoder
 from tf_adapters.interop.torch_file import read_torch_file
 from tf_adapters.methods.union import without_map
 
@@ -64,15 +63,16 @@ def read_adapter(folder, config, shape, architecture, with_head=True):
         with_head: Whether to read the head. Defaults to `True`.
 
     Returns:
-        A tuple of three: the method; our configuration of the head, or `None`;
-        and a dict from our tensor names to float32 arrays.
+        A tuple of four: the method; our configuration of the head, or `None`;
+        a dict from our tensor names to float32 arrays; and the path of the
+        file with the adapter's tensors.
 
     Raises:
         AdapterError: If a file is damaged, a tensor is missing or unexpected,
             the encoder differs, or tf_adapters has no such method or head.
     """
     folder = Path(folder)
-    adapterhub_checks.check_encoder(config, shape, architecture, folder)
+    check_encoder(config, shape, architecture, folder)
     method = configurations.read_method(
         config["config"], shape.width, _version(config), folder
     )
@@ -81,14 +81,14 @@ def read_adapter(folder, config, shape, architecture, with_head=True):
     tensors = normalized(read_weights(path), architecture)
     if config.get("type") == "text_task":
         method = _without_missing_coupling(method, tensors)
-    adapterhub_checks.check_blocks(tensors, shape, architecture, path)
+    _check_blocks(tensors, shape, architecture, path)
     place = Place(shape, architecture, config["name"])
-    names = table.tensor_names(method, place)
+    names = configurations.tensor_names(method, place)
     ours = tensor_names.to_ours(names, tensors, path)
     head, of_head = None, {}
     if with_head and _has_head(folder):
         head, of_head = read_head(folder, shape, architecture)
-    return method, head, {**ours, **of_head}
+    return method, head, {**ours, **of_head}, path
 
 
 def _has_head(folder):
@@ -146,16 +146,13 @@ def _without_missing_coupling(method, tensors):
 
 def read_head(folder, shape, architecture):
     """Reads a head's configuration and tensors; see `read_adapter`."""
-    config = read_json(folder / HEAD_FILE)
-    path = folder / HEAD_FILE
-    adapterhub_checks.check_encoder(config, shape, architecture, path)
-    head, names = adapterhub_heads.read_head(config, architecture)
+    head, names, start = adapterhub_heads.read_head(
+        folder / HEAD_FILE, shape, architecture
+    )
     path = weights_file(folder, "model_head")
     tensors = read_weights(path)
-    if config["name"] is not None:
-        # The library also writes heads whose names begin with this one's.
-        start = f"heads.{config['name']}."
-        tensors = {k: v for k, v in tensors.items() if k.startswith(start)}
+    # The library also writes heads whose names begin with this one's.
+    tensors = {k: v for k, v in tensors.items() if k.startswith(start)}
     return head, tensor_names.to_ours(names, tensors, path)
 
 
@@ -181,7 +178,9 @@ def write_adapter(folder, name, config, tensors, shape, architecture):
         raise AdapterError(
             "The prompt tuning of `adapters` 1.3.0 does not run on DistilBERT."
         )
-    names = table.tensor_names(method, Place(shape, architecture, name))
+    names = configurations.tensor_names(
+        method, Place(shape, architecture, name)
+    )
     facts = facts_of(config, shape, architecture)
     of_head = []
     if config["head"] is not None:
@@ -233,3 +232,15 @@ def write_json(path, config):
     """Writes a configuration as JSON, formatted as by the library."""
     text = json.dumps(config, indent=2, sort_keys=True)
     path.write_text(f"{text}\n", encoding="utf-8")
+
+
+def _check_blocks(tensors, shape, architecture, source):
+    """Raises an `AdapterError` if an adapter is for a deeper encoder."""
+    pattern = rf"{re.escape(architecture.blocks)}\.(\d+)\."
+    blocks = [re.search(pattern, name) for name in tensors]
+    last = max((int(found[1]) for found in blocks if found), default=0)
+    if last >= shape.num_blocks:
+        raise AdapterError(
+            f"{source} is for an encoder with {last + 1} blocks or more; this "
+            f"one has {shape.num_blocks}."
+        )

@@ -40,9 +40,9 @@ def read_fusion(folder, setup, shape, architecture, with_head=True):
         with_head: Whether to read the head. Defaults to `True`.
 
     Returns:
-        A tuple of five: method, head and tensors as in `read_adapter`; the
-        members' folders, in the order of the softmax; and the path of the file
-        with the fusion's tensors.
+        A tuple of five: method, head, tensors and path as in `read_adapter`;
+        and the members' folders and their files with tensors, in the order of
+        the softmax.
     """
     folder = Path(folder)
     members = _members_of(setup, folder)
@@ -78,7 +78,8 @@ def read_fusion(folder, setup, shape, architecture, with_head=True):
     head, of_head = None, {}
     if with_head:
         head, of_head = _head_of_setup(setup, folder, shape, architecture)
-    return method, head, {**tensors, **of_head}, folders, path
+    files = [found_path for *_, found_path in found]
+    return method, head, {**tensors, **of_head}, path, files
 
 
 def _members_of(setup, folder):
@@ -149,13 +150,8 @@ def _biases_of_keys(names):
     They add the same number to the scores of all members, which the softmax
     cancels. Our fusion has no such biases.
     """
-    theirs = [name for n in names for name in n.theirs]
-    kernel = ".key.weight"
-    return [
-        f"{name.removesuffix(kernel)}.key.bias"
-        for name in theirs
-        if name.endswith(kernel)
-    ]
+    theirs = (name for n in names for name in n.theirs)
+    return [n.replace("weight", "bias") for n in theirs if ".key.weight" in n]
 
 
 def _fusion_tensors(method, tensors, place, path):

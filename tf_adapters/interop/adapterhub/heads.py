@@ -4,6 +4,8 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.interop import heads
 from tf_adapters.interop import masked_lm
+from tf_adapters.interop.architectures import check_encoder
+from tf_adapters.interop.formats import read_json
 from tf_adapters.interop.heads import HeadForm
 
 _KINDS = {
@@ -15,21 +17,34 @@ _KINDS = {
 }
 
 
-def read_head(config, architecture):
-    """Returns our head's configuration, and its `TensorName`s.
+def read_head(path, shape, architecture):
+    """Reads the configuration of a head.
 
     Args:
-        config: Parsed `head_config.json`.
+        path: Path of `head_config.json`.
+        shape: `EncoderShape`.
         architecture: `Architecture`.
 
+    Returns:
+        A tuple of three: our head's configuration, its `TensorName`s, and the
+        prefix of the library's names.
+
     Raises:
-        AdapterError: If tf_adapters has no such head.
+        AdapterError: If the file is damaged or for another encoder, or
+            tf_adapters has no such head.
     """
+    config = read_json(path)
+    check_encoder(config, shape, architecture, path)
     if config["config"] is None:
-        return _read_static(config, architecture)
-    inner = config["config"]
+        return *_read_static(config, architecture), ""
+    start = f"heads.{config['name']}."
+    return *_read_flex(config["config"], start), start
+
+
+def _read_flex(inner, start):
+    """Reads one of the library's own heads, which are put together freely."""
     if inner["head_type"] == masked_lm.NAME:
-        return masked_lm.read_head(inner, config["name"])
+        return masked_lm.read_head(inner, start)
     kind = _KINDS.get(inner["head_type"])
     if kind is None:
         raise AdapterError(
@@ -39,10 +54,10 @@ def read_head(config, architecture):
     form = _flex_form(kind, inner)
     labels = []
     if kind != "choice":
-        labels = heads.names_of_labels(inner["label2id"], inner["num_labels"])
+        labels = _names_of_labels(inner["label2id"], inner["num_labels"])
     is_multilabel = inner["head_type"].startswith("multilabel")
     ours = form.to_config(labels, is_multilabel)
-    return ours, form.tensor_names(f"heads.{config['name']}.")
+    return ours, form.tensor_names(start)
 
 
 def _flex_form(kind, inner):
@@ -76,8 +91,29 @@ def _read_static(config, architecture):
             "Load the adapter without its head: with_head=False."
         )
     form = heads.huggingface_form(kinds[name], architecture)
-    labels = heads.names_of_labels(config["label2id"], config["num_labels"])
+    labels = _names_of_labels(config["label2id"], config["num_labels"])
     return form.to_config(labels), form.tensor_names()
+
+
+def _names_of_labels(label2id, number):
+    """Returns class names in the order of their ids.
+
+    Args:
+        label2id: Dict from class name to id. If empty or `None`, classes are
+            called `LABEL_0`, `LABEL_1`, ...
+        number: Number of classes.
+
+    Raises:
+        AdapterError: If the ids are not 0, 1, ..., `number` - 1.
+    """
+    if not label2id:
+        return [f"LABEL_{i}" for i in range(number)]
+    names = sorted(label2id, key=label2id.get)
+    if sorted(label2id.values()) != list(range(number)):
+        raise AdapterError(
+            f"A head of {number} classes names them {cut(label2id)}."
+        )
+    return names
 
 
 def write_head(config, architecture, name):
@@ -92,7 +128,7 @@ def write_head(config, architecture, name):
         AdapterError: If AdapterHub has no such head.
     """
     if config["name"] == masked_lm.NAME:
-        return masked_lm.write_head(config, name)
+        return masked_lm.write_head(config, f"heads.{name}.")
     form = heads.form_of(config)
     if form.reads == "pooled_output" and architecture.prefix == "distilbert":
         raise AdapterError("DistilBERT has no pooler that a head could read.")

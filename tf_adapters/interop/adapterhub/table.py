@@ -237,17 +237,3 @@ ENTRIES = {
     "prompt_tuning": (_PROMPT,),
 }
 BY_METHOD = {e.method: e for kind in ENTRIES.values() for e in kind}
-
-
-def tensor_names(method, place):
-    """Returns the `TensorName`s of all tensors that a method trains.
-
-    Args:
-        method: `Method` that AdapterHub has; see `write_method`.
-        place: `names.Place`.
-    """
-    if isinstance(method, methods.Union):
-        return [n for p in method.parts for n in tensor_names(p, place)]
-    if isinstance(method, methods.Invertible):
-        return names.coupling(place)
-    return BY_METHOD[type(method)].tensor_names(method, place)

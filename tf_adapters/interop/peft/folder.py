@@ -52,7 +52,8 @@ def read_adapter(folder, config, shape, architecture, with_head=True):
             f"{path} is a `{cut(kind)}`; the kinds of PEFT that tf_adapters "
             f"supports are {', '.join(table.ENTRIES)}."
         )
-    tensors = adapterhub_folder.read_weights(weights_file(folder))
+    weights = weights_file(folder)
+    tensors = adapterhub_folder.read_weights(weights)
     tensors = _without_prefix(tensors, architecture)
     form = peft_heads.read_head(config, tensors, architecture)
     names = form.tensor_names() if form else []
@@ -62,11 +63,11 @@ def read_adapter(folder, config, shape, architecture, with_head=True):
     own = {k: v for k, v in config.items() if k not in _COMMON}
     method, found = read(own, path, shape, architecture, rest)
     if not with_head or form is None:
-        return method, None, found
+        return method, None, found, weights
     head_tensors = {k: v for k, v in tensors.items() if k in of_head}
     found |= tensor_names.to_ours(names, head_tensors, folder)
     labels = [f"LABEL_{i}" for i in range(len(found["head/bias"]))]
-    return method, form.to_config(labels), found
+    return method, form.to_config(labels), found, weights
 
 
 def _check_model(config, architecture, source):

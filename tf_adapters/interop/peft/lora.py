@@ -68,14 +68,13 @@ def _names(wanted, architecture):
 
 def _targets(config, source, shape, architecture):
     """Returns a dict from (block, projection) to the module's name."""
-    is_named = peft_patterns.matcher(config, "target_modules", source)
-    is_excluded = peft_patterns.matcher(config, "exclude_modules", source)
+    is_target = peft_patterns.targets(config, source)
     found = {}
     for block in _blocks(config, shape):
         for projection, module in architecture.projections.items():
             name = architecture.module(block, module)
             names = (name, f"{architecture.prefix}.{name}")
-            if is_named(names) and not is_excluded(names):
+            if is_target(names):
                 found[block, projection] = name
     if not found:
         raise AdapterError(
@@ -104,13 +103,7 @@ def _scales(config, source, modules):
         modules: Dict from any key to a module's full name, including the
             encoder's prefix.
     """
-    rank_of, alpha_of = (
-        peft_patterns.override(config, pattern, config.get(key, 8), source)
-        for pattern, key in (
-            ("rank_pattern", "r"),
-            ("alpha_pattern", "lora_alpha"),
-        )
-    )
+    rank_of, alpha_of = peft_patterns.ranks_and_alphas(config, source)
     scales = {}
     for key, module in modules.items():
         rank, alpha = rank_of(module), alpha_of(module)

@@ -17,6 +17,32 @@ _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
 
 
+def targets(config, source):
+    """Returns a function that says whether a module has a LoRA.
+
+    Args:
+        config: Dict, the contents of `adapter_config.json`.
+        source: Path of the file, for errors.
+    """
+    is_named = matcher(config, "target_modules", source)
+    is_excluded = matcher(config, "exclude_modules", source)
+    return lambda names: is_named(names) and not is_excluded(names)
+
+
+def ranks_and_alphas(config, source):
+    """Returns two functions from a module's name to its rank and its alpha.
+
+    Args:
+        config: Dict, the contents of `adapter_config.json`.
+        source: Path of the file, for errors.
+    """
+    rank, alpha = config.get("r", 8), config.get("lora_alpha", 8)
+    return (
+        override(config, "rank_pattern", rank, source),
+        override(config, "alpha_pattern", alpha, source),
+    )
+
+
 def matcher(config, setting, source):
     """Returns a function that says whether a setting matches a module.
 

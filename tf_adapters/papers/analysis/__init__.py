@@ -1,9 +1,9 @@
-"""What runs show: one file for each analysis, found by itself.
+"""Analyses of finished runs, one file for each; all are found automatically.
 
 `analysis.py` has the contract; `tf-adapters analyse <name>` runs one.
 """
 
 import os
 
-# As the command does, before anything imports TensorFlow.
+# Done before anything imports TensorFlow, as in the command.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -1,4 +1,4 @@
-"""Metric and speed of a model without the adapters of some blocks."""
+"""Measures metric and speed of a model without the adapters of some blocks."""
 
 import dataclasses
 
@@ -29,13 +29,14 @@ def variants(blocks):
 
 
 def drop_one_by_one(make, rows, turns=5):
-    """Returns rows of `COLUMNS`, the whole model's first.
+    """Returns rows with `COLUMNS`, first the row of the complete model.
 
     Args:
-        make: Function from the blocks that are left out to an `Experiment`. Two
-            are held at a time.
+        make: Function that takes the blocks to leave out and returns an
+            `Experiment`. Two experiments are in memory at a time.
         rows: Validation rows.
-        turns: How often each is timed, each time after the whole model.
+        turns: Number of timings of each variant. Each follows a timing of the
+            complete model.
     """
     whole = make(())
     timed = _timed(whole, rows)
@@ -61,16 +62,16 @@ def _timed(experiment, rows):
 
 @register("adapter_drop")
 class AdapterDrop(Analysis):
-    """Metric and speed without the adapters of the first or last blocks.
+    """Measures a run without the adapters of its first or last blocks.
 
-    Takes the adapters, or the fusion, out of the first k blocks of a trained
-    run, and out of the last k, for every k, without training again, and
-    evaluates each on the validation set (Rueckle et al. 2021, arXiv:2010.11918,
-    sections 3 and 4; the outlook of Pfeiffer et al. 2021, section 8.2). Speeds
-    are of inference, relative to the whole model's. The two take turns on 256
-    examples at most: the median over the turns, and its middle half.
-    `--params_override=method.leave_out=[0,1]` does the same to a run in
-    `--mode=eval|predict|export`, and in training.
+    For every k, removes the adapters, or the fusion, from the first k blocks of
+    a trained run, and from the last k. Evaluates each variant on the validation
+    set without training again (Rueckle et al. 2021, arXiv:2010.11918, sections
+    3 and 4; the outlook of Pfeiffer et al. 2021, section 8.2). Speeds are those
+    of inference, relative to the complete model. The two models take turns on
+    at most 256 examples. Reported are the median and the interquartile range
+    over the turns. `--params_override=method.leave_out=[0,1]` does the same to
+    a run in `--mode=eval|predict|export`, and in training.
     """
 
     def add_flags(self, parser):
@@ -88,7 +89,8 @@ class AdapterDrop(Analysis):
             )
 
         def make(blocks):
-            # With an encoder of its own: its norms may be trained.
+            # Each has its own encoder, since the run may have trained its
+            # norms.
             left_out = tuple(sorted({*run.config.method.leave_out, *blocks}))
             return run.experiment(
                 method=dataclasses.replace(
@@ -106,7 +108,8 @@ class AdapterDrop(Analysis):
         for which, style in zip(
             ("first", "last"), drawing.styles(), strict=False
         ):
-            # If all are left out, none is first or last.
+            # If all blocks are left out, they are neither the first nor the
+            # last.
             some = table[table.blocks == which]
             line = pd.concat([whole, some, everything]).drop_duplicates(
                 "left_out"
@@ -117,7 +120,7 @@ class AdapterDrop(Analysis):
             speed.errorbar(
                 line.left_out, line.speed, np.array(spread), capsize=2, **style
             )
-        # A turn that the machine was disturbed in must not set the scale.
+        # A turn in which the machine was busy must not set the scale.
         speed.set_ylim(0, 1.3 * table.speed.max())
         blocks = "blocks without adapters"
         drawing.describe(metric, blocks, f"validation {table.metric[0]}")

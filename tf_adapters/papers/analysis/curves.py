@@ -1,4 +1,4 @@
-"""The loss and the metric on validation, step by step."""
+"""Plots the loss and the metric on the validation set over training steps."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tf_adapters.papers.analysis.support.analysis import register
 from tf_adapters.report import drawing
 
 COLUMNS = ("run", "method", "pretraining", "step", "metric", "value")
-# So many lengths of pretraining or more have a panel for each method.
+# With at least this many lengths of pretraining, each method has a panel.
 _MANY = 3
 
 
@@ -26,7 +26,7 @@ def rows_of(records):
 
 
 def spread(table):
-    """Returns mean, least and largest value over runs, and their number.
+    """Returns mean, minimum and maximum over runs, and the number of runs.
 
     Args:
         table: `DataFrame` with `COLUMNS`.
@@ -38,15 +38,15 @@ def spread(table):
 
 @register("curves")
 class Curves(Analysis):
-    """Loss and metrics on the validation set by step.
+    """Plots loss and metrics on the validation set over training steps.
 
-    A panel for each metric, a line for each group of runs: the mean over them,
-    and as a band from the least to the largest (He et al. 2021, figures 5 and
-    9). Runs of one method and one number of pretraining steps are a group; with
-    several numbers each method has a panel of its own, and lines are the darker
-    the longer the pretraining (Han et al. 2021, figures 1 and 13). The runs
-    need `train.validate_every_steps`; the loss is there with
-    `train.evaluate_loss=true`.
+    There is a panel for each metric and a line for each group of runs, with the
+    mean and a band from the smallest to the largest value (He et al. 2021,
+    figures 5 and 9). A group has one method and one number of pretraining
+    steps. With several numbers, each method has its own panel, and lines are
+    darker for longer pretraining (Han et al. 2021, figures 1 and 13). The runs
+    need `train.validate_every_steps`, and `train.evaluate_loss=true` for the
+    loss.
     """
 
     reads = "model_dirs"

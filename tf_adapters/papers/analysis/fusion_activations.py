@@ -1,4 +1,4 @@
-"""How much a trained fusion uses each adapter, by layer."""
+"""Shows how much a trained fusion uses each adapter, by layer."""
 
 import pandas as pd
 
@@ -20,8 +20,8 @@ def mean_weights(model, batches):
         batches: Iterable of feature dicts, see `pipeline.dataset`.
 
     Returns:
-        Dict from `(block, slot)` to an array of one weight a member. Padding
-        does not count.
+        Dict from `(block, slot)` to an array with one weight per member.
+        Padding does not count.
     """
     import tensorflow as tf
 
@@ -30,7 +30,7 @@ def mean_weights(model, batches):
 
     @tf.function(reduce_retracing=True)
     def step(features):
-        # Choices that only fill up a row have no tokens and do not count.
+        # Empty choices that pad a row have no tokens and do not count.
         inputs = as_sequences(encoder_inputs(features))
         outputs = model.encoder(inputs, training=False, return_probes=True)
         mask = tf.cast(inputs["padding_mask"], "float32")[:, :, None]
@@ -71,7 +71,7 @@ def load_fusion(folder):
     """Returns the `TrainedRun` of a fusion, and its `Experiment`.
 
     Raises:
-        ConfigError: If the folder is no run of a fusion.
+        ConfigError: If the folder is not a run of a fusion.
     """
     from tf_adapters import methods
 
@@ -97,7 +97,7 @@ def of_experiment(experiment, rows):
 
 
 def _of_runs(folders):
-    """Returns the table of several runs: a task's seeds share its rows."""
+    """Returns the table of several runs, averaged over a task's seeds."""
     runs = [(folder, *load_fusion(folder)) for folder in folders]
     names = [(run.task.name, run.config.seed) for _, run, _ in runs]
     tables = []
@@ -126,12 +126,11 @@ def _labels(members):
 
 @register("fusion_activations")
 class FusionActivations(Analysis):
-    """How much a trained fusion uses each adapter, by layer.
+    """Shows how much a trained fusion uses each adapter, by layer.
 
-    The softmax weight of each adapter, averaged over all tokens of the
-    validation set, for each block and target task (Pfeiffer et al. 2021,
-    section 6, figures 4 and 6), a mean over the seeds of a task. White is a
-    weight of 1, black of 0.
+    Averages the softmax weight of each adapter over all tokens of the
+    validation set and over seeds, for each block and target task (Pfeiffer et
+    al. 2021, section 6, figures 4 and 6). White is a weight of 1, black of 0.
     """
 
     reads = "model_dirs"
@@ -168,7 +167,8 @@ class FusionActivations(Analysis):
             axis.set_yticks(range(len(tasks)), tasks)
         for axis in axes.flat[len(places) :]:
             axis.set_visible(False)
-        # Above a hidden one too; shared axes show names in the last line only.
+        # Also above a hidden panel, because shared axes label only the last
+        # row.
         for axis in axes.flat[max(0, len(places) - axes.shape[1]) :]:
             axis.tick_params(labelbottom=True)
         figure.supxlabel("adapter", size=9)

@@ -1,4 +1,4 @@
-"""Metric and speed of a fusion without its least activated adapters."""
+"""Measures a fusion without its least activated adapters."""
 
 import dataclasses
 
@@ -15,12 +15,12 @@ from tf_adapters.report import drawing
 
 COLUMNS = ("kept", "adapters", "metric", "value", "speed", "low", "high")
 _TIMED_ROWS = 256
-# The picture's least range of the metric: a smaller one would magnify noise.
+# Smallest range of the metric's axis. A smaller one would magnify noise.
 _LEAST_RANGE = 0.1
 
 
 def ranking(weights, names):
-    """Returns members' names, the most activated first.
+    """Returns the names of the members, the most activated first.
 
     Args:
         weights: What `fusion_activations.mean_weights` returns.
@@ -37,7 +37,8 @@ def prune_one_by_one(experiment, ranked, rows, turns=5):
         experiment: `Experiment` of the whole fusion.
         ranked: What `ranking` returns.
         rows: Validation rows.
-        turns: How often each is timed, each time after the whole fusion.
+        turns: Number of timings of each fusion. Each follows a timing of the
+            complete fusion.
     """
     examples = experiment.examples(rows)
     few = experiment.examples(rows[:_TIMED_ROWS])
@@ -89,15 +90,14 @@ def _check(keep, number):
 
 @register("fusion_pruning")
 class FusionPruning(Analysis):
-    """The metric and the speed of a fusion with fewer and fewer adapters.
+    """Measures metric and speed of a fusion with fewer and fewer adapters.
 
     Ranks the members by their softmax weight, averaged over the tokens of the
-    training set and over all places of the fusion, then takes the last one
-    out, the last two, and so on, and evaluates each on the validation set
+    training set and all positions of the fusion. Removes the last one, the last
+    two, and so on, and evaluates each smaller fusion on the validation set
     (Pfeiffer et al. 2021, section 8.2, after Rueckle et al. 2021,
     arXiv:2010.11918). Speeds are as in `adapter_drop`. With `--keep` it also
-    writes a run folder of the smaller fusion, which
-    `--mode=eval|predict|export` take.
+    writes a run folder of a smaller fusion, for `--mode=eval|predict|export`.
     """
 
     def add_flags(self, parser):

@@ -1,4 +1,4 @@
-"""What the methods of a study gain over one of them, with its spread."""
+"""Compares the accuracies of a study's methods with one of them."""
 
 from pathlib import Path
 
@@ -16,9 +16,9 @@ from tf_adapters.report import drawing
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 
-# Accuracies are means over seeds, from 0 to 1; deviations are of a sample, and
-# standard errors are those of the differences to the baseline over validation
-# examples. NaN where there is one seed, or no run of the baseline.
+# Accuracies are means over seeds, from 0 to 1. Deviations are sample standard
+# deviations. Standard errors are those of the difference to the baseline, over
+# validation examples. NaN with one seed, or without a run of the baseline.
 COLUMNS = ("task", "train_examples", "method", "accuracy", "deviation")
 COLUMNS += ("difference", "standard_error", "seeds")
 
@@ -27,8 +27,8 @@ def compare_methods(hits, sizes, baseline):
     """Returns a `DataFrame` of `COLUMNS`, its rows in the order of `hits`.
 
     Args:
-        hits: Dict from `(task, method)` to a dict from seed to an array, 1 for
-            each validation example that was right, 0 for each other.
+        hits: Dict from `(task, method)` to a dict from seed to an array with 1
+            for each validation example that was predicted correctly, else 0.
         sizes: Dict from task to its number of training examples.
         baseline: Name of the method that the others are compared with.
     """
@@ -45,7 +45,7 @@ def compare_methods(hits, sizes, baseline):
 def _paired(by_seed, base):
     """Returns the mean difference over common seeds, and its standard error.
 
-    The examples are the sample: each one's difference is a mean over seeds.
+    The error is over examples, whose differences are means over seeds.
     """
     both = [seed for seed in by_seed if seed in base]
     if not both:
@@ -94,7 +94,7 @@ def _cell(gain, baseline):
 
 
 def evaluate_runs(study_dir):
-    """Returns the first two arguments of `compare_methods`, of a study.
+    """Returns the first two arguments of `compare_methods` for a study.
 
     Raises:
         UserError: If the folder holds no study, or a task has no classes.
@@ -138,7 +138,7 @@ def _of_predictions(stored):
 
 
 def _of_model(run):
-    """Returns 1 for each right answer, of a run without predictions."""
+    """Predicts with a run, and returns 1 for each correct answer, else 0."""
     task, rows = run.task, run.rows["validation"]
     labels = [row["label"] for row in rows]
     if task.labels:

@@ -1,4 +1,4 @@
-"""The share of AdapterBias's gates that training leaves open."""
+"""Shows the share of AdapterBias's gates that stay open in training."""
 
 import itertools
 from pathlib import Path
@@ -15,7 +15,7 @@ from tf_adapters.runs import earlier_runs
 
 COLUMNS = ("run", "task", "encoder", "l0_lambda", "share", "open")
 COLUMNS += ("open_at_start",)
-# The name in a picture, and the numbers in `result.json`.
+# The name in the picture, and the keys in `result.json`.
 _SHARES = {
     "expected": ("gates_open_expected", "gates_open_expected_at_start"),
     "sampled": ("gates_open_sampled", "gates_open_sampled_at_start"),
@@ -47,20 +47,21 @@ def shares(result):
             )
     for name, (after, before) in _SHARES.items():
         yield name, report[after], report[before]
-    # Untrained gates give one half in evaluation: none is zero.
+    # Untrained gates are one half in evaluation, never zero.
     yield "not exactly zero", 1 - report[_ZERO], 1.0
 
 
 @register("gates")
 class Gates(Analysis):
-    """The share of gates that training left open, by task.
+    """Shows the share of gates that training left open, by task.
 
-    AdapterBias, table 7, does not say which share it counts. Here are three:
-    the expected share, the share of one draw, and the share of gates that are
-    not exactly zero in evaluation; each with its value before training, since
-    untrained gates are open with probability 0.83. Runs of one task, encoder
-    and lambda are averaged. Bars by task; if runs have several lambdas, a panel
-    for each task and a line for each share.
+    AdapterBias, table 7, does not say which share it counts. This table has
+    three: the expected share, the share in one draw, and the share of gates
+    that are not exactly zero in evaluation. Each has its value before training
+    next to it, since untrained gates are open with probability 0.83. Runs with
+    the same task, encoder and lambda are averaged. The picture has bars by
+    task. If runs have several lambdas, it has a panel for each task and a line
+    for each share.
     """
 
     reads = "model_dirs"
@@ -97,7 +98,7 @@ class Gates(Analysis):
 
 
 def averaged(table):
-    """Returns the table with one row for runs that differ in the seed alone.
+    """Returns the table with runs that differ only in the seed averaged.
 
     Its column `group` names the task, and the encoder if there are several.
     """
@@ -131,7 +132,7 @@ def _draw_lines(found):
     figure, panels = pictures.make_panels(found, "group")
     least = found.l0_lambda[found.l0_lambda > 0].min()
     for axis, group, here in panels:
-        # First, or `axhline` fixes the limits of a linear scale.
+        # Set before `axhline`, which fixes the limits of a linear scale.
         axis.set_xscale("symlog", linthresh=least)
         here = here.sort_values("l0_lambda")
         shares_of_gates = here.groupby("share", sort=False)

@@ -1,4 +1,4 @@
-"""Norms of the gradient by block, in the course of training."""
+"""Plots gradient norms of each block over training."""
 
 from pathlib import Path
 import re
@@ -16,13 +16,13 @@ from tf_adapters.report import drawing
 from tf_adapters.runs import run_files
 
 COLUMNS = ("run", "method", "seed", "step", "part", "norm")
-# Of a run's records at the beginning and the end, whose means are compared.
+# Fraction of a run's records that counts as its beginning, or as its end.
 _SHARE = 0.1
 _BLOCK = re.compile(r"(?:^|/)(?:block|transformer_layer|layer)_(\d+)(?:_|/|$)")
 
 
 def part_of(name):
-    """Returns `"block 3"`, `"head"`, `"pooler"` or `"embeddings"` of a weight.
+    """Returns a weight's part, such as `"block 3"`, `"head"` or `"pooler"`.
 
     Args:
         name: Its name in an adapter folder.
@@ -36,7 +36,7 @@ def part_of(name):
 
 
 def by_part(norms):
-    """Returns a dict from part to the norm of its whole gradient.
+    """Returns a dict from part to the norm of its gradient over all weights.
 
     Args:
         norms: Dict from the name of a weight to the norm of its gradient.
@@ -65,8 +65,8 @@ def read_log(folder):
 def kept(table):
     """Returns the remaining share of each part's norm when training ends.
 
-    `kept`, in a row for each run and part, is the mean over the last tenth of
-    the run's records divided by the mean over the first tenth.
+    The column `kept` is the mean over the last tenth of a run's records divided
+    by the mean over the first tenth. There is a row for each run and part.
 
     Args:
         table: `DataFrame` with `COLUMNS`.
@@ -84,15 +84,15 @@ def kept(table):
 
 @register("gradient_norms")
 class GradientNorms(Analysis):
-    """Norms of the gradient of each block, of pooler and head, by step.
+    """Plots the gradient norms of each block, the pooler and the head by step.
 
-    L2 norms over all weights of a part that train, before clipping, at each
-    validation (Han et al. 2021, figure 3). Frozen weights have no gradient, so
-    with adapters a block's norm is its adapters' norm. The runs need
-    `--params_override=train.log_gradient_norms=true`, and
+    Shows the L2 norm over all trained weights of a part at each validation,
+    before clipping (Han et al. 2021, figure 3). Frozen weights have no
+    gradient, so with adapters a block's norm is its adapters' norm. The runs
+    need `--params_override=train.log_gradient_norms=true`, and
     `train.validate_every_steps` for more than one point an epoch. `--summary`
-    has, for each part, the mean norm in the last tenth of training divided by
-    that in the first: near 0 where gradients vanish.
+    shows, for each part, the mean norm in the last tenth of training divided by
+    the mean norm in the first tenth. It is near 0 if gradients vanish.
     """
 
     reads = "model_dirs"
@@ -151,7 +151,7 @@ class GradientNorms(Analysis):
 
 
 def _styles(parts):
-    """Returns a dict from part to its style: blocks the darker the higher."""
+    """Returns a dict from part to its style. Higher blocks are darker."""
     blocks = [part for part in parts if part.startswith("block")]
     others = [part for part in parts if part not in blocks]
     shades = colormaps["viridis_r"](np.linspace(0.15, 1, len(blocks)))

@@ -1,4 +1,4 @@
-"""On how many tasks one method is better than another, as arrows."""
+"""Shows with arrows on how many tasks one method is better than another."""
 
 import pandas as pd
 
@@ -15,13 +15,13 @@ _ARROWS = {"up": "↗", "down": "↘", "same": "→"}
 
 
 def changes(means, methods, baselines, threshold):
-    """Returns a row of `COLUMNS` for each task, method and baseline.
+    """Returns a row with `COLUMNS` for each task, method and baseline.
 
     Args:
         means: Dict from `(task, method)` to a mean, in points.
         methods: Names of methods.
-        baselines: Names of methods that each of them is compared with.
-        threshold: Differences up to so many points count as none.
+        baselines: Names of the methods to compare with.
+        threshold: Number of points up to which a difference counts as none.
     """
     rows = []
     for task in dict.fromkeys(task for task, _ in means):
@@ -41,7 +41,7 @@ def _change(difference, threshold):
 
 
 def improved(table):
-    """Returns a dict from `(method, baseline)` to "improved of all" tasks."""
+    """Returns a dict from `(method, baseline)` to text such as `"3/9"`."""
     groups = table.groupby(["method", "baseline"], sort=False).change
     return {
         pair: f"{(change == 'up').sum()}/{len(change)}"
@@ -51,12 +51,13 @@ def improved(table):
 
 @register("improvements")
 class Improvements(Analysis):
-    """Whether methods are better, worse or the same as others, task by task.
+    """Compares methods with baselines, task by task, with arrows.
 
-    The mean over seeds of the study's metric, each of `--methods` compared with
-    each of `--baselines`: an arrow up if it is more than `--threshold` points
-    higher, down if it is so much lower, else a flat one. The last row counts
-    the tasks that improved (Pfeiffer et al. 2021, table 2).
+    Compares the study's metric, averaged over seeds, of each of `--methods`
+    with each of `--baselines`. The arrow points up if the method is more than
+    `--threshold` points higher, down if it is more than that lower, and is flat
+    otherwise. The last row counts the improved tasks (Pfeiffer et al. 2021,
+    table 2).
     """
 
     reads = "study_dir"
@@ -125,5 +126,5 @@ def _cell(cells, key):
     if key not in cells.index:
         return ""
     cell = cells.loc[key]
-    # Adding 0 takes the sign off a zero.
+    # Adding 0 removes the sign of a negative zero.
     return f"{_ARROWS[cell.change]} {round(cell.difference, 1) + 0:+.1f}"

@@ -1,4 +1,4 @@
-"""The loss on the line through the weights before and after tuning."""
+"""Computes the loss on a line through the weights before and after training."""
 
 import numpy as np
 
@@ -9,14 +9,14 @@ from tf_adapters.report import drawing
 
 COLUMNS = ("run", "task", "method", "seed", "split", "alpha", "distance")
 COLUMNS += ("loss", "width", "width_in_distance")
-# Training examples that the loss is a mean over, at most.
+# Largest number of training examples for the loss.
 _TRAIN_EXAMPLES = 1000
-# At the valley's edge the loss is so much higher than at the end of training.
+# Difference of the loss between the edge of the valley and trained weights.
 _EDGE = 0.1
 
 
 def alphas(points=20):
-    """Returns even steps from -2 to 2, with 0 and 1 among them."""
+    """Returns evenly spaced steps from -2 to 2, including 0 and 1."""
     return np.unique(np.r_[np.linspace(-2, 2, points), 0, 1])
 
 
@@ -26,7 +26,7 @@ def line(before, after, loss, steps):
     Args:
         before: Dict from name to array.
         after: Dict of the same names and shapes.
-        loss: Function of such a dict.
+        loss: Function that takes such a dict and returns the loss.
         steps: Iterable of alphas.
     """
     return [
@@ -44,8 +44,8 @@ def norm(values):
 def width(steps, losses):
     """Returns the width of the valley around `alpha = 1`.
 
-    There the loss is at most 0.1 above the loss at 1; its ends are interpolated
-    between the steps.
+    The loss in the valley is at most 0.1 above the loss at 1. Its ends are
+    interpolated between steps.
     """
     steps, losses = np.asarray(steps), np.asarray(losses)
     (one,) = np.flatnonzero(steps == 1)
@@ -57,7 +57,7 @@ def width(steps, losses):
 
 
 def _crossing(steps, losses, edge):
-    """Returns where losses first exceed an edge, or the last step."""
+    """Returns the first step with a loss above an edge, or the last step."""
     above = np.flatnonzero(losses > edge)
     if not len(above):
         return steps[-1]
@@ -68,16 +68,16 @@ def _crossing(steps, losses, edge):
 
 @register("loss_landscape")
 class LossLandscape(RunsAnalysis):
-    """The loss between the weights before and after tuning, and beyond.
+    """Plots the loss on a line through the weights before and after training.
 
-    `L(t0 + a (t1 - t0))` for `a` from -2 to 2, with `t0` the weights that the
-    run began with, head and adapters too, and `t1` the weights that it ended
-    with; only trained weights move (He et al. 2021, section 5, figure 6). The
-    paper does not say whose loss: here it is the loss of 1,000 training
-    examples at most, and of the validation set. Since methods move weights by
-    very different lengths, a second panel has the distance from `t1` in place
-    of `a`. The widths, in the rows of `a = 1`, are those of the valley around
-    it in which the loss is at most 0.1 higher.
+    The loss is `L(t0 + a (t1 - t0))` for `a` from -2 to 2. `t0` are the run's
+    initial weights, including head and adapters, and `t1` its final weights;
+    only trained weights move (He et al. 2021, section 5, figure 6). The paper
+    does not say which data it uses; here the loss is shown for at most 1,000
+    training examples, and for the validation set. Since methods move weights by
+    very different distances, a second panel shows the distance from `t1`
+    instead of `a`. Rows with `a = 1` have the width of the valley around it, in
+    which the loss is at most 0.1 higher.
     """
 
     columns = COLUMNS
@@ -136,7 +136,7 @@ def _draw_task(axes, here, task):
 
 
 def _of_run(run, steps):
-    """Returns `|t1 - t0|`, and the losses of each split at each step."""
+    """Returns `|t1 - t0|`, and a dict from split to the losses at each step."""
     from tf_adapters.runs.experiment import Experiment
     from tf_adapters.training.mean_loss import mean_loss
 

@@ -1,4 +1,4 @@
-"""Which form of a method is best: one setting after the other."""
+"""Compares the values of a method's settings, one setting at a time."""
 
 from pathlib import Path
 
@@ -18,15 +18,15 @@ COLUMNS = ("task", "panel", "setting", "x", "score", "error", "runs")
 
 
 def score_settings(runs, panels, x, split):
-    """Returns a row of `COLUMNS` for each line and point of each panel.
+    """Returns a row with `COLUMNS` for each point of each line and panel.
 
-    A panel has the runs whose other settings all have their usual value, the
-    one that most runs have.
+    A panel varies one setting. It has the runs whose other settings all have
+    their most frequent value.
 
     Args:
         runs: `DataFrame` with `task`, the panels' settings, `x` and `split`.
         panels: Names of settings.
-        x: Column of what lies on the horizontal axis.
+        x: Column for the horizontal axis.
         split: Column of the metric.
     """
     usual = {panel: runs[panel].mode().iloc[0] for panel in panels}
@@ -45,12 +45,13 @@ def score_settings(runs, panels, x, split):
 
 @register("setting_search")
 class SettingSearch(Analysis):
-    """A study's metric for each value of several settings, one after the other.
+    """Plots a study's metric for each value of several settings, one at a time.
 
-    A panel for each task and setting of `--panels`, a line for each value of
-    it, while the other settings have the values that most runs have (Pfeiffer
-    et al. 2021, appendix A.2, figures 7 to 9). `--x` lies on the
-    horizontal axis. `--reference` names a method whose mean is a line across.
+    There is a panel for each task and each setting in `--panels`, with a line
+    for each of its values. The other settings have the values that most runs
+    have (Pfeiffer et al. 2021, appendix A.2, figures 7 to 9). `--x` is the
+    setting on the horizontal axis. `--reference` names a method whose mean is
+    drawn as a horizontal line.
     """
 
     reads = "study_dir"
@@ -129,7 +130,7 @@ def _draw_panel(axis, here):
 
 
 def _with_settings(runs, study_dir, names):
-    """Returns runs with the values of settings, defaults too."""
+    """Returns runs with columns for settings, including default values."""
     values = []
     for _, row in runs.iterrows():
         folder = study_runs.run_folder(study_dir, row)

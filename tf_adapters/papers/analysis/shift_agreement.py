@@ -1,4 +1,4 @@
-"""Whether tokens of one class are moved in one direction, in a number."""
+"""Measures whether tokens of the same class move in the same direction."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ _SHOWN = {"same_label": "one label", "different_labels": "two labels"}
 
 
 def sum_of_directions(before, after):
-    """Returns the sum of the directions in which a text's tokens are moved.
+    """Returns the sum of the directions in which a text's tokens move.
 
     Args:
         before: Array `(tokens, d)`.
@@ -32,8 +32,8 @@ def agreement(sums, counts, labels):
         labels: Class of each text.
 
     Returns:
-        The mean over pairs of tokens from texts of one class, and over pairs
-        from texts of two classes.
+        The mean over pairs of tokens from texts of the same class, and the mean
+        over pairs from texts of different classes.
     """
     cosines = np.asarray(sums) @ np.asarray(sums).T
     pairs = np.outer(counts, counts)
@@ -48,15 +48,15 @@ def agreement(sums, counts, labels):
 
 @register("shift_agreement")
 class ShiftAgreement(RunsAnalysis):
-    """How alike the last block moves tokens of one class, and of two.
+    """Measures how similarly the last block moves tokens, by class.
 
-    The sentence behind AdapterBias's figure 5 as numbers, which the paper does
-    not have: the mean cosine between the shifts of tokens of different texts of
-    the validation set, over texts of one class and of two, and the gap between
-    the two. A shift is what `shift_directions` draws, from behind the last
-    block's first norm to behind its second one. BitFit is said to move all
-    tokens in one direction, AdapterBias those of different classes in different
-    ones.
+    Tests with numbers what AdapterBias's figure 5 is meant to show: that BitFit
+    moves all tokens in the same direction, and AdapterBias tokens of different
+    classes in different directions. Computes the mean cosine between the shifts
+    of tokens of different texts in the validation set, over texts of the same
+    class and of different classes, and the gap between both. A shift is the
+    difference between the outputs of the last block's first and second norm, as
+    in `shift_directions`.
     """
 
     columns = COLUMNS

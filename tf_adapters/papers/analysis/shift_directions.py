@@ -1,4 +1,4 @@
-"""Where the last block moves tokens, seen in a plane."""
+"""Draws in a plane where the last block moves tokens."""
 
 import numpy as np
 import sklearn.decomposition
@@ -31,12 +31,12 @@ def plane(before, after):
 
 @register("shift_directions")
 class ShiftDirections(RunsAnalysis):
-    """Tokens before and after the last block's feed-forward network.
+    """Draws tokens before and after the last block's feed-forward network.
 
-    For a few texts of the validation set, each token's vector after the last
-    block's first norm and after its second one, in the plane of their two
-    principal components (AdapterBias, section 4.7.1, figure 5, next to
-    BitFit). Pale is before, full color after; a color for each class.
+    For a few texts of the validation set, draws each token's vector after the
+    last block's first norm and after its second norm, in the plane of their two
+    principal components (AdapterBias, section 4.7.1, figure 5, compared with
+    BitFit). Each class has a color, pale before and full after.
     """
 
     columns = COLUMNS

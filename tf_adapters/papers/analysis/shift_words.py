@@ -1,4 +1,4 @@
-"""Which tokens AdapterBias shifts farthest, as a cloud of words."""
+"""Draws the tokens that AdapterBias shifts farthest as a word cloud."""
 
 import collections
 
@@ -22,12 +22,12 @@ def mean_shifts(token_ids, alphas, lengths):
 
     Args:
         token_ids: Integers `(n,)`.
-        alphas: Array `(blocks, n)`, each block's weights of those tokens.
+        alphas: Array `(blocks, n)` with each block's weights of the tokens.
         lengths: Length of each block's vector, `(blocks,)`.
 
     Returns:
-        Dict from token id to the mean of `|alpha| |v|` over its places and all
-        blocks, and their number.
+        Dict from token id to the mean of `|alpha| |v|` over its occurrences and
+        all blocks, and the number of occurrences.
     """
     shifts = np.mean(np.abs(alphas) * np.asarray(lengths)[:, None], axis=0)
     found = collections.defaultdict(list)
@@ -38,12 +38,12 @@ def mean_shifts(token_ids, alphas, lengths):
 
 @register("shift_words")
 class ShiftWords(Analysis):
-    """Which tokens AdapterBias shifts farthest, as a cloud of words.
+    """Draws the tokens that AdapterBias shifts farthest as a word cloud.
 
-    The mean length of the shift, `|alpha| |v|`, over all places of a token in
-    the validation set and all blocks; special tokens and rare ones are left
-    out. AdapterBias, section 4.7; the page of its figure has been missing in
-    the copy that this was written from, so which blocks it takes is our choice.
+    Averages the length of the shift, `|alpha| |v|`, over all occurrences of a
+    token in the validation set and over all blocks. Special and rare tokens are
+    left out. See AdapterBias, section 4.7. The figure was not available when
+    this was written, so the choice of blocks is ours.
     """
 
     def add_flags(self, parser):
@@ -72,7 +72,7 @@ class ShiftWords(Analysis):
         return pd.DataFrame(rows[: options.tokens], columns=COLUMNS)
 
     def draw(self, table):
-        # Here, not above: other analyses do not need it.
+        # Imported here, because other analyses do not need it.
         import wordcloud
 
         cloud = wordcloud.WordCloud(

@@ -1,4 +1,4 @@
-"""How alike the representations of a tuned and of the untuned encoder are."""
+"""Compares the representations of a tuned and the untuned encoder."""
 
 import numpy as np
 
@@ -14,20 +14,20 @@ from tf_adapters.tasks.languages import in_language
 
 COLUMNS = ("run", "task", "language", "method", "seed", "block", "similarity")
 COLUMNS += ("tokens",)
-# Rows of the similarity matrices that are held at a time.
+# Rows of the similarity matrices that are in memory at a time.
 _ROWS = 1000
 
 
 def similarity(one, other, rows=_ROWS):
     """Returns Pearson's correlation of two spaces' cosine similarities.
 
-    It is taken over the pairs of vectors above the diagonal. The matrices of
-    all pairs are never built: sums are over blocks of rows, in float64.
+    The correlation is over all pairs of different vectors. The matrices of all
+    pairs are never built; blocks of rows are summed in float64.
 
     Args:
         one: Array `(n, d)`, a vector for each token.
         other: Array `(n, e)`, vectors of the same tokens.
-        rows: How many rows of the matrices are held at a time.
+        rows: Number of rows of the matrices that are in memory at a time.
     """
     one, other = map(_unit, (one, other))
     sums = np.zeros(6)
@@ -48,13 +48,14 @@ def _unit(vectors):
 
 
 def drawn_tokens(lengths, is_special, number, seed=0):
-    """Returns the places of drawn tokens, a list of `(text, position)`.
+    """Draws tokens and returns a list of `(text, position)`.
 
     Args:
-        lengths: Tokens of each text.
-        is_special: Function of text and position: whether the token is one of
-            `[CLS]`, `[SEP]` and the like, which are not drawn.
-        number: How many are drawn; all if there are fewer.
+        lengths: Number of tokens of each text.
+        is_special: Function that takes a text and a position, and returns
+            whether the token is special, such as `[CLS]`. Special tokens are
+            not drawn.
+        number: Number of tokens to draw; all if there are fewer.
         seed: Integer.
     """
     places = [
@@ -72,16 +73,16 @@ def drawn_tokens(lengths, is_special, number, seed=0):
 
 @register("similarity")
 class Similarity(RunsAnalysis):
-    """How alike each block's vectors are before and after tuning (RSA).
+    """Compares each block's vectors before and after tuning (RSA).
 
-    Draws tokens of the validation set, the same for all runs of a task, and
-    compares the cosine similarities of all pairs in the untuned encoder with
-    those in the tuned one: their Pearson correlation, for each block (He et al.
-    2021, section 2.2, figures 2, 7 and 8). Special tokens are left out, and so
-    is the diagonal, which the paper does not mention. A panel for each task, a
-    line for each method: the mean over its runs, and a band from the least to
-    the largest. `--languages` takes the validation sets of those languages
-    instead, with a panel for each one that `--data_dir` has.
+    Draws tokens of the validation set, the same for all runs of a task.
+    Computes the cosine similarities of all pairs in the untuned and in the
+    tuned encoder, and their Pearson correlation for each block (He et al. 2021,
+    section 2.2, figures 2, 7 and 8). Special tokens are left out, and so is the
+    diagonal, which the paper does not mention. There is a panel for each task
+    and a line for each method, with the mean over its runs and a band from the
+    smallest to the largest value. `--languages` uses the validation sets of
+    other languages instead, with a panel for each language in `--data_dir`.
     """
 
     columns = COLUMNS
@@ -138,7 +139,7 @@ def _draw_lines(axis, here):
 
 
 def _texts(run, languages):
-    """Yields a language, or "", and rows to draw tokens from."""
+    """Yields pairs of a language, or "", and rows to draw tokens from."""
     if not languages:
         yield "", run.rows["validation"]
     data_dir = run.config.data.data_dir
@@ -152,13 +153,13 @@ def _texts(run, languages):
             source.task.language for source in sources if not source.is_there
         )
         print(f"{run.task.name}: {data_dir} has no data in {lacking}.")
-    # If there are none at all, the first one's error says where they belong.
+    # If no language has data, the first error says where to put it.
     for source in there or sources:
         yield source.task.language, source.rows()
 
 
 def _of_texts(run, experiment, rows, number):
-    """Yields each block's number from 1, its similarity and the tokens."""
+    """Yields each block's number, its similarity, and the token count."""
     from tf_adapters import methods
     from tf_adapters.encoders.load import load_encoder
     from tf_adapters.models.adapter_model import adapt
@@ -187,7 +188,7 @@ def _of_texts(run, experiment, rows, number):
 
 
 def _vectors(model, experiment, examples, places):
-    """Returns each block's vectors of some tokens, a list of `(n, d)`."""
+    """Returns a list with each block's vectors of some tokens, `(n, d)`."""
     wanted = {}
     for place, (text, position) in enumerate(places):
         wanted.setdefault(text, []).append((place, position))

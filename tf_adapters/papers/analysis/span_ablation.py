@@ -1,4 +1,4 @@
-"""What is lost without the adapters of each continuous span of blocks."""
+"""Measures a run without the adapters of each contiguous span of blocks."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ COLUMNS += ("change_percent",)
 
 
 def spans(num_blocks):
-    """Returns `(first, last)` of each span of blocks, `L (L + 1) / 2` pairs."""
+    """Returns the `L (L + 1) / 2` pairs `(first, last)`, for each span."""
     return [
         (first, last)
         for first in range(num_blocks)
@@ -26,7 +26,8 @@ def ablate(num_blocks, evaluate):
 
     Args:
         num_blocks: Integer `L`.
-        evaluate: Function from the blocks that are left out to the metric.
+        evaluate: Function that takes the blocks to leave out and returns the
+            metric.
     """
     return {
         (first, last): evaluate(tuple(range(first, last + 1)))
@@ -35,14 +36,14 @@ def ablate(num_blocks, evaluate):
 
 
 def changes(values, whole):
-    """Returns a matrix of changes, in percent of the whole model's metric.
+    """Returns a matrix of changes, in percent of the complete model's metric.
 
     Args:
         values: What `ablate` returns.
-        whole: The metric of the whole model.
+        whole: The metric of the complete model.
 
     Returns:
-        Array `(L, L)`: the first block by the last one, NaN below the diagonal.
+        Array `(L, L)` indexed by first and last block, NaN below the diagonal.
     """
     size = 1 + max(last for _, last in values)
     matrix = np.full((size, size), np.nan)
@@ -55,8 +56,8 @@ def name_of(first, last, num_blocks):
     """Returns the name of a special span, or "" for any other.
 
     Args:
-        first: Index of the first block that is left out, -1 for none.
-        last: Index of the last block that is left out.
+        first: Index of the first block left out, -1 for none.
+        last: Index of the last block left out.
         num_blocks: Integer `L`.
     """
     half = num_blocks // 2
@@ -71,13 +72,13 @@ def name_of(first, last, num_blocks):
 
 @register("span_ablation")
 class SpanAblation(RunsAnalysis):
-    """What is lost without the adapters of each continuous span of blocks.
+    """Measures a run without the adapters of each contiguous span of blocks.
 
-    Removes the method's layers from blocks i to j of a trained run, for all
-    i <= j, without training again, and evaluates each on the validation set:
-    the relative change of the run's first metric (Houlsby et al. 2019, section
-    3.6, figure 6). Trained norms stay as they are. Several runs have a panel
-    for each task, with means over its runs.
+    Removes the method's layers from blocks i to j of a trained run, for all i
+    <= j, and evaluates each variant on the validation set without training
+    again. Shows the relative change of the run's first metric (Houlsby et al.
+    2019, section 3.6, figure 6). Trained norms stay as they are. Several runs
+    have a panel for each task, with means over its runs.
     """
 
     columns = COLUMNS
@@ -104,14 +105,14 @@ class SpanAblation(RunsAnalysis):
 
 
 def mean_changes(spans):
-    """Returns the matrix of the mean changes over runs, as `changes` does."""
+    """Returns the matrix of `changes`, averaged over runs."""
     return spans.pivot_table(
         index="first", columns="last", values="change_percent"
     ).to_numpy()
 
 
 def _of_run(run):
-    """Yields a row of `COLUMNS`, but for the first two, for each span."""
+    """Yields a row for each span, with all `COLUMNS` but the first two."""
     experiment = run.experiment()
     model, metric = experiment.model, run.task.metrics[0]
     if not any(model.slots):
@@ -123,7 +124,7 @@ def _of_run(run):
 
     def evaluate(blocks):
         with model.without(blocks):
-            # Another graph, so another trainer.
+            # The graph differs, so a new trainer is needed.
             trainer = experiment.trainer_of(model)
             return trainer.evaluate(examples)[metric]
 
@@ -151,7 +152,7 @@ def _draw_matrix(axes, matrix):
                 va="center",
                 size=7,
                 color="white" if abs(value) > 0.6 * limit else "black",
-                # One block alone, as the paper marks it.
+                # Marks single blocks, as in the paper.
                 weight="bold" if place[0] == place[1] else "normal",
             )
     blocks = [block + 1 for block in range(size)]

@@ -1,4 +1,4 @@
-"""How far results differ between seeds, learning rates, or iterations."""
+"""Shows how much results vary with seeds, learning rates or iterations."""
 
 import pandas as pd
 
@@ -13,16 +13,16 @@ from tf_adapters.report import drawing
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 COLUMNS = ("task", "panel", "box", "method", "runs")
 COLUMNS += ("min", "q1", "median", "q3", "max", "quartile_range")
-# Characters that fit next to each other below a panel.
+# Number of characters that fit side by side below a panel.
 _TICKS_LEVEL = 20
 
 
 def boxes(runs, over, split):
-    """Returns a row of `COLUMNS` for each panel, value of `over` and method.
+    """Returns a row with `COLUMNS` for each panel, value of `over` and method.
 
     Args:
         runs: `DataFrame` with `task`, `panel`, `method`, `over` and `split`.
-        over: Column whose values have a box each.
+        over: Column with a box for each value.
         split: Column of the metric.
     """
     rows = []
@@ -39,14 +39,15 @@ def boxes(runs, over, split):
 
 @register("stability")
 class Stability(Analysis):
-    """Boxes of a study's results over its seeds, for each value of a setting.
+    """Draws box plots of a study's results over seeds, by setting.
 
-    For each task, method and value of `--over`, for example
+    There is a box for each task, method and value of `--over`, for example
     `train.learning_rate` (He et al. 2021, figure 4) or `pretrain.steps` (Han et
-    al. 2021, figures 9 and 10); with `--over=method` the distribution over all
-    runs (Han et al., figures 2 and 4). A box reaches from the first quartile to
-    the third, `quartile_range`, its whiskers to the least and the largest
-    value. `--panels` names settings that have a panel for each of their values.
+    al. 2021, figures 9 and 10). `--over=method` shows the distribution over all
+    runs (Han et al., figures 2 and 4). A box extends from the first to the
+    third quartile (`quartile_range` is its length), and whiskers to the
+    smallest and largest value. `--panels` names settings with a panel for each
+    of their values.
     """
 
     reads = "study_dir"
@@ -73,7 +74,7 @@ class Stability(Analysis):
             runs = runs.assign(all_runs="all runs")
         over = "all_runs" if options.over == "method" else options.over
         found = boxes(runs, over, options.split)
-        # As words: a number with decimals would be taken for a measured one.
+        # As text, because numbers with decimals count as measured values.
         setting = [f"{options.over} {box}" for box in found.box]
         metrics = dict(zip(runs.task, runs.metric, strict=True))
         return found.assign(

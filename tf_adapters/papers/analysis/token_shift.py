@@ -1,4 +1,4 @@
-"""How far AdapterBias shifts tokens: by block, and in which direction."""
+"""Shows how far AdapterBias shifts tokens in each block."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def means(alphas, mask):
         mask: Array `(batch, tokens)`, 1 at tokens.
 
     Returns:
-        Sums of each block `(blocks,)`, and the number of tokens.
+        Sums for each block `(blocks,)`, and the number of tokens.
     """
     mask = np.asarray(mask, "float64")
     sums = [np.sum(np.abs(alpha[..., 0]) * mask) for alpha in alphas]
@@ -29,12 +29,13 @@ def means(alphas, mask):
 
 @register("token_shift")
 class TokenShift(RunsAnalysis):
-    """The mean weight of AdapterBias's shift, by block.
+    """Shows the mean weight of AdapterBias's shift, by block.
 
-    `|alpha|` averaged over all tokens of the validation set, and with it
-    `|alpha| |v|`, the mean length of the shift: which blocks the task changes
-    most (AdapterBias, section 4.7, figure 6; the first block on top). A panel
-    for each task; of several runs the mean, with the standard error as a bar.
+    Averages `|alpha|` over all tokens of the validation set, and `|alpha| |v|`,
+    the length of the shift. They show which blocks the task changes most
+    (AdapterBias, section 4.7, figure 6, with the first block on top). There is
+    a panel for each task. Several runs are averaged, with the standard error as
+    a bar.
     """
 
     columns = COLUMNS
@@ -72,7 +73,7 @@ class TokenShift(RunsAnalysis):
 
 
 def spread(table):
-    """Returns mean, standard error and number of runs of each block."""
+    """Returns the mean, standard error and number of runs for each block."""
     return table.groupby("block").alpha.agg(["mean", "sem", "count"])
 
 
@@ -91,15 +92,16 @@ def _of_run(run):
 
 
 def read_alphas(outputs):
-    """Returns each block's weights `(batch, tokens, 1)` of its shift."""
+    """Returns the weights of each block's shift, `(batch, tokens, 1)`."""
     return [probe["after_ffn"]["alpha"] for probe in outputs["probes"]]
 
 
 def vector_lengths(run, model):
-    """Returns the length of the vector of each block's shift.
+    """Returns the length of each block's shift vector.
 
     Raises:
-        UserError: If the model is not an AdapterBias with weights of tokens.
+        UserError: If the model is not an AdapterBias with a weight for each
+            token.
     """
     from tf_adapters.methods.adapter_bias import Shift
 

@@ -1,4 +1,4 @@
-"""What a metric costs in trained weights, or in another setting."""
+"""Plots a metric against the number of trained weights or another setting."""
 
 from pathlib import Path
 
@@ -19,23 +19,24 @@ WEIGHTS = "trained_weights"
 
 
 def without_head(runs):
-    """Returns runs whose `trained_weights` leave the head out.
+    """Returns runs with the head's weights subtracted from `trained_weights`.
 
-    So the points of tasks with more and with fewer classes are the same.
+    Otherwise the points of tasks with different numbers of classes would
+    differ.
     """
     head = runs.get("head_weights", pd.Series(0, runs.index)).fillna(0)
     return runs.assign(trained_weights=runs.trained_weights - head)
 
 
 def select(runs, keys, over=()):
-    """Returns the runs of the settings that are best on validation.
+    """Returns the runs with the settings that are best on validation.
 
     Args:
         runs: `DataFrame` of runs.
         keys: Columns that distinguish models, besides `task` and `method`.
-        over: Columns that are selected over: each task and model takes the
-            values with the highest mean over seeds, among those with the most
-            seeds.
+        over: Columns to select over. For each task and model, the values with
+            the highest mean over seeds are selected, among the values with the
+            most seeds.
     """
     kept = []
     for _, group in _groups(runs, keys):
@@ -47,21 +48,21 @@ def select(runs, keys, over=()):
 
 
 def _rank(candidate):
-    # Reports of earlier versions have no `selection`.
+    # Reports of earlier versions lack `selection`.
     by = "selection" if "selection" in candidate else "validation"
     return len(candidate), candidate[by].mean()
 
 
 def means(runs, keys, value, x=WEIGHTS):
-    """Returns a row of `COLUMNS` for each task, method and value of `keys`.
+    """Returns a row with `COLUMNS` for each task, method and value of `keys`.
 
-    `error` is the standard error of the mean over seeds, NaN for one.
+    `error` is the standard error of the mean over seeds, NaN for one seed.
 
     Args:
         runs: `DataFrame` of runs.
         keys: Columns that distinguish models, besides `task` and `method`.
         value: Column of the metric.
-        x: Column that lies on the horizontal axis.
+        x: Column for the horizontal axis.
     """
     rows = []
     for (task, method, *_), group in _groups(runs, keys):
@@ -81,12 +82,13 @@ def _groups(runs, keys):
 def percentiles(table, baseline):
     """Returns percentiles over tasks of the difference to a baseline.
 
-    They are over each task's mean minus the task's baseline, in points, for
-    each method and place on the axis (Houlsby et al. 2019, figures 1 and 3).
+    The difference is each task's mean minus the mean of its baseline, in
+    points, for each method and position on the axis (Houlsby et al. 2019,
+    figures 1 and 3).
 
     Args:
         table: What `means` returns.
-        baseline: Method that is at zero.
+        baseline: Name of the baseline's method.
     """
     zero = table[table.method == baseline].set_index("task")["mean"]
     others = table[table.method != baseline]
@@ -103,15 +105,16 @@ def percentiles(table, baseline):
 
 @register("trade_off")
 class TradeOff(Analysis):
-    """A study's metric against the number of trained weights.
+    """Plots a study's metric against the number of trained weights.
 
-    A panel for each task, a line for each method with a point for each of its
-    sizes; bars are the standard error over seeds (Houlsby et al. 2019, figures
-    4 and 5). With `--x` against a setting of the grid: the number of training
-    examples (AdapterBias, figure 4), or the deviation of the initial weights
-    (Houlsby et al., figure 6 right). With `--baseline=full` one panel: the
-    20th, 50th and 80th percentile over tasks of the difference to that method
-    (Houlsby et al., figures 1 and 3). The head's weights do not count.
+    There is a panel for each task and a line for each method, with a point for
+    each of its sizes. Bars are the standard error over seeds (Houlsby et al.
+    2019, figures 4 and 5). `--x` replaces the number of weights by a setting of
+    the grid, such as the number of training examples (AdapterBias, figure 4) or
+    the deviation of the initial weights (Houlsby et al., figure 6 right). With
+    `--baseline=full`, there is one panel with the 20th, 50th and 80th
+    percentile, over tasks, of the difference to that method (Houlsby et al.,
+    figures 1 and 3). The head's weights do not count.
     """
 
     reads = "study_dir"
@@ -195,13 +198,13 @@ class TradeOff(Analysis):
 
 
 def _split(folder):
-    """Returns the split that a study's table shows."""
+    """Returns the split of the metric in a study's table."""
     path = Path(folder) / "table.csv"
     return pd.read_csv(path).split[0] if path.exists() else "validation"
 
 
 def _bars(runs):
-    """Returns the words of a title on the runs behind a line's points."""
+    """Returns a note for the title on the number of runs per point."""
     if runs.max() == 1:
         return ""
     least, most = runs.min(), runs.max()
@@ -242,6 +245,6 @@ def _draw_percentiles(table):
         f"{table.of[0]}, points above {table.baseline[0]}",
         f"20th, 50th and 80th percentile over {tasks} tasks",
     )
-    # Before the scale is set it would fix the limits of a linear one.
+    # Drawn after the scale is set, or it would fix the limits of a linear one.
     axes.axhline(0, color="black", linewidth=0.8)
     return figure

@@ -1,4 +1,4 @@
-"""Scores in each language of a task that was trained in one."""
+"""Shows the scores in each language of a task that was trained in one."""
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.papers.analysis.support import pictures
@@ -12,7 +12,7 @@ _PREFIX = "transfer/"
 
 
 def scores(runs):
-    """Returns a row for each run and language, and for the three averages.
+    """Returns a row for each run and language, and for three averages.
 
     Args:
         runs: `DataFrame` of a study's finished runs.
@@ -22,7 +22,7 @@ def scores(runs):
         `score`, in points.
     """
     names = list(runs.columns)
-    # Of runs.csv: state, the grid's settings, metric.
+    # Columns of runs.csv: the state, the grid's settings, and the metric.
     settings = names[names.index("state") + 1 : names.index("metric")]
     languages = [name for name in names if name.startswith(_PREFIX)]
     found = runs.melt(
@@ -37,13 +37,13 @@ def scores(runs):
 
 @register("transfer")
 class Transfer(Analysis):
-    """The score in each language, and averages over them.
+    """Shows the score in each language, and averages over languages.
 
     Reads a study whose runs were evaluated in several languages
-    (`data.eval_languages`): all, all but the language of training (target), and
-    those far from it (distant), as in He et al. 2021, tables 3, 4 and 12 to 15.
-    A panel for each task, a line for each method; bars are the standard error
-    over runs.
+    (`data.eval_languages`). The averages are over all languages, all but the
+    training language (target), and languages far from it (distant), as in He et
+    al. 2021, tables 3, 4 and 12 to 15. There is a panel for each task and a
+    line for each method. Bars are the standard error over runs.
     """
 
     reads = "study_dir"

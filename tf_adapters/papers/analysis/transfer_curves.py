@@ -1,4 +1,4 @@
-"""Loss and metric in other languages, step by step."""
+"""Plots loss and metric in other languages over training steps."""
 
 import dataclasses
 from pathlib import Path
@@ -17,11 +17,12 @@ COLUMNS += ("last_loss",)
 
 
 def rows_of(facts, by_step):
-    """Returns rows of `COLUMNS`, a mean over languages for each step.
+    """Returns rows with `COLUMNS`, a mean over languages for each step.
 
     Args:
-        facts: Values of the columns before the step.
-        by_step: Dict from step to a list of `(loss, score)`, of each language.
+        facts: Values of the columns in front of the step.
+        by_step: Dict from step to a list of `(loss, score)`, one for each
+            language.
     """
     rows = []
     for step, values in sorted(by_step.items()):
@@ -35,11 +36,11 @@ def rows_of(facts, by_step):
 
 @register("transfer_curves")
 class TransferCurves(RunsAnalysis):
-    """Loss and metric on other languages' validation sets by step.
+    """Plots loss and metric on other languages' validation sets by step.
 
     Evaluates each snapshot of a run (`train.snapshot_steps`) on the validation
-    set of each of its `data.eval_languages` except the language of training,
-    and takes the mean over them (He et al. 2021, appendix A.3, figure 10).
+    set of each of its `data.eval_languages` except the training language, and
+    averages over them (He et al. 2021, appendix A.3, figure 10).
     """
 
     columns = COLUMNS
@@ -63,7 +64,7 @@ class TransferCurves(RunsAnalysis):
 
 
 def _by_step(run):
-    """Returns loss and metric in each language for each snapshot."""
+    """Returns a dict from step to the loss and metric in each language."""
     from tf_adapters.runs.experiment import Experiment
     from tf_adapters.runs.left_files import SNAPSHOTS
 
@@ -89,7 +90,7 @@ def _by_step(run):
 
 
 def _rows_of_languages(run):
-    """Returns the validation rows of each language but the training's."""
+    """Returns the validation rows of each language but the training one."""
     data, languages = run.config.data, run.task.languages
     if languages is None or not data.eval_languages:
         raise UserError(

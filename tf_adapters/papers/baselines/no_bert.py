@@ -1,4 +1,4 @@
-"""The baseline without an encoder as a method, so that `--method` names it.
+"""The baseline without an encoder, registered as a method for `--method`.
 
 The preset `no_bert` imports this module.
 """
@@ -15,9 +15,9 @@ from tf_adapters.methods.registry import register
 class NoBert(Method):
     """Searches small networks on word embeddings instead of an encoder.
 
-    The "no BERT baseline" of Houlsby et al. 2019, section 3.3 and table 2. It
-    puts nothing into an encoder: `no_bert_search` trains it, and `search` in
-    the configuration says among what.
+    This is the "no BERT baseline" of Houlsby et al. 2019, section 3.3 and table
+    2. It adds nothing to an encoder. `no_bert_search` trains it, and `search`
+    in the configuration defines the search space.
     """
 
     def make_slots(self, shape):
@@ -27,7 +27,7 @@ class NoBert(Method):
         )
 
     def own_training(self):
-        # Here, not above: KerasHub comes with it.
+        # Imported here, because it imports KerasHub.
         from tf_adapters.papers.baselines import no_bert_search
 
         return no_bert_search.run_search

@@ -1,4 +1,4 @@
-"""A small network on word embeddings, and the space of its settings."""
+"""A small network on word embeddings, and the search space of its settings."""
 
 import numbers
 
@@ -17,7 +17,7 @@ OPTIMIZERS = {
     "rmsprop": keras.optimizers.RMSprop,
     "sgd": keras.optimizers.SGD,
 }
-# What a trial of the search says; see `make_network`.
+# Settings of a trial; see `make_network`.
 SETTINGS = (
     *("embeddings", "embedding_width", "convolution_layers", "filters"),
     *("kernel_size", "pooling", "dense_layers", "units", "dropout", "l2"),
@@ -26,7 +26,7 @@ SETTINGS = (
 
 
 def make_network(settings, table, pad_id, num_outputs):
-    """Returns a Keras model from token ids `(batch, tokens)` to outputs.
+    """Makes a Keras model that takes token ids `(batch, tokens)`.
 
     Args:
         settings: Dict with each of `SETTINGS`: `embeddings`, one of
@@ -36,8 +36,8 @@ def make_network(settings, table, pad_id, num_outputs):
             dense layer, the last too; `l2` on all kernels. `make_optimizer`
             reads the others.
         table: Array `(vocabulary, width)`, the encoder's token embeddings.
-        pad_id: Id of the token that pads.
-        num_outputs: Classes, or 1 for numbers.
+        pad_id: Id of the padding token.
+        num_outputs: Number of classes, or 1 for numbers.
     """
     check_known("embeddings", settings["embeddings"], EMBEDDINGS)
     check_known("pooling", settings["pooling"], POOLINGS)
@@ -54,7 +54,7 @@ def make_network(settings, table, pad_id, num_outputs):
             activation="relu",
             kernel_regularizer=penalty,
         )(x)
-        # Padding after the text must not influence it.
+        # Padding after the text must not affect it.
         x = x * is_token
     x = _pooled(x, is_token, settings["pooling"])
     for _ in range(settings["dense_layers"]):
@@ -81,12 +81,12 @@ def _embedding(settings, table):
 def _pooled(x, is_token, pooling):
     if pooling == "mean":
         return ops.sum(x, axis=1) / ops.maximum(ops.sum(is_token, axis=1), 1.0)
-    # What pads is below any token.
+    # Padding is below the value of any token.
     return ops.max(x - 1e9 * (1.0 - is_token), axis=1)
 
 
 def make_optimizer(settings):
-    """Returns the optimizer of the settings' name and learning rate."""
+    """Returns the optimizer with the name and learning rate in the settings."""
     check_known("optimizer", settings["optimizer"], OPTIMIZERS)
     return OPTIMIZERS[settings["optimizer"]](settings["learning_rate"])
 
@@ -95,8 +95,8 @@ def check_space(space):
     """Raises `ConfigError` unless each setting has a list or a range.
 
     Args:
-        space: Dict from each of `SETTINGS` to a list of values,
-            or to a range: a dict with `low`, `high` and perhaps `log`.
+        space: Dict from each of `SETTINGS` to a list of values, or to a range,
+            which is a dict with `low`, `high` and optionally `log`.
     """
     differ = set(space) ^ set(SETTINGS)
     if differ:
@@ -128,7 +128,7 @@ def _is_range(values):
 
 
 def suggest(trial, space):
-    """Returns a trial's settings: of a list one value, of a range a number."""
+    """Draws a trial's settings from lists of values and from ranges."""
     return {
         name: trial.suggest_categorical(name, values)
         if _is_choice(values)

@@ -1,11 +1,10 @@
-"""The search for the best network without an encoder (Houlsby et al. 3.3).
+"""Searches for the best network without an encoder (Houlsby et al. 3.3).
 
-The paper's own search (Neural AutoML, 10,000 networks a task on 30 machines for
-a week) is replaced by Optuna's TPE over as many trials as `search.trials` says;
-the space is in the preset `no_bert`, where it can be read and changed. The
-trial that is best on validation counts. Trials are kept in the run folder, so
-that the same command resumes where it was stopped. It then tries other networks
-than a search that never stopped would have.
+The paper's own search (Neural AutoML, 10,000 networks per task on 30 machines
+for a week) is replaced by Optuna's TPE with `search.trials` trials. The preset
+`no_bert` defines the search space. The trial with the best validation metric is
+used. Trials are stored in the run folder, so the same command resumes a stopped
+search. A resumed search tries other networks than an uninterrupted one.
 """
 
 import contextlib
@@ -33,7 +32,7 @@ from tf_adapters.runs.run_folder import RunFolder
 TRIALS, MODEL = "trials.log", "model.keras"
 _KINDS = ("classification", "regression")
 _WEIGHTS = "class_weights"
-# Settings of runs with an encoder alone.
+# Settings that only runs with an encoder use.
 _UNUSED = (
     *("pretrain.steps", "init_adapter", "stack_on", "language_adapters"),
     *("data.eval_languages", "data.windows", "distribution_strategy"),
@@ -48,13 +47,13 @@ def run_search(config, task_data, model_dir, test=True, overwrite=False):
     Args:
         config: `Config` with `search`.
         task_data: `TaskData` of classification or regression.
-        model_dir: Folder of the run; the best network is `model.keras` in it.
+        model_dir: Run folder. It gets the best network, `model.keras`.
         test: Whether to evaluate on the other splits too.
-        overwrite: Whether to begin again.
+        overwrite: Whether to start again.
 
     Raises:
-        ConfigError: If the task is of another kind, or the space has other
-            settings than `no_bert_model.SETTINGS`.
+        ConfigError: If the task has another kind, or the settings of the search
+            space are not `no_bert_model.SETTINGS`.
     """
     started = time.perf_counter()
     _check(config, task_data.task)
@@ -84,7 +83,7 @@ def run_search(config, task_data, model_dir, test=True, overwrite=False):
 
 @contextlib.contextmanager
 def _ending_at_sigterm():
-    """Ends with `Stopped` at once: an unfinished network is trained again."""
+    """Raises `Stopped` immediately; an unfinished network is trained again."""
 
     def stop(number, frame):
         raise Stopped(
@@ -122,7 +121,7 @@ def _check(config, task):
 
 
 def _check_unused(config):
-    """Refuses settings that would have no effect."""
+    """Raises an error if a setting has no effect."""
     usual = resolve.resolve_config({"task": config.task, "method": "no_bert"})
     values = {key: operator.attrgetter(key) for key in _UNUSED}
     given = [key for key, get in values.items() if get(config) != get(usual)]
@@ -141,7 +140,7 @@ def _open_study(folder, config, fingerprint):
         import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    # One folder may have been searched with other settings before.
+    # An earlier search with other settings may have used the same folder.
     content = [config.task, config.seed, config.search.space, fingerprint]
     name = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
     own_files.remove_link(folder / TRIALS)
@@ -153,7 +152,7 @@ def _open_study(folder, config, fingerprint):
         load_if_exists=True,
     )
     for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
-        # Its process is gone.
+        # Its process no longer runs.
         study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
     # A resumed search must not draw the same networks again.
     seed = config.seed + len(study.get_trials())
@@ -182,7 +181,7 @@ def _run_trial(study, run, data, config):
     value = no_bert_training.train_network(
         network, settings, data, config.train
     )
-    # Of equal ones the first is the best, for Optuna too.
+    # Among equal trials the first is the best, in Optuna too.
     is_best = value > max((t.value for t in _finished(study)), default=-np.inf)
     if is_best:
         own_files.remove(_file_of(run, trial))
@@ -195,12 +194,12 @@ def _run_trial(study, run, data, config):
 
 
 def _file_of(run, trial):
-    # A process may end before the trial counts: its file must be no other's.
+    # The process may end before the trial counts, so its file has its own name.
     return run.folder / f"trial_{trial.number}.keras"
 
 
 def _keep_file_of(run, trial):
-    """Makes a trial's network the network of the run."""
+    """Makes a trial's network the run's network."""
     if _file_of(run, trial).exists():
         _file_of(run, trial).replace(run.folder / MODEL)
     for other in run.folder.glob("trial_*.keras"):

@@ -1,4 +1,4 @@
-"""The data of a search without an encoder, and training of one network."""
+"""Prepares the data of a search without an encoder, and trains one network."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from tf_adapters.papers.baselines import no_bert_model
 
 
 class Data:
-    """Token ids and targets of each split, and how outputs are measured.
+    """Token ids and targets of each split, and the metrics of predictions.
 
     Args:
         config: `Config`.
@@ -37,7 +37,7 @@ class Data:
         return [split for split in self._encoded if split != "train"]
 
     def arrays(self, split):
-        """Returns token ids `(rows, tokens)`, padded, and targets."""
+        """Returns padded token ids `(rows, tokens)`, and targets."""
         encoded = self._encoded[split]
         longest = max(map(len, encoded.token_ids))
         ids = np.full((len(encoded.token_ids), longest), self.pad_id, "int32")
@@ -46,16 +46,16 @@ class Data:
         return ids, np.asarray(encoded.targets)
 
     def judge(self, network, split):
-        """Returns a network's metrics on a split, and what it predicts."""
+        """Returns a network's metrics and predictions on a split."""
         ids, targets = self.arrays(split)
         outputs = network.predict(ids, batch_size=256, verbose=0)
         return self.head.judge(self.metrics, list(outputs), targets)
 
 
 def train_network(network, settings, data, train):
-    """Trains a network, leaves its best weights in it, returns their metric.
+    """Trains a network, restores its best weights, and returns their metric.
 
-    Returns -1, less than any metric, if training diverged at once.
+    Returns -1, which is below any metric, if training diverged immediately.
     """
     metric = data.metrics[0]
     best = {"value": -1.0, "weights": network.get_weights(), "epoch": -1}

@@ -1,1 +1,1 @@
-"""Grids of runs, with their tables."""
+"""Studies: grids of runs, with tables and pictures."""

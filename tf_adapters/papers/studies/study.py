@@ -1,4 +1,4 @@
-"""A study: a grid of runs, from a YAML file to a table.
+"""Runs a study: a grid of runs, from a YAML file to tables and pictures.
 
 `declaration` reads the file, `plan` makes its runs, `local_runner` trains the
 missing ones, and `report` makes tables and pictures.
@@ -31,7 +31,7 @@ _FILES += ("report.html",)
 
 
 def run(options, flag_layer, runner=None):
-    """Trains the missing runs of a study, or of a paper's, and reports them.
+    """Trains the missing runs of a study, or of all of a paper's, and reports.
 
     The study's folder is `<model_dir>/<name>`, with a folder for each run,
     `table.md`, `table.csv`, `table.tex`, `runs.csv`, `claims.csv`,
@@ -41,9 +41,10 @@ def run(options, flag_layer, runner=None):
         options: Object with `study`, `report`, `small`, `two_cores`,
             `model_dir`, `config_file`, `params_override`, `study_processes`,
             `executor`, `ray_address`, `ray_cpus` and `ray_gpus`.
-        flag_layer: Nested dict of the settings that flags give.
-        runner: What trains a run, see `local_runner.run_missing`. Defaults to
-            the command in a process of its own, where `executor` says.
+        flag_layer: Nested dict of the settings in flags.
+        runner: Function that trains a run, see `local_runner.run_missing`. By
+            default, runs the command in its own process, on the machine that
+            `executor` selects.
 
     Returns:
         Exit status: 0, or 1 if a run failed.
@@ -90,11 +91,11 @@ def _run(study_name, options, flag_layer, runner):
 
 
 def _pictures(study, planned, folder, write):
-    """Makes the pictures; if that is stopped or fails, the report has none."""
+    """Makes the pictures. If that stops or fails, the report has none."""
     try:
         return figures_lib.make_figures(study, planned, folder)
     except BaseException as error:
-        # Pictures that are there may be of earlier runs.
+        # Existing pictures may show earlier runs.
         write()
         if isinstance(error, KeyboardInterrupt):
             print(
@@ -107,7 +108,7 @@ def _pictures(study, planned, folder, write):
 
 
 def _block(options):
-    """Returns the name of the block that a flag asks for, or `None`."""
+    """Returns the name of the block that a flag selects, or `None`."""
     asked = [name for name in blocks.BLOCKS if getattr(options, name)]
     if len(asked) > 1:
         raise ConfigError(
@@ -131,11 +132,11 @@ def _check(options):
 
 
 def _executor(options):
-    """Returns what trains a run, and how many of them at a time."""
+    """Returns the function that trains a run, and how many run in parallel."""
     if options.executor == "local":
         processes = options.study_processes or 1
         return process_runner.ProcessRunner(processes), processes
-    # Here, not above: Ray need not be installed.
+    # Imported here, because Ray is optional.
     from tf_adapters.launch import ray_runner
 
     runner = ray_runner.RayRunner(
@@ -145,7 +146,7 @@ def _executor(options):
 
 
 def _flags(options, flag_layer):
-    """Returns what the command line sets, later flags winning as in a run."""
+    """Returns the settings of the command line, where later flags win."""
     layers = map(resolve.parse_override, options.params_override)
     if options.config_file:
         layers = [resolve.load_yaml(options.config_file), *layers]
@@ -181,7 +182,7 @@ def _tables(study, planned, found, folder):
 
 
 def _elsewhere(folder):
-    """Returns what to do if a study's folder has no finished run."""
+    """Returns advice for a study's folder without a finished run."""
     stem = folder.name
     for block in blocks.BLOCKS:
         stem = stem.removesuffix(f"_{block}")
@@ -201,7 +202,7 @@ def _elsewhere(folder):
 
 
 def _relative(found, folder):
-    """Returns each run's folder, relative to the study's folder."""
+    """Returns a dict from run id to its folder, relative to the study's."""
     return {
         name: os.path.relpath(path or folder / name, folder)
         for name, path in found.items()
@@ -209,7 +210,7 @@ def _relative(found, folder):
 
 
 def _command(study_name, options, flags, found):
-    """Returns the command line that makes the same tables."""
+    """Returns a command line that makes the same tables."""
     command = ["tf-adapters", f"--study={study_name}"]
     if _block(options):
         command.append(f"--{_block(options)}")
@@ -225,9 +226,9 @@ def _command(study_name, options, flags, found):
 
 
 def _data_dir(found):
-    """Returns the folder of data that all finished runs have read, or `None`.
+    """Returns the data folder that all finished runs read, or `None`.
 
-    So --report does not need --data_dir.
+    With it, --report does not need --data_dir.
     """
     folders = {
         load_setting(path / "config.yaml", "data.data_dir")

@@ -1,4 +1,4 @@
-"""All studies of a paper, one after the other: `--study=paper:he2021`."""
+"""Runs all studies of a paper, as in `--study=paper:he2021`."""
 
 from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
@@ -15,9 +15,10 @@ def run(asked, block, run_study):
 
     Args:
         asked: `"paper:<name>"`, a key of `paper.PAPERS`.
-        block: Name of the block, or `None`. Studies without it are skipped.
-        run_study: Function of a study's name that runs it and returns an exit
-            status.
+        block: Name of the block, or `None`. Studies without the block are
+            skipped.
+        run_study: Function that takes a study's name, runs the study, and
+            returns an exit status.
 
     Returns:
         Exit status: 0, or 1 if a study failed.

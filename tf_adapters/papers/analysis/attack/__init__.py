@@ -1,1 +1,1 @@
-"""The attack on words, with its search and WordNet."""
+"""An attack that replaces words, with its search and WordNet."""

@@ -1,4 +1,4 @@
-"""How often exchanging words for synonyms changes a trained model's answer."""
+"""Measures how often synonyms change a trained model's answer."""
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ COLUMNS = (
     *("accuracy_under_attack", "success_of_all", "success_of_correct"),
     *("queries_per_text", "words_changed", "rules", "tags"),
 )
-# WordNet's letters of Universal Dependencies' parts of speech.
+# Parts of speech of Universal Dependencies, and their letters in WordNet.
 _CHANGED = "texts whose class changed, %"
 _LETTERS = {
     **{"NOUN": "n", "PROPN": "n", "VERB": "v", "AUX": "v"},
@@ -35,10 +35,10 @@ def summarize(results):
         results: List of `pwws.AttackResult`.
 
     Returns:
-        Dict. Success is a share of all attacked texts, as OpenAttack counts,
-        and of the texts that had their true class before, as TextAttack
-        does; `words_changed` is the mean share of a text's words over the
-        successes, and `queries_per_text` the mean over attacked texts.
+        Dict. The success rate is given as a share of all attacked texts, as in
+        OpenAttack, and of the texts that were classified correctly before, as
+        in TextAttack. `words_changed` is the mean share of changed words over
+        successful attacks, and `queries_per_text` the mean over attacked texts.
     """
     attacked = [one for one in results if one.was_attacked]
     correct = [one for one in results if one.was_correct]
@@ -62,16 +62,17 @@ def _mean(values):
 
 @register("attack")
 class Attack(Analysis):
-    """How often exchanging words for synonyms changes a model's answer.
+    """Measures how often replacing words by synonyms changes a model's answer.
 
-    PWWS (Ren et al. 2019) on the first texts of a run's validation set, with
-    WordNet's synonyms (Han et al. 2021, section 4, figure 5): success rates of
-    all texts and of texts that were right before, queries, and how many words
-    changed. With several runs, over their steps of pretraining. Two programs
-    have rules of their own (`--rules`); neither program's tagger and list of
-    words without meaning are used: parts of speech come from a tagger of ours
-    (`--tagger`, a run of task `ud_pos`) or any will do, and the list is
-    scikit-learn's, so single texts differ from theirs.
+    Runs PWWS (Ren et al. 2019) on the first texts of a run's validation set,
+    with synonyms from WordNet (Han et al. 2021, section 4, figure 5). Reports
+    success rates over all texts and over texts that were classified correctly,
+    the number of queries, and the share of changed words. Several runs are
+    plotted over their steps of pretraining. `--rules` selects the rules of one
+    of two programs. Results for single texts differ from those programs,
+    because their taggers and lists of stop words are not used. Parts of speech
+    come from `--tagger`, a run of task `ud_pos`, or are not checked. Stop words
+    are scikit-learn's.
     """
 
     reads = "model_dirs"
@@ -132,7 +133,7 @@ class Attack(Analysis):
         return figure
 
     def _draw_bars(self, table, counted):
-        """Draws a group of bars for each method, where none was pretrained."""
+        """Draws bars for each method, for runs without pretraining."""
         means = table.groupby("method", sort=False).mean(numeric_only=True)
         figure, ((axes,),) = drawing.make_figure(width=3 + 0.9 * len(means))
         series = [
@@ -173,7 +174,7 @@ class _Synonyms:
             self._tagger = run.experiment()
 
     def of_texts(self, texts):
-        """Returns for each list of words a list of candidates for each."""
+        """Returns lists of candidates for each word of each text."""
         return [
             [
                 self._of_word(word, letters)

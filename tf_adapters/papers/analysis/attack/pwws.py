@@ -1,14 +1,14 @@
 """Probability-weighted word saliency: a search for words that deceive a model.
 
-Ren et al. 2019 (ACL, P19-1103). Words are replaced by synonyms in the order of
-how much they matter (their saliency) times how much their best synonym lowers
-the probability of the model's answer, until the answer changes. Two programs
-have it, with rules of their own, and their success rates are different numbers
-(`SEARCHES`).
+Ren et al. 2019 (ACL, P19-1103). Words are replaced by synonyms until the
+model's answer changes. Their order is the product of two numbers: how much a
+word matters (its saliency), and how much its best synonym lowers the
+probability of the answer. Two programs implement it with different rules, and
+define success rates differently (`SEARCHES`).
 
-A search is a generator: it yields texts and is sent their probabilities, so
-that one call of the model serves many searches (`run_searches`). Nothing is
-drawn at random.
+A search is a generator that yields texts and is sent their probabilities, so
+one call of the model serves many searches (`run_searches`). Searches are
+deterministic.
 """
 
 import dataclasses
@@ -21,14 +21,14 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 @dataclasses.dataclass(frozen=True)
 class AttackResult:
-    """How the search for one text ended.
+    """The result of the search for one text.
 
     Attributes:
-        text: The text that was left at last, words with blanks between.
-        succeeded: Whether its class is another than the first.
-        was_correct: Whether the text as given had its true class.
-        was_attacked: Whether it was searched at all.
-        queries: Texts that the model was asked for.
+        text: The final text, with spaces between words.
+        succeeded: Whether the predicted class changed.
+        was_correct: Whether the original text was classified correctly.
+        was_attacked: Whether the text was attacked at all.
+        queries: Number of texts sent to the model.
         words: Number of words.
         changed: Number of words that differ from the original.
     """
@@ -43,7 +43,7 @@ class AttackResult:
 
 
 class _Text:
-    """A text that is changed word by word, and what was asked about it."""
+    """A text that is changed word by word, and a count of its queries."""
 
     def __init__(self, words):
         self.original = words
@@ -51,7 +51,7 @@ class _Text:
         self.queries = 0
 
     def with_word(self, place, word):
-        """Returns the text with another word in one place."""
+        """Returns the text with one word replaced."""
         words = [*self.words[:place], word, *self.words[place + 1 :]]
         return " ".join(words)
 
@@ -61,7 +61,7 @@ class _Text:
         return (yield texts) if texts else np.zeros((0, 2))
 
     def result(self, succeeded, was_correct, was_attacked=True):
-        """Returns the `AttackResult` of the words as they are now."""
+        """Returns the `AttackResult` for the current words."""
         pairs = zip(self.original, self.words, strict=True)
         return AttackResult(
             " ".join(self.words),
@@ -77,10 +77,9 @@ class _Text:
 def search_openattack(row_text, words, label, candidates):
     """Searches by the rules of OpenAttack 2.1.1.
 
-    Every text is attacked, away from the class that the model gives it, true or
-    not. Each word's best synonym is chosen in the original text. Saliencies are
-    compared over all words; stop words take part in the comparison but are not
-    replaced.
+    Attacks every text, whether the model's first class is correct or not. Each
+    word's best synonym is chosen in the original text. Saliencies are
+    normalized over all words, including stop words, which are not replaced.
 
     Args:
         row_text: The text as given.
@@ -118,9 +117,9 @@ def search_openattack(row_text, words, label, candidates):
 
 
 def _best(text, place, synonyms, target):
-    """Returns the synonym with the least probability of a class, and its gain.
+    """Returns the synonym that lowers a class's probability most, and its gain.
 
-    Without synonyms the word itself, which gains nothing.
+    If there are no synonyms, returns the word itself, with a gain of 0.
     """
     if not synonyms:
         return text.words[place], 0.0
@@ -135,11 +134,11 @@ def _best(text, place, synonyms, target):
 def search_textattack(row_text, words, label, candidates):
     """Searches by the rules of TextAttack.
 
-    A text whose class is wrong as it is, is not attacked. Words without meaning
-    take no part. A word is replaced by what lowers the probability most in the
-    text as it is by then, and only where it does lower it.
+    Does not attack texts that are classified incorrectly, and ignores stop
+    words. Replaces a word by the synonym that lowers the probability most in
+    the current text, and only if it lowers it.
 
-    Args, yields and returns: see `search_openattack`.
+    For arguments, yields and returns see `search_openattack`.
     """
     text = _Text(words)
     (given,) = yield from text.ask([row_text])
@@ -148,7 +147,7 @@ def search_textattack(row_text, words, label, candidates):
     places = [i for i, w in enumerate(words) if w not in ENGLISH_STOP_WORDS]
     asked = [text.with_word(place, "[UNK]") for place in places]
     unknown = yield from text.ask(asked)
-    # The softmax is unchanged by a constant: the whole text's probability.
+    # The probability of the complete text is left out: the softmax ignores it.
     saliency = [-row[label] for row in unknown]
     gains = []
     for place in places:
@@ -172,7 +171,7 @@ def search_textattack(row_text, words, label, candidates):
 
 
 def _tries(text, place, synonyms):
-    """Returns the probabilities with each synonym in one place."""
+    """Returns the probabilities with each synonym of one word."""
     asked = [text.with_word(place, word) for word in synonyms]
     return np.asarray((yield from text.ask(asked)))
 
@@ -181,13 +180,13 @@ SEARCHES = {"openattack": search_openattack, "textattack": search_textattack}
 
 
 def run_searches(searches, score):
-    """Runs searches side by side.
+    """Runs several searches in parallel.
 
     Args:
-        searches: List of generators, see above.
-        score: Function from pairs, a search's place in the list and a text,
-            to probabilities `(pairs, classes)`, called with what all of them
-            ask for next.
+        searches: List of generators, such as `search_openattack` returns.
+        score: Function that takes pairs of a search's index and a text, and
+            returns probabilities `(pairs, classes)`. It is called with the next
+            texts of all searches.
 
     Returns:
         List of `AttackResult`.
@@ -219,7 +218,7 @@ _NEVER_REPLACED = ("be", "is", "are", "am")
 
 
 def first_words(lemmas, word):
-    """Returns candidates as OpenAttack has them: of phrases the first word."""
+    """Returns OpenAttack's candidates: of a phrase, only the first word."""
     if word in _NEVER_REPLACED:
         return []
     found = (lemma.split("_")[0].lower() for lemma in lemmas)
@@ -227,6 +226,6 @@ def first_words(lemmas, word):
 
 
 def single_words(lemmas, word):
-    """Returns candidates as TextAttack has them: no phrases."""
+    """Returns TextAttack's candidates: no phrases."""
     found = (lemma for lemma in lemmas if "_" not in lemma)
     return [new for new in dict.fromkeys(found) if new != word]

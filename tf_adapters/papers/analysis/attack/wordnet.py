@@ -1,7 +1,7 @@
-"""Synonyms from WordNet's own files (wndb(5WN)).
+"""Reads synonyms from WordNet's own files (wndb(5WN)).
 
-A folder with `index.*`, `data.*` and `*.exc`, as Debian's package
-`wordnet-base` and Princeton's archives have them. Nothing is downloaded.
+They are a folder with `index.*`, `data.*` and `*.exc`, from Debian's package
+`wordnet-base` or Princeton's archives. Nothing is downloaded.
 """
 
 import functools
@@ -9,11 +9,11 @@ from pathlib import Path
 
 from tf_adapters.common.errors import UserError
 
-# Where Debian's package puts them.
+# The folder that Debian's package installs.
 DEFAULT_FOLDER = "/usr/share/wordnet"
-# Letters of the parts of speech, as WordNet has them, and names of their files.
+# WordNet's letters for parts of speech, and the names of their files.
 PARTS_OF_SPEECH = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
-# What an inflected form may end in, and what a base form has there instead.
+# Endings of inflected forms, and the endings of their base forms.
 _ENDINGS = {
     "n": "s: ses:s ves:f xes:x zes:z ches:ch shes:sh men:man ies:y",
     "v": "s: ies:y es:e es: ed:e ed: ing:e ing:",
@@ -58,7 +58,7 @@ class WordNet:
             ) from error
 
     def base_forms(self, word, part_of_speech):
-        """Returns the forms of a word that WordNet knows, itself among them.
+        """Returns the base forms of a word that WordNet knows.
 
         Args:
             word: In lower case.
@@ -80,7 +80,7 @@ class WordNet:
         return [form for form in dict.fromkeys(forms) if form in index]
 
     def synsets(self, word, part_of_speech):
-        """Returns lists of synonyms, the most frequent sense first."""
+        """Returns a list of synonyms for each sense, most frequent first."""
         return [
             self._lemmas(part_of_speech, offset)
             for form in self.base_forms(word.lower(), part_of_speech)
@@ -88,7 +88,7 @@ class WordNet:
         ]
 
     def lemmas(self, word, parts_of_speech):
-        """Returns all synonyms in all synsets, in order and with doubles."""
+        """Returns the synonyms of all synsets, in order and with duplicates."""
         return [
             lemma
             for letter in parts_of_speech
@@ -102,7 +102,7 @@ class WordNet:
         fields = data[offset : data.index(b"\n", offset)].decode().split(" ")
         # Offset, file, type, a hexadecimal count, then word and number in turn.
         words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
-        # Adjectives may say where they stand: `galore(ip)`.
+        # Adjectives may have a mark of their position: `galore(ip)`.
         return [word.partition("(")[0] for word in words]
 
 

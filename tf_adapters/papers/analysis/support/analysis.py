@@ -1,33 +1,34 @@
-"""The contract of an analysis, and the registry of all.
+"""Base class and registry of analyses.
 
-An analysis reads finished runs, makes a table, and draws it. It never trains.
+An analysis reads finished runs, makes a table, and draws it. It does not train.
 """
 
 from tf_adapters.common.errors import UserError
 
-# Name to an `Analysis`; `register` fills it.
+# Dict from name to `Analysis`, filled by `register`.
 ANALYSES = {}
 
 
 class Analysis:
-    """One table and its picture.
+    """Base class of an analysis: one table and its picture.
 
-    The class's docstring is what `tf-adapters analyse <name> --help` shows:
-    what is computed, and where in which paper.
+    `tf-adapters analyse <name> --help` shows the class's docstring. It says
+    what is computed, and for which table or figure of which paper.
     """
 
-    # Its input: "model_dir", one run folder; "model_dirs", one or several; or
-    # "study_dir", the folder of a study.
+    # Its input: "model_dir" for one run folder, "model_dirs" for one or
+    # several, or "study_dir" for the folder of a study.
     reads = "model_dir"
 
     def add_flags(self, parser):
-        """Adds flags of its own to an `argparse` parser."""
+        """Adds the analysis's own flags to an `argparse` parser."""
 
     def table(self, options):
-        """Returns a `pandas.DataFrame`, a row for each number or group of them.
+        """Returns the results as a `pandas.DataFrame`.
 
         Args:
-            options: Flags by name; `options.folders` is the list of folders.
+            options: Object with an attribute for each flag, and the list
+                `folders`.
 
         Raises:
             UserError: If a folder has nothing to analyze.
@@ -40,14 +41,14 @@ class Analysis:
 
 
 def add_split(parser):
-    """Adds the flag `--split`: the split whose metric is read."""
+    """Adds the flag `--split`, which selects the split of the metric."""
     parser.add_argument(
         "--split", choices=("validation", "test"), default="validation"
     )
 
 
 def names(text):
-    """Returns the names in a text, separated by commas."""
+    """Splits a text at commas and returns the list of names."""
     return [name for name in text.split(",") if name]
 
 

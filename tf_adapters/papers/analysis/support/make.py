@@ -1,4 +1,4 @@
-"""From an analysis's name and flags to its table and picture as files."""
+"""Runs an analysis and writes its table and picture."""
 
 import argparse
 import importlib
@@ -31,7 +31,7 @@ def summary(one):
 
 
 def make_parser(parser_class=argparse.ArgumentParser):
-    """Returns the parser of `tf-adapters analyse`, a command an analysis."""
+    """Returns the parser of `tf-adapters analyse NAME`."""
     parser = parser_class(
         prog="tf-adapters analyse",
         description="A table and a picture of finished runs.",
@@ -77,16 +77,17 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(name, flags, folders):
-    """Returns the options of an analysis, as its `table` takes them.
+    """Returns the options that an analysis's `table` takes.
 
     Args:
         name: Name of the analysis.
-        flags: Dict of its flags; a list becomes values with commas between,
-            `True` a flag without a value, and `False` none.
-        folders: List of folders that it reads.
+        flags: Dict of its flags. A list becomes values separated by commas,
+            `True` a flag without a value, and `False` no flag.
+        folders: List of folders to read.
 
     Raises:
-        ConfigError: If there is no such analysis or flag, or a value is wrong.
+        ConfigError: If there is no such analysis or flag, or if a value is
+            wrong.
     """
     check_known("analysis", name, ANALYSES, ConfigError)
     arguments = [name]
@@ -100,7 +101,7 @@ def parse(name, flags, folders):
     flag = "study_dir" if ANALYSES[name].reads == "study_dir" else "model_dir"
     arguments.append(f"--{flag}=given")
     options = make_parser(_Parser).parse_args(arguments)
-    # Given here, since a folder's name may have a comma.
+    # Set here, because the name of a folder can contain a comma.
     options.folders = [str(folder) for folder in folders]
     return options
 
@@ -110,7 +111,7 @@ def write_table(table, output):
 
     Args:
         table: `pandas.DataFrame`.
-        output: Path without ending.
+        output: Path without suffix.
     """
     path = Path(f"{output}.csv")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,8 +124,8 @@ def write_picture(one, table, output, ending="png"):
 
     Args:
         one: `Analysis`.
-        table: What its `table` returned.
-        output: Path without ending.
+        table: The table that it returned.
+        output: Path without suffix.
         ending: `"png"` or `"svg"`.
     """
     path = Path(f"{output}.{ending}")

@@ -1,4 +1,4 @@
-"""Passes of a trained model over a data set: its outputs, and their time."""
+"""Runs a trained model over a data set, for its outputs or its speed."""
 
 import time
 
@@ -6,11 +6,11 @@ import numpy as np
 
 
 def probe_passes(experiment, rows, read):
-    """Computes the outputs of an experiment's encoder, probes among them.
+    """Computes the outputs of an experiment's encoder, including probes.
 
     Args:
         experiment: `Experiment`.
-        rows: Its task's rows.
+        rows: Rows of its task.
         read: See `encoder_passes`.
 
     Returns:
@@ -28,13 +28,14 @@ def encoder_passes(model, config, examples, read, **options):
     Args:
         model: `AdapterModel`.
         config: `Config`; its `train.eval_batch_size` is used.
-        examples: `Examples`. Each choice of a list is a text of its own.
-        read: Function from the encoder's outputs to tensors, part of the graph.
+        examples: `Examples`. Each choice in a list counts as a separate text.
+        read: Function that takes the encoder's outputs and returns tensors. It
+            is part of the graph.
         **options: See the call of `AdaptedEncoder`.
 
     Yields:
-        For each batch the places of its examples `(batch,)`, the encoder's
-        inputs, and what `read` returned.
+        For each batch, the indices of its examples `(batch,)`, the encoder's
+        inputs, and the tensors that `read` returned.
     """
     import tensorflow as tf
 
@@ -56,19 +57,19 @@ def encoder_passes(model, config, examples, read, **options):
 
 
 def compare_speeds(whole, smaller, turns):
-    """Returns how many times as fast a smaller model is than the whole one.
+    """Returns the speed of a smaller model relative to the complete one.
 
     Args:
-        whole: Pair of a `Trainer` and the examples that it predicts.
-        smaller: Another one.
-        turns: How often each is timed, the two in turn.
+        whole: Pair of a `Trainer` and the `Examples` to predict.
+        smaller: The same for the smaller model.
+        turns: Number of timings of each model. The two take turns.
 
     Returns:
-        `(median, low, high)`: the seconds of the whole divided by those of the
-        smaller, as median and middle half over the turns.
+        `(median, low, high)`: the median and the quartiles, over turns, of the
+        complete model's seconds divided by the smaller model's.
     """
     ratios = [_seconds(*whole) / _seconds(*smaller) for _ in range(turns + 1)]
-    # The first one built the graphs.
+    # The first turn built the graphs.
     low, median, high = np.quantile(ratios[1:], (0.25, 0.5, 0.75)).tolist()
     return median, low, high
 

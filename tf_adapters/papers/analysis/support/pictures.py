@@ -1,9 +1,9 @@
-"""Panels and words of the analyses' pictures, in the style of reports."""
+"""Panels and labels for the pictures of analyses, in the style of reports."""
 
 from tf_adapters.report.drawing import make_figure
 from tf_adapters.report.drawing import styles
 
-# Names of settings on an axis.
+# Labels for settings on an axis.
 _IN_WORDS = {
     "data.max_train_examples": "training examples",
     "method.init_stddev": "standard deviation of the initial weights",
@@ -26,7 +26,7 @@ def make_panels(table, column, **options):
         **options: See `make_figure`.
 
     Returns:
-        The figure, and a list of each panel's axes, value and rows.
+        The figure, and a list with each panel's axes, value and rows.
     """
     values = list(dict.fromkeys(table[column]))
     figure, axes = make_figure(columns=len(values), **options)
@@ -37,21 +37,21 @@ def make_panels(table, column, **options):
 
 
 def styled(groups):
-    """Yields name, rows and style of each group of a `groupby`."""
+    """Yields the name, rows and style of each group of a `groupby`."""
     for (name, rows), style in zip(groups, styles(), strict=False):
         yield name, rows, style
 
 
 def in_words(setting):
-    """Returns a setting's name on an axis, by default the setting itself."""
+    """Returns the label for a setting on an axis, by default its name."""
     return _IN_WORDS.get(setting, setting)
 
 
 def explain_bands(figure, runs):
-    """Explains the bands above the panels, if a line is of several runs.
+    """Explains the bands above the panels, if lines have several runs.
 
     Args:
-        figure: Matplotlib's.
+        figure: Matplotlib's figure.
         runs: Largest number of runs of a line.
     """
     if runs > 1:

@@ -1,4 +1,4 @@
-"""The finished runs of a study as a table."""
+"""Loads the finished runs of a study as a table."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ def load_study_runs(folder, columns=()):
 
     Args:
         folder: Folder of a study.
-        columns: Names of columns that must be there: settings of its grid.
+        columns: Names of required columns, which are settings of its grid.
 
     Raises:
         UserError: If the folder holds no study, no run is finished, or a column
@@ -38,12 +38,12 @@ def load_study_runs(folder, columns=()):
 
 
 def run_folder(study_dir, row):
-    """Returns the folder of a run of a study.
+    """Returns the folder of a study's run.
 
     Args:
         study_dir: Folder of the study.
-        row: Row of its `runs.csv`, by name of the column. The run may lie in
-            another study's folder.
+        row: Dict with a row of its `runs.csv`. The run can be in another
+            study's folder.
     """
-    # Reports of 0.1.0 have no such column: all runs lay in the study's own.
+    # Reports of 0.1.0 lack the column; all runs are in the study's folder.
     return Path(study_dir) / row.get("folder", row["run"])

@@ -1,4 +1,4 @@
-"""Finished runs, as an analysis reads them one after the other."""
+"""Loads finished runs for analyses, one after the other."""
 
 import dataclasses
 from pathlib import Path
@@ -27,7 +27,7 @@ class TrainedRun:
 
     @property
     def label(self):
-        """Its name in a picture: the name of its method."""
+        """Label in pictures: the name of the method."""
         from tf_adapters import methods
 
         return methods.name_of(self.config.method)
@@ -36,7 +36,7 @@ class TrainedRun:
         """Returns the `Experiment` of the trained adapter.
 
         Args:
-            **changes: Fields of the configuration in place of the run's own.
+            **changes: Fields of the configuration to replace.
         """
         from tf_adapters.runs.experiment import Experiment
 
@@ -48,7 +48,7 @@ def load_run(folder):
     """Returns the `TrainedRun` in a folder.
 
     Raises:
-        ConfigError: If it holds no run.
+        ConfigError: If the folder does not hold a run.
     """
     from tf_adapters.config import resolve
     from tf_adapters.runs import task_data
@@ -65,10 +65,10 @@ def load_run(folder):
 
 
 class RunsAnalysis(Analysis):
-    """An analysis whose table has rows of each of several runs."""
+    """Base class of analyses whose table has rows for each of several runs."""
 
     reads = "model_dirs"
-    # Columns of the table; the first one has the run's folder.
+    # Columns of the table. The first one is the run's folder.
     columns = ("run",)
 
     def table(self, options):

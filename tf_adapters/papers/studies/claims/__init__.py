@@ -1,1 +1,1 @@
-"""What a paper claims, compared with what was measured."""
+"""Compares the claims of a paper with measured results."""

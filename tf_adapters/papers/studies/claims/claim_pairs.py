@@ -1,4 +1,4 @@
-"""The pairs of runs that a claim compares."""
+"""Finds the pairs of runs that a claim compares."""
 
 import collections
 import functools
@@ -18,28 +18,28 @@ from tf_adapters.tasks import languages
 
 
 def run_folder(folder, row):
-    """Returns the folder of a run, or of one of the tasks of its run.
+    """Returns the folder of a run, or of one task in a run with several.
 
     Args:
         folder: Path of the study.
-        row: Dict from `report.run_rows`; its `folder`, if it has one, is
-            where the run lies as seen from there.
+        row: Dict from `report.run_rows`. Its `folder`, if present, is relative
+            to the study's folder.
     """
     path = Path(folder) / (row.get("folder") or row["run"])
     return earlier_runs.folder_of_task(path, row["task"])
 
 
 def match_runs(claim, runs, rows, select_over=()):
-    """Returns the pairs of a claim: setting, higher row, lower row.
+    """Returns a claim's pairs as tuples of setting, higher row and lower row.
 
-    Both rows of a pair have the same value of every key that the claim does
-    not compare; its setting is all of these but the seed.
+    Both rows of a pair have the same value for every key that the claim does
+    not compare. The setting consists of these values, except the seed.
 
     Args:
         claim: `paper.Claim` of runs.
         runs: List of `Run`.
         rows: Dicts of finished runs, from `report.run_rows`.
-        select_over: Keys of what was selected, which may differ.
+        select_over: Keys that the study selects over, whose values may differ.
     """
     compared = {*claim.higher, *claim.than, *select_over}
     keys = {
@@ -84,20 +84,20 @@ def _values(row, keys):
 
 
 def _setting(names, others, high, low):
-    """Returns a key of all settings but the seed, of one side or of both."""
+    """Returns a key of all settings except the seed, from one side or both."""
     keys = [key for key in dict.fromkeys((*names, *others)) if key != "seed"]
     values = [[key, high.get(key), low.get(key)] for key in keys]
     return json.dumps(values, default=str)
 
 
 def predicted_pairs(matched, runs, folder, split):
-    """Returns `statistics.Pair`s, or `None` if predictions are lacking.
+    """Returns a list of `statistics.Pair`, or `None` without predictions.
 
-    Sets of examples with equal targets count as one: all seeds have the same
-    set, and so have languages into which one text was translated.
+    Sets of examples with equal targets count as the same set. All seeds have
+    the same set, and so do translations into several languages.
 
     Args:
-        matched: What `match_runs` returned.
+        matched: Return value of `match_runs`.
         runs: List of `Run`.
         folder: Path of the study.
         split: `report.split`.
@@ -134,10 +134,10 @@ def predicted_pairs(matched, runs, folder, split):
 
 
 def _group(setting, high, low):
-    """Returns a key of the settings whose pairs have runs in common.
+    """Returns a key that is equal for settings whose pairs share runs.
 
-    Such settings differ in values that only one side has (sizes against one
-    baseline), or in tasks that one run trained on together.
+    Such settings differ in values that only one side has (several sizes with
+    one baseline), or in tasks that one run trained together.
     """
     several = any(len(run.metrics) > 1 for run in (high, low))
     return json.dumps(
@@ -150,11 +150,11 @@ def _group(setting, high, low):
 
 
 def _parts(row, config, split):
-    """Returns the stored splits that a run's value is the mean of.
+    """Returns the stored splits over which a run's value is averaged.
 
     Returns:
-        List of pairs of a split's name and a metric; empty where the value is
-        no metric of predictions.
+        List of pairs of a split's name and a metric. It is empty if the value
+        is not a metric of predictions.
     """
     metric = row["metric"]
     kind, _, name = metric.partition("/")

@@ -4,8 +4,8 @@
   the difference has the claim's sign.
 - not shown: the upper end of the Bonferroni-corrected interval is below half
   the printed difference (below zero if none is printed).
-- too small to tell: neither; or both sides give the same answer to every
-  example, as runs do that learned nothing.
+- too small to tell: neither of these, or both sides give the same answer to
+  every example, like runs that learned nothing.
 - not measured: there is no pair to compare.
 """
 
@@ -17,7 +17,7 @@ from tf_adapters.papers.studies.claims import sentences
 from tf_adapters.papers.studies.claims import statistics
 
 LEVEL = 0.05
-# What a reader of the verdicts should know.
+# Explains the verdicts in reports.
 HOW = (
     "Shown: p, corrected for the number of claims (Holm), is below 0.05, and "
     "the sign is the claim's. Not shown: the upper end of the interval, "
@@ -30,14 +30,14 @@ TOO_SMALL, NOT_MEASURED = "too small to tell", "not measured"
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A claim and what was found.
+    """A claim and its result.
 
     Attributes:
         claim: `paper.Claim`.
         verdict: One of the four above.
-        sentence: The same in one sentence, from the numbers.
-        comparison: `statistics.Comparison`, or `None` if nothing is measured.
-        corrected_p: Holm's, or `None`.
+        sentence: The result in one sentence, with its numbers.
+        comparison: `statistics.Comparison`, or `None` if nothing was measured.
+        corrected_p: p after Holm's correction, or `None`.
     """
 
     claim: object
@@ -77,7 +77,7 @@ def judge(study, runs, rows, folder, tables):
 
 
 def _narrow(claim, runs):
-    """Returns a claim without the values that no run has."""
+    """Drops values from a claim that no run has."""
     return dataclasses.replace(
         claim,
         higher=_narrow_side(claim.higher, runs),
@@ -96,7 +96,7 @@ def _narrow_side(side, runs):
 
 
 def _of_figure(claim, runs, paths):
-    """Returns a `Comparison`, or why there is none."""
+    """Returns a `Comparison`, or a text with the reason why there is none."""
     if not paths:
         return f"the figure `{claim.of}` was not made"
     keys = {key for run in runs for key in run.point}
@@ -107,7 +107,7 @@ def _of_figure(claim, runs, paths):
 
 
 def _of_runs(claim, study, runs, rows, folder):
-    """Returns a `Comparison`, or why there is none."""
+    """Returns a `Comparison`, or a text with the reason why there is none."""
     split = study.report.split
     rows = [row for row in rows if row[split] is not None]
     matched = claim_pairs.match_runs(claim, runs, rows, study.select_over)
@@ -139,7 +139,7 @@ def _verdict(claim, comparison, corrected_p, number, one_seed):
 
 
 def claim_rows(verdicts):
-    """Returns a dict for each verdict: the rows of `claims.csv`."""
+    """Returns the rows of `claims.csv`, a dict for each verdict."""
     return [_row(verdict) for verdict in verdicts]
 
 

@@ -1,26 +1,26 @@
-"""The pairs of rows of a figure's table that a claim compares."""
+"""Finds the pairs of rows of a figure's table that a claim compares."""
 
 import numpy as np
 import pandas as pd
 
 
 def figure_differences(claim, paths, keys):
-    """Returns the differences between rows of a figure's tables.
+    """Returns the differences of a claim about a figure's tables.
 
-    Two rows are compared if they have equal values in all other columns of
-    which both sides share values, measured numbers left out. Several such rows
-    of one side are averaged. If a pair of runs has several differences, one
-    for each block for example, they are averaged too: they are not
-    independent.
+    Two rows form a pair if they agree in all other columns, except columns with
+    measured numbers and columns in which the two sides have no value in common.
+    If a side has several such rows, they are averaged. If a pair of runs has
+    several differences, for example one for each block, they are averaged too,
+    because they are not independent.
 
     Args:
         claim: `paper.Claim` of a figure.
-        paths: List of paths of its tables, CSV files, taken as one.
-        keys: Names of settings, which are never measured numbers.
+        paths: List of paths of its tables, CSV files that are joined.
+        keys: Names of settings. Their columns never count as measured numbers.
 
     Returns:
-        List of a difference for each pair of runs, or a text: why there are
-        none.
+        List with a difference for each pair of runs, or a text with the reason
+        why there are none.
     """
     tables = [pd.read_csv(p, dtype=str, keep_default_na=False) for p in paths]
     table = pd.concat(tables).fillna("")
@@ -39,7 +39,7 @@ def figure_differences(claim, paths, keys):
     columns = _pair_columns(sides, compared, keys)
     high, low = (_means(side, columns, claim.value) for side in sides)
     differences = {row: high[row] - low[row] for row in high if row in low}
-    # A table without runs has rows of several, its boxes for example.
+    # In a table without runs, a row belongs to several, like a box plot's.
     names = keys if {"run", "seed"} & set(table.columns) else ()
     of_runs = [place for place, column in enumerate(columns) if column in names]
     return _by_runs(differences, of_runs) or (
@@ -51,9 +51,9 @@ def _by_runs(differences, places):
     """Returns the mean difference of each pair of runs.
 
     Args:
-        differences: Dict from tuples, the values that two rows share, to
-            numbers.
-        places: Places in the tuples of the values that two runs share. If
+        differences: Dict from a tuple of the values that two rows share to a
+            number.
+        places: Indices, in these tuples, of the values that identify a run. If
             there are none, each difference counts.
     """
     groups = {}
@@ -64,7 +64,7 @@ def _by_runs(differences, places):
 
 
 def _has(wanted, table):
-    """Returns for each row whether it has the wanted values."""
+    """Returns whether each row has the wanted values."""
     found = np.ones(len(table), bool)
     for key, values in wanted.items():
         values = list(
@@ -97,13 +97,13 @@ def _pair_columns(sides, compared, keys):
 
 
 def _is_measured(column):
-    """Whether a column holds numbers with decimals, which no key has."""
+    """Returns whether a column holds numbers with decimals, unlike keys."""
     numbers = [_number(value) for value in column if value]
     return None not in numbers and any(not n.is_integer() for n in numbers)
 
 
 def _means(side, keys, value):
-    """Returns a dict from values of the keys to the mean of their rows."""
+    """Returns a dict from the keys' values to the mean of their rows."""
     groups = {}
     rows = map(tuple, side[keys].to_numpy().tolist())
     for row, number in zip(rows, side[value].map(_number), strict=True):

@@ -1,9 +1,9 @@
-"""Metrics of many samples of a set's examples at once, for bootstraps.
+"""Computes metrics of many samples of examples at once, for bootstraps.
 
-Each function here takes targets and predictions and returns a function of
-`counts`, an array `(samples, examples)`: how often each sample has each
-example. It returns the metric of each sample, `(samples,)`, as
-`tf_adapters.heads.metrics` computes it for the examples written out.
+Each function here takes targets and predictions and returns another function.
+That function takes `counts`, an array `(samples, examples)` that says how often
+each sample has each example. It returns the metric of each sample,
+`(samples,)`, equal to `tf_adapters.heads.metrics` for the repeated examples.
 """
 
 import numpy as np
@@ -11,11 +11,12 @@ from seqeval.metrics.sequence_labeling import get_entities
 
 
 def by_repetition(score, compared):
-    """Returns the function for any metric, which computes one after another.
+    """Returns the function for any metric, which computes samples one by one.
 
     Args:
-        score: Function of a dict like `compared` that returns the metric.
-        compared: Dict of lists with an entry for each example.
+        score: Function that takes a dict like `compared` and returns the
+            metric.
+        compared: Dict of lists that have an entry for each example.
     """
 
     def metric(counts):
@@ -36,13 +37,13 @@ def mean(values):
 
 
 def ratio(numerators, denominators):
-    """Returns the function for a sum over examples by another one."""
+    """Returns the function for a ratio of two sums over examples."""
     numerators, denominators = np.array([numerators, denominators], "float64")
     return lambda counts: _divide(counts @ numerators, counts @ denominators)
 
 
 def accuracy(targets, predicted):
-    """See `metrics.accuracy`; F1 over the counts of all classes is the same."""
+    """See `metrics.accuracy`. Micro F1 is equal to it."""
     return mean(np.equal(targets, predicted))
 
 
@@ -53,7 +54,7 @@ def f1(targets, predicted):
 
 
 def macro_f1(targets, predicted):
-    """See `metrics.macro_f1`: a mean over the classes that a sample has."""
+    """See `metrics.macro_f1`. The mean is over the classes in a sample."""
     targets, predicted = _one_hot(targets, predicted)
 
     def metric(counts):
@@ -65,7 +66,7 @@ def macro_f1(targets, predicted):
 
 
 def matthews(targets, predicted):
-    """See `metrics.matthews`: Gorodkin's form for any number of classes."""
+    """See `metrics.matthews`. Uses Gorodkin's form for many classes."""
     targets, predicted = _one_hot(targets, predicted)
     right = (targets * predicted).sum(axis=-1)
 
@@ -91,7 +92,7 @@ def pearson(targets, predicted):
 
 
 def spearman(targets, predicted):
-    """See `metrics.spearman`; ranks are those within each sample."""
+    """See `metrics.spearman`. Ranks are computed within each sample."""
 
     def metric(counts):
         x, y = (_ranks(counts, values) for values in (targets, predicted))
@@ -101,7 +102,7 @@ def spearman(targets, predicted):
 
 
 def tag_accuracy(targets, predicted):
-    """See `metrics.tag_accuracy`; arguments as of `entities`."""
+    """See `metrics.tag_accuracy`, and `entities` for the arguments."""
     right = [
         sum(np.sum(np.equal(*part)) for part in zip(*rows, strict=True))
         for rows in zip(targets, predicted, strict=True)
@@ -114,9 +115,9 @@ def entities(name, targets, predicted):
 
     Args:
         name: `entity_f1`, `entity_precision` or `entity_recall`.
-        targets: List with a list of class names for each part of a sentence,
-            for each sentence.
-        predicted: The same for what was predicted.
+        targets: List with an entry for each sentence: a list, for each part of
+            the sentence, of class names.
+        predicted: The same for predictions.
     """
     right, found, there = np.transpose(
         [
@@ -133,7 +134,7 @@ def entities(name, targets, predicted):
 
 
 def _count_entities(targets, predicted):
-    """Returns how many of a sentence's are right, predicted, and there."""
+    """Counts a sentence's correct, predicted and gold entities."""
     counts = np.zeros(3, int)
     for one, other in zip(targets, predicted, strict=True):
         there, found = set(get_entities(one)), set(get_entities(other))
@@ -142,12 +143,12 @@ def _count_entities(targets, predicted):
 
 
 def multilabel_f1(average, targets, predicted):
-    """Returns the function for F1 of any number of classes an example.
+    """Returns the function for F1 with any number of classes per example.
 
     Args:
         average: `"micro"` or `"macro"`, a mean over all classes.
         targets: Array `(examples, classes)` of 0 and 1.
-        predicted: The same for what was predicted.
+        predicted: The same for predictions.
     """
     targets, predicted = (
         np.asarray(v, "float64") for v in (targets, predicted)
@@ -161,7 +162,7 @@ def multilabel_f1(average, targets, predicted):
 
 
 def _divide(numerator, denominator):
-    """Returns a quotient, 0 where nothing is divided by nothing."""
+    """Returns a quotient, with 0 for 0 divided by 0."""
     return np.divide(
         numerator,
         denominator,
@@ -178,7 +179,7 @@ def _one_hot(*arrays):
 
 
 def _correlation(counts, x, y):
-    """Returns the correlation of `(examples,)` or `(samples, examples)`."""
+    """Returns the correlations of `(examples,)` or `(samples, examples)`."""
     total = counts.sum(axis=-1, keepdims=True)
     x, y = (v - (counts * v).sum(-1, keepdims=True) / total for v in (x, y))
     spreads = [_spread(counts, values) for values in (x, y)]
@@ -186,14 +187,14 @@ def _correlation(counts, x, y):
 
 
 def _spread(counts, values):
-    """Returns sums of squares, 0 where rounding is all that varies."""
+    """Returns sums of squares, 0 if only rounding errors vary."""
     squares = (counts * values**2).sum(-1)
     rounding = 1e-20 * np.max(values**2) * counts.sum(-1)
     return np.where(squares > rounding, squares, 0.0)
 
 
 def _ranks(counts, values):
-    """Returns the mean rank of each example's value within each sample."""
+    """Returns each example's mean rank within each sample."""
     values = np.asarray(values)
     order = np.argsort(values, kind="stable")
     _, starts, places = np.unique(

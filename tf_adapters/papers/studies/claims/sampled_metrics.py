@@ -1,4 +1,4 @@
-"""A metric of stored predictions, computed for many samples of the rows."""
+"""Computes a metric of stored predictions for many samples of the rows."""
 
 from tf_adapters import heads
 from tf_adapters.heads import metrics
@@ -32,14 +32,14 @@ def sampled_metric(stored, name):
 
 
 def of_head(head, name, compared):
-    """Returns what `sampled_metric` does.
+    """Returns the function of `sampled_metric` for the head's class.
 
     Args:
         head: Class of the head.
         name: Name of a metric.
         compared: See `Head.compare`.
     """
-    # A head with a `score` of its own may mean another metric by the name.
+    # A head with its own `score` may define another metric with this name.
     fast = _FAST.get(getattr(head.score, "__func__", None))
     function = fast and fast(name, compared)
     return function or resampling.by_repetition(
@@ -86,7 +86,7 @@ _VALUES = {
     "pearson": resampling.pearson,
     "spearman": resampling.spearman,
 }
-# From a `score` to what is faster than calling it once for each sample.
+# Dict from a `score` to a faster way than calling it for each sample.
 _FAST = {
     ValueHead.score.__func__: _of_values,
     MultiLabel.score.__func__: _of_label_sets,

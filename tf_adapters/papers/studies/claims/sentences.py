@@ -1,11 +1,11 @@
-"""The sentences of verdicts on claims."""
+"""Writes the sentences of verdicts on claims."""
 
 from tf_adapters.launch.progress import counted
 from tf_adapters.papers.studies.grid.settings import in_words
 
 
 def explain(claim, verdict, comparison, corrected_p, one_seed):
-    """Returns a verdict in words, with the numbers that it comes from.
+    """Returns a verdict as a sentence, with its numbers.
 
     Args:
         claim: `paper.Claim`.
@@ -46,7 +46,7 @@ def _interval(claim, comparison):
 
 
 def _evidence(claim, comparison):
-    """Yields what the numbers rest on."""
+    """Yields phrases on the evidence for a verdict."""
     if comparison.seeds is None:
         pairs = counted(comparison.pairs, "pair")
         yield pairs if claim.of else f"{pairs} without predictions"

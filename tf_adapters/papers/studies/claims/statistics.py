@@ -1,13 +1,13 @@
-"""How sure a difference between two sides is: pure functions of numbers.
+"""Significance of a difference between two sides, as pure functions.
 
-Two kinds of evidence. Where predictions are stored, `bootstrap` draws examples
-again and adds what seeds vary; where there are none, `compare_pairs` has the
-differences of pairs of runs alone. Nothing here draws without a seed.
+There are two kinds of evidence. If predictions are stored, `bootstrap`
+resamples examples and adds the variance over seeds. Otherwise `compare_pairs`
+uses only the differences of pairs of runs. All sampling is seeded.
 
-Why seeds are not drawn again too: without any difference three of them have one
-sign by chance in a quarter of the cases, and then every draw of them has it.
-Their variance goes into a t distribution instead, whose degrees of freedom say
-how few they are (docs/studies.md).
+Seeds are not resampled. Without a true difference, three seeds agree in sign by
+chance in a quarter of the cases, and then every sample of them does. Instead,
+their variance goes into a t distribution, whose degrees of freedom account for
+the small number of seeds (docs/studies.md).
 """
 
 import collections
@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 CONFIDENCE = 0.95
-# Examples times draws that are in memory at a time.
+# Largest number of examples times draws that are in memory at a time.
 _AT_ONCE = 2_000_000
 
 
@@ -27,13 +27,12 @@ class Comparison:
 
     Attributes:
         difference: The mean over pairs.
-        error: Its standard error, NaN where one pair is all there is.
-        freedom: Degrees of freedom of that.
-        p: Two-sided, of no difference.
+        error: Its standard error, NaN for a single pair.
+        freedom: Degrees of freedom of the standard error.
+        p: Two-sided p value of no difference.
         pairs: Number of pairs.
-        seeds: The least number of seeds, or `None` where pairs are all that is
-            known.
-        examples: Number of different examples, 0 without predictions.
+        seeds: The smallest number of seeds, or `None` without predictions.
+        examples: Number of distinct examples, 0 without predictions.
     """
 
     difference: float
@@ -46,34 +45,36 @@ class Comparison:
 
     @property
     def all_alike(self):
-        """Whether no draw of the examples makes any difference."""
+        """Whether no sample of the examples has a difference."""
         return self.difference == 0 and self.error == 0
 
     @property
     def is_alone(self):
-        """Whether it is one difference without predictions."""
+        """Whether it is a single difference without predictions."""
         return self.seeds is None and self.pairs == 1
 
     def interval(self, confidence=CONFIDENCE):
-        """Returns the lower and the upper end, NaN where none is known."""
+        """Returns the lower and the upper end, NaN if they are unknown."""
         width = self.error * stats.t.ppf((1 + confidence) / 2, self.freedom)
         return self.difference - width, self.difference + width
 
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """A run of each side, equal in all but what is compared.
+    """A run of each side, which differ only in the compared settings.
 
     Attributes:
-        setting: What both share but the seed; hashable.
-        examples: Identifies the set of examples; hashable.
+        setting: Hashable value with everything that both share, except the
+            seed.
+        examples: Hashable value that identifies the set of examples.
         count: Number of examples.
-        high: Function from counts `(draws, examples)` to a metric of each draw.
-        low: The same of the other side.
-        group: What the settings share that have runs in common, several
-            languages for example; `None` where there is one setting.
-        sample: Which pairs of a group vary together, their seeds for example;
-            `None` where each varies by itself.
+        high: Function that takes counts `(draws, examples)` and returns the
+            metric of each draw.
+        low: The same for the other side.
+        group: Value that settings with common runs share, such as several
+            languages of a run. `None` if there is one setting.
+        sample: Value of pairs in a group that vary together, such as their
+            seed. `None` if each varies by itself.
     """
 
     setting: object
@@ -93,15 +94,16 @@ def bootstrap(pairs, draws=2000, seed=0):
     """Returns the `Comparison` of pairs whose predictions are stored.
 
     The difference is the mean over settings of the mean over their seeds. Its
-    variance has two parts. The first is the bootstrap's over examples: each set
-    of examples is drawn in the same way for all pairs and both sides. The
-    second is the variance of the mean over seeds; settings of the same runs
-    share it. Settings, such as tasks, are not drawn. What seeds and examples
-    vary together counts in both parts, so the interval is rather too wide.
+    variance has two parts. The first is the bootstrap variance over examples:
+    all pairs and both sides use the same sample of a set of examples. The
+    second is the variance of the mean over seeds, which settings of the same
+    runs share. Settings, such as tasks, are not resampled. The interaction of
+    seeds and examples counts in both parts, so the interval is slightly too
+    wide.
 
     Args:
-        pairs: List of `Pair`, of a setting one or more for each seed.
-        draws: How often examples are drawn.
+        pairs: List of `Pair`, at least one for each setting and seed.
+        draws: Number of bootstrap samples.
         seed: Integer.
     """
     settings = collections.Counter(pair.setting for pair in pairs)
@@ -138,7 +140,7 @@ def _least_seeds(pairs):
 
 
 def _draw(pairs, weights, sets, draws, generator):
-    """Returns the difference in each draw of the examples of all sets."""
+    """Returns the difference in each bootstrap sample."""
     drawn = np.zeros(draws)
     for examples, count in sets.items():
         own = [
@@ -156,7 +158,7 @@ def _draw(pairs, weights, sets, draws, generator):
 
 
 def _counts(draws, count, generator):
-    """Returns how often each draw of as many has each example."""
+    """Returns how often each bootstrap sample has each example."""
     places = generator.integers(count, size=(draws, count))
     places += count * np.arange(draws)[:, None]
     counts = np.bincount(places.ravel(), minlength=draws * count)
@@ -164,11 +166,11 @@ def _counts(draws, count, generator):
 
 
 def _of_seeds(pairs, shares):
-    """Yields variance and degrees of freedom of what each group adds.
+    """Yields the variance and degrees of freedom that each group adds.
 
     Args:
         pairs: List of `Pair`.
-        shares: What each adds to the difference.
+        shares: The contribution of each pair to the difference.
     """
     groups = collections.defaultdict(lambda: collections.defaultdict(float))
     for number, (pair, share) in enumerate(zip(pairs, shares, strict=True)):
@@ -181,7 +183,7 @@ def _of_seeds(pairs, shares):
 
 
 def _add(parts):
-    """Returns the error of a sum, and Satterthwaite's degrees of freedom."""
+    """Returns a sum's standard error and degrees of freedom (Satterthwaite)."""
     variance = sum(part for part, _ in parts)
     if variance == 0:
         return 0.0, float(max(1, sum(freedom for _, freedom in parts)))
@@ -198,10 +200,10 @@ def _p_of_t(difference, error, freedom):
 def compare_pairs(differences):
     """Returns the `Comparison` of pairs without stored predictions.
 
-    p and the interval come from a paired t test, like the part of the seeds in
-    `bootstrap`. With one pair, or with equal differences, the spread is
-    unknown: there is no interval, and p is the share of sign flips whose mean
-    is as far from zero.
+    p and the interval come from a paired t test, like the variance over seeds
+    in `bootstrap`. With one pair, or with equal differences, the spread is
+    unknown. Then there is no interval, and p is the share of sign flips with a
+    mean at least as far from zero.
 
     Args:
         differences: List of at least one number.
@@ -217,7 +219,7 @@ def compare_pairs(differences):
 
 
 def holm(p_values):
-    """Returns p values corrected for their number (Holm 1979).
+    """Returns p values with Holm's correction for their number (1979).
 
     At a level of 5 %, the chance of any false positive is at most 5 %.
     """

@@ -1,1 +1,1 @@
-"""From a study's file to its runs, and what they cost."""
+"""Reads a study's file, and derives its runs and their cost."""

@@ -1,4 +1,4 @@
-"""Reduced forms of a study, and settings that the command line changes."""
+"""Applies a study's reduced forms, and settings from the command line."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ from tf_adapters.papers.studies.grid import report_keys
 from tf_adapters.papers.studies.grid.settings import refuse_both
 from tf_adapters.papers.studies.grid.settings import settings_of
 
-# Names of the forms, each a key of the file and a flag.
+# Names of the forms. Each is a key of the file and a flag.
 BLOCKS = ("small", "two_cores")
 
 
@@ -32,7 +32,7 @@ def override(study, block=None, flags=None):
     Args:
         study: `Study`.
         block: `Block`, from `read_study`.
-        flags: Dict of settings, nested or flat. They win over `base`, `where`
+        flags: Dict of settings, nested or flat. They override `base`, `where`
             and the block, and must not be keys of the grid.
     """
     block, flags = block or Block(), settings_of(flags or {})

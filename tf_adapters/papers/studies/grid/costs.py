@@ -1,13 +1,13 @@
-"""What a study would cost, before it runs: an estimate.
+"""Estimates the cost of a study before it runs.
 
-Training takes `6 x weights x tokens` operations where the encoder trains and
-`4 x weights x tokens` where it is frozen and the gradient only passes through,
-evaluation `2 x weights x tokens`. Only the weights of the blocks' matrix
-products count: not attention's own products, embeddings, adapters and heads.
-Early stopping is ignored: all epochs count.
+Training takes `6 x weights x tokens` operations if the encoder is trained, and
+`4 x weights x tokens` if it is frozen and only passes the gradient on.
+Evaluation takes `2 x weights x tokens`. Only the weights of the blocks' matrix
+products count, not attention's own products, embeddings, adapters or heads.
+Early stopping is ignored.
 
-On two cores the operations are divided by speeds that were measured; on an
-accelerator by a stated part of what its maker says it can do.
+The operations are divided by measured speeds on two cores, and by a stated
+fraction of the maker's figure on an accelerator.
 """
 
 import dataclasses
@@ -24,29 +24,30 @@ from tf_adapters.papers.studies.grid import known_sizes
 # training and inference. With 13.1 and 53.4 tokens that is 52 and 73, and 84
 # and 121 billion.
 _TRAINING, _EVALUATION = 62e9, 103e9
-# Seconds of a run in which no step is made: imports, data, weights, graphs.
+# Seconds of a run without training: imports, data, weights, graphs.
 _START = 40.0
-# An NVIDIA A100's bfloat16 rate, and the part of it that is taken as reached.
+# An NVIDIA A100's bfloat16 rate, and the fraction that runs are assumed to
+# reach.
 _ACCELERATOR = 0.4 * 312e12
 ACCELERATOR = "A100 at 40 % of 312 TFLOP/s"
-# Methods that train the whole encoder, and methods that train a head alone.
+# Methods that train the whole encoder, and methods that train only a head.
 _WHOLE = ("full", "mixout", "diff_pruning")
 _HEAD = ("head_only",)
-# A search over other models, whose cost is what it is given.
+# A search over other models, whose cost depends on its settings.
 _SEARCH = "no_bert"
 _LOW_RESOURCE_VALIDATION = 1000  # He et al. 2021, section 3.2.
 
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """What runs cost.
+    """The cost of runs.
 
     Attributes:
-        runs: How many there are.
-        two_core_seconds: On two cores, one run at a time.
-        accelerator_seconds: On the accelerator.
-        unknown: Names of tasks and encoders whose sizes are unknown; their
-            runs are not in the seconds.
+        runs: Number of runs.
+        two_core_seconds: Seconds on two cores, with one run at a time.
+        accelerator_seconds: Seconds on the accelerator.
+        unknown: Names of tasks and encoders of unknown size. The seconds do not
+            include their runs.
     """
 
     runs: int
@@ -58,8 +59,8 @@ class Cost:
 def cost_of(runs):
     """Returns the `Cost` of a study's runs.
 
-    Members of fusions are trained too, each once, unless a run of the study
-    trains the same.
+    Includes the training of a fusion's members, each once, unless the study has
+    the same run.
 
     Args:
         runs: List of `Run`.
@@ -83,7 +84,7 @@ def cost_of(runs):
 
 
 def _unknown(config):
-    """Returns the names of a run's tasks and encoder without a known size."""
+    """Returns the names of a run's tasks and encoder whose size is unknown."""
     names = [
         task
         for task in config_task.by_task(config)
@@ -97,10 +98,10 @@ def _unknown(config):
 
 
 def operations_of(config):
-    """Returns the operations of a run's training and of its evaluation.
+    """Returns the numbers of operations of a run's training and evaluation.
 
     Args:
-        config: `Config` of known sizes.
+        config: `Config` whose task and encoder have known sizes.
     """
     encoder = known_sizes.encoder_size(config.encoder)
     training = evaluation = 0.0
@@ -120,7 +121,7 @@ def operations_of(config):
 
 
 def _rows(config):
-    """Returns how many examples of a task a run trains and evaluates on."""
+    """Returns the numbers of a task's examples for training and evaluation."""
     size, data = known_sizes.TASKS[config.task], config.data
     task = config_task.declared_task(config)
     rows = {"train": size.train, "validation": size.validation}
@@ -149,7 +150,7 @@ def _rows(config):
 
 
 def _tokens(config):
-    """Returns the tokens of an example, texts cut to the run's length."""
+    """Returns the number of tokens of an example, after truncation."""
     size = known_sizes.TASKS[config.task]
     return size.texts * min(size.tokens, config.data.max_length)
 
@@ -166,7 +167,7 @@ def _validations(train, steps):
 
 
 def _factor(method, encoder):
-    """Returns the operations of training by weight and token."""
+    """Returns the number of training operations per weight and token."""
     name = methods.name_of(method)
     if name in _HEAD:
         return 2

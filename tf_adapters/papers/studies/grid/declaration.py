@@ -1,22 +1,21 @@
-"""What a study's YAML says, read and checked key by key.
+"""Reads and checks a study's YAML file.
 
 A study has these keys:
 
 - `base`: settings of every run, nested or dotted (`train.epochs`).
-- `grid`: dotted key to list of values; or a list of such grids, whose runs are
-  joined.
-- `where`: list of `{when: {key: value or values}, set: {key: value}}`: settings
-  of the runs that match. A later entry wins over an earlier one and over
-  `base`.
-- `select_over`: dotted key to list of values. Each cell of the table takes the
-  value that is best on validation. A grid may have its own `select_over`, which
-  replaces this one.
+- `grid`: dict from dotted key to list of values, or a list of such grids, whose
+  runs are joined.
+- `where`: list of `{when: {key: value or values}, set: {key: value}}`, settings
+  of the runs that match. A later entry overrides earlier ones and `base`.
+- `select_over`: dict from dotted key to list of values. Each cell of the table
+  uses the value that is best on validation. A grid may have its own
+  `select_over`, which replaces this one.
 - `report`: see `report_keys`.
-- `small`: what `--small` changes: values of grid keys, or other settings, and
-  perhaps `where`, entries more, and `report`, keys of it. It shows the
-  machinery in at most an hour on two cores.
-- `two_cores`: what `--two_cores` changes, likewise: at least three seeds in at
-  most twelve hours on two cores.
+- `small`: changes by `--small`: values of grid keys, other settings, and
+  optionally more entries of `where` and keys of `report`. The small study
+  demonstrates the study in at most an hour on two cores.
+- `two_cores`: changes by `--two_cores`, in the same form: at least three seeds
+  in at most twelve hours on two cores.
 - `paper`, `covers`, `shows`, `missing_data`, `expected`, `figures` and
   `claims`: see `paper`.
 """
@@ -45,18 +44,19 @@ STUDIES = OFFICIAL_CONFIGS / "studies"
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-    """A study as read, all keys dotted; see the module's docstring.
+    """A study with dotted keys; see the docstring of the module.
 
     Attributes:
-        base: Settings, without `where` and `overrides`.
-        grids: List of dicts from key to values, with the keys of `select_over`.
-        where: List of pairs of dicts: what must hold, and what is then set.
-        select_over: List of the keys that are selected over in some grid.
+        base: Settings of every run.
+        grids: List of dicts from key to values, including the keys of
+            `select_over`.
+        where: List of pairs of dicts: the condition, and the settings.
+        select_over: List of the keys that any grid selects over.
         overrides: Settings of the block and of the command line.
-        report: `Report`, its `rows` a list.
+        report: `Report`. Its `rows` are a list.
         paper: Key of `paper.PAPERS`, or `None`.
-        covers: Tables and figures of the paper, a list of texts.
-        shows: What they show, one sentence, or `None`.
+        covers: List with the names of tables and figures in the paper.
+        shows: Sentence that says what they show, or `None`.
         missing_data: List of sentences.
         expected: `paper.Expected`, or `None`.
         figures: List of `paper.Figure`.
@@ -103,7 +103,7 @@ class _Where:
 
 
 def find_study(name):
-    """Returns the YAML file of a study's name or path."""
+    """Finds the YAML file of a study by its name or path."""
     for path in (STUDIES / f"{name}.yaml", Path(name)):
         if path.is_file():
             return path
@@ -117,11 +117,11 @@ def find_study(name):
 def read_study(path):
     """Returns the `Study` in a YAML file, and its blocks.
 
-    These are a dict from "small" and "two_cores", where the file has them, to a
-    `Block`.
+    The blocks are a dict from "small" and "two_cores", if the file has them, to
+    a `Block`.
 
     Raises:
-        ConfigError: If a key is unknown, set twice, or of the wrong form.
+        ConfigError: If a key is unknown, set twice, or malformed.
     """
     declared = dataclass_config.from_dict(_Declaration, resolve.load_yaml(path))
     grids = _grids(declared.grid)
@@ -158,7 +158,7 @@ def _grids(grid):
 
 
 def _grid(entry, common, base):
-    """Returns all axes of a grid, and the axes that are selected over."""
+    """Returns all axes of a grid, and the axes to select over."""
     check_mapping(entry)
     own = {k: v for k, v in entry.items() if k != "select_over"}
     axes = _axes(own)
@@ -198,7 +198,7 @@ def _axes(grid):
 
 
 def _entries_of_where(where):
-    """Returns the entries of a `where`, none if it is not given."""
+    """Returns the entries of a `where`, which may be missing."""
     if not isinstance(where, list | None):
         raise ConfigError(
             "`where` must be a list of entries `{when: {...}, set: {...}}`. "

@@ -1,4 +1,4 @@
-"""Which runs the paper's numbers, pictures and claims are about."""
+"""Finds the runs that the paper's numbers, pictures and claims are about."""
 
 import dataclasses
 
@@ -12,11 +12,11 @@ from tf_adapters.tasks import languages
 
 
 def find_runs(wanted, runs):
-    """Returns the runs that have settings; all where none is named.
+    """Returns the runs with the wanted settings, or all if there are none.
 
     Args:
         wanted: Dict from a setting to its value or to a list of possible
-            values; or `None`. A run of several tasks has each of them.
+            values, or `None`. A run with several tasks matches each of them.
         runs: List of `Run`.
     """
     return [
@@ -30,11 +30,11 @@ def find_runs(wanted, runs):
 
 
 def check(study, runs):
-    """Raises `ConfigError` if something declared is about no run.
+    """Raises `ConfigError` if a declaration matches no run.
 
     Args:
         study: `Study`.
-        runs: List of `Run`, all of the whole study.
+        runs: List of all runs of the complete study.
     """
     if study.expected:
         known = [*_columns(study, runs), paper.AVERAGE]
@@ -57,7 +57,7 @@ def check(study, runs):
 
 
 def cut(study, runs):
-    """Returns a study without figures, claims and numbers of other runs.
+    """Drops a study's figures, claims and numbers that need other runs.
 
     Args:
         study: `Study`.
@@ -85,7 +85,7 @@ def _cut_expected(study, runs):
     kept = [i for i, c in enumerate(expected.columns) if str(c) in known]
     lacking = [c for c in expected.columns if str(c) not in known]
     if lacking == [paper.AVERAGE]:
-        # The mean of the same columns as in the paper.
+        # The mean must be over the same columns as in the paper.
         kept = list(range(len(expected.columns)))
     rows = [
         row
@@ -114,7 +114,7 @@ def _without_best(study, wanted):
 
 
 def _sides(claim):
-    """Returns the settings of a claim's sides, none if it is of a figure."""
+    """Returns the settings of a claim's sides, or nothing for figures."""
     if claim.of is not None:
         return []
     return [
@@ -123,7 +123,7 @@ def _sides(claim):
 
 
 def _columns(study, runs):
-    """Returns the values of the key that makes the columns, as texts."""
+    """Returns the values of the columns' key, as texts."""
     key = study.report.columns
     if key == report_keys.LANGUAGES:
         return list(languages.AVERAGES) + [
@@ -141,7 +141,7 @@ def _columns(study, runs):
 
 
 def _languages(config):
-    """Returns the languages that a run may be evaluated in."""
+    """Returns the languages in which a run can be evaluated."""
     names = config.data.eval_languages
     known = config_task.declared_task(config).languages
     return known.names if names == ("all",) and known else names

@@ -1,9 +1,9 @@
-"""Sizes of tasks and encoders, from which the costs of a study are estimated.
+"""Sizes of tasks and encoders, for estimates of a study's cost.
 
 Numbers of rows are from TensorFlow Datasets' catalog if it has the task, from
 table 8 of He et al. 2021 for its tasks, and from the public files for others.
-Tokens are means over 400 drawn texts in MiniLM's vocabulary, special tokens
-included. A comment names the similar task that some are taken from.
+Tokens are means over a sample of 400 texts in MiniLM's vocabulary, including
+special tokens. A comment names a similar task if its number is used.
 """
 
 import dataclasses
@@ -13,14 +13,15 @@ from pathlib import Path
 
 @dataclasses.dataclass(frozen=True)
 class TaskSize:
-    """How large a task is.
+    """The size of a task.
 
     Attributes:
-        train: Training examples.
-        validation: Validation examples, MNLI's mismatched ones too.
-        test: Test examples with labels, of one language.
-        tokens: Mean tokens of a text.
-        texts: Texts of an example: its choices, or 1.
+        train: Number of training examples.
+        validation: Number of validation examples, including MNLI's mismatched
+            ones.
+        test: Number of labeled test examples in one language.
+        tokens: Mean number of tokens in a text.
+        texts: Number of texts in an example: its choices, or 1.
     """
 
     train: int
@@ -71,7 +72,7 @@ TASKS = {
 
 @dataclasses.dataclass(frozen=True)
 class EncoderSize:
-    """The blocks of an encoder: their number and two widths."""
+    """The number of an encoder's blocks, and their two widths."""
 
     blocks: int
     width: int
@@ -79,7 +80,7 @@ class EncoderSize:
 
     @property
     def weights(self):
-        """Weights of the blocks' matrix products, from which FLOPs follow."""
+        """Number of weights in the blocks' matrix products."""
         attention, ffn = 4 * self.width**2, 2 * self.width * self.ffn_width
         return self.blocks * (attention + ffn)
 
@@ -87,7 +88,7 @@ class EncoderSize:
 _BASE = EncoderSize(12, 768, 3072)
 _LARGE = EncoderSize(24, 1024, 4096)
 _E5_SMALL = EncoderSize(12, 384, 1536)
-# By KerasHub's preset without its language, or a folder's name.
+# By KerasHub's preset without its language, or the name of a folder.
 _ENCODERS = {
     "minilm": EncoderSize(6, 384, 1536),
     "bert_tiny": EncoderSize(2, 128, 512),
@@ -108,7 +109,7 @@ _ENCODERS = {
 
 
 def encoder_size(name):
-    """Returns the `EncoderSize` of an encoder's name or folder, or `None`."""
+    """Returns the `EncoderSize` for an encoder's name or folder, or `None`."""
     config = Path(name) / "config.json"
     if config.is_file():
         return _of_huggingface(json.loads(config.read_text(encoding="utf-8")))

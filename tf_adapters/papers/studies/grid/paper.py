@@ -1,14 +1,15 @@
-"""What a study of a paper declares about its runs: numbers, pictures, claims.
+"""Reads a study's declarations about a paper: numbers, pictures and claims.
 
-- `paper`, `covers`: the paper, and which of its tables and figures the study
-  makes, as the paper calls them.
-- `shows`: one sentence, what the paper's item shows.
-- `missing_data`: sentences on what cannot be had here, and where it is had.
+- `paper`, `covers`: the paper, and the paper's names of the tables and figures
+  that the study makes.
+- `shows`: one sentence that says what the paper's table or figure shows.
+- `missing_data`: sentences on unavailable data, and where to get it.
 - `expected`: the paper's printed numbers, see `Expected`.
-- `figures`: pictures that the report makes after the runs, see `Figure`.
-- `claims`: what the paper says of it, see `Claim`.
+- `figures`: pictures that the report makes from finished runs, see `Figure`.
+- `claims`: statements of the paper that are tested, see `Claim`.
 
-Runs are named by settings: a value, or a list of possible values.
+Settings select runs: a dict from setting to a value, or to a list of possible
+values.
 """
 
 import dataclasses
@@ -28,7 +29,7 @@ PAPERS = {
     "he2021": "He et al. 2021",
     "han2021": "Han et al. 2021",
 }
-# The column of a row's mean.
+# Name of the column with a row's mean.
 AVERAGE = "average"
 
 
@@ -37,9 +38,9 @@ class ExpectedRow:
     """A row of the paper's table, in its own units.
 
     Attributes:
-        runs: Settings of the runs that it is about.
-        values: Number or `None` for each of `Expected.columns`.
-        errors: The printed spreads likewise, or `None`.
+        runs: Settings that select the runs.
+        values: List with a number or `None` for each of `Expected.columns`.
+        errors: The printed spreads in the same form, or `None`.
     """
 
     runs: dict
@@ -67,9 +68,10 @@ class Figure:
     Attributes:
         analysis: Name of a `tf-adapters analyse`.
         options: Dict of its flags.
-        runs: Settings of the runs whose folders it reads; `None` for all.
-            An analysis of a whole study takes none.
-        name: Of its files, without ending. Defaults to the analysis's.
+        runs: Settings that select the runs to read, or `None` for all. They are
+            not allowed for an analysis of a whole study.
+        name: Name of its files, without suffix. Defaults to the name of the
+            analysis.
     """
 
     analysis: str
@@ -80,17 +82,18 @@ class Figure:
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper that numbers can support.
+    """A statement of the paper that numbers can support.
 
     Attributes:
         says: The sentence.
-        higher: Settings of the runs whose values it says are higher; with `of`
+        higher: Settings that select the runs with the higher values. With `of`,
             columns and values of a figure's table.
-        than: Settings of the runs with the lower values, likewise.
+        than: The same for the lower values.
         where: Settings that hold on both sides, or `None`.
         printed: The difference that the paper prints, in points, or `None`.
-        of: Name of the figure whose table is compared, or `None` for the runs.
-        value: With `of`, the table's column of what is compared.
+        of: Name of the figure whose table is compared, or `None` to compare
+            metrics of runs.
+        value: With `of`, the column of the table to compare.
     """
 
     says: str
@@ -103,14 +106,14 @@ class Claim:
 
 
 def read(declared):
-    """Returns the fields of a `Study` that come from the keys above.
+    """Returns the fields of a `Study` that come from these keys.
 
     Args:
-        declared: Object with an attribute for each key, `None` where the file
-            has none.
+        declared: Object with an attribute for each key, `None` if the file
+            lacks it.
 
     Raises:
-        ConfigError: If something is of the wrong form.
+        ConfigError: If a value is malformed.
     """
     if declared.paper is not None:
         check_known("paper", declared.paper, PAPERS, ConfigError)

@@ -1,4 +1,4 @@
-"""From a study to its runs: pure functions, nothing is trained here."""
+"""Derives a study's runs, without training."""
 
 import itertools
 
@@ -18,14 +18,14 @@ def load_study(path, block=None, flags=None):
 
     Args:
         path: YAML file.
-        block: `"small"` or `"two_cores"`, the block to apply, or `None`. What
-            the paper prints of runs that it leaves out is left out too.
-        flags: Dict of settings, nested or flat, that win over `base` and
+        block: The block to apply, `"small"` or `"two_cores"`, or `None`. The
+            paper's numbers for runs that the block drops are dropped too.
+        flags: Dict of settings, nested or flat, that override `base` and
             `where`.
 
     Raises:
         ConfigError: If a key is unknown or set twice, or a run's settings are
-            wrong. Every run is resolved here, before the first one starts.
+            wrong. All runs are resolved before the first one starts.
     """
     try:
         study, blocks = declaration.read_study(path)
@@ -67,7 +67,7 @@ def _points(study):
 
 
 def _expand(study, merge=False):
-    """Returns the runs. With `merge`, equal points of two grids are one run."""
+    """Returns the runs. With `merge`, equal points of two grids become one."""
     runs = {}
     for point in _points(study):
         run = _make_run(study, point)
@@ -83,14 +83,14 @@ def _expand(study, merge=False):
 def load_forms(path):
     """Returns the `Study` in a YAML file and the runs of each of its forms.
 
-    What it declares of its paper is not checked.
+    Declarations about its paper are not checked.
 
     Args:
         path: YAML file.
 
     Returns:
-        `(study, forms)`: a dict from `None`, the whole study, and from each of
-        its blocks' names to a list of `Run`s.
+        `(study, forms)`. `forms` is a dict from the name of each block, and
+        from `None` for the complete study, to a list of `Run`.
     """
     try:
         study, blocks = declaration.read_study(path)
@@ -118,30 +118,29 @@ def _make_run(study, point):
         metrics = metrics_of(config, study.report.metric)
     except ValueError as error:
         raise ConfigError(f"Run {cut(point)}: {error}") from error
-    # The run saves these paths, and is found again by them.
+    # A run stores these paths, and is recognized by them.
     absolute = resolve.with_absolute_paths(config)
     known = {**study_settings.flatten(resolve.to_dict(config)), **settings}
     name = planned_run.run_id(config)
     return planned_run.Run(name, point, absolute, metrics, known)
 
 
-# Results of every task may have these in addition to the task's own metrics:
-# the mean over validations (He et al. 2021, table 6), the loss with
-# `train.evaluate_loss`, and the averages over languages with
-# `data.eval_languages`.
+# Results can have these in addition to a task's own metrics: the mean over
+# validations (He et al. 2021, table 6), the loss with `train.evaluate_loss`,
+# and the averages over languages with `data.eval_languages`.
 _OF_EVERY_TASK = ("mean_metric", "loss")
 _OF_EVERY_TASK += ("transfer/all", "transfer/target", "transfer/distant")
-# The score in one language, and what a method reports, its gates for example.
+# The score in one language, and values that a method reports, such as gates.
 _FURTHER = ("transfer/", "method_report/")
 
 
 def metrics_of(config, name=None):
-    """Returns a dict from each task of a run to the metric that is shown.
+    """Returns a dict from each task of a run to the metric to show.
 
     Args:
         config: `Config`.
-        name: Name of a metric that each of them has; `None` (default) for the
-            first one of each, whatever selects checkpoints.
+        name: Name of a metric that all tasks have. `None` (default) for each
+            task's first metric, even if another one selects checkpoints.
     """
     metrics = planned_run.first_metrics(config)
     if name is None:
@@ -159,6 +158,6 @@ def metrics_of(config, name=None):
 
 
 def selecting_metric(config, task):
-    """Returns the metric that selects checkpoints of one of a run's tasks."""
+    """Returns the metric that selects checkpoints for one of a run's tasks."""
     own = config_task.by_task(config)[task]
     return config_task.declared_task(own).metrics[0]

@@ -1,4 +1,4 @@
-"""What a study's key `report` says: which table is made of its runs."""
+"""Checks a study's key `report`, which defines the table of its runs."""
 
 import dataclasses
 
@@ -7,31 +7,31 @@ from tf_adapters.common.errors import cut
 from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.papers.studies.grid.settings import check_names
 
-# The value of `report.best_of` in its further row.
+# The value of the key `report.best_of` in its additional row.
 BEST = "best"
 # MNLI's mismatched half: a column next to `mnli` in the papers' tables.
 MISMATCHED = "mnli_mismatched"
-# As `report.columns`: a column for each language, and for averages over them.
+# As `report.columns`, it makes a column for each language and each average.
 LANGUAGES = "data.eval_languages"
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What a study's table shows.
+    """The contents of a study's table.
 
     Attributes:
-        rows: Key or keys whose values make the rows; `None` for all keys of the
-            grid that are not `columns`, `seed` or selected over.
-        columns: Key whose values make the columns; of `data.eval_languages`
-            each language has one, and so have the averages over them.
-        metric: Name of a metric; `None` for the first one of each task;
-            `mean_metric`, the mean over validations; `loss`; `transfer/all`,
-            `transfer/target`, `transfer/distant` or `transfer/<language>`; or
-            `method_report/<name>`, what a method says of itself.
+        rows: Key or keys whose values make the rows. `None` for all keys of the
+            grid except `columns`, `seed`, and keys that are selected over.
+        columns: Key whose values make the columns. `data.eval_languages` makes
+            a column for each language and each average.
+        metric: Name of a metric, or `None` for each task's first one. Also
+            `mean_metric` for the mean over validations, `loss`, `transfer/all`,
+            `transfer/target`, `transfer/distant`, `transfer/<language>`, or
+            `method_report/<name>` for a value that the method reports.
         split: `"validation"`, `"validation_mismatched"` (MNLI) or `"test"`.
-            Selection is on validation always.
-        best_of: Key of `rows`, or `None`. The table has one more row for it,
-            `best`, whose cells take the value that is best on validation.
+            Selection always uses validation.
+        best_of: Key of `rows`, or `None`. The table gets an additional row
+            `best`, whose cells use the key's value that is best on validation.
     """
 
     rows: str | list | None = None
@@ -42,7 +42,7 @@ class Report:
 
 
 def complete(study):
-    """Returns a study whose report has its rows as a list.
+    """Completes a study's report, so that its rows are a list.
 
     Args:
         study: `Study`.

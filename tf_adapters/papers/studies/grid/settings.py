@@ -1,4 +1,4 @@
-"""Settings as a study writes them: nested or dotted, their names checked."""
+"""Converts and checks a study's settings, which are nested or dotted."""
 
 import dataclasses
 import functools
@@ -11,8 +11,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.config import resolve
 
-# Settings of other runs, by task, language or part of a network, or of a method
-# within another: one value.
+# Settings whose value is a mapping, such as settings of other runs.
 _LEAVES = (
     *("members.settings", "method.adapter", "data.train_examples_of"),
     *("language_adapters", "search.space"),
@@ -20,7 +19,7 @@ _LEAVES = (
 
 
 def settings_of(nested):
-    """Returns nested or dotted settings as dotted ones, their names checked."""
+    """Converts nested or dotted settings to dotted ones, and checks names."""
     check_mapping(nested)
     flat = flatten(nested)
     check_names(flat)
@@ -28,7 +27,7 @@ def settings_of(nested):
 
 
 def check_mapping(value):
-    """Raises `ConfigError` unless a value of a study's file is a mapping."""
+    """Raises `ConfigError` if a value in a study's file is not a mapping."""
     if not isinstance(value, dict):
         raise ConfigError(
             f"Expected a mapping of settings. Received: {shown(value)}"
@@ -36,14 +35,14 @@ def check_mapping(value):
 
 
 def check_names(keys):
-    """Raises `ConfigError` unless each dotted key is a setting."""
+    """Raises `ConfigError` if a dotted key is not a setting."""
     known = _known_settings()
     for key in keys:
         check_known("setting", key, sorted(known), ConfigError)
 
 
 def flatten(nested, prefix=""):
-    """Returns nested settings as dotted ones."""
+    """Converts nested settings to dotted ones."""
     flat = {}
     for key, value in nested.items():
         inner = {f"{prefix}{key}": value}
@@ -58,7 +57,7 @@ def flatten(nested, prefix=""):
 
 
 def nest(flat):
-    """Returns dotted settings as the nested dict that `resolve` takes."""
+    """Converts dotted settings to the nested dict that `resolve` takes."""
     nested = {}
     for key, value in flat.items():
         key = "method.name" if key == "method" else key
@@ -91,7 +90,7 @@ def refuse_both(first, first_name, second, second_name):
 
 
 def in_words(settings):
-    """Returns settings as a table's label: methods by name, others named."""
+    """Returns a label for settings, such as `"lora, train.epochs 3"`."""
     return ", ".join(
         str(value) if key == "method" else f"{key} {value}"
         for key, value in settings.items()

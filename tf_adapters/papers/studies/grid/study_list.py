@@ -1,4 +1,4 @@
-"""What `--list=studies` prints: every study, and what it would cost."""
+"""The output of `--list=studies`: all studies and their estimated costs."""
 
 import textwrap
 
@@ -21,7 +21,7 @@ _NOTE = (
 
 
 def list_studies(paths=None):
-    """Returns a table of studies and of their blocks, and what data they lack.
+    """Returns a table of studies and their blocks, and lists missing data.
 
     Args:
         paths: List of YAML files. Defaults to the official studies.
@@ -49,7 +49,7 @@ def list_studies(paths=None):
 
 
 def _makes(study):
-    """Returns the paper and its items, or what the table is of."""
+    """Returns the paper and its items, or the keys of the table."""
     if study.paper is None:
         return f"{', '.join(study.report.rows)} by {study.report.columns}"
     return f"{PAPERS[study.paper]}: {', '.join(study.covers)}"

@@ -1,1 +1,1 @@
-"""A study's tables, pictures and page."""
+"""A study's tables, pictures and HTML report."""

@@ -1,8 +1,9 @@
-"""From the rows of a study's runs to the cells of its table.
+"""Computes the cells of a study's table from the rows of its runs.
 
-A cell of the table is a value of the row keys and the column key. Where the
-study selects over hyper-parameters, a cell shows the candidate whose mean over
-seeds of the metric on validation is best; test metrics play no part in that.
+A cell of the table belongs to a combination of values of the row keys and the
+column key. If the study selects over hyper-parameters, a cell shows the
+candidate with the best validation metric, averaged over seeds. Test metrics do
+not affect the selection.
 """
 
 import collections
@@ -21,7 +22,7 @@ class Tables:
     """The numbers of a study's report.
 
     Attributes:
-        cells: List of dicts, one for each cell: statistics over seeds.
+        cells: List of dicts with statistics over seeds, one for each cell.
         runs: List of dicts, one for each run and task.
         complete: Whether all runs are finished.
     """
@@ -38,9 +39,9 @@ def make_tables(study, runs, results, errors, folders=None):
         study: `Study`.
         runs: List of `Run`.
         results: Dict from run id to `result.json`, or `None` if unfinished.
-        errors: Dict from run id to why the run failed, or "".
-        folders: Dict from run id to the run's folder, seen from the study's.
-            Defaults to folders of their own.
+        errors: Dict from run id to the reason why the run failed, or "".
+        folders: Dict from run id to the run's folder, relative to the study's
+            folder. Defaults to subfolders with the names of the runs.
     """
     folders = folders or {run.id: run.id for run in runs}
     rows = [
@@ -58,7 +59,7 @@ def make_cells(rows, report, select_over=()):
     Args:
         rows: List of dicts, from `run_rows`.
         report: `Report`.
-        select_over: Keys of which each cell takes its best values.
+        select_over: Keys whose best values each cell uses.
     """
     keys = report_keys.cell_keys(report)
     rows, select_over = _with_further(rows, report, select_over)
@@ -76,13 +77,13 @@ def make_cells(rows, report, select_over=()):
 
 
 def chosen_rows(rows, report, select_over=(), further=False):
-    """Returns the rows that the table's cells are made of.
+    """Returns the rows that the table's cells summarize.
 
     Args:
         rows: List of dicts, from `run_rows`.
         report: `Report`.
-        select_over: Keys of which each cell takes its best values.
-        further: Whether rows of further cells, such as `best`, are included.
+        select_over: Keys whose best values each cell uses.
+        further: Whether to include rows of additional cells, such as `best`.
     """
     if further:
         rows, select_over = _with_further(rows, report, select_over)
@@ -94,7 +95,7 @@ def chosen_rows(rows, report, select_over=(), further=False):
 
 
 def _with_further(rows, report, select_over):
-    """Returns the rows of all cells, and the keys to select over in them."""
+    """Returns the rows of all cells, and the keys to select over in each."""
     if report.columns == report_keys.LANGUAGES:
         rows = [own for row in rows for own in _by_language(row, report)]
     else:
@@ -112,9 +113,9 @@ def _with_further(rows, report, select_over):
 
 
 def _by_language(row, report):
-    """Returns a row for each language, its value in place of the run's.
+    """Returns a row for each language, with its value instead of the run's.
 
-    A run that is not finished has one row, of no language.
+    An unfinished run has one row, without a language.
     """
     return [
         {
@@ -128,7 +129,7 @@ def _by_language(row, report):
 
 
 def _of_mismatched(rows, report):
-    """Returns rows of the task `mnli_mismatched`, of runs that have it."""
+    """Returns rows for the task `mnli_mismatched` of runs that have it."""
     other = "validation_mismatched"
     if report.columns != "task" or report.split == other:
         return []
@@ -140,13 +141,13 @@ def _of_mismatched(rows, report):
 
 
 def _value(row, key):
-    """Returns the value of a key as a cell has it: a list as its text."""
+    """Returns the value of a key in a cell, where a list is a text."""
     value = row.get(key, "")
     return str(value) if isinstance(value, list) else value
 
 
 def _grouped(rows, keys):
-    """Returns the rows as lists of equal `keys`, in order of appearance."""
+    """Groups rows by equal `keys`, in order of appearance."""
     groups = collections.defaultdict(list)
     for row in rows:
         groups[json.dumps([row.get(key) for key in keys])].append(row)
@@ -158,11 +159,11 @@ def _finished(rows):
 
 
 def _best_candidate(group, select_over):
-    """Returns the rows of the values of `select_over` best on validation.
+    """Returns the rows whose values of `select_over` are best on validation.
 
-    The metric is the one that selects checkpoints, whatever the table shows.
-    Only candidates with as many finished seeds as the fullest one compete: a
-    mean over fewer seeds could win by luck.
+    The metric is the one that selects checkpoints, even if the table shows
+    another. Only candidates with the largest number of finished seeds compete,
+    because a mean over fewer seeds could win by luck.
     """
     candidates = _grouped(group, select_over)
     max_finished = max(len(_finished(candidate)) for candidate in candidates)
@@ -175,17 +176,17 @@ def _best_candidate(group, select_over):
 
 
 def summarize(rows, split):
-    """Returns statistics over the seeds of one cell as a dict.
+    """Returns a dict of statistics over the seeds of one cell.
 
     Args:
         rows: List of dicts of finished runs, from `run_rows`.
         split: `"validation"` or `"test"`.
 
     Returns:
-        Dict with `n`, `mean`, `standard_deviation` (of a sample: divided by
-        `n - 1`), `median`, `best` (of the run that is best on validation,
-        whatever `split` is), and means of the other reported numbers. Where
-        there is no value, it is `None`.
+        Dict with `n`, `mean`, `standard_deviation` (divided by `n - 1`),
+        `median`, `best` (the value of the run that is best on validation, for
+        any `split`), and means of the other reported numbers. Missing values
+        are `None`.
     """
     scored = [row for row in rows if row[split] is not None]
     values = [row[split] for row in scored]

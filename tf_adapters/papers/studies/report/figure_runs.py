@@ -1,4 +1,4 @@
-"""The finished runs that a study's pictures are about, and their names."""
+"""Finds the finished runs for a study's pictures, and labels for them."""
 
 import dataclasses
 import os
@@ -10,11 +10,12 @@ from tf_adapters.runs import earlier_runs
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A run, or one task of it, that a figure may be about.
+    """A run, or one of its tasks, that a figure can show.
 
     Attributes:
         run: The run's folder, or `None` if it is not finished.
-        folder: The task's folder if the run has one for each task, or `run`.
+        folder: The task's folder if the run has a folder for each task, else
+            `run`.
         point: Dict from the study's keys to the run's values.
         settings: Dict from all settings to the run's values.
     """
@@ -48,7 +49,7 @@ def _source(run, found, task):
 
 
 def labels(sources):
-    """Returns each source's settings that differ between the sources."""
+    """Returns, for each source, the settings that differ between sources."""
     keys = dict.fromkeys(key for source in sources for key in source.point)
     varied = [
         key
@@ -66,21 +67,21 @@ def labels(sources):
 
 
 def named(key, value):
-    """Returns how a picture calls a setting's value."""
+    """Returns a picture's label for a value of a setting."""
     if key in ("task", "method", "encoder"):
         return Path(str(value)).name
     return f"{key.rpartition('.')[2]} {value}"
 
 
 def with_points(table, one, sources, folder):
-    """Returns a table with the settings of each row's run as columns.
+    """Adds the settings of each row's run to a table as columns.
 
-    `method` is then the preset that the study names.
+    The column `method` gets the preset that the study names.
 
     Args:
-        table: `pandas.DataFrame` of an analysis.
+        table: `pandas.DataFrame` from an analysis.
         one: The `Analysis`.
-        sources: List of the `Source`s that it read.
+        sources: List of `Source` that it read.
         folder: Folder of the study.
     """
     rows = _sources_of_rows(table, one, sources)
@@ -93,7 +94,7 @@ def with_points(table, one, sources, folder):
 
 
 def with_labels(table, one, sources):
-    """Returns a table whose runs are named by their differing settings."""
+    """Replaces the runs in a table by labels with their differing settings."""
     rows = _sources_of_rows(table, one, sources)
     if rows is None or "run" not in table:
         return table
@@ -103,7 +104,7 @@ def with_labels(table, one, sources):
 
 
 def _sources_of_rows(table, one, sources):
-    """Returns each row's source, or `None` if a row is of several."""
+    """Returns each row's source, or `None` if a row belongs to several."""
     if one.reads == "model_dir":
         return sources * len(table)
     if one.reads == "study_dir" or "run" not in table:

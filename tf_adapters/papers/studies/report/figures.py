@@ -1,7 +1,7 @@
-"""The pictures that a study declares, made of its finished runs.
+"""Makes the pictures that a study declares from its finished runs.
 
-Each is made as `tf-adapters analyse` makes it, into `<study>/figures`. If a
-picture's runs, flags and analysis are as before, the picture is kept.
+Each is made like a picture of `tf-adapters analyse`, in `<study>/figures`. If
+the picture's runs, flags and analysis have not changed, it is kept.
 """
 
 import contextlib
@@ -27,24 +27,24 @@ from tf_adapters.papers.analysis.support.analysis import ANALYSES
 from tf_adapters.papers.studies.grid import settings as study_settings
 from tf_adapters.papers.studies.report import figure_runs
 
-# What an analysis of a study reads of its report.
+# The files of a study's report that an analysis reads.
 _TABLES = ("runs.csv", "table.csv")
 
 
 @dataclasses.dataclass(frozen=True)
 class Made:
-    """A picture that was made.
+    """A finished picture.
 
     Attributes:
         figure: Name of the study's figure.
-        name: Name of the files, without ending. An analysis of single runs
-            makes several pictures of one figure; their names end with the
+        name: Name of the files, without suffix. An analysis of single runs
+            makes several pictures for one figure, and their names end with the
             run's settings.
-        csv: Path of the table. Rows of a run have the run's settings in the
-            study's grid as columns.
+        csv: Path of the table. It has the settings in the study's grid as
+            columns.
         png: Path of the picture.
         analysis: Name of the analysis.
-        caption: What the picture shows, and of which runs.
+        caption: Text that says what the picture shows, and of which runs.
     """
 
     figure: str
@@ -56,12 +56,12 @@ class Made:
 
 
 def check_figures(study):
-    """Raises `ConfigError` if a figure's analysis or flags are wrong.
+    """Raises `ConfigError` if a figure's analysis or flags are invalid.
 
     Args:
         study: `Study`.
     """
-    # Some analyses take seconds to import.
+    # Imported here, because some analyses take seconds to import.
     if study.figures:
         make.load_all()
     for figure in study.figures:
@@ -72,14 +72,14 @@ def check_figures(study):
 
 
 def make_figures(study, runs, folder):
-    """Makes a study's pictures of the runs that are finished.
+    """Makes a study's pictures from the finished runs.
 
-    If one cannot be made, a line says why, and the others are made.
+    If a picture cannot be made, prints why, and continues with the others.
 
     Args:
         study: `Study`.
-        runs: List of its `Run`s.
-        folder: Its folder, with `runs.csv`.
+        runs: List of its `Run`.
+        folder: Its folder, which contains `runs.csv`.
 
     Returns:
         List of `Made`.
@@ -102,7 +102,7 @@ def make_figures(study, runs, folder):
 
 
 def _pictures(figure, sources):
-    """Returns a name and its sources for each picture of a figure.
+    """Returns a dict from name to sources, for each picture of a figure.
 
     The names do not depend on which runs are finished.
     """
@@ -122,7 +122,7 @@ def _file_name(label):
 
 
 def _make(figure, name, sources, folder):
-    """Makes one picture, or finds it made; returns its `Made`."""
+    """Makes one picture, unless it exists already, and returns its `Made`."""
     if not sources:
         raise UserError("none of its runs is finished.")
     one = ANALYSES[figure.analysis]
@@ -138,7 +138,7 @@ def _make(figure, name, sources, folder):
     record, key = Path(f"{output}.json"), _key(figure, one, sources, folder)
     if _is_made(made, record, key):
         return made
-    # Some ask the models again, for minutes.
+    # Some analyses run the models again, which takes minutes.
     print(
         f"Picture `{name}`, of {counted(len(sources), 'run')} ...", flush=True
     )
@@ -154,7 +154,7 @@ def _make(figure, name, sources, folder):
 
 
 def _caption(summary, sources):
-    """Returns what the picture shows, and the settings that its runs share."""
+    """Returns a caption, with the settings that the picture's runs share."""
     shared = {
         key: value
         for key, value in sources[0].point.items()
@@ -165,7 +165,7 @@ def _caption(summary, sources):
 
 
 def _key(figure, one, sources, folder):
-    """Returns everything that a picture depends on."""
+    """Returns a key of everything that a picture depends on."""
     tables = _TABLES if one.reads == "study_dir" else ()
     code = Path(inspect.getfile(type(one))).read_bytes()
     return {
@@ -194,12 +194,12 @@ def _is_made(made, record, key):
     try:
         return read_json(record) == key
     except UserError:
-        return False  # It is made again.
+        return False  # The picture is then made again.
 
 
 @contextlib.contextmanager
 def _folders(figure, one, sources, folder):
-    """Gives the folders that the analysis reads: runs, or one study."""
+    """Yields the folders that the analysis reads: runs, or one study."""
     if one.reads != "study_dir":
         yield [source.folder for source in sources]
     elif figure.runs is None:
@@ -211,7 +211,7 @@ def _folders(figure, one, sources, folder):
 
 
 def _write_part(folder, sources, some):
-    """Writes a study's tables, with only some of the runs in `runs.csv`."""
+    """Writes a study's tables with only some of the runs."""
     runs = pd.read_csv(folder / "runs.csv", dtype=str, keep_default_na=False)
     paths = [(folder / path).resolve() for path in runs.folder]
     wanted = {(s.run.resolve(), s.point["task"]) for s in sources}

@@ -1,6 +1,6 @@
 """Writes a study's report: tables, verdicts on claims, and one page.
 
-`table.md.j2` and `report.html.j2` say how the two texts are put together.
+`table.md.j2` and `report.html.j2` are the templates.
 """
 
 import base64
@@ -24,11 +24,11 @@ from tf_adapters.report.html_page import STYLE
 
 
 def write_tables(tables, folder):
-    """Writes `table.csv` and `runs.csv`, which pictures may be made of.
+    """Writes `table.csv` and `runs.csv`, which pictures can read.
 
     Args:
         tables: `Tables`.
-        folder: The study's folder, made if it is not there.
+        folder: The study's folder. It is created if needed.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def write_tables(tables, folder):
 
 
 def _settings(rows):
-    """Returns the columns in front of `metric`, of every grid of the study."""
+    """Returns the columns in front of `metric`, from all grids of the study."""
     return [
         key
         for row in rows
@@ -50,7 +50,7 @@ def write_csv(path, rows, names=()):
 
     Args:
         path: Path of the file.
-        rows: List of dicts, which may lack some of the columns.
+        rows: List of dicts. Some of the columns can be missing.
         names: Columns that come first, and are there if no row has them.
     """
     keys = (key for row in rows for key in row)
@@ -71,7 +71,7 @@ def write_report(name, command, study, runs, tables, folder, pictures=()):
         study: `Study`.
         runs: List of `Run`.
         tables: `Tables`.
-        folder: The study's folder, which is there.
+        folder: The study's folder, which exists.
         pictures: List of `figures.Made`. Defaults to none.
 
     Returns:
@@ -94,7 +94,7 @@ def write_report(name, command, study, runs, tables, folder, pictures=()):
 
 
 def _find(study, runs, tables, folder, pictures):
-    """Returns what the templates show of a study's runs."""
+    """Returns the values that the templates show."""
     report = study.report
     chosen, of_all_cells = (
         study_cells.chosen_rows(tables.runs, report, study.select_over, further)
@@ -133,7 +133,7 @@ def _title(name, study):
 
 
 def _latex(found):
-    """Returns one tabular, or two with printed numbers; for booktabs."""
+    """Returns a LaTeX table, or two with printed numbers, for booktabs."""
     parts = [found["measured"].to_latex(index=False, escape=True)]
     if found["printed"] is not None:
         parts.append("% Printed and measured.\n")
@@ -143,7 +143,7 @@ def _latex(found):
 
 def _markdown(frame):
     frame = frame.map(lambda text: text.replace("*", "\\*"))
-    # Texts all, so that numbers stay as they were rounded.
+    # All values are texts, so that rounded numbers stay as they are.
     return frame.to_markdown(
         index=False, tablefmt="github", disable_numparse=True
     )
@@ -154,7 +154,7 @@ def _base64(path):
 
 
 def _rems(path):
-    """Returns the least width of a picture at which its text is readable."""
+    """Returns the smallest width of a picture with readable text."""
     width, height = struct.unpack(">II", path.read_bytes()[16:24])
     return round(14 * width / height)
 

@@ -1,4 +1,4 @@
-"""The tables of a study's report, as frames of texts for every format."""
+"""Makes the tables of a study's report as frames of texts, for all formats."""
 
 import pandas as pd
 
@@ -14,7 +14,7 @@ _PROVENANCE += ("versions", "folder")
 
 
 def measured(cells, rows, column):
-    """Returns the table as in papers: rows, columns, and the rows' average.
+    """Returns the table in the form of papers, with an average for each row.
 
     Args:
         cells: List of dicts, from `cells.make_cells`.
@@ -29,7 +29,7 @@ def measured(cells, rows, column):
         **frame[rows].map(str),
         column=frame[column].map(str),
         shown=[_cell(cell) for cell in cells],
-        everything="",  # So that there is an index without `rows` too.
+        everything="",  # Needed for an index if there are no `rows`.
     )
     keys = ["everything", *rows]
     by_row, by_column = (frame.groupby(k, sort=False) for k in (keys, "column"))
@@ -43,10 +43,10 @@ def measured(cells, rows, column):
 
 
 def in_order(frame, values, keys):
-    """Returns a pivot table whose rows and columns are in order of appearance.
+    """Returns a pivot table with rows and columns in order of appearance.
 
     Args:
-        frame: `DataFrame` with a column `column`, whose values make columns.
+        frame: `DataFrame` with a column `column`, whose values become columns.
         values: Name of the column with the texts of the cells.
         keys: Names of the columns that make the index.
     """
@@ -84,14 +84,14 @@ def _trained_share(cells):
 
 
 def _average(means, columns):
-    """Returns the mean over all columns, or `-` if a column has none."""
+    """Returns the mean over all columns, or `-` if a column has no value."""
     if means.count() < columns:
         return "-"
     return f"{100 * sum(means) / columns:.1f}"
 
 
 def statistics(cells):
-    """Returns every statistic of every cell as a `DataFrame` of texts."""
+    """Returns all statistics of all cells as a `DataFrame` of texts."""
     frame = pd.DataFrame(cells, dtype=object)
     return frame.drop(columns=[*_HIDDEN]).map(_number)
 
@@ -105,7 +105,7 @@ def _number(value):
 
 
 def states(rows):
-    """Returns state, metrics and provenance of runs as a `DataFrame` of texts.
+    """Returns a `DataFrame` of texts with runs' states, metrics and provenance.
 
     Args:
         rows: List of dicts, from `run_rows.run_rows`.

@@ -1,4 +1,4 @@
-"""Sentences of a study's report: units, and where its runs come from."""
+"""Writes sentences for a study's report: units, and provenance of its runs."""
 
 import collections
 
@@ -13,7 +13,7 @@ PRINTED_AND_MEASURED = (
 
 
 def units(split):
-    """Returns what the numbers of a study's table are, three sentences."""
+    """Returns three sentences that explain the numbers in a study's table."""
     return (
         f"100 x the metric on {split}, mean ± sample standard deviation over "
         "seeds. Checkpoints and hyper-parameters are selected on validation. "
@@ -22,7 +22,7 @@ def units(split):
 
 
 def provenance(rows):
-    """Returns sentences on what the finished runs were made with.
+    """Returns sentences on the provenance of the finished runs.
 
     Args:
         rows: List of dicts, from `run_rows.run_rows`.

@@ -1,4 +1,4 @@
-"""The numbers that a paper prints, next to the measured ones."""
+"""Compares the numbers that a paper prints with the measured ones."""
 
 import collections
 import dataclasses
@@ -14,16 +14,16 @@ from tf_adapters.papers.studies.report import frames
 
 @dataclasses.dataclass(frozen=True)
 class PrintedNumber:
-    """A number of the paper's table and ours, both in the paper's units.
+    """A number in the paper's table and ours, both in the paper's units.
 
     Attributes:
-        row: What the row is of, in words.
+        row: Label of the row.
         column: Name of the column.
         printed: Number or `None`.
         error: Its printed spread or `None`.
         measured: Mean over runs, or `None` where none has finished.
-        deviation: Their sample standard deviation; `None` for one run.
-        runs: How many have finished.
+        deviation: Sample standard deviation over runs, or `None` for one run.
+        runs: Number of finished runs.
     """
 
     row: str
@@ -41,14 +41,14 @@ def find(study, runs, rows):
     Args:
         study: `Study`.
         runs: List of `Run`.
-        rows: List of dicts, from `cells.chosen_rows`, further ones too.
+        rows: List of dicts, from `cells.chosen_rows`, with additional cells.
     """
     if study.expected is None:
         return []
     settings = {run.id: run.settings for run in runs}
     keys = ("task", *report_keys.cell_keys(study.report))
     known = [
-        # A cell may have other values than its run: see `report_keys.BEST`.
+        # A cell can have other values than its run, see `report_keys.BEST`.
         (row, settings[row["run"]] | {k: row[k] for k in keys if k in row})
         for row in rows
         if row["state"] == "finished" and row[study.report.split] is not None
@@ -74,7 +74,7 @@ def _row(study, expected, known):
 
 
 def _by_column(report, wanted, known):
-    """Returns the numbers of a row's runs by column, in points."""
+    """Returns a dict from column to the numbers of a row's runs, in points."""
     values = collections.defaultdict(list)
     for row, settings in known:
         is_best = row.get(report.best_of) == report_keys.BEST
@@ -94,7 +94,7 @@ def _summary(values):
 
 
 def _average(columns):
-    """Returns the mean of the columns' means, if no column is empty."""
+    """Returns the mean of the columns' means if no column is empty."""
     runs = min(map(len, columns), default=0)
     if runs == 0:
         return None, None, 0
@@ -102,7 +102,7 @@ def _average(columns):
 
 
 def as_frame(found):
-    """Returns a `DataFrame` of texts, two rows for each row of the paper's.
+    """Returns a `DataFrame` of texts, with two rows for each row of the paper.
 
     Args:
         found: List of `PrintedNumber`.

@@ -1,10 +1,10 @@
-"""From the result of a run to the rows that a study's tables are made of."""
+"""Converts the result of a run to the rows behind a study's tables."""
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.papers.studies.grid import plan as study_plan
 
-# Parts of a result whose numbers are averaged over seeds.
+# Keys of a result whose numbers are averaged over seeds.
 REPORTED = ("method_report", "pretraining")
 WEIGHTS_AND_SECONDS = (
     *("trained_weights", "head_weights", "encoder_weights", "seconds"),
@@ -20,14 +20,15 @@ def run_rows(run, result, error=""):
     Args:
         run: `Run`.
         result: Its `result.json`, or `None` if it is not finished.
-        error: Why it failed, or "".
+        error: The reason why it failed, or "".
 
     Raises:
         UserError: If the result lacks the metric that chose its weights.
     """
     rows = []
     for task, metric in run.metrics.items():
-        # Of several tasks, or named in `base`, it is no part of the point.
+        # With several tasks, or with a task in `base`, the point lacks the
+        # task.
         point = {"task": task, **run.point}
         if len(run.metrics) > 1:
             point["task"] = task
@@ -49,7 +50,7 @@ def run_rows(run, result, error=""):
 
 
 def _of_task(result, task):
-    """Returns the result of one of several tasks."""
+    """Returns the part of a result for one of several tasks."""
     return {
         **result,
         **result.get("tasks", {}).get(task, {}),
@@ -77,7 +78,7 @@ def _finished_row(run, task, metric, result):
 
 
 def _value_of(metric, split, result, transfer):
-    """Returns the value that a table shows; some metrics have no split."""
+    """Returns the value that a table shows. Some metrics do not have splits."""
     if metric == "mean_metric":
         return result.get(metric)
     part, _, name = metric.partition("/")
@@ -89,7 +90,7 @@ def _value_of(metric, split, result, transfer):
 
 
 def _transfer(result):
-    """Returns a dict of the averages over languages and of each language."""
+    """Returns a dict with the averages over languages and each language."""
     found = result.get("transfer")
     if found is None:
         return {}

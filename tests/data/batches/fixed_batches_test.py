@@ -198,7 +198,7 @@ def test_predictions_from_buckets_are_the_same():
     expected = np.stack(whole.predict(_examples()))
     outputs = np.stack(buckets.predict(_examples()))
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
-    assert len(buckets._evaluation_plans(_examples().lengths)) > 1
+    assert len(buckets._evaluation_plans(_examples())) > 1
 
 
 @pytest.mark.parametrize("strategy", ["one_device", "mirrored"])

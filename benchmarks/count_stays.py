@@ -1,17 +1,23 @@
-"""How many files of the library an adapter folder passes through as it loads.
+"""How many files of the library an adapter folder and a run's settings pass.
 
     python benchmarks/count_stays.py
     python benchmarks/count_stays.py --checkout=<folder>
+    python benchmarks/count_stays.py --show
 
-A *stay* is an unbroken run of uses of the folder in one file: a reader who
-follows the folder opens that file once for it. A use is a call of one of the
-library's functions that is given the folder, or the return from such a call to
-the function that made it. Given the folder is a function with an argument that
-is the folder's path or a path in it, a value of its JSON, or an object or list
-that has one of these. A *return* is a stay in a file that had one before.
+A *stay* is an unbroken run of uses of a value in one file: a reader who follows
+the value opens that file once for it. A use is a call of one of the library's
+functions that is given the value, or the return from such a call to the caller.
+A *return* is a stay in a file that had one before. `--checkout` counts another
+checkout of this repository, `--show` names the files.
 
+Of an adapter folder that is loaded, a function is given the folder's path or a
+path in it, a value of its JSON, or an object or list that has one of these.
 `JSON` is how often a JSON file of the folder is parsed. The encoder is loaded
-before the count. `--checkout` counts another checkout of this repository.
+before the count.
+
+Of the settings that `train_experiment` gets, for a run of one step, a function
+is given the `Config`, a section of it such as `config.train`, or a list, a dict
+or an object of the library that has one of these.
 """
 
 import argparse
@@ -28,20 +34,17 @@ PARSER = "parse_json"
 
 
 class Follower:
-    """Follows a folder through the files of a package; a profile function.
+    """Follows a value through the files of a package; a profile function.
 
     Args:
         package: Path of the package.
-        folder: Path of the folder.
+        value: `FolderValue` or `SettingsValue`.
     """
 
-    def __init__(self, package, folder):
+    def __init__(self, package, value):
         self.package = f"{package}{os.sep}"
-        self.folder = str(folder)
+        self.value = value
         self.files = []
-        self.parsed = 0
-        # The parsed values themselves, so that no other gets one's id.
-        self._of_json = {}
         self._given = {}
 
     def __call__(self, frame, event, value):
@@ -56,9 +59,7 @@ class Follower:
             if self._given[id(frame)]:
                 self.files.append(code.co_filename)
             return
-        if code.co_name == PARSER:
-            self.parsed += 1
-            self._remember(value)
+        self.value.returned(code.co_name, value)
         if self._given.pop(id(frame), False):
             self._return_to(frame.f_back)
 
@@ -67,30 +68,12 @@ class Follower:
         if name.startswith(self.package):
             self.files.append(name)
 
-    def _remember(self, value):
-        if isinstance(value, dict | list):
-            self._of_json[id(value)] = value
-            items = value.values() if isinstance(value, dict) else value
-            for item in items:
-                self._remember(item)
-
     def _is_given(self, frame):
         code = frame.f_code
         count = code.co_argcount + code.co_kwonlyargcount
         count += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
         names = code.co_varnames[:count]
-        return any(self._is_of_folder(frame.f_locals.get(n)) for n in names)
-
-    def _is_of_folder(self, value):
-        if isinstance(value, str | Path):
-            return str(value).startswith(self.folder)
-        if id(value) in self._of_json:
-            return True
-        if isinstance(value, list | tuple):
-            return any(self._is_of_folder(item) for item in value)
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return any(map(self._is_of_folder, vars(value).values()))
-        return False
+        return any(self.value.is_in(frame.f_locals.get(n)) for n in names)
 
     def stays(self):
         """Returns the files in the order of the stays."""
@@ -101,6 +84,93 @@ class Follower:
         ]
 
 
+class FolderValue:
+    """The path of an adapter folder and all that is parsed from its JSON.
+
+    Args:
+        folder: Path of the folder.
+    """
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+        self.parsed = 0
+        # The parsed values themselves, so that no other gets one's id.
+        self._of_json = {}
+
+    def returned(self, function, value):
+        """Takes the name of a function of the library and what it returned."""
+        if function == PARSER:
+            self.parsed += 1
+            self._remember(value)
+
+    def _remember(self, value):
+        if isinstance(value, dict | list):
+            self._of_json[id(value)] = value
+            items = value.values() if isinstance(value, dict) else value
+            for item in items:
+                self._remember(item)
+
+    def is_in(self, value):
+        """Returns whether an argument is or has the folder."""
+        if isinstance(value, str | Path):
+            return str(value).startswith(self.folder)
+        if id(value) in self._of_json:
+            return True
+        if isinstance(value, list | tuple):
+            return any(self.is_in(item) for item in value)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return any(map(self.is_in, vars(value).values()))
+        return False
+
+
+class SettingsValue:
+    """A run's settings and their sections.
+
+    Args:
+        config: `Config`.
+    """
+
+    def __init__(self, config):
+        package = type(config).__module__.rpartition(".")[0]
+        sections = {type(value) for value in vars(config).values()}
+        own = {cls for cls in sections if cls.__module__.startswith(package)}
+        self._classes = (type(config), *own)
+
+    def returned(self, function, value):
+        """Has no effect: what functions return is known by its class."""
+
+    def is_in(self, value):
+        """Returns whether an argument is or has settings."""
+        if isinstance(value, list | tuple):
+            return any(self.is_in(item) for item in value)
+        if isinstance(value, dict):
+            return any(map(self.is_in, value.values()))
+        if isinstance(value, self._classes):
+            return True
+        held = getattr(value, "__dict__", {})
+        is_ours = type(value).__module__.startswith("tf_adapters")
+        return is_ours and any(
+            isinstance(v, self._classes) for v in held.values()
+        )
+
+
+def follow(package, value, function):
+    """Returns the files that a value stays in while a function runs, in order.
+
+    Args:
+        package: Path of `tf_adapters`.
+        value: `FolderValue` or `SettingsValue`.
+        function: Function without arguments.
+    """
+    follower = Follower(package, value)
+    sys.setprofile(follower)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return follower.stays()
+
+
 def count(package, folder, load):
     """Returns stays, returns, files and parsed JSON files of one loading.
 
@@ -109,15 +179,15 @@ def count(package, folder, load):
         folder: Path of an adapter folder.
         load: Function that loads the folder.
     """
-    follower = Follower(package, folder)
-    sys.setprofile(follower)
-    try:
-        load(folder)
-    finally:
-        sys.setprofile(None)
-    stays = follower.stays()
+    value = FolderValue(folder)
+    stays = follow(package, value, lambda: load(folder))
+    return (*numbers(stays), value.parsed)
+
+
+def numbers(stays):
+    """Returns the numbers of stays, of returns among them, and of files."""
     files = len(set(stays))
-    return len(stays), len(stays) - files, files, follower.parsed
+    return len(stays), len(stays) - files, files
 
 
 def _save(folder, form, encoder):
@@ -133,11 +203,52 @@ def _save(folder, form, encoder):
     tf_adapters.save_adapter(model, folder, format=form)
 
 
+def follow_settings(package, folder, encoder="minilm"):
+    """Returns the files that the settings of a small run stay in.
+
+    Args:
+        package: Path of `tf_adapters`.
+        folder: Path of the run folder.
+        encoder: Name or folder of the encoder. Default: `"minilm"`.
+    """
+    from tf_adapters.config import resolve
+    from tf_adapters.runs import training_run
+
+    config = resolve.resolve_config(
+        {
+            "task": "demo_sentiment",
+            "encoder": encoder,
+            "data": {"max_train_examples": 32, "max_length": 32},
+            "train": {"epochs": 1, "batch_size": 32},
+        }
+    )
+    data = _read_data(config)
+    return follow(
+        package,
+        SettingsValue(config),
+        lambda: training_run.train_experiment(config, *data, folder),
+    )
+
+
+def _read_data(config):
+    """Returns the arguments of `train_experiment` with task and rows."""
+    try:
+        from tf_adapters.runs import task_data
+    except ImportError:  # An older checkout.
+        from tf_adapters.data.rows import splits
+
+        task = splits.get_task(config)
+        return task, splits.load_rows(config, task)
+    return (task_data.load_task_data(config),)
+
+
 def main():
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkout", type=Path, default=ROOT)
-    checkout = parser.parse_args().checkout.absolute()
+    parser.add_argument("--show", action="store_true", help="name the files")
+    options = parser.parse_args()
+    checkout = options.checkout.absolute()
     sys.path.insert(0, str(checkout))
     import tf_adapters
 
@@ -146,15 +257,21 @@ def main():
     def load(folder):
         tf_adapters.load(folder, encoder, tokenizer)
 
-    print(f"{'':12}{'stays':>8}{'returns':>8}{'files':>8}{'JSON':>8}")
+    package, found = checkout / "tf_adapters", {}
     with tempfile.TemporaryDirectory() as scratch:
         for form in FORMATS:
             folder = Path(scratch).resolve() / form
             _save(folder, form, encoder)
             # Files are imported where they are used first.
             load(folder)
-            numbers = count(checkout / "tf_adapters", folder, load)
-            print(f"{form:12}" + "".join(f"{n:8}" for n in numbers))
+            found[form] = count(package, folder, load)
+        stays = follow_settings(package, Path(scratch) / "run")
+    if options.show:
+        print(*(Path(name).relative_to(package) for name in stays), sep="\n")
+    print(f"{'':12}{'stays':>8}{'returns':>8}{'files':>8}{'JSON':>8}")
+    found["settings"] = numbers(stays)
+    for name, values in found.items():
+        print(f"{name:12}" + "".join(f"{n:8}" for n in values))
 
 
 if __name__ == "__main__":

@@ -52,8 +52,8 @@ def _dataset_batches(packer, count, batch_size):
         lambda: ((_text(i), i % 2) for i in range(count)),
         output_signature=spec,
     )
-    stream = streams.open_stream(dataset, HEAD, batch_size)
-    packer = streams.packer_of(PackerLayer(packer))
+    stream = streams.open_dataset(dataset, HEAD, batch_size)
+    packer = streams.graph_packer_of(PackerLayer(packer))
     return _peak(), stream.features(HEAD, packer, labeled=True)
 
 

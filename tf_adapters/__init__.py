@@ -54,7 +54,7 @@ onednn.switch_on()
 
 # What `import tf_adapters` offers, and where it is. Loaded when it is first
 # used: KerasHub alone takes seconds, and `tf-adapters --help` needs none of it.
-_MODULES = ("heads", "layers", "methods", "tasks")
+_MODULES = ("encoders", "heads", "layers", "methods", "tasks")
 _MEMBERS = {
     "AdaptedEncoder": "tf_adapters.models.adapted_encoder",
     "AdapterError": "tf_adapters.common.errors",

@@ -41,7 +41,7 @@ def test_the_help_of_a_subcommand(name, capsys):
     assert len(lines) < 80 and max(map(len, lines)) <= 80
 
 
-@pytest.mark.parametrize("name", ("analyse", "analyze"))
+@pytest.mark.parametrize("name", ["analyse", "analyze"])
 def test_analyses_have_two_spellings(name, capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["tf-adapters", name, "--help"])
     with pytest.raises(SystemExit) as caught:

@@ -1,4 +1,4 @@
-"""Every setting has a meaning, in the page of settings and in `--help`."""
+"""Tests that every setting is described, on its page and in `--help`."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ PAGE = Path(__file__).parents[2] / "docs/settings.md"
 
 
 def test_the_page_is_as_it_would_be_made():
-    made = describe.page()
+    made = describe.settings_page()
     assert PAGE.read_text(encoding="utf-8").strip() == made.strip(), (
         "python -m tf_adapters.config.describe > docs/settings.md"
     )

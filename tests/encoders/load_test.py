@@ -1,4 +1,4 @@
-"""Loaded encoders against PyTorch's outputs, and the errors of loading."""
+"""Compares loaded encoders with PyTorch's outputs, and tests errors."""
 
 import functools
 import json
@@ -53,7 +53,7 @@ def distance(states, outputs, features):
     return max(np.abs(a - b)[tokens].max() for a, b in pairs)
 
 
-@pytest.mark.parametrize("name", (*huggingface_folders.NAMES, "minilm"))
+@pytest.mark.parametrize("name", [*huggingface_folders.NAMES, "minilm"])
 def test_weights_and_settings_give_the_outputs_of_pytorch(name):
     encoder, _ = load(name)
     features, outputs = huggingface_folders.expected(name)
@@ -67,7 +67,7 @@ def test_weights_and_settings_give_the_outputs_of_pytorch(name):
         )
 
 
-@pytest.mark.parametrize("name", (*huggingface_folders.NAMES, "minilm"))
+@pytest.mark.parametrize("name", [*huggingface_folders.NAMES, "minilm"])
 def test_adapted_encoder_gives_the_outputs_of_pytorch(name):
     encoder, _ = load(name)
     features, outputs = huggingface_folders.expected(name)
@@ -254,7 +254,7 @@ def test_what_is_no_policy_is_answered_in_a_sentence(dtype):
 
 @pytest.mark.parametrize("policy", ["bfloat16", "float16"])
 def test_keras_policy_in_half_precision_leaves_weights_in_float32(policy):
-    """So that the encoder is the one that adapters were trained on."""
+    """The encoder is then the one that adapters were trained on."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(policy)
     try:
@@ -280,7 +280,7 @@ def test_dtype_is_the_backbones_policy():
 
 
 def test_fingerprint_is_stable_over_versions():
-    """Adapters that were saved carry it: it must not change by itself."""
+    """Saved adapters contain it, so it must not change."""
     assert encoder_fingerprint(load("bert")[0]) == (
         "97d4a1d007c29fe912e6efa39440b40fc275c2ceedd42f84fc8f968b71489b9d"
     )
@@ -383,7 +383,7 @@ def test_missing_weights_and_pickled_weights(folder):
 
 
 def test_weights_in_parts_with_old_names_in_half_precision(folder):
-    """As bert-base-uncased names norms, and large checkpoints are stored."""
+    """Uses bert-base-uncased's names of norms, in several files."""
     original = weights_of(load("bert")[0])
     weights = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()

@@ -144,7 +144,7 @@ def test_counting_words_gets_nowhere(data, name):
 
 
 @pytest.mark.parametrize(
-    "arguments, message",
+    ("arguments", "message"),
     [
         (("sentimental", "train"), "sentiment, entailment, acceptability"),
         (("sentiment", "dev"), "train, validation, test"),

@@ -1,4 +1,4 @@
-"""A folder is found once, its JSON parsed once, an address asked once."""
+"""Tests that a folder's JSON is parsed once, and its address requested once."""
 
 from pathlib import Path
 import runpy
@@ -25,7 +25,7 @@ PEFT = folders.FIXTURES / "peft" / "bert_lora"
 
 @pytest.fixture
 def parsed(monkeypatch):
-    """The texts that were parsed as JSON of an adapter folder."""
+    """Records the texts that are parsed as JSON of an adapter folder."""
     texts = []
 
     def counted(text):
@@ -101,7 +101,7 @@ def test_a_folder_passes_through_few_files(form, num_json, tmp_path):
     )
     # AdapterHub's head has a file of its own.
     assert num_parsed == num_json
-    # Far fewer would mean that the count misses most of them.
+    # A much smaller number would mean that the count is wrong.
     assert 20 < stays < 60
     assert returns < 30
     assert 10 < files <= stays

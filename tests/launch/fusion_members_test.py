@@ -1,4 +1,4 @@
-"""Fusion's first stage: which adapters it trains, where, and what it keeps."""
+"""Tests fusion's first stage: which adapters it trains, where, and reuse."""
 
 import dataclasses
 import json
@@ -17,6 +17,7 @@ from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
 from tf_adapters.launch import fusion_members
 from tf_adapters.launch import local_runner
+from tf_adapters.launch import member_plan
 from tf_adapters.launch import planned_run
 from tf_adapters.runs import finished_run
 from tf_adapters.runs import task_data
@@ -45,7 +46,7 @@ def _train(config, folder, score=studies.score):
 
 
 def test_members_have_the_fusions_data_and_their_own_method():
-    runs = fusion_members.plan_members(_config())
+    runs = member_plan.plan_members(_config())
     assert [run.id for run in runs] == ["demo_sentiment", "demo_entailment"]
     for run in runs:
         assert run.config.task == run.id
@@ -57,7 +58,7 @@ def test_members_have_the_fusions_data_and_their_own_method():
 
 def test_the_preset_trains_members_as_the_paper_does():
     config = resolve.resolve_config({"task": "mrpc", "method": "fusion"})
-    run = fusion_members.plan_members(config)[0]
+    run = member_plan.plan_members(config)[0]
     assert (run.config.train.learning_rate, run.config.train.epochs) == (
         1e-4,
         30,
@@ -84,8 +85,8 @@ def test_another_target_shares_them_and_other_settings_do_not(tmp_path):
 
 
 def test_a_finished_run_of_the_same_settings_is_a_member(tmp_path):
-    """Such as a study's single-task run; one of other settings is none."""
-    own, other = fusion_members.plan_members(_config())
+    """It can be a study's single-task run, but needs the same settings."""
+    own, other = member_plan.plan_members(_config())
     different = dataclasses.replace(other.config, seed=4)
     studies.finish(own.config, tmp_path / "sentiment")
     studies.finish(different, tmp_path / "entailment")
@@ -95,7 +96,7 @@ def test_a_finished_run_of_the_same_settings_is_a_member(tmp_path):
 
 
 def test_a_run_of_another_study_is_a_member(tmp_path):
-    own, _ = fusion_members.plan_members(_config())
+    own, _ = member_plan.plan_members(_config())
     name = planned_run.run_id(own.config)
     (tmp_path / "table1").mkdir()
     studies.finish(own.config, tmp_path / "table1" / name)
@@ -105,7 +106,7 @@ def test_a_run_of_another_study_is_a_member(tmp_path):
 
 
 def test_a_merge_of_the_same_settings_is_no_member(tmp_path):
-    own, _ = fusion_members.plan_members(_config())
+    own, _ = member_plan.plan_members(_config())
     studies.finish(own.config, tmp_path / "merged")
     path = tmp_path / "merged" / "result.json"
     result = json.loads(path.read_text()) | {"merged": {"how": "mean"}}
@@ -115,7 +116,7 @@ def test_a_merge_of_the_same_settings_is_no_member(tmp_path):
 
 
 def test_members_of_another_study_are_shared(tmp_path):
-    runs = fusion_members.plan_members(_config())
+    runs = member_plan.plan_members(_config())
     # Named before a setting was new: what the runs are is what counts.
     theirs = tmp_path / "table1" / "members" / "0123456789"
     theirs.mkdir(parents=True)
@@ -127,10 +128,10 @@ def test_members_of_another_study_are_shared(tmp_path):
 
 
 def test_it_waits_for_what_another_process_trains(tmp_path, monkeypatch):
-    """The fusions of two tasks that start together share their members."""
+    """Fusions of two tasks that start together share their members."""
     monkeypatch.setattr(fusion_members, "_SECONDS_TO_WAIT", 0)
-    runs = fusion_members.plan_members(_config())
-    path = tmp_path / fusion_members._digest(runs) / runs[0].id
+    runs = member_plan.plan_members(_config())
+    path = tmp_path / member_plan.digest(runs) / runs[0].id
     path.mkdir(parents=True)
     with (path / "log.txt").open("a") as log:
         assert local_runner._lock(log)
@@ -164,7 +165,7 @@ def test_members_that_train_together_are_one_run(tmp_path):
     config = dataclasses.replace(
         plain, members=config_settings.MembersConfig(**members)
     )
-    (run,) = fusion_members.plan_members(config)
+    (run,) = member_plan.plan_members(config)
     assert run.config.method.tasks == ("demo_sentiment", "mrpc")
     assert run.metrics == {"demo_sentiment": "accuracy", "mrpc": "f1"}
     fused = fusion_members._with_adapters(config, [run], [tmp_path])
@@ -177,21 +178,21 @@ def test_members_that_train_together_are_one_run(tmp_path):
 
 def test_mistakes(tmp_path):
     with pytest.raises(ConfigError, match="a task twice"):
-        fusion_members.plan_members(_config(tasks=("sst2", "sst2")))
+        member_plan.plan_members(_config(tasks=("sst2", "sst2")))
     with pytest.raises(ValueError, match="Did you mean `sst2`"):
-        fusion_members.plan_members(_config(tasks=("sst22",)))
+        member_plan.plan_members(_config(tasks=("sst22",)))
     wrong = dataclasses.replace(
         _config().members, settings={"train": {"epoch": 3}}
     )
     config = dataclasses.replace(_config(), members=wrong)
     with pytest.raises(ConfigError, match="`members`, `demo_sent.*epoch"):
-        fusion_members.plan_members(config)
+        member_plan.plan_members(config)
 
 
 def test_missing_data_are_reported_with_what_fusion_does_and_has(
     tmp_path,
 ):
-    """Before anything trains, for all members at once."""
+    """The error comes before training, for all members at once."""
     rows = [{"sentence1": "a", "sentence2": "b", "label": "entailment"}]
     commands.write_rows(tmp_path / "rte" / "train.jsonl", rows)
     data = {"data_dir": str(tmp_path)}
@@ -215,14 +216,14 @@ def test_the_setting_that_reaches_members_reaches_them():
         {"task": "mrpc", "method": "fusion", "train": {"epochs": 1}},
         resolve.parse_override("members.settings.train.epochs=7"),
     ]
-    run = fusion_members.plan_members(resolve.resolve_config(*layers))[0]
+    run = member_plan.plan_members(resolve.resolve_config(*layers))[0]
     assert run.config.train.epochs == 7
     assert run.config.train.learning_rate == 1e-4
 
 
 @pytest.mark.slow
 def test_both_stages_and_pruning_with_real_processes(tmp_path, capsys):
-    """From nothing to a fusion, and on to a smaller one that evaluates."""
+    """Trains a fusion from scratch, and evaluates a smaller one."""
     config = _config(
         encoder=str(huggingface_folders.ONE_BLOCK), train={"epochs": 1}
     )
@@ -231,7 +232,7 @@ def test_both_stages_and_pruning_with_real_processes(tmp_path, capsys):
     result = training_run.train_experiment(config, data, tmp_path / "fusion")
     smaller = tmp_path / "smaller"
     flags = [f"--model_dir={tmp_path / 'fusion'}", f"--keep_in={smaller}"]
-    assert analyse.run(["fusion_pruning", *flags, "--keep=1"]) == 0
+    assert analyse.run_analysis(["fusion_pruning", *flags, "--keep=1"]) == 0
     lines = (tmp_path / "fusion" / "fusion_pruning.csv").read_text()
     first, second = lines.splitlines()[1:]
     whole = result["validation"]["accuracy"]

@@ -1,4 +1,4 @@
-"""Messages of the command name arguments where a function is called."""
+"""Tests that messages of functions name arguments instead of flags."""
 
 import pytest
 
@@ -26,8 +26,10 @@ def test_flags_become_arguments(message, expected):
 
 
 def test_an_error_keeps_its_class_and_names_the_argument():
-    with pytest.raises(
-        DataError, match="^`data` has no --- line with text=x/y$"
+    with (
+        pytest.raises(
+            DataError, match="^`data` has no --- line with text=x/y$"
+        ),
+        python_words.errors_in_python([("/a/b.jsonl", "data")]),
     ):
-        with python_words.errors_in_python([("/a/b.jsonl", "data")]):
-            raise DataError("/a/b.jsonl has no --- line with --text=x/y")
+        raise DataError("/a/b.jsonl has no --- line with --text=x/y")

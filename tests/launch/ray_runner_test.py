@@ -1,4 +1,4 @@
-"""A study on a Ray of two CPUs: the same results, and who is killed when."""
+"""Tests a study on Ray with two CPUs: results, and killed processes."""
 
 import contextlib
 import csv
@@ -128,7 +128,7 @@ def _told_to_stop(process, worker):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kill",
-    (_worker, _worker_and_process, _told_to_stop),
+    [_worker, _worker_and_process, _told_to_stop],
     ids=lambda k: k.__name__,
 )
 def test_another_worker_takes_a_run_over(runs, runner, tmp_path, kill):
@@ -153,7 +153,7 @@ def test_another_worker_takes_a_run_over(runs, runner, tmp_path, kill):
 
 @pytest.fixture
 def old_process(tmp_path):
-    """A process that trains, though its worker is gone; and its folder."""
+    """Makes a folder and a process that trains although its worker is gone."""
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "sleep").touch()
     folder = tmp_path / "run"
@@ -195,7 +195,7 @@ def test_a_run_whose_old_process_does_not_end_is_left_to_it(
 
 
 def test_a_process_does_not_outlive_its_worker(old_process, tmp_path):
-    """The kernel ends it where Ray does not."""
+    """The kernel ends it if Ray does not."""
     process, flags, environment = old_process
     process.kill()
     process.wait()
@@ -311,7 +311,7 @@ def _train_study(path, executor):
         ray_cpus=1,
         ray_gpus=0.0,
     )
-    assert study_lib.run(options, {"data": {}, "train": {}}) == 0
+    assert study_lib.run_studies(options, {"data": {}, "train": {}}) == 0
     return path.parent / executor / "demo"
 
 
@@ -332,7 +332,7 @@ def test_results_are_those_of_local_processes(tmp_path, two_cpus):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", (signal.SIGTERM, signal.SIGKILL))
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGKILL])
 def test_no_run_outlives_its_study(tmp_path, kind):
     path = _real_study(tmp_path, **{"train.epochs": 2000})
     command = [sys.executable, str(ROOT / "train.py"), f"--study={path}"]

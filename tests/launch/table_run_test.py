@@ -1,4 +1,4 @@
-"""`tf_adapters.train`: a table in, the text model and its run folder out."""
+"""Tests `tf_adapters.train`: its text model and run folder."""
 
 import csv
 import json
@@ -45,7 +45,7 @@ def _result(folder):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A folder with a table, a run of the command, and one of the function."""
+    """Makes a folder with a table, and runs by command and by function."""
     folder = tmp_path_factory.mktemp("launch")
     _frame().to_csv(folder / "table.csv", index=False, quoting=csv.QUOTE_ALL)
     status = subcommands.run(

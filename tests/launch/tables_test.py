@@ -1,4 +1,4 @@
-"""Tables in memory are written as files, or refused."""
+"""Tests that tables in memory are written as files, or refused."""
 
 import json
 
@@ -11,7 +11,7 @@ from tf_adapters.launch import tables
 
 
 def _written(path, data, text=("text",), label="label"):
-    tables.write_table(path, "data", data, text, label)
+    tables.write_json_lines(path, "data", data, text, label)
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 

@@ -1,9 +1,9 @@
-"""What Keras expects of a layer, of every layer, slot and head layer of ours.
+"""Tests Keras's expectations of layers, for all layers, slots and head layers.
 
-In the manner of KerasHub's `run_layer_test`: its configuration and its weights
-make an equal copy; `build` takes a shape; a symbolic call has the shape of a
-real one; it computes in the type that it is given, with float32 weights; and
-one step of training moves every weight that trains.
+Like KerasHub's `run_layer_test`: configuration and weights make an equal copy;
+`build` takes a shape; a symbolic call has the shape of a real one; the layer
+computes in the type of its input, with float32 weights; and one step of
+training changes every trained weight.
 """
 
 import importlib

@@ -1,6 +1,6 @@
-"""LoRA against PEFT and its own formula; merging and taking apart again.
+"""Compares LoRA with PEFT and its formula, and tests folding.
 
-`tests/fixtures/make_lora_fixtures.py` made what is compared.
+`tests/fixtures/make_lora_fixtures.py` made the fixtures.
 """
 
 import json

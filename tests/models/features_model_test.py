@@ -1,4 +1,4 @@
-"""What Keras's own functions answer to data that a model cannot take."""
+"""Tests the errors of Keras's functions for invalid data."""
 
 import keras
 import numpy as np
@@ -103,7 +103,7 @@ def test_a_call_that_failed_in_a_graph_leaves_a_model_that_trains(
     features, wrong
 ):
     model = _model(optimizer="adam")
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError):  # noqa: PT011
         if wrong == "texts":
             model.fit(_generator(), verbose=0)
         else:  # For another loss.

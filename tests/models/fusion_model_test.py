@@ -1,4 +1,4 @@
-"""Fusing trained adapters: stacking, saving, strict loading, mistakes."""
+"""Tests fusions of trained adapters: stacking, saving, loading, errors."""
 
 import dataclasses
 
@@ -98,7 +98,7 @@ def test_a_fusion_of_one_starts_as_that_adapter(folders):
     )
 
 
-@pytest.mark.parametrize("value", ("dynamic", "static"))
+@pytest.mark.parametrize("value", ["dynamic", "static"])
 def test_number_of_trained_weights(folders, value):
     model = _fused(folders, value=value)
     fusion = (3 if value == "dynamic" else 2) * D * D + D

@@ -1,4 +1,4 @@
-"""errors.csv: its order, and that no spreadsheet runs what it holds."""
+"""Tests errors.csv: its order, and that spreadsheets execute nothing."""
 
 import csv
 
@@ -8,7 +8,7 @@ from tests.report import stored_runs
 from tf_adapters import heads
 from tf_adapters.report import mistakes
 from tf_adapters.report import run_report
-from tf_adapters.report.findings import Table
+from tf_adapters.report.content import ReportTable
 
 
 def _errors(run):
@@ -96,13 +96,17 @@ def test_of_choices_the_texts_are_named(tmp_path):
 )
 def test_no_text_is_a_formula(tmp_path, text):
     path = tmp_path / "errors.csv"
-    mistakes.write_csv(Table("", ("text", "number"), [[text, -0.5]]), path)
+    mistakes.write_mistakes(
+        ReportTable("", ("text", "number"), [[text, -0.5]]), path
+    )
     with path.open(encoding="utf-8", newline="") as file:
         assert list(csv.reader(file))[1] == [f"'{text}", "-0.5"]
 
 
 def test_other_texts_are_as_they_are(tmp_path):
     path, texts = tmp_path / "errors.csv", ['a "b", c', "1=1", "é\n漢", ""]
-    mistakes.write_csv(Table("", ("text",), [[t] for t in texts]), path)
+    mistakes.write_mistakes(
+        ReportTable("", ("text",), [[t] for t in texts]), path
+    )
     with path.open(encoding="utf-8", newline="") as file:
         assert [row[0] for row in csv.reader(file)][1:] == texts

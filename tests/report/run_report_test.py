@@ -1,4 +1,4 @@
-"""What the report of a run says, and what it says where files lack."""
+"""Tests the report of a run, also with missing files."""
 
 import json
 import sys
@@ -147,7 +147,7 @@ def test_classes_that_are_nowhere_are_named_and_left_out(tmp_path):
     run = stored_runs.write(tmp_path, head, rows, compared)
     table = next(
         table
-        for table in classes.find(run_files.read_run(run)).tables
+        for table in classes.classes_content(run_files.read_run(run)).tables
         if table.title == "Each class"
     )
     # Of no row there is no recall, of no prediction no precision.

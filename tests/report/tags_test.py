@@ -1,4 +1,4 @@
-"""Entities by kind, against counts by hand."""
+"""Compares entities by kind with counts by hand."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def _find(labels=LABELS, right=RIGHT, predicted=PREDICTED):
     compared = {"target": right, "predicted": predicted}
     stored = Predictions(head, compared, Path("run"), labels)
     run = run_files.RunFiles(None, {}, [], {}, "test", stored)
-    found = tags.find(run)
+    found = tags.tags_content(run)
     return {table.title: table for table in found.tables}, found
 
 

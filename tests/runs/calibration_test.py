@@ -1,4 +1,4 @@
-"""A run whose temperature is fitted: from its setting to its export."""
+"""Tests a run with a fitted temperature, from its setting to its export."""
 
 import json
 
@@ -93,7 +93,7 @@ def test_predictions_and_the_export_have_it(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "settings, message",
+    ("settings", "message"),
     [
         (
             {"task": "demo_sentiment", "head": {"temperature": 2.0}},

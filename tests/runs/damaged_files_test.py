@@ -1,4 +1,4 @@
-"""Files of a run that are damaged are refused in a sentence that names them."""
+"""Tests that damaged files of a run give an error that names them."""
 
 import gzip
 import json
@@ -11,10 +11,10 @@ import pytest
 
 from tests.runs import whole_runs
 from tf_adapters.cli import train
-from tf_adapters.common.dataclass_config import load_setting
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.settings_text import load_setting
 from tf_adapters.config import resolve
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
@@ -86,13 +86,13 @@ def _finished(folder, **values):
 def test_a_result_without_the_data_it_saw_is_damaged(tmp_path):
     config = _finished(tmp_path, seconds=1.5)
     with pytest.raises(ConfigError, match="it lacks `data_fingerprint`"):
-        earlier_runs.finished(tmp_path, config, {})
+        earlier_runs.finished_result(tmp_path, config, {})
 
 
 def test_a_merge_is_no_run_of_its_configuration(tmp_path):
     config = _finished(tmp_path, data_fingerprint={}, merged={"how": "mean"})
     with pytest.raises(ConfigError, match="holds a merged adapter"):
-        earlier_runs.finished(tmp_path, config, {})
+        earlier_runs.finished_result(tmp_path, config, {})
 
 
 def test_a_damaged_result_is_overwritten(tmp_path):

@@ -1,4 +1,4 @@
-"""Every kind of output trains with methods of every kind."""
+"""Tests that all kinds of output train with all kinds of methods."""
 
 import numpy as np
 import pytest
@@ -6,14 +6,21 @@ import pytest
 from tests import tiny
 from tests.methods import cases
 from tests.training import single_steps
+from tf_adapters.common.errors import ConfigError
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("name, kind", cases.pairs(single_steps.HEADS, shift=2))
+@pytest.mark.parametrize(
+    ("name", "kind"), cases.pairs(single_steps.HEADS, shift=2)
+)
 def test_a_step_trains_what_is_declared(name, kind):
     method = cases.EVERY[name]
     head, make = single_steps.HEADS[kind]
+    if name == "head_only" and head.makes_vectors:
+        with pytest.raises(ConfigError, match="nothing to train"):
+            single_steps.make_trainer(method, head, single_steps.config())
+        return
     trainer = single_steps.make_trainer(method, head, single_steps.config())
     model = trainer.model
     before = {v.path: tiny.values([v])[0] for v in model.variables}

@@ -1,4 +1,4 @@
-"""`tf-adapters merge` leaves a run folder, and the guide's lines run."""
+"""Tests the run folder of `tf-adapters merge`, and the guide's commands."""
 
 import json
 from pathlib import Path
@@ -10,8 +10,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from tests import commands
+from tests.cli import subcommands
 import tf_adapters
-from tf_adapters.cli import merge
 from tf_adapters.encoders import load
 
 pytestmark = pytest.mark.integration
@@ -89,7 +89,7 @@ def test_a_line_of_the_guide_leaves_a_run_that_evaluates(
     monkeypatch.chdir(folder)
     options = dict(flag.removeprefix("--").split("=", 1) for flag in flags)
     run = folder / options["model_dir"]
-    assert merge.run(flags) == 0
+    assert subcommands.run("merge", *flags) == 0
     result = _result(run)
     assert result["merged"]["how"] == options.get("how", "mean")
     capsys.readouterr()
@@ -119,7 +119,7 @@ def mean(folder):
     if not run.exists():
         adapters = f"{folder}/runs/mnli,{folder}/runs/qqp"
         flags = [f"--adapters={adapters}", f"--head_of={folder}/runs/mnli"]
-        assert merge.run([*flags, f"--model_dir={run}"]) == 0
+        assert subcommands.run("merge", *flags, f"--model_dir={run}") == 0
     return run
 
 
@@ -173,6 +173,9 @@ def test_a_mistake_ends_in_a_sentence(case, folder, capsys):
     flags, sentence = MISTAKES[case]
     runs = folder / "runs"
     flags = [flag.format(runs=runs, data=folder / "data") for flag in flags]
-    assert merge.run([f"--adapters={runs}/mnli,{runs}/qqp", *flags]) == 1
+    assert (
+        subcommands.run("merge", f"--adapters={runs}/mnli,{runs}/qqp", *flags)
+        == 1
+    )
     assert sentence in capsys.readouterr().err
     assert not (runs / "x").exists()

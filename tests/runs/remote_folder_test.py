@@ -1,4 +1,4 @@
-"""Run folders at an address, with the file system in memory of TensorFlow's."""
+"""Tests run folders at an address, in TensorFlow's in-memory file system."""
 
 import json
 
@@ -59,7 +59,7 @@ def test_only_what_is_new_goes_there_and_what_is_gone_goes(copied):
     (folder / "a").mkdir()
     (folder / "a" / "one").write_text("1")
     (folder / "two").write_text("2")
-    remote_folder.push(folder / "a")
+    remote_folder.copy_to_address(folder / "a")
     assert _names("ram://bucket/new") == {"a/one", "two"}
     copied.clear()
     (folder / "two").write_text("22")
@@ -67,7 +67,7 @@ def test_only_what_is_new_goes_there_and_what_is_gone_goes(copied):
     names = ["config.yaml", "best", "tensors", "state.json"]
     for name in names:
         (folder / name).write_text("3")
-    remote_folder.push(folder)
+    remote_folder.copy_to_address(folder)
     # Whose it is comes first, and that a checkpoint is whole last.
     names.insert(3, "two")
     assert copied == [f"ram://bucket/new/{name}" for name in names]
@@ -80,20 +80,20 @@ def test_only_what_is_new_goes_there_and_what_is_gone_goes(copied):
 def test_a_local_folder_is_itself(tmp_path):
     assert remote_folder.local(tmp_path) == tmp_path
     assert remote_folder.address(tmp_path / "x") == str(tmp_path / "x")
-    remote_folder.push(tmp_path)
+    remote_folder.copy_to_address(tmp_path)
 
 
 def test_what_says_that_the_rest_is_whole_goes_first(monkeypatch):
     folder = remote_folder.local("ram://bucket/gone")
     for name in ("adapter", "result.json", "state.json", "tensors"):
         (folder / name).write_text("1")
-    remote_folder.push(folder)
+    remote_folder.copy_to_address(folder)
     for path in folder.iterdir():
         if not path.name.startswith("."):
             path.unlink()
     removed = []
     monkeypatch.setattr(gfile, "remove", removed.append)
-    remote_folder.push(folder)
+    remote_folder.copy_to_address(folder)
     assert [name.rpartition("/")[2] for name in removed] == [
         *("result.json", "state.json", "adapter", "tensors")
     ]
@@ -199,7 +199,7 @@ def test_better_adapters_of_tasks_together_go_there_at_once(monkeypatch):
     train = {**SETTINGS["train"], "epochs": 1, "checkpoint_seconds": 3600}
     settings = {**SETTINGS, "method": method, "train": train}
     del settings["task"]
-    monkeypatch.setattr(multitask._Folders, "save_results", die)
+    monkeypatch.setattr(multitask.MultitaskFolders, "save_results", die)
     with pytest.raises(SystemExit):
         commands.run("ram://bucket/killed", settings)
     names = _names("ram://bucket/killed")

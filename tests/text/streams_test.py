@@ -180,7 +180,7 @@ def test_token_features_pass_as_they_are():
 def test_a_tokenizer_in_python_is_replaced_by_its_like_in_a_graph():
     packer = packers.packer_of(HuggingFaceTokenizer(FOLDER), 16, True)
     expected = packer(TEXTS)
-    packer = streams.packer_of(PackerLayer(packer))
+    packer = streams.graph_packer_of(PackerLayer(packer))
     found = tf.function(packer)(tf.constant(TEXTS))
     for name, values in expected.items():
         np.testing.assert_array_equal(found[name], values)

@@ -58,7 +58,7 @@ def _check_trained(trainer, head, settings):
     assert not all(map(np.array_equal, after, before))
 
 
-@pytest.mark.parametrize("name, kind", cases.pairs(single_steps.HEADS))
+@pytest.mark.parametrize(("name", "kind"), cases.pairs(single_steps.HEADS))
 def test_every_method_and_every_head(name, kind):
     head, make = single_steps.HEADS[kind]
     _check(name, head, make(), _draws(name))

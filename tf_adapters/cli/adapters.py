@@ -7,12 +7,12 @@ from tf_adapters.cli.command import said
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
-from tf_adapters.report import findings
+from tf_adapters.report import content
 
 _HEADER = ("folder", "task", "method", "kB", "metrics", "encoder", "format")
 
 
-def run(options, layer, arguments):
+def print_adapters(options, layer, arguments):
     """Prints a table of the adapters in a folder or at a Hub address.
 
     Raises:
@@ -52,7 +52,7 @@ def _list(folder):
         )
         for one in found
     ]
-    return findings.as_text(findings.Table("", _HEADER, rows))
+    return content.as_text(content.ReportTable("", _HEADER, rows))
 
 
 COMMAND = Command(
@@ -62,5 +62,5 @@ COMMAND = Command(
     usage="FOLDER|hf://OWNER/NAME[@REVISION]",
     examples=("tf-adapters adapters runs",),
     groups={"Output": ("verbose",)},
-    run=run,
+    run=print_adapters,
 )

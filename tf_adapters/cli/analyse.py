@@ -4,7 +4,7 @@ from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli.command import Command
 
 
-def run(arguments):
+def run_analysis(arguments):
     """Runs an analysis and returns the exit status.
 
     Writes `<name>.csv` and `<name>.png` to the analyzed folder (the first one,
@@ -32,7 +32,7 @@ def _write(make, one, options):
     """Prints and writes the results; yields the paths of the files."""
     table = one.table(options)
     output = options.output or f"{options.folders[0]}/{options.name}"
-    path = make.write_table(table, output)
+    path = make.write_table_csv(table, output)
     print(table.to_markdown(index=False, floatfmt=".4g"))
     yield path
     yield make.write_picture(one, table, output, options.format)

@@ -18,7 +18,7 @@ from tf_adapters.data.rows import load
 _STDIN = "-"
 
 
-def run(options, layer, arguments):
+def run_encode(options, layer, arguments):
     """Encodes a file with a run; returns the exit status."""
     from tf_adapters.cli import main
 
@@ -102,7 +102,7 @@ COMMAND = Command(
             *("params_override", "plugin", "verbose"),
         ),
     },
-    run=run,
+    run=run_encode,
     defaults={
         name: "the run's" for name in ("encoder", "precision", "max_length")
     },

@@ -9,14 +9,14 @@ from tf_adapters.common.errors import cut
 from tf_adapters.runs import summary
 
 
-def run(options, layer, arguments):
+def run_eval(options, layer, arguments):
     """Evaluates a run and returns the exit status."""
     from tf_adapters.cli import main
 
     return main.run_command(layer, on_run("eval", options, arguments))
 
 
-def evaluate(config, model_dir, options):
+def eval_command(config, model_dir, options):
     """Evaluates a run, prints its metrics, and writes its report.
 
     With `data.eval_languages`, no report is written.
@@ -67,7 +67,7 @@ COMMAND = Command(
             *("tpu", "config_file", "params_override", "plugin", "verbose"),
         ),
     },
-    run=run,
+    run=run_eval,
     defaults={
         name: "the run's"
         for name in ("encoder", "precision", "max_length", "data_dir")

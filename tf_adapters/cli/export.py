@@ -8,7 +8,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.runs import remote_folder
 
 
-def run(options, layer, arguments):
+def run_export(options, layer, arguments):
     """Exports a run, or several adapters; returns the exit status."""
     from tf_adapters.cli import main
 
@@ -30,7 +30,7 @@ def is_of_many_tasks(options):
     return not (given and (given / "config.yaml").exists())
 
 
-def export_run(config, model_dir, options):
+def export_command(config, model_dir, options):
     """Exports one run in the format of the options, and prints the path.
 
     Args:
@@ -44,7 +44,7 @@ def export_run(config, model_dir, options):
         folder = foreign.export_adapter(
             config, model_dir, options.format, options.with_head
         )
-        remote_folder.push(model_dir)
+        remote_folder.copy_to_address(model_dir)
         print(f"Adapter for {options.format}: {remote_folder.address(folder)}")
         if options.format == "adapterhub":
             # The default format of `adapters` is a pickle, which we do not
@@ -54,11 +54,11 @@ def export_run(config, model_dir, options):
     from tf_adapters.export import saved_model
 
     folder = saved_model.export_run(config, model_dir)
-    remote_folder.push(model_dir)
+    remote_folder.copy_to_address(model_dir)
     print(f"SavedModel: {remote_folder.address(folder)}")
 
 
-def export_bank(flag_layer, options):
+def export_many_tasks(flag_layer, options):
     """Exports the adapters of many runs as one SavedModel; prints its path.
 
     Args:
@@ -80,7 +80,7 @@ def export_bank(flag_layer, options):
     model_dir = remote_folder.local(options.model_dir or "runs/served")
     adapters = [remote_folder.local(folder) for folder in options.adapters]
     folder = many_tasks.export_runs(adapters, model_dir)
-    remote_folder.push(model_dir)
+    remote_folder.copy_to_address(model_dir)
     print(f"SavedModel: {remote_folder.address(folder)}")
 
 
@@ -115,7 +115,7 @@ COMMAND = Command(
             "verbose",
         ),
     },
-    run=run,
+    run=run_export,
     common=("format", "with_head", "adapters"),
     defaults={
         "model_dir": "the run in the command",

@@ -211,7 +211,7 @@ def run():
         from tf_adapters.cli import analyse
 
         quiet.install()
-        sys.exit(analyse.run(arguments[1:]))
+        sys.exit(analyse.run_analysis(arguments[1:]))
     if name in COMMANDS:
         app.run(_run_subcommand, flags_parser=_parse_subcommand)
     if not arguments or any(argument in _HELP for argument in arguments):

@@ -5,11 +5,11 @@ import textwrap
 from tf_adapters import tasks
 from tf_adapters.cli import study
 from tf_adapters.config import presets
-from tf_adapters.report import findings
+from tf_adapters.report import content
 
 
 def _text(header, rows):
-    return findings.as_text(findings.Table("", header, rows))
+    return content.as_text(content.ReportTable("", header, rows))
 
 
 def list_tasks():
@@ -51,5 +51,5 @@ TABLES = {
     "tasks": list_tasks,
     "methods": list_methods,
     "encoders": list_encoders,
-    "studies": study.list_studies,
+    "studies": study.table_of_studies,
 }

@@ -51,9 +51,9 @@ def _run(flag_layer, options, texts):
         return 0
     option_checks.check_options(options)
     if options.study:
-        return cli_study.run_study(options, flag_layer)
+        return cli_study.run_study_of_options(options, flag_layer)
     if cli_export.is_of_many_tasks(options):
-        cli_export.export_bank(flag_layer, options)
+        cli_export.export_many_tasks(flag_layer, options)
         return 0
     if not texts:
         option_checks.check_input(options)
@@ -65,7 +65,7 @@ def _run(flag_layer, options, texts):
     return 0
 
 
-def layers_of(flag_layer, options):
+def layers_of_command(flag_layer, options):
     """Returns a list of the layers of settings in a command.
 
     Later layers override earlier ones: first the configuration file, then
@@ -81,7 +81,7 @@ def layers_of(flag_layer, options):
 def _resolve(flag_layer, options):
     """Returns the configuration and the run folder."""
     given = options.model_dir and remote_folder.local(options.model_dir)
-    layers = layers_of(flag_layer, options)
+    layers = layers_of_command(flag_layer, options)
     _check_stack(layers)
     if options.mode in ("train", "train_and_eval"):
         layers = defaults.with_short_run(layers)
@@ -106,7 +106,7 @@ def _resolve(flag_layer, options):
         return resolve.build_method(config), model_dir
     _check_one_task(config, model_dir, options.mode)
     config = resolve.build_method(config)
-    run_settings.check_settings(config, model_dir, options.mode)
+    run_settings.check_settings_of_run(config, model_dir, options.mode)
     return config, model_dir
 
 
@@ -178,8 +178,8 @@ def _saved_config(model_dir, options):
 _MODES = {
     "train_and_eval": cli_train.train_command,
     "train": cli_train.train_command,
-    "eval": cli_eval.evaluate,
+    "eval": cli_eval.eval_command,
     "predict": cli_predict.predict_file,
     "encode": cli_encode.encode_file,
-    "export": cli_export.export_run,
+    "export": cli_export.export_command,
 }

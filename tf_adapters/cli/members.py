@@ -13,7 +13,7 @@ def _trains_members(config):
     return is_fusion and not config.method.adapters and config.members.tasks
 
 
-def check_members(config, model_dir):
+def check_members_train(config, model_dir):
     """Raises an error if a fusion's members cannot be trained.
 
     Call it before reading data, so that it fails early.

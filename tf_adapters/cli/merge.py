@@ -1,6 +1,5 @@
 """`tf-adapters merge`: merges several adapters into one, without training."""
 
-from tf_adapters.cli import errors as cli_errors
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
 from tf_adapters.cli.command import check_no_arguments
@@ -9,19 +8,8 @@ from tf_adapters.common.errors import cut
 from tf_adapters.runs import remote_folder
 
 
-def run(arguments):
-    """Merges adapters and returns the exit status.
-
-    Args:
-        arguments: List of strings, the command line after `merge`.
-    """
-    # Imported here, because it imports this file too.
-    from tf_adapters.cli import flags
-
-    return cli_errors.exit_status(_run, *flags.parse(COMMAND, arguments))
-
-
-def _run(options, layer, arguments):
+def run_merge(options, layer, arguments):
+    """Merges adapters, writes a run folder and prints its result."""
     check_no_arguments("merge", arguments)
     for name in ("adapters", "model_dir"):
         if not getattr(options, name):
@@ -124,7 +112,7 @@ COMMAND = Command(
         "Data": ("data_dir", "texts", "examples", "evaluations"),
         "Output": ("model_dir", "overwrite", "verbose"),
     },
-    run=_run,
+    run=run_merge,
     own_flags=_OWN,
     common=("adapters",),
 )

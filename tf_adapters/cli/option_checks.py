@@ -1,6 +1,12 @@
 """Checks for options without effect, and for the input of a prediction."""
 
+import errno
+import os
+from pathlib import Path
+
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.errors import DataError
+from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 
 # From the flags of which one is required to the options that need it, with
@@ -39,17 +45,31 @@ def check_options(options):
 
 
 def check_input(options):
-    """Raises a `ConfigError` if a prediction has no input, or two.
+    """Raises an error if a prediction has no input, two, or a missing file.
 
     To encode, an output is required, too.
 
     Args:
         options: See `main.run_command`.
+
+    Raises:
+        ConfigError: If an option is missing, or two exclude each other.
+        DataError: If the input does not exist. It is looked for before the
+            libraries that read it are imported, which takes seconds.
     """
     if options.mode == "encode":
         _check_encode(options)
-    if options.mode != "predict":
-        return
+    if options.mode == "predict":
+        _check_predict(options)
+    if options.input and options.input != "-":
+        path = Path(options.input)
+        if not path.exists():
+            raise DataError(
+                f"Cannot read {cut(path)}: {os.strerror(errno.ENOENT)}."
+            )
+
+
+def _check_predict(options):
     if options.glue_submission and options.input:
         raise ConfigError(
             "--glue_submission predicts the task's own test set: leave --input "

@@ -19,7 +19,7 @@ from tf_adapters.runs import pretraining_task
 _STDIN = "-"
 
 
-def run(options, layer, arguments):
+def run_predict(options, layer, arguments):
     """Predicts for one text, or for a file; returns the exit status."""
     from tf_adapters.cli import main
 
@@ -146,7 +146,7 @@ COMMAND = Command(
             *("params_override", "plugin", "verbose"),
         ),
     },
-    run=run,
+    run=run_predict,
     defaults={
         name: "the run's"
         for name in ("encoder", "precision", "max_length", "data_dir")

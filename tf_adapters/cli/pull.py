@@ -8,7 +8,7 @@ from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import ConfigError
 
 
-def run(options, layer, arguments):
+def run_pull(options, layer, arguments):
     """Downloads an adapter to a folder and prints its path.
 
     Raises:
@@ -38,5 +38,5 @@ COMMAND = Command(
     usage="hf://OWNER/NAME[@REVISION] FOLDER",
     examples=("tf-adapters pull hf://owner/name@v1 downloads/name",),
     groups={"Output": ("verbose",)},
-    run=run,
+    run=run_pull,
 )

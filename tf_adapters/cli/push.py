@@ -6,7 +6,7 @@ from tf_adapters.cli.command import said
 from tf_adapters.common.errors import ConfigError
 
 
-def run(options, layer, arguments):
+def run_push(options, layer, arguments):
     """Uploads an adapter and prints its address.
 
     If it needs other adapters that are only on this machine, prints which.
@@ -41,7 +41,7 @@ COMMAND = Command(
     usage="RUN|FOLDER hf://OWNER/NAME[@BRANCH]",
     examples=("tf-adapters push runs/sst2 hf://owner/name --private",),
     groups={"Output": ("private", "verbose")},
-    run=run,
+    run=run_push,
     own_flags=(
         Flag("private", "Make a private repository.", False, "boolean"),
     ),

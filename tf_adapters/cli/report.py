@@ -5,7 +5,7 @@ from tf_adapters.cli.command import on_run
 from tf_adapters.runs import remote_folder
 
 
-def run(options, layer, arguments):
+def run_report(options, layer, arguments):
     """Writes the report on a run and prints the paths of its files."""
     options = on_run("report", options, arguments)
     # Imported here, so that --help is fast.
@@ -22,5 +22,5 @@ COMMAND = Command(
     usage="RUN",
     examples=("tf-adapters report runs/reviews_pfeiffer_0",),
     groups={"Output": ("verbose",)},
-    run=run,
+    run=run_report,
 )

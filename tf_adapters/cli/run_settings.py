@@ -23,7 +23,7 @@ _FREE = (
 )
 
 
-def check_settings(config, model_dir, mode):
+def check_settings_of_run(config, model_dir, mode):
     """Raises an error if a setting differs from the run's without any effect.
 
     Args:

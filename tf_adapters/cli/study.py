@@ -8,7 +8,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.extras import needs_extra
 
 
-def run(options, layer, arguments):
+def run_study_command(options, layer, arguments):
     """Runs the study in the arguments and returns the exit status."""
     if len(arguments) != 1:
         raise ConfigError(
@@ -20,17 +20,17 @@ def run(options, layer, arguments):
     return main.run_command(layer, with_options(options, study=arguments[0]))
 
 
-def run_study(options, layer):
+def run_study_of_options(options, layer):
     """Runs the study in `options.study` and returns the exit status."""
     # Imported here, because only studies need this package, and before
     # training, because the report needs the extra.
     with needs_extra("studies", "A study"):
         from tf_adapters.papers.studies import study
 
-    return study.run(options, layer)
+    return study.run_studies(options, layer)
 
 
-def list_studies():
+def table_of_studies():
     """Returns a table of all studies, with the cost of each."""
     from tf_adapters.papers.studies.grid import study_list
 
@@ -59,7 +59,7 @@ COMMAND = Command(
             *("ray_gpus", "verbose"),
         ),
     },
-    run=run,
+    run=run_study_command,
     own_flags=(Flag("model_dir", "Folder of the studies' folders.", "runs"),),
     common=("small", "two_cores", "report", "study_processes", "executor"),
 )

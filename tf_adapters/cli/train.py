@@ -1,6 +1,5 @@
 """`tf-adapters train`: checks the settings, trains, and prints the result."""
 
-from tf_adapters.cli import finished
 from tf_adapters.cli import members
 from tf_adapters.cli.command import Command
 from tf_adapters.cli.command import Flag
@@ -15,8 +14,14 @@ from tf_adapters.runs import summary
 from tf_adapters.runs import task_data
 from tf_adapters.text import defaults as text_defaults
 
+# Values that are printed for a run of several tasks, of one task, and for a
+# search.
+_SHOWN_OF_TASKS = ("examples_per_second", "padding_share", "seconds")
+_SHOWN = ("encoder_weights", *_SHOWN_OF_TASKS)
+_SHOWN_OF_SEARCH = ("settings", "trials", "trained_weights")
 
-def run(options, layer, arguments):
+
+def run_train(options, layer, arguments):
     """Trains a run and returns the exit status."""
     hint = ""
     if arguments:
@@ -47,7 +52,7 @@ def train_command(config, model_dir, options):
         _train_together(declared, model_dir, options)
         return
     if not model_dir.exists():
-        members.check_members(config, model_dir)
+        members.check_members_train(config, model_dir)
     data = task_data.load_task_data(config)
     if _is_finished(declared, model_dir, options, data.fingerprints):
         return
@@ -92,14 +97,14 @@ def _is_finished(config, model_dir, options, fingerprints):
     """Returns whether a run is finished; prints its result if it is."""
     if options.overwrite:
         return False
-    result = finished.find_finished(config, model_dir, fingerprints)
+    result = _find_finished(config, model_dir, fingerprints)
     if result is None:
         return False
     print(
         f"{remote_folder.address(model_dir)} holds this run, which has "
         "finished; --overwrite trains it again."
     )
-    finished.check_shown(result, model_dir)
+    _check_shown(result, model_dir)
     if "tasks" in result:
         summary.print_tasks(result, config, model_dir)
     elif "best_trial" in result:
@@ -107,6 +112,38 @@ def _is_finished(config, model_dir, options, fingerprints):
     else:
         summary.print_run(result, config, model_dir)
     return True
+
+
+def _check_shown(result, model_dir):
+    """Raises a `ConfigError` if a result lacks a value that is printed."""
+    shown = _SHOWN_OF_SEARCH
+    if "best_trial" not in result:
+        shown = _SHOWN_OF_TASKS if "tasks" in result else _SHOWN
+    lacking = [key for key in shown if key not in result]
+    if lacking:
+        from tf_adapters.runs import earlier_runs
+
+        raise earlier_runs.damaged_result(model_dir, f"it lacks `{lacking[0]}`")
+
+
+def _find_finished(config, model_dir, fingerprints):
+    """Returns the result of a finished run, or `None`."""
+    if config.distribution_strategy in config_settings.CLUSTERS:
+        # The chief decides. Without a shared folder, others cannot see the run.
+        from tf_adapters.runs import run_folder_of_workers
+        from tf_adapters.runs import strategies
+        from tf_adapters.training import workers
+
+        strategy = strategies.strategy_of(config)
+        with workers.losses_as_stops(strategy):
+            return run_folder_of_workers.finished_on_chief(
+                strategy, model_dir, config, fingerprints
+            )
+    if not model_dir.exists():
+        return None
+    from tf_adapters.runs import earlier_runs
+
+    return earlier_runs.finished_result(model_dir, config, fingerprints)
 
 
 def _train_together(config, model_dir, options):
@@ -169,7 +206,7 @@ COMMAND = Command(
         ),
         "Output": ("model_dir", "overwrite", "verbose"),
     },
-    run=run,
+    run=run_train,
     own_flags=(
         Flag("model_dir", "Run folder. Default: runs/<task>_<method>_<seed>."),
     ),

@@ -12,12 +12,12 @@ from tf_adapters.config import plugins
 _CHOSEN = ("method", "learning_rate")
 
 
-def run(options, layer, arguments):
+def run_tune(options, layer, arguments):
     """Searches for settings and prints the best ones.
 
     Raises:
         ConfigError: If the flags do not say what to train on, `--model_dir` is
-            an address, or the search fails, see `tuning.tune`.
+            an address, or the search fails, see `tuning.search_settings`.
     """
     check_no_arguments("tune", arguments)
     if not ({"task"} & set(layer) or layer["data"] or options.config_file):
@@ -35,8 +35,8 @@ def run(options, layer, arguments):
     from tf_adapters.launch import trial_settings
     from tf_adapters.launch import tuning
 
-    best = tuning.tune(
-        main.layers_of(layer, options),
+    best = tuning.search_settings(
+        main.layers_of_command(layer, options),
         options.model_dir,
         options.trials,
         options.methods,
@@ -123,7 +123,7 @@ COMMAND = Command(
         ),
         "Output": ("model_dir", "overwrite", "verbose"),
     },
-    run=run,
+    run=run_tune,
     own_flags=(
         Flag("trials", "How many settings to try.", 20, "integer", 1),
         Flag(

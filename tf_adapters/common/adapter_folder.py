@@ -12,6 +12,8 @@ from tf_adapters.common import own_files
 from tf_adapters.common.adapter_config_checks import check_config
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import some
+from tf_adapters.common.moved_folders import resolve_paths
 from tf_adapters.common.text_files import parse_json
 
 CONFIG_FILE = "adapter_config.json"
@@ -101,53 +103,8 @@ def read_adapter_config(folder, parsed=None):
             f"reads format {FORMAT_VERSION}. Upgrade tf_adapters."
         )
     config.setdefault("details", {})
-    _resolve_paths(config, Path(folder))
+    resolve_paths(config, Path(folder))
     return config
-
-
-def with_relative_paths(config, folder):
-    """Adds paths relative to `folder` to a configuration.
-
-    An adapter, the folder of its encoder and the members of a fusion can then
-    be moved together.
-
-    Args:
-        config: Dict with the configuration.
-        folder: Path of the adapter folder.
-
-    Returns:
-        A new dict. Each encoder or member that is an existing folder with an
-        absolute path has the additional key `relative`.
-    """
-
-    def located(entry, key):
-        path = Path(entry[key])
-        if not (path.is_absolute() and os.path.isdir(path)):
-            return entry
-        return {**entry, "relative": os.path.relpath(path, folder)}
-
-    members = [located(entry, "folder") for entry in config["members"]]
-    encoder = located(config["encoder"], "name")
-    return {**config, "encoder": encoder, "members": members}
-
-
-def _resolve_paths(config, folder):
-    """Updates the paths of folders that were moved along with the adapter."""
-
-    def from_here(path):
-        return os.path.normpath(folder.absolute() / path)
-
-    encoder = config["encoder"]
-    # The encoder trained with the adapter and is stored only there.
-    if encoder["name"].startswith(".."):
-        encoder["name"] = from_here(encoder["name"])
-    entries = [(entry, "folder") for entry in config.get("members", [])]
-    for entry, key in [(encoder, "name"), *entries]:
-        if "relative" not in entry or os.path.isdir(entry[key]):
-            continue
-        moved = from_here(entry["relative"])
-        if os.path.isdir(moved):
-            entry[key] = moved
 
 
 def checksum(path):
@@ -237,8 +194,8 @@ def check_tensors(variables, tensors, path):
     unexpected = sorted(set(tensors) - set(variables))
     if missing or unexpected:
         raise AdapterError(
-            f"{path} does not fit the model. Missing: {_some(missing)}. "
-            f"Unexpected: {_some(unexpected)}."
+            f"{path} does not fit the model. Missing: {some(missing)}. "
+            f"Unexpected: {some(unexpected)}."
         )
     for name, variable in variables.items():
         if tuple(tensors[name].shape) != tuple(variable.shape):
@@ -270,10 +227,3 @@ def check_finite(tensors):
                 "was saved: the training went wrong. Train again with a lower "
                 "learning rate, and look at the labels."
             )
-
-
-def _some(names):
-    if not names:
-        return "none"
-    rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(names[:5]) + rest

@@ -66,7 +66,7 @@ class NonFiniteError(RuntimeError):
     """A loss or a gradient became NaN or infinite."""
 
 
-class Stopped(RuntimeError):
+class Stopped(RuntimeError):  # noqa: N818
     """The run was asked to stop; the same command resumes it.
 
     Attributes:
@@ -98,3 +98,10 @@ def cut(text):
     if len(text) <= _MAX_SHOWN:
         return text
     return f"{text[: _MAX_SHOWN - 3]}..."
+
+
+def some(names):
+    """Returns the first five of a list of received names for a message."""
+    rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    # Names in a damaged file can have any length.
+    return ", ".join(name[:120] for name in names[:5]) + rest or "none"

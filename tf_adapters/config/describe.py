@@ -55,7 +55,7 @@ def meaning(name):
     return re.split(r"(?<=\.) ", texts[name])[0]
 
 
-def page():
+def settings_page():
     """Returns the text of docs/settings.md."""
     lines = [_TITLE, "| setting | default | meaning |", "|---|---|---|"]
     for name, default, text in settings():
@@ -65,4 +65,4 @@ def page():
 
 
 if __name__ == "__main__":
-    print(page())
+    print(settings_page())

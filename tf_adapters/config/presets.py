@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from tf_adapters.common.checks import check_known
-from tf_adapters.common.dataclass_config import load_yaml
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import shown
+from tf_adapters.common.settings_text import load_yaml
 from tf_adapters.config import plugins
 
 _PACKAGE = Path(__file__).parents[1]

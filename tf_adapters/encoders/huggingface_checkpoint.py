@@ -51,7 +51,7 @@ class HuggingFaceCheckpoint:
         for file_name in self._file_names():
             file = self._open(self.folder / file_name)
             self.num_bytes += (self.folder / file_name).stat().st_size
-            for stored in file.keys():
+            for stored in file.keys():  # noqa: SIM118
                 name = stored.removeprefix(prefix)
                 # Checkpoints converted before 2020 have TensorFlow's names.
                 name = name.replace("LayerNorm.gamma", "LayerNorm.weight")

@@ -8,16 +8,14 @@ tasks, so a server may batch any requests together.
 
 from pathlib import Path
 
-import tensorflow as tf
-
 from tf_adapters.common import adapter_folder
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.export import request_checks
 from tf_adapters.export import saved_model
 from tf_adapters.export import serving
-
-INPUTS = ("text", "text_pair", "task")
+from tf_adapters.export.many_tasks_module import INPUTS
+from tf_adapters.export.many_tasks_module import ManyTasksModule
 
 
 def export_runs(folders, output):
@@ -145,101 +143,14 @@ def export_bank(bank, packer, tasks, folder):
             "model of many tasks needs. Use an encoder with a WordPiece, BPE "
             "or SentencePiece vocabulary."
         )
-    module = _Module(bank, graph_packer, tasks)
-    partial, version = saved_model.next_version(folder)
-    tf.saved_model.save(
+    module = ManyTasksModule(bank, graph_packer, tasks)
+    return saved_model.write_version(
+        folder,
         module,
-        str(partial),
         {saved_model.TEXT_SIGNATURE: module.serve},
-        tf.saved_model.SaveOptions(experimental_custom_gradients=False),
+        _warmup_requests(Path(folder).name, tasks),
+        _description(bank, packer, tasks),
     )
-    serving.write_warmup(partial, _warmup_requests(Path(folder).name, tasks))
-    _describe(partial, bank, packer, tasks)
-    partial.rename(version)
-    return version
-
-
-class _Module(tf.Module):
-    """The saved module: one traced function, its weights and its tables."""
-
-    def __init__(self, bank, packer, tasks):
-        super().__init__()
-        self.tokenizer = saved_model.resources(packer.tokenizer)
-        self.table = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(
-                [task.name for task in tasks],
-                range(len(tasks)),
-                value_dtype=tf.int32,
-            ),
-            default_value=-1,
-        )
-        labels = [m.head.labels for m in bank.members]
-        width = bank.head_layer.num_outputs
-        temperatures = [m.head.temperature for m in bank.members]
-        filled = [[*names, *[""] * (width - len(names))] for names in labels]
-
-        @tf.function(
-            autograph=False,
-            input_signature=[
-                tf.TensorSpec([None], tf.string, n) for n in INPUTS
-            ],
-        )
-        def serve(text, text_pair, task):
-            text, text_pair, task = request_checks.checked_texts(
-                INPUTS, (text, text_pair, task)
-            )
-            found = self.table.lookup(task)
-            ids = tf.maximum(found, 0)
-            is_pair = tf.gather([len(t.text_fields) > 1 for t in tasks], ids)
-            features = packer(text, text_pair, is_pair=is_pair)
-            outputs = bank({**features, "adapter_ids": ids}, training=False)
-            answers = _answers(
-                outputs,
-                tf.gather([len(names) for names in labels], ids),
-                tf.gather(filled, ids),
-                tf.gather(temperatures, ids),
-            )
-            return _of_known_tasks(answers, found, task)
-
-        self.serve = serve
-        concrete = serve.get_concrete_function()
-        self.weights = list({id(v): v for v in concrete.variables}.values())
-
-
-def _answers(outputs, num_labels, labels, temperatures):
-    """Returns an answer for each row; those of unknown tasks are arbitrary."""
-    classifies = num_labels > 0
-    label_ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
-    label = tf.gather(labels, label_ids, batch_dims=1)
-    return {
-        "label": label,
-        "label_id": tf.where(classifies, label_ids, -1),
-        "num_labels": num_labels,
-        "labels": labels,
-        "probabilities": tf.where(
-            classifies[:, None],
-            tf.nn.softmax(outputs / temperatures[:, None]),
-            0.0,
-        ),
-        "score": tf.where(classifies, 0.0, outputs[:, 0]),
-    }
-
-
-def _of_known_tasks(answers, found, task):
-    """Returns answers with `status`, and empty for rows of unknown tasks."""
-    known = found >= 0
-    empty = {"label_id": -1, "label": "", "labels": ""}
-
-    def cleared(name, value):
-        condition = known[:, None] if value.shape.rank == 2 else known
-        nothing = tf.constant(empty.get(name, 0), value.dtype)
-        return tf.where(condition, value, nothing)
-
-    message = tf.strings.join(["unknown task `", task, "`"])
-    return {
-        "status": tf.where(known, "", message),
-        **{name: cleared(name, value) for name, value in answers.items()},
-    }
 
 
 def _warmup_requests(name, tasks):
@@ -249,9 +160,9 @@ def _warmup_requests(name, tasks):
     return [serving.predict_request(name, saved_model.TEXT_SIGNATURE, inputs)]
 
 
-def _describe(folder, bank, packer, tasks):
-    """Writes a description for clients into the SavedModel's folder."""
-    description = {
+def _description(bank, packer, tasks):
+    """Returns the description for clients."""
+    return {
         "tasks": {
             task.name: {
                 "text_fields": list(task.text_fields),
@@ -265,4 +176,3 @@ def _describe(folder, bank, packer, tasks):
         "encoder": bank.encoder_info.name,
         "encoder_fingerprint": bank.encoder_info.fingerprint,
     }
-    serving.write_description(folder, description)

@@ -85,22 +85,15 @@ def export_model(model, packer, folder=None, text_fields=("text",)):
     # Serve the final weights, so that they are not computed at each request.
     with model.reparameterization.folded_meanwhile():
         module, functions = _trace(model, packer, text_fields)
-        partial, version = next_version(folder)
-        tf.saved_model.save(
+        kind = signatures.signatures_of_head(model.head)
+        inputs = kind.warmup_inputs(packer, text_fields)
+        return write_version(
+            folder,
             module,
-            str(partial),
             functions,
-            tf.saved_model.SaveOptions(experimental_custom_gradients=False),
+            _warmup_requests(folder.name, functions, inputs),
+            _description(folder.name, model, packer, functions),
         )
-    inputs = signatures.signatures_of_head(model.head).warmup_inputs(
-        packer, text_fields
-    )
-    serving.write_warmup(
-        partial, _warmup_requests(folder.name, functions, inputs)
-    )
-    _describe(partial, folder.name, model, packer, functions)
-    partial.rename(version)
-    return version
 
 
 def _check_arguments(model, packer, folder):
@@ -129,7 +122,26 @@ def _check_arguments(model, packer, folder):
         )
 
 
-def next_version(folder):
+def write_version(folder, module, functions, requests, description):
+    """Writes the next version of a model, and returns the path of its folder.
+
+    Args:
+        folder: Path `<parent>/<name>`.
+        module: `tf.Module` to save.
+        functions: Dict from the name of a signature to its function.
+        requests: List of `PredictRequest` for the warm-up.
+        description: Dict that describes the model to clients.
+    """
+    partial, version = _next_version(Path(folder))
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+    tf.saved_model.save(module, str(partial), functions, options)
+    serving.write_warmup(partial, requests)
+    serving.write_description(partial, description)
+    partial.rename(version)
+    return version
+
+
+def _next_version(folder):
     """Creates a temporary folder for a model's next version.
 
     The server ignores folders whose name is not a number, so it never sees an
@@ -139,7 +151,6 @@ def next_version(folder):
         Path of the temporary folder, and the path to move it to when it is
         complete.
     """
-    folder = Path(folder)
     # TensorFlow would make it too, but without raising an `OSError`, from which
     # commands report the path.
     folder.mkdir(parents=True, exist_ok=True)
@@ -220,9 +231,9 @@ def _inputs(function):
     return [spec.name for spec in specs]
 
 
-def _describe(folder, name, model, packer, functions):
-    """Writes a description for clients into the SavedModel's folder."""
-    description = {
+def _description(name, model, packer, functions):
+    """Returns the description for clients."""
+    return {
         "task": name,
         "labels": list(model.head.labels),
         "max_length": packer.max_length,
@@ -236,4 +247,3 @@ def _describe(folder, name, model, packer, functions):
             for name, function in functions.items()
         },
     }
-    serving.write_description(folder, description)

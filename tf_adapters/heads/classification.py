@@ -182,7 +182,7 @@ class Classification(TextHead):
         if labels.ndim > 2 or (labels.ndim == 2 and labels.shape[1] != 1):
             return
         labels = labels.reshape(-1)
-        is_id = (labels % 1 == 0) & (0 <= labels) & (labels < len(self.labels))
+        is_id = (labels % 1 == 0) & (labels >= 0) & (labels < len(self.labels))
         wrong = np.flatnonzero(~is_id & (labels != ignored_class))
         if len(wrong):
             check_class_id(wrong[0], labels[wrong[0]].item(), self.labels)

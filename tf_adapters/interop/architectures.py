@@ -1,29 +1,26 @@
 """Hugging Face's names of the modules of each encoder family."""
 
 import dataclasses
+import functools
 
 import keras_hub
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
+from tf_adapters.encoders.huggingface import FAMILIES
+from tf_adapters.encoders.modernbert import ModernBertBackbone
 from tf_adapters.encoders.mpnet import MPNetBackbone
 
+# Paths of the layers in KerasHub's blocks.
 _PROJECTIONS = {
-    "query": "attention.self.query",
-    "key": "attention.self.key",
-    "value": "attention.self.value",
-    "output": "attention.output.dense",
-    "ffn_up": "intermediate.dense",
-    "ffn_down": "output.dense",
+    "query": "self_attention_layer/query",
+    "key": "self_attention_layer/key",
+    "value": "self_attention_layer/value",
+    "output": "self_attention_layer/attention_output",
+    "ffn_up": "feedforward_intermediate_dense",
+    "ffn_down": "feedforward_output_dense",
 }
-_DISTILBERT_PROJECTIONS = {
-    "query": "attention.q_lin",
-    "key": "attention.k_lin",
-    "value": "attention.v_lin",
-    "output": "attention.out_lin",
-    "ffn_up": "ffn.lin1",
-    "ffn_down": "ffn.lin2",
-}
+_NORMS = ("self_attention_layer_norm", "feedforward_layer_norm")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,31 +29,26 @@ class Architecture:
 
     Attributes:
         model_type: Hugging Face's `model_type`.
-        prefix: Name of the encoder module in a model with a head.
         class_name: Prefix of its class names, `"Bert"` for example.
-        blocks: Name of the list of blocks.
-        projections: Dict from our name of a projection to the name of its
-            module within a block.
         slots: Dict from our name of a slot to the name of the module with
             AdapterHub's adapters within a block.
         prefix_tuning: Two names: AdapterHub's module of prefixes within a
             block, and the prefix itself.
-        norms: Dict from KerasHub's name of a block's norm to the name of its
-            module within a block.
         pooler_in_head: Whether the pooler belongs to the classifier instead of
             the encoder.
-        block_names: KerasHub's name of a block, without its number.
         in_adapterhub: Whether folders of the `adapters` library can be read
             and written. PEFT supports all families.
         takes_prefix: Whether the family's model in `transformers` accepts the
             keys and values of PEFT's prefix tuning.
+        layers: Dict from our name of a projection to the path of its layer in
+            the backbone's blocks.
+        fused: Projections that share one module, whose outputs are theirs one
+            after the other.
+        has_norm_in_head: Whether heads have a norm, which ours do not.
     """
 
     model_type: str
-    prefix: str
     class_name: str
-    blocks: str = "encoder.layer"
-    projections: dict = dataclasses.field(default_factory=lambda: _PROJECTIONS)
     slots: dict = dataclasses.field(
         default_factory=lambda: {
             "after_attention": "attention.output.adapters",
@@ -64,16 +56,54 @@ class Architecture:
         }
     )
     prefix_tuning: tuple = ("attention.self.prefix_tuning", "self_prefix")
-    norms: dict = dataclasses.field(
-        default_factory=lambda: {
-            "self_attention_layer_norm": "attention.output.LayerNorm",
-            "feedforward_layer_norm": "output.LayerNorm",
-        }
-    )
     pooler_in_head: bool = False
-    block_names: str = "transformer_layer"
     in_adapterhub: bool = True
     takes_prefix: bool = True
+    layers: dict = dataclasses.field(default_factory=lambda: _PROJECTIONS)
+    fused: tuple = ()
+    has_norm_in_head: bool = False
+
+    @property
+    def prefix(self):
+        """Name of the encoder module in a model with a head."""
+        return FAMILIES[self.model_type].prefix.removesuffix(".")
+
+    @property
+    def projections(self):
+        """Dict from our name of a projection to its module within a block."""
+        modules = {k: self._in_block[path] for k, path in self.layers.items()}
+        # Their names here end in that of the projection.
+        own = {name: modules[name].rpartition(".")[0] for name in self.fused}
+        return modules | own
+
+    @property
+    def norms(self):
+        """Dict from KerasHub's name of a block's norm to its module there."""
+        return {name: self._in_block[name] for name in _NORMS}
+
+    @property
+    def block_names(self):
+        """KerasHub's name of a block, without its number."""
+        return self._query[0].partition("_{}/")[0]
+
+    @property
+    def blocks(self):
+        """Name of the list of blocks."""
+        return self._query[1].partition(".{}.")[0]
+
+    @property
+    def _query(self):
+        """KerasHub's path and the module of the queries in any block."""
+        modules = FAMILIES[self.model_type].modules.items()
+        return next(m for m in modules if m[0].endswith(self.layers["query"]))
+
+    @functools.cached_property
+    def _in_block(self):
+        """Dict from KerasHub's path of a layer in a block to its module."""
+        return {
+            path.partition("_{}/")[2]: module.partition(".{}.")[2]
+            for path, module in FAMILIES[self.model_type].modules.items()
+        }
 
     def module(self, block, name):
         """Returns the full name of a block's module, without `prefix`."""
@@ -83,77 +113,57 @@ class Architecture:
         """Returns the suffix by which PEFT finds a projection's modules.
 
         It is the last part of the module's name, or the whole name within the
-        block if that part is `dense`, which several modules share.
+        block if several modules share that part, such as `dense`.
         """
         name = self.projections[projection]
         last = name.rpartition(".")[2]
-        return name if last == "dense" else last
+        named = set(self.projections.values())
+        sharing = [one for one in named if one.rpartition(".")[2] == last]
+        return name if len(sharing) > 1 else last
 
 
-_BERT = Architecture("bert", "bert", "Bert")
 _ARCHITECTURES = {
-    keras_hub.models.BertBackbone: _BERT,
-    keras_hub.models.RobertaBackbone: Architecture(
-        "roberta", "roberta", "Roberta"
-    ),
+    keras_hub.models.BertBackbone: Architecture("bert", "Bert"),
+    keras_hub.models.RobertaBackbone: Architecture("roberta", "Roberta"),
     keras_hub.models.XLMRobertaBackbone: Architecture(
-        "xlm-roberta", "roberta", "XLMRoberta"
+        "xlm-roberta", "XLMRoberta"
     ),
-    keras_hub.models.ElectraBackbone: Architecture(
-        "electra", "electra", "Electra"
-    ),
+    keras_hub.models.ElectraBackbone: Architecture("electra", "Electra"),
     keras_hub.models.DistilBertBackbone: Architecture(
         "distilbert",
-        "distilbert",
         "DistilBert",
-        blocks="transformer.layer",
-        projections=_DISTILBERT_PROJECTIONS,
         slots={
             "after_attention": "attention_adapters.adapters",
             "after_ffn": "output_adapters.adapters",
         },
         prefix_tuning=("attention.prefix_tuning", "self"),
-        norms={
-            "self_attention_layer_norm": "sa_layer_norm",
-            "feedforward_layer_norm": "output_layer_norm",
-        },
         takes_prefix=False,
     ),
     MPNetBackbone: Architecture(
-        "mpnet",
-        "mpnet",
-        "MPNet",
-        projections={
-            "query": "attention.attn.q",
-            "key": "attention.attn.k",
-            "value": "attention.attn.v",
-            "output": "attention.attn.o",
-            "ffn_up": "intermediate.dense",
-            "ffn_down": "output.dense",
-        },
-        norms={
-            "self_attention_layer_norm": "attention.LayerNorm",
-            "feedforward_layer_norm": "output.LayerNorm",
-        },
-        in_adapterhub=False,
-        takes_prefix=False,
+        "mpnet", "MPNet", in_adapterhub=False, takes_prefix=False
     ),
     keras_hub.models.DebertaV3Backbone: Architecture(
         "deberta-v2",
-        "deberta",
         "DebertaV2",
-        projections={
-            "query": "attention.self.query_proj",
-            "key": "attention.self.key_proj",
-            "value": "attention.self.value_proj",
-            "output": "attention.output.dense",
-            "ffn_up": "intermediate.dense",
-            "ffn_down": "output.dense",
-        },
         pooler_in_head=True,
-        block_names="disentangled_attention_encoder_layer",
         in_adapterhub=False,
         takes_prefix=False,
+    ),
+    ModernBertBackbone: Architecture(
+        "modernbert",
+        "ModernBert",
+        in_adapterhub=False,
+        takes_prefix=False,
+        layers={
+            "query": "query",
+            "key": "key",
+            "value": "value",
+            "output": "attention_output",
+            "ffn_up": "feedforward_intermediate_dense",
+            "ffn_down": "feedforward_output_dense",
+        },
+        fused=("query", "key", "value"),
+        has_norm_in_head=True,
     ),
 }
 
@@ -180,6 +190,34 @@ def check_in_adapterhub(architecture):
             "Folders of the `adapters` library are not read or written for "
             f"encoders of the class {architecture.class_name}. Use PEFT's "
             "format, or this library's own."
+        )
+
+
+def check_not_fused(architecture, kind):
+    """Raises an error for kinds of PEFT that need a module per projection.
+
+    Args:
+        architecture: `Architecture`.
+        kind: PEFT's name of the kind, its `peft_type`.
+
+    Raises:
+        AdapterError: If the kind is one of these, and projections are fused.
+    """
+    if architecture.fused and kind in ("IA3", "LN_TUNING"):
+        raise AdapterError(
+            f"Of PEFT's kinds, LoRA and prompt tuning are read and written for "
+            f"encoders of the class {architecture.class_name}. Received: "
+            f"{kind}"
+        )
+
+
+def check_head(architecture):
+    """Raises an `AdapterError` if heads in `transformers` have a norm."""
+    if architecture.has_norm_in_head:
+        raise AdapterError(
+            f"The heads of {architecture.class_name} in transformers have a "
+            "norm, which those of tf_adapters do not. Read or write the "
+            "adapter without head: with_head=False, or --with_head=false."
         )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import some
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +116,7 @@ def to_ours(names, tensors, source, hint=""):
     if missing or unexpected:
         raise AdapterError(
             f"{source} does not match its configuration. Missing: "
-            f"{_some(missing)}. Unexpected: {_some(sorted(unexpected))}."
+            f"{some(missing)}. Unexpected: {some(sorted(unexpected))}."
             f"{hint and ' ' + hint}"
         )
     return {name.ours: _read(name, tensors, source) for name in names}
@@ -166,11 +167,3 @@ def to_theirs(names, tensors):
         for name in names
         for theirs in name.theirs
     }
-
-
-def _some(names):
-    if not names:
-        return "none"
-    rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    # Names in a damaged file can have any length.
-    return ", ".join(name[:120] for name in names[:5]) + rest

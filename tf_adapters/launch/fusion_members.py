@@ -14,17 +14,16 @@ study next to the fusion's study.
 import concurrent.futures
 import dataclasses
 import glob
-import hashlib
 from pathlib import Path
 import time
 
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
 from tf_adapters.config import presets
-from tf_adapters.config import resolve
 from tf_adapters.config import task as config_task
 from tf_adapters.launch import finished_runs
 from tf_adapters.launch import local_runner
+from tf_adapters.launch import member_plan
 from tf_adapters.launch import planned_run
 from tf_adapters.launch import process_runner
 from tf_adapters.runs import earlier_runs
@@ -52,14 +51,14 @@ def train_members(config, folder, runner=None, processes=1):
         DataError: If the data of a member are missing.
     """
     check_members_data(config)
-    runs = plan_members(config)
+    runs = member_plan.plan_members(config)
     folder = Path(folder).absolute()
     runner = runner or process_runner.ProcessRunner(processes)
     found = _find_trained(runs, folder)
     missing = [run for run in runs if found[run.id] is None]
     if missing:
         print(_stage(config, runs), flush=True)
-        folder = folder / _digest(runs)
+        folder = folder / member_plan.digest(runs)
         _train_missing(missing, folder, runner, processes)
     folders = [
         found[run.id] or finished_runs.find_run(run, folder) for run in runs
@@ -75,7 +74,7 @@ def check_members_data(config):
     Args:
         config: `Config` of a fusion without adapters.
     """
-    runs = plan_members(config)
+    runs = member_plan.plan_members(config)
     tasks = {
         name: own
         for run in runs
@@ -195,61 +194,3 @@ def _with_adapters(config, runs, folders):
         config.method, adapters=tuple(map(str, adapters))
     )
     return dataclasses.replace(config, method=method, encoder=encoder)
-
-
-def plan_members(config):
-    """Returns the list of runs of the first stage.
-
-    There is one run for each task in `members.tasks`, named after the task. If
-    the members' method trains all tasks together (MT-A), there is a single run
-    for them, named "multitask".
-
-    Args:
-        config: `Config` of a fusion without adapters.
-
-    Raises:
-        ConfigError: If a task is named twice or a setting is wrong.
-    """
-    tasks = config.members.tasks
-    if len(set(tasks)) < len(tasks):
-        raise ConfigError(
-            f"`members.tasks` names a task twice: {', '.join(tasks)}."
-        )
-    settings = config.members.settings or {}
-    if presets.preset_name([settings]) == "multitask":
-        together = {"method": {"name": "multitask", "tasks": list(tasks)}}
-        return [_run(config, "multitask", together)]
-    return [_run(config, task, {"task": task}) for task in tasks]
-
-
-def _run(config, name, layer):
-    data = dataclasses.asdict(config.data)
-    if name != config.task:
-        data.update(task_file=None, file=None, eval_languages=())
-    shared = {
-        "encoder": config.encoder,
-        "seed": config.seed,
-        "distribution_strategy": config.distribution_strategy,
-        "data": data,
-        "train": {"precision": config.train.precision},
-    }
-    try:
-        member = resolve.resolve_config(
-            shared, config.members.settings or {}, layer
-        )
-    except ConfigError as error:
-        raise ConfigError(f"`members`, `{name}`: {error}") from error
-    metrics = planned_run.first_metrics(member)
-    member = resolve.with_absolute_paths(member)
-    return planned_run.Run(name, {}, member, metrics)
-
-
-def _digest(runs):
-    """Returns a hash of the settings that the runs share."""
-    settings = resolve.to_dict(runs[0].config)
-    data = {
-        **settings["data"],
-        **{"task_file": None, "file": None, "eval_languages": []},
-    }
-    text = planned_run.identity({**settings, "task": "", "data": data})
-    return hashlib.sha256(text.encode()).hexdigest()[:10]

@@ -18,7 +18,7 @@ from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import resolve
 from tf_adapters.launch import finished_runs
 from tf_adapters.launch import planned_run
-from tf_adapters.launch import progress as progress_lib
+from tf_adapters.launch import progress_lines
 from tf_adapters.runs import earlier_runs
 
 ELSEWHERE = "another process is working on it"
@@ -32,7 +32,7 @@ _STOPPED = (75, -signal.SIGTERM, -signal.SIGINT, 130)
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """The outcome of a run.
 
     Attributes:
@@ -67,13 +67,13 @@ def run_missing(runs, folder, runner, processes=1):
         processes: Number of runs to train at the same time. Default: 1.
 
     Returns:
-        List with an `Outcome` for each run that was not finished.
+        List with an `RunOutcome` for each run that was not finished.
     """
     found = {run.id: finished_runs.find_run(run, folder) for run in runs}
     missing = [run for run in runs if found[run.id] is None]
-    print(progress_lib.what_is_there(found, Path(folder)), flush=True)
-    progress_lib.warn_of_other_data(runs, found)
-    progress = progress_lib.Progress(len(runs), len(missing))
+    print(progress_lines.what_is_there(found, Path(folder)), flush=True)
+    progress_lines.warn_of_other_data(runs, found)
+    progress = progress_lines.ProgressLines(len(runs), len(missing))
     outcomes = []
     with (
         _termination_as_interruption(),
@@ -114,29 +114,29 @@ def _run_one(run, folder, runner):
     """Trains a run, unless it is finished or in training elsewhere.
 
     Returns:
-        `Outcome`.
+        `RunOutcome`.
     """
     found = finished_runs.find_run(run, folder)
     if found is not None:
         # Another study has trained it in the meantime.
-        return Outcome(run, earlier_runs.read_result(found), "", 0.0)
+        return RunOutcome(run, earlier_runs.read_result(found), "", 0.0)
     path = Path(folder) / run.id
     if _trains_elsewhere(run, Path(folder)):
-        return Outcome(run, None, ELSEWHERE, 0.0)
+        return RunOutcome(run, None, ELSEWHERE, 0.0)
     started = time.perf_counter()
     try:
         own_files.make_folder(folder, run.id)
     except UserError as error:
-        return Outcome(run, None, str(error), 0.0)
+        return RunOutcome(run, None, str(error), 0.0)
     # The training process inherits this file and its lock. So the lock is held
     # even if the study is killed and the training process survives.
     with own_files.open_to_append(path / "log.txt") as log:
         if not _lock(log):
-            return Outcome(run, None, ELSEWHERE, 0.0)
+            return RunOutcome(run, None, ELSEWHERE, 0.0)
         status = 0
         if finished_runs.find_run(run, folder) is None:
             if _is_finished_otherwise(run, path):
-                return Outcome(run, None, _FINISHED_OTHERWISE, 0.0)
+                return RunOutcome(run, None, _FINISHED_OTHERWISE, 0.0)
             status = _train(run, path, runner, log)
     return _outcome(run, folder, status, time.perf_counter() - started)
 
@@ -157,16 +157,16 @@ def _train(run, path, runner, log):
 
 
 def _outcome(run, folder, status, seconds):
-    """Returns the `Outcome` of a training; writes `error.txt` if it failed."""
+    """Returns a training's `RunOutcome`; writes `error.txt` if it failed."""
     result = finished_runs.read_run_result(run, folder)
     if result is not None and status == 0:
-        return Outcome(run, result, "", seconds)
+        return RunOutcome(run, result, "", seconds)
     path = Path(folder) / run.id
     error = _why(path, status)
     # A run that was asked to stop has not failed.
     if status not in _STOPPED:
         replace_text(path / "error.txt", error + "\n")
-    return Outcome(run, None, error, seconds)
+    return RunOutcome(run, None, error, seconds)
 
 
 def _trains_elsewhere(run, folder):

@@ -14,7 +14,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.extras import needs_extra
 from tf_adapters.launch import process_runner
 from tf_adapters.launch import ray_task
-from tf_adapters.runs import run_folder
+from tf_adapters.runs import folder_lock
 
 with needs_extra("ray", "--executor=ray"):
     import ray
@@ -85,7 +85,7 @@ class RayRunner:
         folder = Path(folder).absolute()
         config_file = Path(config_file).absolute()
         flags = process_runner.train_flags(self.program, config_file, folder)
-        lock = folder / run_folder.LOCK
+        lock = folder / folder_lock.LOCK
         with self._lock:
             if self._stopped:
                 return 1

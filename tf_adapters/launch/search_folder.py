@@ -12,8 +12,8 @@ from tf_adapters.common.text_files import read_json
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
+from tf_adapters.runs import folder_lock
 from tf_adapters.runs import left_files
-from tf_adapters.runs import run_folder
 
 JOURNAL, SETTINGS, BEST = "trials.log", "search.json", "best.json"
 _TRIALS, _STATE = "trials", "trial.json"
@@ -34,7 +34,7 @@ class SearchFolder:
     def __init__(self, folder, overwrite=False):
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = run_folder.lock_folder(self.folder)
+        self._lock = folder_lock.lock_folder(self.folder)
         if overwrite:
             for name in (JOURNAL, SETTINGS, BEST, _TRIALS):
                 own_files.remove(self.folder / name)

@@ -93,7 +93,7 @@ def train(
         >>> model.run_folder.name
         'films'
     """
-    layers = table_settings.layers_of(
+    layers = table_settings.layers_of_arguments(
         settings,
         method,
         encoder=encoder,
@@ -112,12 +112,16 @@ def train(
 def _train(layers, source, model_dir, overwrite):
     """Trains with layers of settings, unless this is done; loads the model."""
     with errors_in_python(source.names):
-        config, folder = table_settings.resolve(layers, source, model_dir)
+        config, folder = table_settings.config_and_folder(
+            layers, source, model_dir
+        )
         data = task_data.load_task_data(config)
         config = source.moved_to(folder, config)
         result = None
         if not overwrite and folder.exists():
-            result = earlier_runs.finished(folder, config, data.fingerprints)
+            result = earlier_runs.finished_result(
+                folder, config, data.fingerprints
+            )
         summary.print_labels(data.task, data.rows, say_in_python)
         if result is None:
             summary.print_plan(config, data.rows, say_in_python)

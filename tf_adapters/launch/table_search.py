@@ -73,7 +73,7 @@ def tune(
         >>> model.run_folder.parts[-2:]
         ('trials', '001')
     """
-    layers = table_settings.layers_of(
+    layers = table_settings.layers_of_arguments(
         settings,
         method=None,
         encoder=encoder,
@@ -88,7 +88,7 @@ def tune(
         tables.as_files(given, text, label) as source,
         errors_in_python(source.names),
     ):
-        best = tuning.tune(
+        best = tuning.search_settings(
             *([*layers, source.layer], model_dir, trials, methods, overwrite),
             source=source,
         )

@@ -24,7 +24,7 @@ _SETTINGS = {
 }
 
 
-def layers_of(settings, method, **arguments):
+def layers_of_arguments(settings, method, **arguments):
     """Returns a list of layers of settings; later layers override earlier ones.
 
     Args:
@@ -69,11 +69,11 @@ def _named(method):
     )
 
 
-def resolve(layers, source, model_dir):
+def config_and_folder(layers, source, model_dir):
     """Returns the `Config` of a run on a table and the path of its folder.
 
     Args:
-        layers: See `layers_of`.
+        layers: See `layers_of_arguments`.
         source: `Source` of the table.
         model_dir: Path or address of the run folder. If `None`, it is
             `runs/<table>_<method>_<seed>`.

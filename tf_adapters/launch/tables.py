@@ -30,7 +30,7 @@ _FILES = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class TableFiles:
     """The tables of a run as files.
 
     Attributes:
@@ -80,7 +80,7 @@ class Source:
 
 @contextlib.contextmanager
 def as_files(tables, text, label):
-    """Writes tables in memory to temporary files, and yields a `Source`.
+    """Writes tables in memory to temporary files, and yields a `TableFiles`.
 
     Args:
         tables: Dict from `"data"`, `"validation"` and `"test"` to a path, a
@@ -89,7 +89,7 @@ def as_files(tables, text, label):
         label: Name of the label column.
 
     Raises:
-        DataError: See `write_table`.
+        DataError: See `write_json_lines`.
     """
     text = (text,) if isinstance(text, str) else tuple(text)
     layer, written = {"text": text, "label": label}, {}
@@ -100,13 +100,13 @@ def as_files(tables, text, label):
                 continue
             if not isinstance(table, str | os.PathLike):
                 path = Path(folder, f"{name}.jsonl")
-                write_table(path, argument, table, text, label)
+                write_json_lines(path, argument, table, text, label)
                 written[argument] = table = path
             layer[setting] = str(table)
-        yield Source({"data": layer}, written)
+        yield TableFiles({"data": layer}, written)
 
 
-def write_table(path, argument, data, text, label):
+def write_json_lines(path, argument, data, text, label):
     """Writes the texts and labels of a table as JSON lines.
 
     Args:

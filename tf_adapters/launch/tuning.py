@@ -58,7 +58,9 @@ class Best:
     failed: int
 
 
-def tune(layers, folder, trials=20, methods=None, overwrite=False, source=None):
+def search_settings(
+    layers, folder, trials=20, methods=None, overwrite=False, source=None
+):
     """Searches for settings and returns the `Best` trial.
 
     Args:
@@ -192,7 +194,7 @@ class _Search:
         """Returns the metric of a trial; trains unless the run is finished."""
         config = _without_test(resolve.build_method(self.space.config(layer)))
         fingerprints = self.data.fingerprints
-        result = earlier_runs.finished(folder, config, fingerprints)
+        result = earlier_runs.finished_result(folder, config, fingerprints)
         if result is None:
             with (
                 open(folder / "log.txt", "a", encoding="utf-8") as log,

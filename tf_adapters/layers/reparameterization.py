@@ -142,8 +142,10 @@ class Reparameterization(Float32Layer):
             (kernel, slot.folded(ops.convert_to_tensor(kernel)))
             for kernel, slot in self._folds()
         ]
-        for variable in self.written()[len(values) :]:
-            values.append((variable, np.zeros(variable.shape)))
+        values += [
+            (variable, np.zeros(variable.shape))
+            for variable in self.written()[len(values) :]
+        ]
         values = [(v, ops.convert_to_numpy(value)) for v, value in values]
         self._before_fold = [ops.convert_to_numpy(v) for v, _ in values]
         for variable, value in values:

@@ -31,10 +31,10 @@ class Slot(Float32Layer):
     - `after_attention`, `after_ffn`: `slot(x, context, training)`, where `x` is
       the sublayer's output after its dropout, `(batch, tokens, width)`. Returns
       `x'` of the same shape and a dict of probes. The block continues with
-      `norm(x' + context.residual)`.
+      `norm(x' + context.residual)`; a pre-norm block with the sum itself.
     - `after_attention_norm`, `after_ffn_norm`: the same, but `x` is the output
       of that norm, and `context.sublayer_output` is the sublayer's output
-      before it.
+      before it. Pre-norm blocks have no such place.
     - a projection, from `query` to `ffn_down`:
       `slot(x, project=..., context, training)`, where `x` is the projection's
       input, and `project` is the function that computes the projection,

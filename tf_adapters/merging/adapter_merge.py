@@ -89,7 +89,7 @@ class AdapterMerge:
         )
         if not self.is_lora:
             return units
-        shape = EncoderShape.of(self.encoder.backbone)
+        shape = EncoderShape.of(self.encoder)
         sizes = map(shape.of_projection, self.target.method.projections)
         return min(units, *map(min, sizes))
 

@@ -114,7 +114,7 @@ class AdapterBias(Method):
         if self.train_norms != "none":
             norms += [block.ffn_norm for block in encoder.blocks]
         if self.train_norms == "block":
-            norms += [block.attention_norm for block in encoder.blocks]
+            norms = [n for block in encoder.blocks for n in block.norms()]
         return [variable for norm in norms for variable in norm.variables]
 
     def penalty(self, model):

@@ -230,7 +230,8 @@ class FormSlot(SlotOfLayers):
         if form.parallel:
             return context.residual, output, total
         if form.pretrained_norm in ("before", "both"):
-            return x if behind else context.norm(total), output, total
+            read = bottleneck_slots.read("normed_output", output, context)
+            return x if behind else read, output, total
         return output, output, total
 
     def _delta(self, read, context):

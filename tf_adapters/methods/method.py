@@ -19,6 +19,8 @@ class EncoderShape:
         num_heads: Number of attention heads, a divisor of `d`. Defaults to 1.
         embedding_width: Width of the word embeddings. `None` (default) means
             `width`. ELECTRA's small models have narrower embeddings.
+        has_gate: Whether the feed-forward network is gated: its first
+            projection then has `2 ffn_width` outputs. Defaults to `False`.
     """
 
     num_blocks: int
@@ -26,16 +28,19 @@ class EncoderShape:
     ffn_width: int
     num_heads: int = 1
     embedding_width: int | None = None
+    has_gate: bool = False
 
     @classmethod
-    def of(cls, backbone):
-        """Returns the sizes of a KerasHub backbone."""
+    def of(cls, encoder):
+        """Returns the sizes of an `Encoder`."""
+        backbone = encoder.backbone
         return cls(
             num_blocks=backbone.num_layers,
             width=backbone.hidden_dim,
             ffn_width=backbone.intermediate_dim,
             num_heads=backbone.num_heads,
             embedding_width=backbone.token_embedding.embeddings.shape[-1],
+            has_gate=encoder.architecture.has_gate,
         )
 
     def read_in(self, place):
@@ -46,7 +51,9 @@ class EncoderShape:
 
     def of_projection(self, name):
         """Returns a projection's input width and output width."""
-        writes = self.ffn_width if name == "ffn_up" else self.width
+        writes = self.width
+        if name == "ffn_up":
+            writes = self.ffn_width * (2 if self.has_gate else 1)
         return self.read_in(name), writes
 
 
@@ -196,7 +203,7 @@ class Method:
         test split) and `overwrite`. It writes the run folder and returns the
         result.
         """
-        return None
+        return
 
     def kept_blocks(self, shape):
         """Returns a list of booleans: whether each block has slots.

@@ -8,7 +8,7 @@ from keras import ops
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
-from tf_adapters.encoders.keras_hub_families import as_encoder
+from tf_adapters.encoders.encoder import as_encoder
 from tf_adapters.layers.reparameterization import Reparameterization
 from tf_adapters.layers.slot import check_names
 from tf_adapters.layers.stateless_seeds import StatelessSeeds

@@ -9,6 +9,7 @@ import numpy as np
 import safetensors.numpy
 
 from tf_adapters.common import adapter_folder
+from tf_adapters.common import moved_folders
 from tf_adapters.common import own_files
 from tf_adapters.common.adapter_folder import CONFIG_FILE
 from tf_adapters.common.adapter_folder import WEIGHTS_FILE
@@ -45,7 +46,7 @@ def write_adapter(folder, config, tensors, overwrite=False):
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     own_files.make_new_folder(partial)
     try:
-        located = adapter_folder.with_relative_paths(config, folder)
+        located = moved_folders.with_relative_paths(config, folder)
         _write_files(partial, located, tensors)
     except BaseException:
         # If the disk is full, the partial folder would use up space.

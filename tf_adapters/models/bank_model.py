@@ -213,10 +213,14 @@ def _make_norms(encoder, members):
     if not any(v.path in m.tensors for v in own for m in members):
         return None
     norms = []
-    for gamma, beta in (norm.variables for norm in adapted.norms()):
+    for own_norm in adapted.norms():
         norm = BankNorm(len(members))
-        norm.build(gamma.shape)
-        for weight, variable in ((norm.gammas, gamma), (norm.betas, beta)):
+        norm.build(own_norm.gamma.shape)
+        pairs = (norm.gammas, own_norm.gamma), (norm.betas, own_norm.beta)
+        for weight, variable in pairs:
+            # A norm without offset is one with the offset 0.
+            if variable is None:
+                continue
             weight.assign(
                 np.stack(
                     [m.tensors.get(variable.path, variable) for m in members]

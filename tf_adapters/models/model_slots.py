@@ -21,7 +21,7 @@ def adapted_encoder(model, encoder):
         adapter of the composition, a list of its slots.
     """
     method = model.method
-    shape = methods.EncoderShape.of(encoder.backbone)
+    shape = methods.EncoderShape.of(encoder)
     slots = method.make_slots(shape)
     embedding_slots = method.make_embedding_slots(shape)
     own, below = distinct([embedding_slots, *slots]), ()

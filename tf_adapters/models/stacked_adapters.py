@@ -247,7 +247,7 @@ def check_stacks(member):
 def _check_weights(member, encoder):
     """Raises an error if a member's weights do not fit its configuration."""
     adapted = AdaptedEncoder(encoder)
-    slots = member.method.make_slots(methods.EncoderShape.of(encoder.backbone))
+    slots = member.method.make_slots(methods.EncoderShape.of(encoder))
     layers = [slot for block in slots for slot in block.values()]
     if member.head is not None:
         layers.append(member.head.make_layer())

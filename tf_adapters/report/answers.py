@@ -3,11 +3,11 @@
 from tf_adapters.heads import span_metrics
 from tf_adapters.report import mistakes
 from tf_adapters.report import scores
-from tf_adapters.report.findings import Findings
+from tf_adapters.report.content import ReportContent
 
 
-def find(run):
-    """Returns the `Findings` of a run's predictions.
+def answers_content(run):
+    """Returns the `ReportContent` of a run's predictions.
 
     Args:
         run: `RunFiles`. Its predictions are texts.
@@ -32,4 +32,4 @@ def find(run):
     errors = mistakes.table_of_mistakes(
         run, rows, ("right", "predicted", "F1", "probability")
     )
-    return Findings([table, *calibration[0]], calibration[1], errors)
+    return ReportContent([table, *calibration[0]], calibration[1], errors)

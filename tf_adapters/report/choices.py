@@ -6,11 +6,11 @@ import numpy as np
 
 from tf_adapters.report import mistakes
 from tf_adapters.report import scores
-from tf_adapters.report.findings import Findings
+from tf_adapters.report.content import ReportContent
 
 
-def find(run):
-    """Returns the `Findings` of a run's predictions.
+def choices_content(run):
+    """Returns the `ReportContent` of a run's predictions.
 
     Args:
         run: `RunFiles`. Its predictions are indices of choices.
@@ -32,7 +32,7 @@ def find(run):
     calibration = scores.calibration_of(
         right == predicted, sureness, "predictions"
     )
-    return Findings(
+    return ReportContent(
         [table, *calibration[0]],
         calibration[1],
         _mistakes(run, right, predicted, sureness),

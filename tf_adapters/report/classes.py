@@ -6,9 +6,9 @@ from sklearn import metrics as sklearn_metrics
 from tf_adapters.common.errors import cut
 from tf_adapters.report import mistakes
 from tf_adapters.report import scores
-from tf_adapters.report.findings import Findings
-from tf_adapters.report.findings import Picture
-from tf_adapters.report.findings import Table
+from tf_adapters.report.content import Picture
+from tf_adapters.report.content import ReportContent
+from tf_adapters.report.content import ReportTable
 from tf_adapters.report.pictures import draw_confusion
 
 # With more classes, the confusion matrix is not shown as a table.
@@ -21,8 +21,8 @@ _FITTED_HERE = (
 )
 
 
-def find(run):
-    """Returns the `Findings` of a run's predictions.
+def classes_content(run):
+    """Returns the `ReportContent` of a run's predictions.
 
     Args:
         run: `RunFiles`. Its predictions are class ids.
@@ -49,7 +49,7 @@ def find(run):
     notes = [note] if note else []
     if run.split == "validation" and "temperature" in run.result:
         notes.append(_FITTED_HERE)
-    return Findings(
+    return ReportContent(
         [table, *tables, *calibration[0]],
         [*pictures, *calibration[1]],
         errors,
@@ -117,7 +117,7 @@ def _matrix(matrix, names):
         [name, *map(int, counts)]
         for name, counts in zip(names, matrix, strict=True)
     ]
-    return Table(
+    return ReportTable(
         "Confusion matrix",
         (r"right \ predicted", *names),
         rows,
@@ -141,7 +141,7 @@ def _of_each(right, predicted, matrix, names, unit, note):
         )
     ]
     header = ("class", unit, "precision", "recall", "F1", "most taken for")
-    return Table("Each class", header, rows, note)
+    return ReportTable("Each class", header, rows, note)
 
 
 def _defined(value):

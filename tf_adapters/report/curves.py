@@ -2,11 +2,11 @@
 
 import collections
 
-from tf_adapters.report.findings import Picture
+from tf_adapters.report.content import Picture
 from tf_adapters.report.pictures import draw_curves
 
 
-def find(run):
+def curve_pictures(run):
     """Returns a list with a `Picture`, or an empty list without a log.
 
     Args:

@@ -81,7 +81,7 @@ def draw_bars(axes, series, step, width, **options):
     return drawn
 
 
-def describe(axes, x, y, title="", legend_outside=False):
+def label_axes(axes, x, y, title="", legend_outside=False):
     """Labels both axes, and adds a legend if anything drawn has a label.
 
     Args:

@@ -3,9 +3,9 @@
 import base64
 from xml.etree import ElementTree
 
-from tf_adapters.report.findings import Table
-from tf_adapters.report.findings import is_number
-from tf_adapters.report.findings import shown
+from tf_adapters.report.content import ReportTable
+from tf_adapters.report.content import cell_text
+from tf_adapters.report.content import is_number
 
 # CSS of this page, and of the pages that studies write.
 STYLE = """
@@ -44,7 +44,7 @@ _SHORT = 24
 _LONGEST = 600
 
 
-def page(title, notes, tables, pictures, last):
+def report_page(title, notes, tables, pictures, last):
     """Returns the HTML of a report.
 
     Args:
@@ -83,7 +83,7 @@ def _add(parent, tag, text=None, attributes=None, **more):
     return element
 
 
-def _add_table(main, table: Table):
+def _add_table(main, table: ReportTable):
     _add(main, "h2", table.title)
     if table.rows:
         whole = _add(_add(main, "div", None, {"class": "table"}), "table")
@@ -94,7 +94,7 @@ def _add_table(main, table: Table):
         for row in table.rows:
             line = _add(body, "tr")
             for value in row:
-                _add(line, "td", _cut(shown(value)), _class_of(value))
+                _add(line, "td", _cut(cell_text(value)), _class_of(value))
     if table.note:
         _add(main, "p", table.note, {"class": "note"})
 

@@ -3,7 +3,7 @@
 import csv
 import numbers
 
-from tf_adapters.report.findings import Table
+from tf_adapters.report.content import ReportTable
 
 NAME = "errors"
 # Characters that start a formula in a spreadsheet, and characters that
@@ -22,7 +22,7 @@ def table_of_mistakes(run, mistakes, columns):
     texts = text_columns(run)
     rows = [[m[0], *texts_of(run, m[0]), *m[1:]] for m in mistakes]
     header = ("row", *texts, *columns)
-    return Table("Mistakes", header, rows, "Rows are counted from 0.")
+    return ReportTable("Mistakes", header, rows, "Rows are counted from 0.")
 
 
 def text_columns(run):
@@ -43,7 +43,7 @@ def _plain(value):
     return value if isinstance(value, str) else " ".join(map(str, value))
 
 
-def write_csv(table, path):
+def write_mistakes(table, path):
     """Writes a table as CSV, without texts that a spreadsheet would execute."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)

@@ -5,14 +5,14 @@ from sklearn import metrics as sklearn_metrics
 
 from tf_adapters.report import mistakes
 from tf_adapters.report import scores
-from tf_adapters.report.findings import Findings
-from tf_adapters.report.findings import Picture
-from tf_adapters.report.findings import Table
+from tf_adapters.report.content import Picture
+from tf_adapters.report.content import ReportContent
+from tf_adapters.report.content import ReportTable
 from tf_adapters.report.pictures import draw_scatter
 
 
-def find(run):
-    """Returns the `Findings` of a run's predictions.
+def numbers_content(run):
+    """Returns the `ReportContent` of a run's predictions.
 
     Args:
         run: `RunFiles`. Its predictions are numbers.
@@ -39,8 +39,8 @@ def find(run):
         [int(i), float(right[i]), float(predicted[i]), predicted[i] - right[i]]
         for i in order
     ]
-    return Findings(
-        [Table(table.title, header, rows)],
+    return ReportContent(
+        [ReportTable(table.title, header, rows)],
         [picture],
         mistakes.table_of_mistakes(
             run, differences, ("right", "predicted", "difference")

@@ -40,7 +40,7 @@ def draw_confusion(matrix, totals, names):
     bar = figure.colorbar(image, ax=axes, shrink=0.8)
     bar.set_label("share of the right class", size=8)
     bar.ax.tick_params(labelsize=8)
-    drawing.describe(axes, "predicted class", "right class")
+    drawing.label_axes(axes, "predicted class", "right class")
     return figure
 
 
@@ -75,8 +75,8 @@ def draw_calibration(found):
         0.6 / found.bins,
         color=drawing.COLORS[0],
     )
-    drawing.describe(upper, "", "share that is right")
-    drawing.describe(lower, "probability", "predictions")
+    drawing.label_axes(upper, "", "share that is right")
+    drawing.label_axes(lower, "probability", "predictions")
     lower.locator_params(axis="y", integer=True)
     lower.set_xlim(-0.03, 1.03)
     return figure
@@ -98,7 +98,7 @@ def draw_scatter(right, predicted):
     axes.scatter(
         right, predicted, s=9, alpha=0.4, color=drawing.COLORS[0], label="row"
     )
-    drawing.describe(axes, "right number", "predicted number")
+    drawing.label_axes(axes, "right number", "predicted number")
     return figure
 
 
@@ -117,7 +117,7 @@ def draw_entities(rows):
     labels = [_cut(row[0]) for row in rows]
     axes.set_xticks(range(len(rows)), labels, rotation=45, ha="right")
     axes.set_ylim(0, 1.03)
-    drawing.describe(axes, "kind of entity", "", legend_outside=True)
+    drawing.label_axes(axes, "kind of entity", "", legend_outside=True)
     return figure
 
 
@@ -145,5 +145,5 @@ def draw_curves(losses, metrics, kept):
         axis.set_xlim(
             0, 1.04 * max(x for some in lines.values() for x, _ in some)
         )
-        drawing.describe(axis, "step", y)
+        drawing.label_axes(axis, "step", y)
     return figure

@@ -4,12 +4,12 @@ import numpy as np
 
 from tf_adapters.report import mistakes
 from tf_adapters.report import scores
-from tf_adapters.report.findings import Findings
-from tf_adapters.report.findings import Table
+from tf_adapters.report.content import ReportContent
+from tf_adapters.report.content import ReportTable
 
 
-def find(run):
-    """Returns the `Findings` of a run's predictions.
+def ranks_content(run):
+    """Returns the `ReportContent` of a run's predictions.
 
     Args:
         run: `RunFiles`. Its predictions are the ranks of the right texts.
@@ -17,9 +17,11 @@ def find(run):
     ranks = np.asarray(run.stored.compared["predicted"])
     table, _ = scores.table_of_scores(run, None, "", ("recall_at_5",))
     names = ("median rank", "largest rank")
-    ends = Table("Ranks", names, [[float(np.median(ranks)), int(ranks.max())]])
+    ends = ReportTable(
+        "Ranks", names, [[float(np.median(ranks)), int(ranks.max())]]
+    )
     order = np.argsort(-ranks, kind="stable")
     wrong = [[int(i), 1, int(ranks[i])] for i in order if ranks[i] > 1]
     columns = ("right", "predicted")
     errors = mistakes.table_of_mistakes(run, wrong, columns)
-    return Findings([table, ends], errors=errors)
+    return ReportContent([table, ends], errors=errors)

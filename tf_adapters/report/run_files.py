@@ -9,13 +9,13 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import DataError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
-from tf_adapters.common.text_files import parse_json
 from tf_adapters.config import resolve
 from tf_adapters.data.rows import sampling
 from tf_adapters.data.rows import splits
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
+from tf_adapters.runs import run_files
 from tf_adapters.runs import task_data
 
 # By default, the report is on the first of these with predictions.
@@ -137,13 +137,11 @@ def _records(folder, result):
     path = (folder.parent if together else folder) / "metrics.jsonl"
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").splitlines()
     try:
-        records = [parse_json(line) for line in lines if line]
+        records = run_files.read_records(path)
     except UserError as error:
         raise DataError(
-            f"{path} is damaged: {error}. Remove it: the report has no curves "
-            "of training then."
+            f"{error} Remove it: the report has no curves of training then."
         ) from error
     return [_own(r, result["task"]) for r in records] if together else records
 

@@ -19,23 +19,23 @@ from tf_adapters.report import ranks
 from tf_adapters.report import run_files
 from tf_adapters.report import several_classes
 from tf_adapters.report import tags
-from tf_adapters.report.findings import Findings
-from tf_adapters.report.findings import Table
-from tf_adapters.report.findings import as_text
-from tf_adapters.report.findings import shown
+from tf_adapters.report.content import ReportContent
+from tf_adapters.report.content import ReportTable
+from tf_adapters.report.content import as_text
+from tf_adapters.report.content import cell_text
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs.left_files import REPORT
 from tf_adapters.tasks.output_kinds import KINDS
 
 # By the kind of a row's label, see `OutputKind`.
 _FINDERS = {
-    "class": classes.find,
-    "classes": several_classes.find,
-    "number": numbers.find,
-    "choice": choices.find,
-    "class_a_word": tags.find,
-    "answers": answers.find,
-    "none": ranks.find,
+    "class": classes.classes_content,
+    "classes": several_classes.several_classes_content,
+    "number": numbers.numbers_content,
+    "choice": choices.choices_content,
+    "class_a_word": tags.tags_content,
+    "answers": answers.answers_content,
+    "none": ranks.ranks_content,
 }
 _WITHOUT_PROBABILITIES = ("number", "none")
 _MOST_MISTAKES = 20
@@ -83,7 +83,7 @@ def write_report(
         raise ConfigError(
             f"Cannot write the report to {cut(folder)}: {error.strerror}."
         ) from error
-    remote_folder.push(run.folder)
+    remote_folder.copy_to_address(run.folder)
     return paths
 
 
@@ -116,19 +116,19 @@ def _on_screen(table):
 
 
 def _find(run):
-    """Returns the `Findings` on a run's predictions and its training."""
+    """Returns the `ReportContent` on a run's predictions and its training."""
     if run.stored is None:
-        return Findings(
-            [_results(run)], curves.find(run), None, [_NOTHING_STORED]
+        return ReportContent(
+            [_results(run)], curves.curve_pictures(run), None, [_NOTHING_STORED]
         )
     find = _FINDERS.get(KINDS[run.stored.head].label)
-    found = Findings([_results(run)]) if find is None else find(run)
+    found = ReportContent([_results(run)]) if find is None else find(run)
     notes = list(found.notes)
     is_old = "probabilities" not in run.stored.compared
     label = KINDS[run.stored.head].label
     if is_old and label not in _WITHOUT_PROBABILITIES:
         notes.append(_NO_PROBABILITIES)
-    pictures = [*found.pictures, *curves.find(run)]
+    pictures = [*found.pictures, *curves.curve_pictures(run)]
     return dataclasses.replace(found, pictures=pictures, notes=notes)
 
 
@@ -140,7 +140,7 @@ def _results(run):
         for split, values in parts.items()
         for name, value in values.items()
     ]
-    return Table("Scores", ("split", "metric", "value"), rows)
+    return ReportTable("Scores", ("split", "metric", "value"), rows)
 
 
 def _title(run):
@@ -164,11 +164,11 @@ def _write(run, found, folder):
     tables, errors = list(found.tables), found.errors
     if errors is not None:
         paths[mistakes.NAME] = folder / f"{mistakes.NAME}.csv"
-        mistakes.write_csv(errors, paths[mistakes.NAME])
+        mistakes.write_mistakes(errors, paths[mistakes.NAME])
         tables.append(_surest(errors))
     if run.lacks_rows:
         notes.append(f"The texts of mistakes were not found: {run.lacks_rows}")
-    text = html_page.page(
+    text = html_page.report_page(
         _title_of_page(run),
         [*found.notes, *notes],
         tables,
@@ -222,9 +222,9 @@ def _facts(run):
     ]
     versions = run.result.get("versions", {})
     rows += [[name, version] for name, version in versions.items()]
-    return Table("The run", ("", "value"), rows)
+    return ReportTable("The run", ("", "value"), rows)
 
 
 def _fact(value):
     # One decimal is enough for seconds.
-    return f"{value:,.1f}" if isinstance(value, float) else shown(value)
+    return f"{value:,.1f}" if isinstance(value, float) else cell_text(value)

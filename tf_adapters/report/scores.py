@@ -2,8 +2,8 @@
 
 from tf_adapters import heads
 from tf_adapters.report.calibration import reliability
-from tf_adapters.report.findings import Picture
-from tf_adapters.report.findings import Table
+from tf_adapters.report.content import Picture
+from tf_adapters.report.content import ReportTable
 from tf_adapters.report.pictures import draw_calibration
 from tf_adapters.tasks.output_kinds import KINDS
 
@@ -37,7 +37,7 @@ def table_of_scores(run, simplest, name, more=()):
         other = heads.HEADS[run.stored.head].score(names, compared)
         rows.append([name, *other.values()])
         note = _verdict(own, other, name)
-    return Table("Scores", ("", *map(_in_words, names)), rows), note
+    return ReportTable("Scores", ("", *map(_in_words, names)), rows), note
 
 
 def _verdict(own, other, name):
@@ -68,7 +68,7 @@ def calibration_of(right, probabilities, what, temperature=1.0):
     if probabilities is None:
         return [], []
     found = reliability(right, probabilities)
-    table = Table(
+    table = ReportTable(
         "Calibration",
         (
             "expected calibration error",

@@ -5,12 +5,12 @@ from sklearn import metrics as sklearn_metrics
 
 from tf_adapters.report import mistakes
 from tf_adapters.report import scores
-from tf_adapters.report.findings import Findings
-from tf_adapters.report.findings import Table
+from tf_adapters.report.content import ReportContent
+from tf_adapters.report.content import ReportTable
 
 
-def find(run):
-    """Returns the `Findings` of a run's predictions.
+def several_classes_content(run):
+    """Returns the `ReportContent` of a run's predictions.
 
     Args:
         run: `RunFiles`. Its predictions are 0 or 1 for each class.
@@ -32,7 +32,7 @@ def find(run):
         None if probabilities is None else np.ravel(probabilities),
         "classes of texts",
     )
-    return Findings(
+    return ReportContent(
         [table, _of_each(right, predicted, names), *calibration[0]],
         calibration[1],
         _mistakes(run, right, predicted, names, probabilities),
@@ -48,7 +48,7 @@ def _of_each(right, predicted, names):
         [name, int(count), *map(float, of_class)]
         for name, *of_class, count in zip(names, *values, strict=True)
     ]
-    return Table(
+    return ReportTable(
         "Each class", ("class", "rows", "precision", "recall", "F1"), rows
     )
 

@@ -9,14 +9,14 @@ from tf_adapters.heads.tagging import labeled_parts
 from tf_adapters.report import classes
 from tf_adapters.report import mistakes
 from tf_adapters.report import scores
-from tf_adapters.report.findings import Findings
-from tf_adapters.report.findings import Picture
-from tf_adapters.report.findings import Table
+from tf_adapters.report.content import Picture
+from tf_adapters.report.content import ReportContent
+from tf_adapters.report.content import ReportTable
 from tf_adapters.report.pictures import draw_entities
 
 
-def find(run):
-    """Returns the `Findings` of a run's predictions.
+def tags_content(run):
+    """Returns the `ReportContent` of a run's predictions.
 
     Args:
         run: `RunFiles`. Its predictions are the class names of words.
@@ -43,7 +43,7 @@ def find(run):
     calibration = scores.calibration_of(
         right == predicted, sureness, "tags of words"
     )
-    return Findings(
+    return ReportContent(
         [table, *entities, *tables, *calibration[0]],
         [*of_entities, *pictures, *calibration[1]],
         _mistakes(run, words),
@@ -103,7 +103,7 @@ def _entities(compared, names):
         "Precision, recall and F1 of each kind of entity.",
         lambda: draw_entities(rows),
     )
-    return [Table("Entities", header, rows, note)], [picture]
+    return [ReportTable("Entities", header, rows, note)], [picture]
 
 
 def _mark_entities(names):

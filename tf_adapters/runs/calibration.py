@@ -7,25 +7,23 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.heads.temperature import fit_temperature
 
 
-def check(config, head):
-    """Raises an error if `train.calibrate` is set and cannot be followed.
+def check_calibration(head, settings):
+    """Raises an error if `train.calibrate` cannot be followed.
 
     Args:
-        config: `Config`.
         head: `Head` of the run.
+        settings: Dict of the head's settings in the configuration, or `None`.
 
     Raises:
-        ConfigError: If `train.calibrate` is set, but the head has no
-            temperature, or the configuration gives one.
+        ConfigError: If the head has no temperature, or the configuration gives
+            one.
     """
-    if not config.train.calibrate:
-        return
     if not head.has_temperature:
         raise ConfigError(
             "`train.calibrate` fits the temperature of a classification, but "
             f"this run's head is a {heads.name_of(head)}. Leave it out."
         )
-    if "temperature" in (config.head or {}):
+    if "temperature" in (settings or {}):
         raise ConfigError(
             "`train.calibrate` fits `head.temperature`, which is given too. "
             "Leave one of the two out."

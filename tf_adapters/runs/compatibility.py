@@ -1,6 +1,7 @@
 """Checks that an adapter, an encoder and a configuration fit together."""
 
 from tf_adapters import heads
+from tf_adapters.common.checks import check_known
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.heads.windows import check_pools_windows
@@ -37,24 +38,42 @@ def check_labels(head, task, adapter):
         )
 
 
-def check_windows(config, task):
+def check_windows(windows, task):
     """Raises a `UserError` if `data.windows` does not fit the task."""
-    if config.data.windows == 1:
+    if windows == 1:
         return
     check_pools_windows(heads.HEADS[task.head], task.head)
     if len(task.text_fields) > 1:
         raise ConfigError(
             "`data.windows` cuts one long text into several inputs, but task "
             f"`{task.name}` reads {' and '.join(task.text_fields)} together. "
-            f"Leave it out. Received: {config.data.windows}"
+            f"Leave it out. Received: {windows}"
         )
 
 
-def check_length(config, encoder):
+def check_length(max_length, encoder, name):
     """Raises a `ConfigError` if an encoder cannot read `data.max_length`."""
     longest = getattr(encoder.backbone, "max_sequence_length", None)
-    if longest is not None and config.data.max_length > longest:
+    if longest is not None and max_length > longest:
         raise ConfigError(
-            f"`data.max_length` is {config.data.max_length}, but encoder "
-            f"`{config.encoder}` has {longest} positions. Lower --max_length."
+            f"`data.max_length` is {max_length}, but encoder `{name}` has "
+            f"{longest} positions. Lower --max_length."
         )
+
+
+def check_languages(named, evaluated, task):
+    """Raises an error if a key of `language_adapters` is not a language.
+
+    Without this check, a misspelled language would be evaluated on another
+    language's adapter.
+
+    Args:
+        named: Languages that have an adapter.
+        evaluated: Languages to evaluate in.
+        task: `Task` of the run.
+    """
+    names = task.languages.names if task.languages else ()
+    for language in set(named) - set(evaluated):
+        # Treebank folders have names like `en_ewt`. YAML reads `no` as false.
+        code = str(language).partition("_")[0]
+        check_known("language of `language_adapters`", code, names, ConfigError)

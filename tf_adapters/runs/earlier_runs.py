@@ -10,6 +10,7 @@ from tf_adapters.common.text_files import read_json
 from tf_adapters.config import resolve
 from tf_adapters.config import settings as config_settings
 from tf_adapters.runs import checkpoints
+from tf_adapters.runs import remote_folder
 from tf_adapters.runs import run_files
 
 CHECKPOINTS = "checkpoints"
@@ -34,7 +35,7 @@ def _differences(folder, config):
     ]
 
 
-def newest_checkpoint(folder):
+def resumable_checkpoint(folder):
     """Returns the newest complete `Checkpoint` in a run folder, or `None`."""
     return checkpoints.newest_checkpoint(
         Path(folder) / CHECKPOINTS, _NEEDED_TO_RESUME
@@ -52,7 +53,7 @@ def of_stopped_command(folder, config, data_fingerprint):
         config: `Config` of the command.
         data_fingerprint: Dict from split to what identifies its rows.
     """
-    checkpoint = newest_checkpoint(folder)
+    checkpoint = resumable_checkpoint(folder)
     if checkpoint is None or not checkpoint.state.get("overwrites"):
         return None
     if checkpoint.state["data_fingerprint"] != data_fingerprint:
@@ -71,7 +72,7 @@ def declared_config(folder):
     return None
 
 
-def finished(folder, config, data_fingerprint):
+def finished_result(folder, config, data_fingerprint):
     """Returns the result of a finished run with this configuration, or `None`.
 
     Args:
@@ -104,18 +105,75 @@ def finished(folder, config, data_fingerprint):
     return result
 
 
-def check_config(folder, config):
-    """Raises an error if a run with other settings trained in a folder.
+def find_checkpoint(folder, config, data_fingerprint, frozen, overwrite):
+    """Returns the `Checkpoint` to resume a run from, or `None` for a new run.
+
+    Args:
+        folder: Path of the run folder.
+        config: `Config` of the run.
+        data_fingerprint: Dict from split to what identifies its rows.
+        frozen: What `run_folder.frozen_weights` returns for the model.
+        overwrite: See `RunFolder`.
 
     Raises:
-        ConfigError: Lists the settings that differ.
+        ConfigError: If a run with another configuration, other data or other
+            frozen weights trained there, or if this run is finished.
     """
+    if overwrite:
+        checkpoint = of_stopped_command(folder, config, data_fingerprint)
+        if checkpoint is None or _changed(checkpoint, data_fingerprint, frozen):
+            return None
+        address = remote_folder.address
+        print(
+            f"{address(folder)}: this command was stopped after step "
+            f"{checkpoint.step} and resumes from there. To start again, remove "
+            f"{address(folder / CHECKPOINTS)}.",
+            flush=True,
+        )
+        return checkpoint
+    _check_may_train(folder, config, data_fingerprint)
+    checkpoint = resumable_checkpoint(folder)
+    changed = checkpoint and _changed(checkpoint, data_fingerprint, frozen)
+    if changed:
+        raise ConfigError(
+            f"{folder} holds a run that was stopped after step "
+            f"{checkpoint.step}, but {changed} have changed since. Restore "
+            "them to resume the run, or give --overwrite to start again."
+        )
+    return checkpoint
+
+
+def _changed(checkpoint, data_fingerprint, frozen):
+    """Returns the names of what changed since a checkpoint, or ""."""
+    state = checkpoint.state
+    names = []
+    if state["data_fingerprint"] != data_fingerprint:
+        names.append("the data")
+    # Earlier versions did not store this.
+    before = state.get("frozen") or frozen
+    names += [
+        f"the weights of {name}"
+        for (name, now), (_, then) in zip(frozen, before, strict=False)
+        if now != then
+    ]
+    return " and ".join(names)
+
+
+def _check_may_train(folder, config, data_fingerprint):
+    """Raises an error if another run trained in a folder, or this one ended."""
     differences = _differences(folder, config)
     if differences and _has_work(folder):
         raise ConfigError(
             f"{folder} holds a run of another configuration:\n"
             + "\n".join(differences)
             + "\nGive another --model_dir, or --overwrite to remove that run."
+        )
+    result = finished_result(folder, config, data_fingerprint)
+    # A task of a multitask run may be finished before the whole run is.
+    if result is not None and "trained_with" not in result:
+        raise ConfigError(
+            f"{folder} holds this run, which has finished meanwhile. "
+            "The same command prints its result; --overwrite trains it again."
         )
 
 

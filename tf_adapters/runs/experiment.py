@@ -7,8 +7,6 @@ import tensorflow as tf
 
 from tf_adapters import heads
 from tf_adapters import methods
-from tf_adapters.common.checks import check_known
-from tf_adapters.common.errors import ConfigError
 from tf_adapters.data.batches import pipeline
 from tf_adapters.data.rows import zero_shot_transfer
 from tf_adapters.data.tokens.packing import TextPacker
@@ -38,16 +36,25 @@ class Experiment:
             (default).
         train_rows: Training rows, from which a new head may take statistics,
             or `None` (default).
+        strategy: `tf.distribute.Strategy`. Default: the configuration's.
     """
 
     def __init__(
-        self, config, task, adapter=None, sibling=None, train_rows=None
+        self,
+        config,
+        task,
+        adapter=None,
+        sibling=None,
+        train_rows=None,
+        strategy=None,
     ):
         self.config = config
         self.task = task
-        _check_languages(config, task)
-        compatibility.check_windows(config, task)
-        self.strategy = strategies.strategy_of(config)
+        compatibility.check_languages(
+            *(config.language_adapters or (), config.data.eval_languages, task)
+        )
+        compatibility.check_windows(config.data.windows, task)
+        self.strategy = strategy or strategies.strategy_of(config)
         if sibling is None:
             keras.utils.set_random_seed(config.seed)
             _make_deterministic(config)
@@ -63,15 +70,14 @@ class Experiment:
         self.trainer = self.trainer_of(self.model, self._trained())
 
     def _load_encoder(self):
+        name, max_length = self.config.encoder, self.config.data.max_length
         with self.strategy.scope():
             self.encoder, self.tokenizer = load_encoder(
-                self.config.encoder, dtype=self.config.train.precision
+                name, dtype=self.config.train.precision
             )
-        compatibility.check_length(self.config, self.encoder)
+        compatibility.check_length(max_length, self.encoder, name)
         self.packer = TextPacker(
-            self.tokenizer,
-            self.config.data.max_length,
-            self.encoder.takes_segments,
+            self.tokenizer, max_length, self.encoder.takes_segments
         )
         self.packer.progress_title = "tokenizing"
 
@@ -146,7 +152,12 @@ class Experiment:
         Any other run trains everything that the model declares.
         """
         trained = self.model.trained_variables()
-        if not pretraining_task.trains_adapters_only(self.config, self.task):
+        settings = self.config.pretrain
+        if not (
+            settings.adapters_only
+            and settings.steps
+            and pretraining_task.predicts_hidden_tokens(self.task)
+        ):
             return trained
         groups = {n: some for n, _, some in self.model.variable_groups()}
         adapters = {id(variable) for variable in groups.get("adapters", ())}
@@ -209,20 +220,6 @@ class Experiment:
         examples = self.examples(rows, labeled=False)
         outputs = self.trainer.predict(examples, "predicting")
         return self.model.head.decode(outputs, examples.source)
-
-
-def _check_languages(config, task):
-    """Raises an error if a key of `language_adapters` is not a language.
-
-    Without this check, a misspelled language would be evaluated on another
-    language's adapter.
-    """
-    names = task.languages.names if task.languages else ()
-    asked = config.data.eval_languages
-    for language in set(config.language_adapters or ()) - set(asked):
-        # Treebank folders have names like `en_ewt`. YAML reads `no` as false.
-        code = str(language).partition("_")[0]
-        check_known("language of `language_adapters`", code, names, ConfigError)
 
 
 def head_settings(config, task):

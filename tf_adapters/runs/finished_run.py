@@ -102,6 +102,8 @@ def _is_own(config, model_dir, rows):
     """Returns whether a run finished with these settings and data."""
     try:
         fingerprints = sampling.fingerprints(rows)
-        return bool(earlier_runs.finished(model_dir, config, fingerprints))
+        return bool(
+            earlier_runs.finished_result(model_dir, config, fingerprints)
+        )
     except ConfigError:
         return False

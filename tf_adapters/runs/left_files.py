@@ -5,7 +5,6 @@ from pathlib import Path
 from tf_adapters.common import own_files
 from tf_adapters.common.adapter_folder import CONFIG_FILE
 from tf_adapters.common.errors import ConfigError
-from tf_adapters.config import task as config_task
 from tf_adapters.runs import earlier_runs
 from tf_adapters.runs import predictions
 from tf_adapters.runs import run_log
@@ -27,19 +26,18 @@ _REMOVED = (
 )
 
 
-def check_folders(folder, config):
+def check_folders(folder, tasks):
     """Raises an error if a subfolder that a run writes to is a link.
 
     Args:
         folder: Path of the run folder, which itself may be a link.
-        config: `Config` of the run. With several tasks, each has a subfolder.
+        tasks: Names of the tasks that the run trains together, each of which
+            has a subfolder.
 
     Raises:
         UserError: Names the link.
     """
-    tasks = list(config_task.by_task(config))
-    own = tasks if len(tasks) > 1 else []
-    for name in (*_REMOVED, TABLES, run_log.EVENTS, *own):
+    for name in (*_REMOVED, TABLES, run_log.EVENTS, *tasks):
         own_files.check_folder(folder / name)
 
 
@@ -64,16 +62,14 @@ def remove_run(folder):
         own_files.remove(folder / name)
 
 
-def remove_tables(folder, config):
+def remove_tables(folder, paths):
     """Removes tables of an earlier run that the new run does not read.
 
     Args:
         folder: Path of the run folder.
-        config: `Config` of the new run.
+        paths: Paths of the tables that the new run reads, or `None`.
     """
-    data = config.data
-    read = (data.file, data.validation_file, data.test_file)
-    read = {Path(path).absolute() for path in read if path}
+    read = {Path(path).absolute() for path in paths if path}
     for path in (folder / TABLES).glob("*"):
         if path.absolute() not in read:
             own_files.remove(path)

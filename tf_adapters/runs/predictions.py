@@ -11,7 +11,6 @@ import gzip
 import io
 import json
 from pathlib import Path
-import types
 import zlib
 
 from tf_adapters import heads
@@ -25,6 +24,7 @@ from tf_adapters.common.text_files import parse_json
 from tf_adapters.common.text_files import read_file
 from tf_adapters.data.rows.splits import EVALUATED
 from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import prediction_checks
 
 FOLDER = "predictions"
 # Bytes of JSON. A million texts with two classes take about four million.
@@ -152,7 +152,7 @@ def load_predictions(run_folder, split):
         head, compared = content["head"], content["rows"]
         if not isinstance(head, str):
             raise UserError(f"its head is not a name but {shown(head)}")
-        _check_rows(compared)
+        prediction_checks.check_lists(compared)
         labels = tuple(content.get("labels", ()))
     check_known("head", head, heads.HEADS, hint="Give its --plugin.")
     return Predictions(head, compared, path, labels)
@@ -168,42 +168,6 @@ def _unpacked(content):
     if len(unpacked) > _LARGEST:
         raise UserError(f"it unpacks to more than {_LARGEST:,} bytes")
     return unpacked
-
-
-def _check_rows(compared):
-    """Raises an error unless all lists are valid and have the same length."""
-    lengths = {name: len(_checked(name, compared)) for name in compared}
-    if not lengths["target"] or len(set(lengths.values())) > 1:
-        raise UserError(
-            f"it has lists of {lengths!r:.100} rows, which should be equally "
-            "many, and at least one"
-        )
-    lengths["predicted"]  # Like "target", this list must exist.
-
-
-def _checked(name, compared):
-    """Returns a list after checking that its entries have one valid type.
-
-    They are numbers, texts, or lists.
-    """
-    values = compared[name]
-    if not isinstance(values, list):
-        raise UserError(f"`{name}` is not a list but {values!r:.100}")
-    if len({_kind(value) for value in values}) > 1:
-        raise UserError(f"`{name}` has entries of several types")
-    return values
-
-
-def _kind(value, inner=(int, float, str, list)):
-    kind = float if isinstance(value, int) else type(value)
-    if kind is float:
-        float(value)  # JSON allows integers that no array can hold.
-    elif kind is list:
-        for one in value:
-            _kind(one, inner=(int, float, str, types.NoneType))
-    if not isinstance(value, inner):
-        raise UserError(f"an entry is of another type: {value!r:.100}")
-    return kind
 
 
 def stored_splits(run_folder):

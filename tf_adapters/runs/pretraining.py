@@ -41,7 +41,7 @@ def train_pretraining(config, data, folder, overwrite=False):
     result = None
     if not overwrite:
         strategy = strategies.strategy_of(own)
-        result = run_folder_of_workers.finished(
+        result = run_folder_of_workers.finished_on_chief(
             strategy, folder, own, texts.fingerprints
         )
     if result is None:

@@ -16,16 +16,9 @@ def pretraining_task_of(task):
     )
 
 
-def trains_adapters_only(config, task):
-    """Returns whether a run trains only the weights that its method adds.
-
-    Args:
-        config: `Config`.
-        task: `Task` of the run.
-    """
-    settings = config.pretrain
-    is_pretraining = settings.steps > 0 and task.head == _HEAD
-    return is_pretraining and settings.adapters_only
+def predicts_hidden_tokens(task):
+    """Returns whether `task` is one of predicting hidden tokens."""
+    return task.head == _HEAD
 
 
 def task_of_run(task, model_dir):

@@ -11,8 +11,8 @@ import os
 from pathlib import Path
 import tempfile
 
-from tf_adapters.common.dataclass_config import load_yaml
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.settings_text import load_yaml
 from tf_adapters.common.text_files import replace_text
 from tf_adapters.config import resolve
 
@@ -72,7 +72,7 @@ def address(path):
     return "/".join([_address_of(root), *Path(path).relative_to(root).parts])
 
 
-def push(folder):
+def copy_to_address(folder):
     """Copies new files of a run folder to its address, if it has one.
 
     Files that were removed are removed there too.

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 import shutil
 
-import filelock
-
 from tf_adapters.common import own_files
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
@@ -14,13 +12,11 @@ from tf_adapters.config import resolve
 from tf_adapters.models import saving
 from tf_adapters.runs import checkpoints
 from tf_adapters.runs import earlier_runs
+from tf_adapters.runs import folder_lock
 from tf_adapters.runs import left_files
 from tf_adapters.runs import predictions
 from tf_adapters.runs import remote_folder
 from tf_adapters.runs import run_log
-
-# The process that trains in the folder holds the lock on this file.
-LOCK = ".lock"
 
 
 class RunFolder:
@@ -70,18 +66,23 @@ class RunFolder:
         self.overwrite = overwrite
         self.frozen = frozen
         self._check_sources(config)
-        left_files.check_folders(self.folder, config)
+        left_files.check_folders(self.folder, config.method.tasks)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = lock_folder(self.folder)
+            self._lock = folder_lock.lock_folder(self.folder)
             left_files.check_is_a_runs(self.folder)
-            self.checkpoint = self._find_checkpoint(declared or config)
+            self.checkpoint = earlier_runs.find_checkpoint(
+                *(self.folder, declared or config, data_fingerprint),
+                *(frozen, overwrite),
+            )
             if self.checkpoint is None:
                 left_files.remove_run(self.folder)
-                left_files.remove_tables(self.folder, config)
+                data = config.data
+                tables = (data.file, data.validation_file, data.test_file)
+                left_files.remove_tables(self.folder, tables)
                 # Remove the earlier run at the address too, before this run
                 # writes anything.
-                remote_folder.push(self.folder)
+                remote_folder.copy_to_address(self.folder)
             left_files.remove_rests(self.folder)
             self._save_configs(config, declared or config)
             kept = 0
@@ -105,65 +106,6 @@ class RunFolder:
     @property
     def _checkpoints(self):
         return self.folder / earlier_runs.CHECKPOINTS
-
-    def _find_checkpoint(self, config):
-        """Returns the checkpoint to resume from, or `None` for a new run."""
-        if self.overwrite:
-            return self._checkpoint_of_this_command(config)
-        earlier_runs.check_config(self.folder, config)
-        self._check_unfinished(config)
-        checkpoint = earlier_runs.newest_checkpoint(self.folder)
-        changed = checkpoint and self._changed(checkpoint)
-        if changed:
-            raise ConfigError(
-                f"{self.folder} holds a run that was stopped after step "
-                f"{checkpoint.step}, but {changed} have changed since. Restore "
-                "them to resume the run, or give --overwrite to start again."
-            )
-        return checkpoint
-
-    def _checkpoint_of_this_command(self, config):
-        """Returns a stopped --overwrite command's checkpoint, or `None`."""
-        checkpoint = earlier_runs.of_stopped_command(
-            self.folder, config, self.data_fingerprint
-        )
-        if checkpoint is None or self._changed(checkpoint):
-            return None
-        print(
-            f"{remote_folder.address(self.folder)}: this command was stopped "
-            f"after step {checkpoint.step} and resumes from there. To start "
-            f"again, remove {remote_folder.address(self._checkpoints)}.",
-            flush=True,
-        )
-        return checkpoint
-
-    def _check_unfinished(self, config):
-        """Raises an error if another process has finished this run."""
-        result = earlier_runs.finished(
-            self.folder, config, self.data_fingerprint
-        )
-        # A task of a multitask run may be finished before the whole run is.
-        if result is not None and "trained_with" not in result:
-            raise ConfigError(
-                f"{self.folder} holds this run, which has finished meanwhile. "
-                "The same command prints its result; --overwrite trains it "
-                "again."
-            )
-
-    def _changed(self, checkpoint):
-        """Returns the names of what changed since a checkpoint, or ""."""
-        state = checkpoint.state
-        names = []
-        if state["data_fingerprint"] != self.data_fingerprint:
-            names.append("the data")
-        # Earlier versions did not store this.
-        before = state.get("frozen") or self.frozen
-        names += [
-            f"the weights of {name}"
-            for (name, now), (_, then) in zip(self.frozen, before, strict=False)
-            if now != then
-        ]
-        return " and ".join(names)
 
     def _check_sources(self, config):
         """Raises an error if the run would overwrite what it starts from."""
@@ -212,7 +154,7 @@ class RunFolder:
         size = saving.save_adapter(
             model, self.adapter_folder, details, overwrite=True
         )
-        remote_folder.push(self.folder)
+        remote_folder.copy_to_address(self.folder)
         return size
 
     def save_snapshot(self, model, step, details):
@@ -221,7 +163,7 @@ class RunFolder:
         saving.save_adapter(
             model, folder, {**details, "step": step}, overwrite=True
         )
-        remote_folder.push(self.folder)
+        remote_folder.copy_to_address(self.folder)
 
     def save_predictions(self, split, head, compared):
         """Writes the predictions for a split, if there are any.
@@ -252,7 +194,7 @@ class RunFolder:
         }
         checkpoint = checkpoints.Checkpoint(step, tensors, state)
         checkpoints.save_checkpoint(self._checkpoints, checkpoint)
-        remote_folder.push(self.folder)
+        remote_folder.copy_to_address(self.folder)
 
     def save_result(self, result):
         """Writes `result.json` atomically, which marks the run as finished.
@@ -262,7 +204,7 @@ class RunFolder:
         text = json.dumps(result, indent=2) + "\n"
         replace_text(self.folder / "result.json", text)
         shutil.rmtree(self._checkpoints, ignore_errors=True)
-        remote_folder.push(self.folder)
+        remote_folder.copy_to_address(self.folder)
         self.close()
 
     def close(self):
@@ -285,24 +227,3 @@ def frozen_weights(model):
         [f"encoder `{encoder.name}`", encoder.fingerprint],
         *([f"`{m.folder}`", m.fingerprint] for m in model.members),
     ]
-
-
-def lock_folder(folder):
-    """Acquires and returns the lock of a run folder.
-
-    The process holds it until it releases the lock or ends.
-
-    Raises:
-        ConfigError: If another process holds the lock.
-    """
-    own_files.remove_link(folder / LOCK)
-    # The releasing thread need not be the acquiring one.
-    lock = filelock.FileLock(folder / LOCK, timeout=0, thread_local=False)
-    try:
-        lock.acquire()
-    except filelock.Timeout as error:
-        raise ConfigError(
-            f"Another process is training in {folder}. Wait for it, stop it, "
-            "or give another --model_dir."
-        ) from error
-    return lock

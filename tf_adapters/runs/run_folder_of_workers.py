@@ -32,8 +32,8 @@ def open_run(strategy, folder, *arguments, **options):
     return run or Follower(folder, checkpoint)
 
 
-def finished(strategy, folder, config, data_fingerprint):
-    """Returns the chief's `earlier_runs.finished` on every worker.
+def finished_on_chief(strategy, folder, config, data_fingerprint):
+    """Returns the chief's `earlier_runs.finished_result` on every worker.
 
     Other workers may not see the folder. If they trained, they would wait for
     a chief that has already ended.
@@ -46,7 +46,7 @@ def finished(strategy, folder, config, data_fingerprint):
     """
     result = _on_chief(
         strategy,
-        lambda: earlier_runs.finished(folder, config, data_fingerprint),
+        lambda: earlier_runs.finished_result(folder, config, data_fingerprint),
     )
     if workers.num_workers(strategy) == 1:
         return result

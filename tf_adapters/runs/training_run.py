@@ -53,27 +53,31 @@ def train_experiment(
     Raises:
         Stopped: If the process was asked to stop, or another worker was lost.
     """
-    with workers.losses_as_stops(strategies.strategy_of(config)):
+    strategy = strategies.strategy_of(config)
+    with workers.losses_as_stops(strategy):
         started = time.perf_counter()
         # Load these first, so that missing data are reported before training.
-        languages = (
-            zero_shot_transfer.load_languages(data.task, config.data)
-            if test
-            else {}
-        )
+        languages = {}
+        if test and config.data.eval_languages:
+            languages = zero_shot_transfer.load_languages(
+                data.task, config.data
+            )
         # Find errors in the configuration before an earlier run is removed.
         experiment = Experiment(
-            config, data.task, train_rows=data.rows["train"]
+            *(config, data.task),
+            train_rows=data.rows["train"],
+            strategy=strategy,
         )
-        calibration.check(config, experiment.model.head)
+        if config.train.calibrate:
+            calibration.check_calibration(experiment.model.head, config.head)
         # Only on the chief: all workers would log the same.
         watchers = (
             callbacks.make_callbacks(config.train.callbacks)
-            if workers.is_chief(experiment.strategy)
+            if workers.is_chief(strategy)
             else []
         )
         run = run_folder_of_workers.open_run(
-            experiment.strategy,
+            strategy,
             model_dir,
             config,
             data.fingerprints,
@@ -97,7 +101,7 @@ def train_experiment(
         result["seconds"] = round(time.perf_counter() - started, 1)
         run.save_result(result)
         # Other workers may need the chief's files, and must not end before it.
-        workers.wait_for_all(experiment.strategy)
+        workers.wait_for_all(strategy)
         return result
 
 

@@ -18,7 +18,7 @@ from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.text.adapter_set import DISABLED
 
 
-def check(text_model, path):
+def check_can_be_saved(text_model, path):
     """Raises a `UserError` if a model cannot be saved at a path."""
     if Path(path).suffix != ".keras":
         raise UserError(
@@ -37,8 +37,8 @@ def check(text_model, path):
     text_model.get_config()
 
 
-def config_of(text_model):
-    """Returns the configuration for `model_from`, as plain values."""
+def config_of_text_model(text_model):
+    """Returns the configuration for `text_model_from`, as plain values."""
     adapters = text_model.adapters
     layer = text_model.preprocessor
     return {
@@ -60,12 +60,12 @@ def _plain(value):
     return json.loads(json.dumps(value))
 
 
-def model_from(cls, config):
+def text_model_from(cls, config):
     """Returns a text model of a class, without its weights.
 
     Args:
         cls: `TextModel`.
-        config: Return value of `config_of`.
+        config: Return value of `config_of_text_model`.
     """
     encoder = model_config.encoder_from(config)
     layer = config["preprocessor"]

@@ -32,7 +32,8 @@ def make_packer(tokenizer, model, preprocessor, max_length):
 
 def packer_of(tokenizer, max_length, takes_segments):
     """Returns a packer of TensorFlow Text if installed, or else of Python."""
-    make = PythonPacker
-    if has_tensorflow_text():
-        from tf_adapters.data.tokens.packing import TextPacker as make
-    return make(tokenizer, max_length, takes_segments)
+    if not has_tensorflow_text():
+        return PythonPacker(tokenizer, max_length, takes_segments)
+    from tf_adapters.data.tokens.packing import TextPacker
+
+    return TextPacker(tokenizer, max_length, takes_segments)

@@ -1,4 +1,4 @@
-"""Makes the parts of a text model: method, head, and initial weights."""
+"""Makes the parts of a text model: method, head, weights and adapters."""
 
 import contextlib
 import dataclasses
@@ -9,6 +9,8 @@ from tf_adapters import methods
 from tf_adapters.common.errors import UserError
 from tf_adapters.config import presets
 from tf_adapters.heads.windows import check_pools_windows
+from tf_adapters.models import saving
+from tf_adapters.models.adapter_model import AdapterModel
 
 
 def as_method(method):
@@ -55,6 +57,25 @@ def _head_of(head, labels):
             '`head="regression"` or `tf_adapters.heads.Tagging(tags)`.'
         )
     return head
+
+
+def make_adapter(encoder, name, adapter, labels, head, seed):
+    """Returns the `AdapterModel` of an adapter that is added to a text model.
+
+    Args:
+        encoder: `Encoder` of the text model.
+        name: Name of the adapter.
+        adapter: See `TextModel.add_adapter`.
+        labels: See `TextModel.add_adapter`.
+        head: See `TextModel.add_adapter`.
+        seed: Integer that seeds the weights of a new adapter.
+    """
+    if isinstance(adapter, str) and adapter in presets.preset_names():
+        adapter = as_method(adapter)
+    if not isinstance(adapter, methods.Method):
+        return saving.load_adapter(adapter, encoder, name=name)
+    head = as_head(head, labels)
+    return AdapterModel(encoder, adapter, head, seed=seed, name=name)
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ def is_of_texts(head):
     return isinstance(head, VectorHead) and head.windows == 1
 
 
-def metrics_of(head):
+def metric_names(head):
     """Returns the names of all metrics that apply to a head."""
     kind = KINDS[heads.name_of(head)]
     binary_only = {"f1"} if len(head.labels) != 2 else set()
@@ -101,7 +101,7 @@ class Predictor:
             loss = float(np.average(losses, weights=counts))
             outputs, targets = [_stacked(outputs)], [np.concatenate(targets)]
         values = self.head.evaluate(
-            metrics_of(self.head), outputs[0], targets[0], sources[0]
+            metric_names(self.head), outputs[0], targets[0], sources[0]
         )
         return {"loss": loss, **values}
 

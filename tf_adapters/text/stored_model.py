@@ -54,7 +54,7 @@ class StoredModel(FittingModel):
             UserError: If the path does not end in `.keras`, a model is folded
                 or `disabled`, or the tokenizer cannot be saved.
         """
-        model_file.check(self, filepath)
+        model_file.check_can_be_saved(self, filepath)
         # Loading an optimizer without variables would give a warning.
         if not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
@@ -92,11 +92,11 @@ class StoredModel(FittingModel):
         return exporting.export_texts(self, filepath, format)
 
     def get_config(self):
-        return model_file.config_of(self)
+        return model_file.config_of_text_model(self)
 
     @classmethod
     def from_config(cls, config):
-        return model_file.model_from(cls, config)
+        return model_file.text_model_from(cls, config)
 
     def save_own_variables(self, store):
         model_file.save_weights(self, store)

@@ -15,10 +15,10 @@ class StreamRunner:
     Args:
         model: `AdapterModel`.
         preprocessor: `PackerLayer`.
-        dataset: See `streams.open_stream`.
-        batch_size: See `streams.open_stream`.
-        text: See `streams.open_stream`.
-        label: See `streams.open_stream`.
+        dataset: See `streams.open_dataset`.
+        batch_size: See `streams.open_dataset`.
+        text: See `streams.open_dataset`.
+        label: See `streams.open_dataset`.
 
     Raises:
         UserError: If the dataset does not contain texts, or they cannot be
@@ -29,8 +29,8 @@ class StreamRunner:
         self, model, preprocessor, dataset, batch_size, text=None, label=None
     ):
         self.model = model
-        self._packer = streams.packer_of(preprocessor)
-        self._stream = streams.open_stream(
+        self._packer = streams.graph_packer_of(preprocessor)
+        self._stream = streams.open_dataset(
             dataset, model.head, batch_size, text, label
         )
 
@@ -45,7 +45,7 @@ class StreamRunner:
     def fit(self, class_weight=None, **options):
         """Trains the model; see `TextModel.fit`."""
         if options.get("steps_per_epoch") is None:
-            streams.check_finite(self._stream.dataset)
+            streams.check_ends(self._stream.dataset)
         features = self._features(labeled=True, class_weight=class_weight)
         with in_sentences(self.model.head):
             history = self.model.fit(features, **{**options, "shuffle": False})
@@ -54,7 +54,7 @@ class StreamRunner:
 
     def evaluate(self):
         """Returns the loss and the head's metrics, in one pass."""
-        streams.check_finite(self._stream.dataset)
+        streams.check_ends(self._stream.dataset)
         head, outputs, targets, total = self.model.head, [], [], 0.0
         features = self._features(labeled=True)
         with in_sentences(head):
@@ -65,12 +65,12 @@ class StreamRunner:
                 targets.append(target)
         _check_some(outputs)
         outputs, targets = map(np.concatenate, (outputs, targets))
-        values = head.evaluate(predicting.metrics_of(head), outputs, targets)
+        values = head.evaluate(predicting.metric_names(head), outputs, targets)
         return {"loss": total / len(outputs), **values}
 
     def outputs(self, verbose=0, model=None):
         """Returns the outputs of `model` (default: the own one) as an array."""
-        streams.check_finite(self._stream.dataset)
+        streams.check_ends(self._stream.dataset)
         model = self.model if model is None else model
         features = self._features(labeled=False)
         # Keras fails with an empty dataset.

@@ -71,7 +71,7 @@ class Stream:
         return self.dataset.map(pack, tf.data.AUTOTUNE).prefetch(2)
 
 
-def open_stream(dataset, head, batch_size, text=None, label=None):
+def open_dataset(dataset, head, batch_size, text=None, label=None):
     """Returns the `Stream` of a dataset.
 
     Args:
@@ -106,7 +106,7 @@ def open_stream(dataset, head, batch_size, text=None, label=None):
     return Stream(dataset, fields, read)
 
 
-def check_finite(dataset):
+def check_ends(dataset):
     """Raises a `UserError` if a dataset repeats without end."""
     if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
         raise UserError(
@@ -115,7 +115,7 @@ def check_finite(dataset):
         )
 
 
-def packer_of(preprocessor):
+def graph_packer_of(preprocessor):
     """Returns a packer that works in a graph.
 
     Raises:

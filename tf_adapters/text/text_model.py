@@ -6,19 +6,15 @@ import keras
 
 from tf_adapters import heads
 from tf_adapters import methods
-from tf_adapters.config import presets
-from tf_adapters.encoders.keras_hub_families import as_encoder
+from tf_adapters.encoders.encoder import as_encoder
 from tf_adapters.encoders.load import load_encoder
-from tf_adapters.models import saving
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.variable_groups import count_weights
 from tf_adapters.text import defaults
 from tf_adapters.text import losses
 from tf_adapters.text import packer_layer
+from tf_adapters.text import parts
 from tf_adapters.text.adapter_set import AdapterSet
-from tf_adapters.text.parts import as_head
-from tf_adapters.text.parts import as_method
-from tf_adapters.text.parts import initial_weights
 from tf_adapters.text.stored_model import StoredModel
 
 
@@ -89,11 +85,11 @@ class TextModel(StoredModel):
         use_encoder_dropout=True,
         windows=None,
     ):
-        with initial_weights(seed):
+        with parts.initial_weights(seed):
             model = AdapterModel(
                 as_encoder(encoder),
-                as_method(method),
-                as_head(head, labels, windows),
+                parts.as_method(method),
+                parts.as_head(head, labels, windows),
                 use_encoder_dropout=use_encoder_dropout,
                 seed=seed,
                 name=adapter_name,
@@ -220,22 +216,12 @@ class TextModel(StoredModel):
                 encoder.
         """
         self.adapters.add(
-            name, lambda: self._make_adapter(name, adapter, labels, head)
+            name,
+            lambda: parts.make_adapter(
+                self.encoder_info, name, adapter, labels, head, self.seed
+            ),
         )
         self.compile()
-
-    def _make_adapter(self, name, adapter, labels, head):
-        if isinstance(adapter, str) and adapter in presets.preset_names():
-            adapter = as_method(adapter)
-        if not isinstance(adapter, methods.Method):
-            return saving.load_adapter(adapter, self.encoder_info, name=name)
-        return AdapterModel(
-            self.encoder_info,
-            adapter,
-            as_head(head, labels),
-            seed=self.seed,
-            name=name,
-        )
 
     def set_active(self, name):
         """Makes another adapter active, so that it trains and predicts.

@@ -1,4 +1,4 @@
-"""Leaving adapters out block by block: which ones, what metric, what speed."""
+"""Tests which adapters are dropped, and the metrics and speeds."""
 
 import csv
 
@@ -41,7 +41,7 @@ def test_a_run(tmp_path, capsys):
     assert commands.run(folder, settings) == 0
     capsys.readouterr()
     arguments = ["adapter_drop", f"--model_dir={folder}", "--turns=1"]
-    assert analyse.run(arguments) == 0
+    assert analyse.run_analysis(arguments) == 0
     with (folder / "adapter_drop.csv").open() as file:
         rows = {
             (row["blocks"], int(row["left_out"])): row
@@ -69,7 +69,9 @@ def test_a_method_without_adapters(tmp_path, capsys):
         "train": {"epochs": 1},
     }
     assert commands.run(tmp_path, settings) == 0
-    assert analyse.run(["adapter_drop", f"--model_dir={tmp_path}"]) == 1
+    assert (
+        analyse.run_analysis(["adapter_drop", f"--model_dir={tmp_path}"]) == 1
+    )
     assert "nothing to leave out" in capsys.readouterr().err
 
 

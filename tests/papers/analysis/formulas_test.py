@@ -1,4 +1,4 @@
-"""What analyses compute, against independent computations."""
+"""Compares the numbers of analyses with independent computations."""
 
 import numpy as np
 import pandas as pd
@@ -62,7 +62,7 @@ def test_every_span_is_left_out_once():
 
     values = span_ablation.ablate(3, evaluate)
     assert asked == [(0,), (0, 1), (0, 1, 2), (1,), (1, 2), (2,)]
-    found = span_ablation.changes(values, 0.8)
+    found = span_ablation.percent_changes(values, 0.8)
     expected = -np.array(
         [[0.01, 0.03, 0.07], [np.nan, 0.02, 0.06], [np.nan, np.nan, 0.04]]
     )
@@ -70,11 +70,11 @@ def test_every_span_is_left_out_once():
 
 
 def test_spans_are_named_and_their_changes_averaged_over_runs():
-    names = [span_ablation.name_of(*s, 3) for s in span_ablation.spans(3)]
+    names = [span_ablation.name_of_span(*s, 3) for s in span_ablation.spans(3)]
     # The middle one of three blocks is in neither half.
     assert names == ["lower half", "", "all", "one", "", "upper half"]
-    assert span_ablation.name_of(0, 1, 4) == "lower half"
-    assert span_ablation.name_of(2, 3, 4) == "upper half"
+    assert span_ablation.name_of_span(0, 1, 4) == "lower half"
+    assert span_ablation.name_of_span(2, 3, 4) == "upper half"
     rows = [("a", 0, 0, -1.0), ("a", 0, 1, -8.0), ("a", 1, 1, -4.0)]
     rows += [("b", 0, 0, -3.0), ("b", 0, 1, -10.0), ("b", 1, 1, 0.0)]
     table = pd.DataFrame(
@@ -108,13 +108,13 @@ def test_the_landscape_of_a_quadratic():
 
 def test_mean_shift_leaves_padding_out():
     alphas = [np.array([[[1.0], [-3.0], [100.0]]]), np.full((1, 3, 1), -2.0)]
-    sums, count = token_shift.means(alphas, [[1, 1, 0]])
+    sums, count = token_shift.mean_token_shifts(alphas, [[1, 1, 0]])
     np.testing.assert_allclose(sums / count, [2, 2])
 
 
 def test_weights_of_shifts_are_averaged_over_runs():
     rows = [("a", 1, 0.25), ("a", 2, 4.0), ("b", 1, 0.75), ("b", 2, 2.0)]
-    found = token_shift.spread(
+    found = token_shift.shifts_of_blocks(
         pd.DataFrame(rows, columns=["run", "block", "alpha"])
     )
     assert found["mean"].to_dict() == {1: 0.5, 2: 3.0}
@@ -164,8 +164,8 @@ RUNS = pd.DataFrame(
 
 
 def test_trade_off_means_over_seeds():
-    runs = trade_off.without_head(RUNS)
-    found = trade_off.means(runs, ["method.units"], "test")
+    runs = trade_off.count_without_head(RUNS)
+    found = trade_off.means_over_seeds(runs, ["method.units"], "test")
     rows = {(r.task, r.x): r for r in found.itertuples()}
     row = rows["cola", 10]
     assert (row.mean, row.runs) == (pytest.approx(0.45), 2)
@@ -186,15 +186,17 @@ def test_trade_off_takes_the_best_settings_on_validation():
     runs = pd.DataFrame(rows, columns=["rate", "seed", "validation", "test"])
     runs = runs.assign(task="cola", method="full", trained_weights=10)
     chosen = trade_off.select(runs, [], ["rate"])
-    assert trade_off.means(chosen, [], "test")["mean"][0] == pytest.approx(0.15)
-    by_rate = trade_off.means(runs, ["rate"], "test", x="rate")
+    assert trade_off.means_over_seeds(chosen, [], "test")["mean"][
+        0
+    ] == pytest.approx(0.15)
+    by_rate = trade_off.means_over_seeds(runs, ["rate"], "test", x="rate")
     assert by_rate.x.tolist() == [1e-3, 1e-4, 1e-2]
     np.testing.assert_allclose(by_rate["mean"], [0.15, 0.85, 0.99])
 
 
 def test_percentiles_are_of_differences_over_tasks():
-    runs = trade_off.without_head(RUNS)
-    means = trade_off.means(runs, ["method.units"], "test")
+    runs = trade_off.count_without_head(RUNS)
+    means = trade_off.means_over_seeds(runs, ["method.units"], "test")
     found = trade_off.percentiles(means, "full").set_index("x")
     # CoLA is 5 points lower, RTE one higher.
     expected = np.percentile([-5, 1], (20, 50, 80))
@@ -269,7 +271,7 @@ def test_curves_are_means_over_runs():
         ("a", "full", 0, 4, "loss", 0.5),
         ("c", "houlsby", 0, 2, "loss", 7.0),
     ]
-    found = curves.spread(pd.DataFrame(rows, columns=curves.COLUMNS))
+    found = curves.spread_over_runs(pd.DataFrame(rows, columns=curves.COLUMNS))
     values = {(r.method, r.step): r for r in found.itertuples()}
     first = values["full", 2]
     assert (first.mean, first.min, first.max, first.count) == (2, 1, 3, 2)

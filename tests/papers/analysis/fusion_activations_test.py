@@ -1,4 +1,4 @@
-"""Mean weights of a fusion against an average over single tokens."""
+"""Compares mean weights of a fusion with an average over single tokens."""
 
 import types
 
@@ -67,12 +67,12 @@ def test_a_run_of_another_method_is_refused(tmp_path, monkeypatch, capsys):
     (tmp_path / "config.yaml").write_text("task: sst2\nmethod: bitfit\n")
     monkeypatch.setattr(splits, "load_rows", lambda *_: {})
     arguments = ["fusion_activations", f"--model_dir={tmp_path}"]
-    assert analyse.run(arguments) == 1
+    assert analyse.run_analysis(arguments) == 1
     assert "another method than fusion" in capsys.readouterr().err
 
 
 def test_choices_count_token_by_token(model):
-    """As sequences of their own; one without a token counts nothing."""
+    """Each is a sequence of its own; one without tokens does not count."""
     batch = tiny.batch(model.encoder_info, size=4, seed=2)
     for array in batch.values():
         array[3] = 0

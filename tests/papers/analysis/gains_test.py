@@ -1,4 +1,4 @@
-"""Differences between methods, their spread, and what is written of them."""
+"""Tests differences between methods, their errors, and the files."""
 
 import csv
 import json
@@ -86,13 +86,13 @@ def test_stored_predictions_take_the_place_of_a_model(tmp_path, monkeypatch):
 
 def test_mistakes(tmp_path, capsys):
     flags = [f"--study_dir={tmp_path}", "--baseline=pfeiffer"]
-    assert analyse.run(["gains", *flags]) == 1
+    assert analyse.run_analysis(["gains", *flags]) == 1
     assert "no runs.csv" in capsys.readouterr().err
 
 
 @pytest.mark.slow
 def test_of_a_real_study(tmp_path, capsys):
-    """The accuracies are those that training wrote."""
+    """The accuracies equal those that training wrote."""
     study = tmp_path / "tiny.yaml"
     study.write_text(
         f"""
@@ -122,7 +122,7 @@ where:
     assert status == 0
     assert "3 runs, 3 of them finished" in capsys.readouterr().out
     flags = [f"--study_dir={folder}", "--baseline=pfeiffer"]
-    assert analyse.run(["gains", *flags]) == 0
+    assert analyse.run_analysis(["gains", *flags]) == 0
     assert "`fusion`" in capsys.readouterr().out
     with (folder / "gains.csv").open() as file:
         found = {
@@ -135,5 +135,5 @@ where:
         accuracy = float(found[key]["accuracy"])
         assert accuracy == pytest.approx(written, rel=1e-5)
     flags = [f"--study_dir={folder}", "--baseline=full"]
-    assert analyse.run(["gains", *flags]) == 1
+    assert analyse.run_analysis(["gains", *flags]) == 1
     assert "Methods of the study: fusion" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Analyses of real runs of two blocks, and what they agree with."""
+"""Tests analyses of real runs with two blocks."""
 
 import json
 
@@ -44,7 +44,7 @@ def adapter_bias(tmp_path_factory):
 
 
 def _analyse(name, folder, *flags):
-    assert analyse.run([name, f"--model_dir={folder}", *flags]) == 0
+    assert analyse.run_analysis([name, f"--model_dir={folder}", *flags]) == 0
     assert (folder / f"{name}.png").stat().st_size > 5000
     return pd.read_csv(folder / f"{name}.csv")
 
@@ -68,7 +68,7 @@ def test_similarity(houlsby):
 
 
 def test_attack(houlsby, tmp_path):
-    """Before it, the texts' accuracy is that of the run."""
+    """Before the attack, the accuracy on the texts equals the run's."""
     folder = made_up_wordnet.write_wordnet(tmp_path)
     flags = [f"--wordnet={folder}", "--texts=1000"]
     table = _analyse("attack", houlsby, *flags)
@@ -138,7 +138,7 @@ def test_what_analyses_cannot_do_is_reported(adapter_bias, tmp_path, capsys):
         ("attack", ["--texts=0", f"--wordnet={folder}"], "at least 1"),
     ):
         arguments = [name, f"--model_dir={adapter_bias}", *flags]
-        assert analyse.run(arguments) == 1
+        assert analyse.run_analysis(arguments) == 1
         assert sentence in capsys.readouterr().err
 
 
@@ -167,7 +167,7 @@ def test_gates(adapter_bias):
     ],
 )
 def test_another_method_is_refused(name, message, houlsby, capsys):
-    assert analyse.run([name, f"--model_dir={houlsby}"]) == 1
+    assert analyse.run_analysis([name, f"--model_dir={houlsby}"]) == 1
     assert message in capsys.readouterr().err
 
 
@@ -182,11 +182,11 @@ def test_a_folder_that_is_no_run(tmp_path, capsys):
     for name, one in ANALYSES.items():
         flag = "study_dir" if one.reads == "study_dir" else "model_dir"
         flags = _NEEDED.get(name, [])
-        assert analyse.run([name, f"--{flag}={tmp_path}", *flags]) == 1
+        assert analyse.run_analysis([name, f"--{flag}={tmp_path}", *flags]) == 1
         assert capsys.readouterr().err.startswith("Error: ")
 
 
 def test_svg_and_another_place(houlsby, tmp_path):
     flags = ["--format=svg", f"--output={tmp_path / 'a/b'}"]
-    analyse.run(["gradient_norms", f"--model_dir={houlsby}", *flags])
+    analyse.run_analysis(["gradient_norms", f"--model_dir={houlsby}", *flags])
     assert (tmp_path / "a/b.svg").exists() and (tmp_path / "a/b.csv").exists()

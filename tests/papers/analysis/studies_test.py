@@ -1,4 +1,4 @@
-"""Tables of whole studies, against computations by hand."""
+"""Compares tables of studies with computations by hand."""
 
 import itertools
 import types
@@ -31,7 +31,7 @@ def _write_study(folder, rows, configs=None):
 
 
 def _analyse(name, folder, *flags):
-    assert analyse.run([name, f"--study_dir={folder}", *flags]) == 0
+    assert analyse.run_analysis([name, f"--study_dir={folder}", *flags]) == 0
     assert (folder / f"{name}.png").stat().st_size > 5000
     return pd.read_csv(folder / f"{name}.csv", keep_default_na=False)
 
@@ -46,7 +46,7 @@ def test_improvements_of_the_papers_own_numbers():
         for task, value in zip(expected["columns"], row["values"], strict=True)
         if task != "average"
     }
-    found = improvements.changes(
+    found = improvements.improvements_of_means(
         means, ["fusion", "fusion_multitask"], ["pfeiffer", "multitask"], 0.3
     )
     assert improvements.improved(found) == {
@@ -72,7 +72,12 @@ def test_improvements_are_of_means_over_seeds(tmp_path):
     (row,) = _analyse("improvements", tmp_path, *flags).to_dict("records")
     assert row["difference"] == pytest.approx(1) and row["change"] == "up"
     flags = ["--methods=fusion", "--baselines=multitask"]
-    assert analyse.run(["improvements", f"--study_dir={tmp_path}", *flags]) == 1
+    assert (
+        analyse.run_analysis(
+            ["improvements", f"--study_dir={tmp_path}", *flags]
+        )
+        == 1
+    )
 
 
 def test_scores_in_each_language_in_points(tmp_path):
@@ -102,7 +107,7 @@ def test_scores_in_each_language_in_points(tmp_path):
 
 def test_a_study_in_one_language_is_refused(tmp_path, capsys):
     _write_study(tmp_path, [{"task": "sst2", "method": "full", "seed": 0}])
-    assert analyse.run(["transfer", f"--study_dir={tmp_path}"]) == 1
+    assert analyse.run_analysis(["transfer", f"--study_dir={tmp_path}"]) == 1
     assert "Set `data.eval_languages`" in capsys.readouterr().err
 
 
@@ -165,7 +170,7 @@ def test_the_remaining_gradient_is_the_end_by_the_beginning():
 
 def test_curves_of_other_languages_are_means_over_them():
     by_step = {20: [(1.0, 0.5), (3.0, 0.7)], 10: [(4.0, 0.3), (2.0, 0.5)]}
-    rows = transfer_curves.rows_of(("run", "full", 0), by_step)
+    rows = transfer_curves.transfer_rows(("run", "full", 0), by_step)
     assert rows[0] == ("run", "full", 0, 10, 2, 3.0, 0.4, None)
     assert rows[1][3:] == (20, 2, 2.0, pytest.approx(0.6), 2.0)
     table = pd.DataFrame(rows, columns=transfer_curves.COLUMNS)

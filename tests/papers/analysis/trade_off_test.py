@@ -1,4 +1,4 @@
-"""A study's metric against weights or settings, from its files."""
+"""Tests a study's metric by weights or settings, from its files."""
 
 import pandas as pd
 import pytest
@@ -44,7 +44,7 @@ def study(tmp_path):
 
 def _table(study, *flags):
     flags = [f"--study_dir={study}", f"--output={study}/made", *flags]
-    assert analyse.run(["trade_off", *flags]) == 0
+    assert analyse.run_analysis(["trade_off", *flags]) == 0
     assert (study / "made.png").stat().st_size > 5000
     return pd.read_csv(study / "made.csv")
 
@@ -88,5 +88,5 @@ def test_a_line_for_each_value_of_another_setting(study):
 
 def test_a_metric_that_no_run_has_is_an_error(study, capsys):
     flags = [f"--study_dir={study}", "--metric=f1"]
-    assert analyse.run(["trade_off", *flags]) == 1
+    assert analyse.run_analysis(["trade_off", *flags]) == 1
     assert "has validation/f1" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""A study as a command: runs, tables, exit status; and one real study."""
+"""Tests the command for studies: runs, tables, exit status; one real study."""
 
 import csv
 import os
@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 def _run(options, flag_layer=None, score=studies.score):
     runner = studies.FakeRunner(score)
     layer = flag_layer or {"data": {}, "train": {}}
-    return study_lib.run(options, layer, runner), runner.seen
+    return study_lib.run_studies(options, layer, runner), runner.seen
 
 
 def test_a_study_ends_in_tables(tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""All studies of a paper: which, in which form, and what is said at the end."""
+"""Tests runs of all studies of a paper: choice, forms and summary."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tf_adapters.papers.studies.grid import declaration
 
 @pytest.fixture
 def official(tmp_path, monkeypatch):
-    """A folder of studies in place of the official ones."""
+    """Replaces the official studies by a folder of others."""
     folder = tmp_path / "official"
     folder.mkdir()
     monkeypatch.setattr(declaration, "STUDIES", folder)
@@ -28,7 +28,7 @@ def official(tmp_path, monkeypatch):
 def _run(folder, score=studies.score, **changes):
     runner = studies.FakeRunner(score)
     options = studies.options(folder / "x", study="paper:he2021", **changes)
-    status = study_lib.run(options, {"data": {}, "train": {}}, runner)
+    status = study_lib.run_studies(options, {"data": {}, "train": {}}, runner)
     return status, runner.seen
 
 
@@ -76,4 +76,4 @@ def test_a_study_with_a_failed_run_has_failed(official, capsys):
 def test_an_unknown_paper_is_said(official):
     options = studies.options(official / "x", study="paper:he2012")
     with pytest.raises(ConfigError, match="Did you mean `he2021`"):
-        study_lib.run(options, {"data": {}, "train": {}})
+        study_lib.run_studies(options, {"data": {}, "train": {}})

@@ -123,6 +123,6 @@ class AdapterDrop(Analysis):
         # A turn in which the machine was busy must not set the scale.
         speed.set_ylim(0, 1.3 * table.speed.max())
         blocks = "blocks without adapters"
-        drawing.describe(metric, blocks, f"validation {table.metric[0]}")
-        drawing.describe(speed, blocks, "speed, whole model = 1")
+        drawing.label_axes(metric, blocks, f"validation {table.metric[0]}")
+        drawing.label_axes(speed, blocks, "speed, whole model = 1")
         return figure

@@ -5,8 +5,8 @@ from pathlib import Path
 from matplotlib import colormaps
 import pandas as pd
 
-from tf_adapters.common.dataclass_config import load_setting
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.settings_text import load_setting
 from tf_adapters.papers.analysis.gradient_norms import read_log
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import Analysis
@@ -18,14 +18,14 @@ COLUMNS = ("run", "method", "pretraining", "step", "metric", "value")
 _MANY = 3
 
 
-def rows_of(records):
+def validation_rows(records):
     """Yields step, metric and value of each validation in a run's log."""
     for record in records:
         for name, value in record.get("validation", {}).items():
             yield record["step"], name, value
 
 
-def spread(table):
+def spread_over_runs(table):
     """Returns mean, minimum and maximum over runs, and the number of runs.
 
     Args:
@@ -54,7 +54,7 @@ class Curves(Analysis):
     def table(self, options):
         rows = []
         for folder in options.folders:
-            found = list(rows_of(read_log(folder)))
+            found = list(validation_rows(read_log(folder)))
             if not found:
                 raise UserError(f"{folder} holds no validation yet.")
             group = _group(folder)
@@ -62,7 +62,7 @@ class Curves(Analysis):
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def draw(self, table):
-        found = spread(table)
+        found = spread_over_runs(table)
         metrics = list(dict.fromkeys(found.metric))
         many = found.pretraining.nunique() >= _MANY
         parts = list(dict.fromkeys(found.method)) if many else [None]
@@ -74,7 +74,7 @@ class Curves(Analysis):
                 here = found[found.metric == metric]
                 here = here if part is None else here[here.method == part]
                 _draw_groups(axis, here, part)
-                drawing.describe(
+                drawing.label_axes(
                     axis,
                     "step",
                     f"validation {metric}",

@@ -135,5 +135,5 @@ class FusionPruning(Analysis):
         axes.set_ylim(middle - half, middle + half)
         axes.set_xticks(table.kept)
         metric = f"validation {table.metric[0]}"
-        drawing.describe(axes, "adapters left in the fusion", metric)
+        drawing.label_axes(axes, "adapters left in the fusion", metric)
         return figure

@@ -201,7 +201,7 @@ class Gains(Analysis):
             for task, size in zip(names, order.train_examples, strict=True)
         ]
         axes.set_xticks(range(len(names)), labels)
-        drawing.describe(
+        drawing.label_axes(
             axes,
             "task and its training examples",
             f"accuracy minus that of {table.baseline[0]}, points",

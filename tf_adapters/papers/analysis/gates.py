@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from tf_adapters.common.dataclass_config import load_setting
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.settings_text import load_setting
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
@@ -124,7 +124,7 @@ def _draw_bars(found):
     axes.plot([], [], "k_", label="before training")
     axes.set_xticks(range(len(groups)), groups)
     axes.set_ylim(0, 105)
-    drawing.describe(axes, "task", "open gates, %", legend_outside=True)
+    drawing.label_axes(axes, "task", "open gates, %", legend_outside=True)
     return figure
 
 
@@ -142,5 +142,5 @@ def _draw_lines(found):
             axis.axhline(start, color=style["color"], linestyle=":")
         axis.plot([], [], "k:", label="before training")
         axis.set_ylim(0, 105)
-        drawing.describe(axis, "lambda", "open gates, %", group)
+        drawing.label_axes(axis, "lambda", "open gates, %", group)
     return figure

@@ -7,8 +7,8 @@ from matplotlib import colormaps
 import numpy as np
 import pandas as pd
 
-from tf_adapters.common.dataclass_config import load_setting
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.settings_text import load_setting
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support.analysis import Analysis
 from tf_adapters.papers.analysis.support.analysis import register
@@ -140,7 +140,7 @@ class GradientNorms(Analysis):
                     **styles[part],
                 )
             axis.set_yscale("log")
-            drawing.describe(
+            drawing.label_axes(
                 axis,
                 "step",
                 "L2 norm of the gradient",
@@ -180,7 +180,7 @@ def _draw_kept(table):
     drawing.draw_bars(axes, series, width, width, capsize=2)
     axes.axhline(1, color="black", linewidth=0.8)
     axes.set_xticks(range(len(parts)), parts, rotation=45)
-    drawing.describe(
+    drawing.label_axes(
         axes, "part of the model", "norm at the end / at the beginning"
     )
     return figure

@@ -14,7 +14,7 @@ COLUMNS = ("task", "method", "baseline", "difference", "change")
 _ARROWS = {"up": "↗", "down": "↘", "same": "→"}
 
 
-def changes(means, methods, baselines, threshold):
+def improvements_of_means(means, methods, baselines, threshold):
     """Returns a row with `COLUMNS` for each task, method and baseline.
 
     Args:
@@ -85,7 +85,7 @@ class Improvements(Analysis):
             options.folders[0], ("task", "method")
         )
         means = runs.groupby(["task", "method"], sort=False)[options.split]
-        found = changes(
+        found = improvements_of_means(
             dict(100 * means.mean()),
             options.methods,
             options.baselines,

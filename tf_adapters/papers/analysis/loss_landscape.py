@@ -131,8 +131,8 @@ def _draw_task(axes, here, task):
         axis.set_yscale("log")
     for place in (0, 1):
         axes[0].axvline(place, color="gray", linewidth=0.8)
-    drawing.describe(axes[0], "alpha: 0 before tuning, 1 after", "loss", task)
-    drawing.describe(axes[1], "distance from the tuned weights", "", task)
+    drawing.label_axes(axes[0], "alpha: 0 before tuning, 1 after", "loss", task)
+    drawing.label_axes(axes[1], "distance from the tuned weights", "", task)
 
 
 def _of_run(run, steps):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from tf_adapters.common.dataclass_config import load_setting
 from tf_adapters.common.errors import UserError
+from tf_adapters.common.settings_text import load_setting
 from tf_adapters.papers.analysis.support import pictures
 from tf_adapters.papers.analysis.support import study_runs
 from tf_adapters.papers.analysis.support.analysis import Analysis

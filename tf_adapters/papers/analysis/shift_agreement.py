@@ -77,7 +77,7 @@ class ShiftAgreement(RunsAnalysis):
         axes.axhline(0, color="black", linewidth=0.8)
         axes.set_xticks(range(len(means)), means.index)
         runs = table.method.value_counts().max()
-        drawing.describe(
+        drawing.label_axes(
             axes,
             "",
             "mean cosine between shifts",

@@ -69,7 +69,7 @@ class ShiftDirections(RunsAnalysis):
                     )
             title = f"{here.method.iloc[0]}, {here.text.nunique()} texts"
             names = ("first component", "second component")
-            drawing.describe(axis, *names, title, legend_outside=True)
+            drawing.label_axes(axis, *names, title, legend_outside=True)
         for axis, *_ in panels[:-1]:
             axis.get_legend().remove()
         return figure

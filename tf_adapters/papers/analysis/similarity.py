@@ -114,7 +114,7 @@ class Similarity(RunsAnalysis):
             _draw_lines(axis, here)
             axis.set_xticks(sorted(here.block.unique()))
             title = f"{task}, {language}" if language else task
-            drawing.describe(
+            drawing.label_axes(
                 axis, "block", "similarity to the untuned encoder", title
             )
         runs = table.groupby(["task", "language", "method"]).run.nunique()

@@ -35,7 +35,7 @@ def ablate(num_blocks, evaluate):
     }
 
 
-def changes(values, whole):
+def percent_changes(values, whole):
     """Returns a matrix of changes, in percent of the complete model's metric.
 
     Args:
@@ -52,7 +52,7 @@ def changes(values, whole):
     return matrix
 
 
-def name_of(first, last, num_blocks):
+def name_of_span(first, last, num_blocks):
     """Returns the name of a special span, or "" for any other.
 
     Args:
@@ -100,12 +100,12 @@ class SpanAblation(RunsAnalysis):
             runs = here.run.nunique()
             title = task if runs == 1 else f"{task}, mean of {runs} runs"
             names = ("last block left out", "first block left out")
-            drawing.describe(axis, *names, title)
+            drawing.label_axes(axis, *names, title)
         return figure
 
 
 def mean_changes(spans):
-    """Returns the matrix of `changes`, averaged over runs."""
+    """Returns the matrix of `percent_changes`, averaged over runs."""
     return spans.pivot_table(
         index="first", columns="last", values="change_percent"
     ).to_numpy()
@@ -131,10 +131,10 @@ def _of_run(run):
     whole = evaluate(())
     size = len(model.slots)
     values = ablate(size, evaluate)
-    matrix = changes(values, whole)
-    yield -1, -1, name_of(-1, -1, size), metric, whole, 0.0
+    matrix = percent_changes(values, whole)
+    yield -1, -1, name_of_span(-1, -1, size), metric, whole, 0.0
     for (first, last), value in values.items():
-        name = name_of(first, last, size)
+        name = name_of_span(first, last, size)
         yield first, last, name, metric, value, matrix[first, last]
 
 

@@ -118,7 +118,7 @@ class Stability(Analysis):
             label = seeds if over == "method" else f"{name} ({seeds})"
             title = f"{task}, {panel}" if panel else task
             outside = axis is axes[0, -1]
-            drawing.describe(axis, label, metric, title, outside)
+            drawing.label_axes(axis, label, metric, title, outside)
             if not outside:
                 axis.get_legend().remove()
         for axis in axes.flat[len(panels) :]:

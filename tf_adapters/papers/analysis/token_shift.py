@@ -12,7 +12,7 @@ from tf_adapters.report import drawing
 COLUMNS = ("run", "task", "block", "place", "alpha", "shift")
 
 
-def means(alphas, mask):
+def mean_token_shifts(alphas, mask):
     """Returns each block's mean of `|alpha|` over the tokens of a batch.
 
     Args:
@@ -53,7 +53,7 @@ class TokenShift(RunsAnalysis):
             table, "task", width=2.8, sharey=True
         )
         for axis, task, rows in panels:
-            here = spread(rows)
+            here = shifts_of_blocks(rows)
             axis.barh(
                 here.index,
                 here["mean"],
@@ -65,14 +65,14 @@ class TokenShift(RunsAnalysis):
             runs = here["count"].max()
             title = task if runs == 1 else f"{task}, mean of {runs} runs"
             error = "" if runs == 1 else "; bars: standard error"
-            drawing.describe(axis, f"mean |alpha|{error}", "", title)
+            drawing.label_axes(axis, f"mean |alpha|{error}", "", title)
         first, *_ = panels[0]
         first.invert_yaxis()
         first.set_ylabel("block", size=9)
         return figure
 
 
-def spread(table):
+def shifts_of_blocks(table):
     """Returns the mean, standard error and number of runs for each block."""
     return table.groupby("block").alpha.agg(["mean", "sem", "count"])
 
@@ -86,7 +86,7 @@ def _of_run(run):
         experiment, run.rows["validation"], read_alphas
     ):
         alphas = [alpha.numpy() for alpha in alphas]
-        sums, count = means(alphas, inputs["padding_mask"].numpy())
+        sums, count = mean_token_shifts(alphas, inputs["padding_mask"].numpy())
         total, tokens = total + sums, tokens + count
     return total / tokens, lengths
 

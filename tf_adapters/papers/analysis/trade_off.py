@@ -18,7 +18,7 @@ PERCENTILES = (20, 50, 80)
 WEIGHTS = "trained_weights"
 
 
-def without_head(runs):
+def count_without_head(runs):
     """Returns runs with the head's weights subtracted from `trained_weights`.
 
     Otherwise the points of tasks with different numbers of classes would
@@ -53,7 +53,7 @@ def _rank(candidate):
     return len(candidate), candidate[by].mean()
 
 
-def means(runs, keys, value, x=WEIGHTS):
+def means_over_seeds(runs, keys, value, x=WEIGHTS):
     """Returns a row with `COLUMNS` for each task, method and value of `keys`.
 
     `error` is the standard error of the mean over seeds, NaN for one seed.
@@ -87,7 +87,7 @@ def percentiles(table, baseline):
     figures 1 and 3).
 
     Args:
-        table: What `means` returns.
+        table: What `means_over_seeds` returns.
         baseline: Name of the baseline's method.
     """
     zero = table[table.method == baseline].set_index("task")["mean"]
@@ -159,7 +159,7 @@ class TradeOff(Analysis):
         (folder,) = options.folders
         x = [] if options.x == WEIGHTS else [options.x]
         needed = ("task", *sizes, *over, *x, options.lines)
-        runs = without_head(study_runs.load_study_runs(folder, needed))
+        runs = count_without_head(study_runs.load_study_runs(folder, needed))
         runs = runs.assign(method=runs[options.lines])
         split = options.split or _split(folder)
         value = f"{split}/{options.metric}" if options.metric else split
@@ -168,7 +168,7 @@ class TradeOff(Analysis):
         runs = runs[runs[value].notna()]
         keys = [*sizes, *x]
         chosen = select(runs, keys, over)
-        found = means(chosen, keys, value, options.x)
+        found = means_over_seeds(chosen, keys, value, options.x)
         if options.baseline:
             found = percentiles(found, options.baseline)
             found = found.assign(baseline=options.baseline)
@@ -220,7 +220,7 @@ def _label(axes, table, y, title):
         values = sorted(set(table.x))
         axes.set_xticks(values, labels=[f"{value:g}" for value in values])
         axes.set_xticks([], minor=True)
-    drawing.describe(
+    drawing.label_axes(
         axes, pictures.in_words(over), y, title, legend_outside=True
     )
 

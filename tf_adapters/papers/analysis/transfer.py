@@ -84,7 +84,7 @@ class Transfer(Analysis):
                 )
             axis.set_xticks(range(len(order)), order, rotation=90)
             axis.axvline(len(averages) - 0.5, color="gray", linewidth=0.8)
-            drawing.describe(
+            drawing.label_axes(
                 axis, "language", "score, points", task, legend_outside=True
             )
         return figure

@@ -16,7 +16,7 @@ COLUMNS = ("run", "method", "seed", "step", "languages", "loss", "score")
 COLUMNS += ("last_loss",)
 
 
-def rows_of(facts, by_step):
+def transfer_rows(facts, by_step):
     """Returns rows with `COLUMNS`, a mean over languages for each step.
 
     Args:
@@ -46,7 +46,7 @@ class TransferCurves(RunsAnalysis):
     columns = COLUMNS
 
     def rows(self, run, options):
-        return rows_of((run.label, run.config.seed), _by_step(run))
+        return transfer_rows((run.label, run.config.seed), _by_step(run))
 
     def draw(self, table):
         figure, axes = drawing.make_figure(columns=2)
@@ -59,7 +59,7 @@ class TransferCurves(RunsAnalysis):
             words = "one other language"
             if number > 1:
                 words = f"mean over languages ({number})"
-            drawing.describe(axis, "step", f"{column}, {words}")
+            drawing.label_axes(axis, "step", f"{column}, {words}")
         return figure
 
 

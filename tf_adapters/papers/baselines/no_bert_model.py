@@ -33,7 +33,7 @@ def make_network(settings, table, pad_id, num_outputs):
             `EMBEDDINGS`, of `embedding_width` if they start at random;
             `convolution_layers` of `filters` and `kernel_size`; `pooling`, one
             of `POOLINGS`; `dense_layers` of `units`; `dropout` before each
-            dense layer, the last too; `l2` on all kernels. `make_optimizer`
+            dense layer, the last too; `l2` on all kernels. `optimizer_of`
             reads the others.
         table: Array `(vocabulary, width)`, the encoder's token embeddings.
         pad_id: Id of the padding token.
@@ -85,7 +85,7 @@ def _pooled(x, is_token, pooling):
     return ops.max(x - 1e9 * (1.0 - is_token), axis=1)
 
 
-def make_optimizer(settings):
+def optimizer_of(settings):
     """Returns the optimizer with the name and learning rate in the settings."""
     check_known("optimizer", settings["optimizer"], OPTIMIZERS)
     return OPTIMIZERS[settings["optimizer"]](settings["learning_rate"])

@@ -104,7 +104,7 @@ def _try_networks(config, run, data, fingerprint):
         _keep_file_of(run, study.best_trial)
     while len(_finished(study)) < config.search.trials:
         _run_trial(study, run, data, config)
-        remote_folder.push(run.folder)
+        remote_folder.copy_to_address(run.folder)
     return study.best_trial
 
 

@@ -60,7 +60,7 @@ def train_network(network, settings, data, train):
     metric = data.metrics[0]
     best = {"value": -1.0, "weights": network.get_weights(), "epoch": -1}
     network.compile(
-        no_bert_model.make_optimizer(settings),
+        no_bert_model.optimizer_of(settings),
         loss=data.head.loss,
         jit_compile=False,
     )

@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 import shlex
 
-from tf_adapters.common.dataclass_config import load_setting
 from tf_adapters.common.errors import ConfigError
+from tf_adapters.common.settings_text import load_setting
 from tf_adapters.config import resolve
 from tf_adapters.launch import finished_runs
 from tf_adapters.launch import local_runner
@@ -30,7 +30,7 @@ _FILES = ("table.md", "table.csv", "table.tex", "runs.csv", "claims.csv")
 _FILES += ("report.html",)
 
 
-def run(options, flag_layer, runner=None):
+def run_studies(options, flag_layer, runner=None):
     """Trains the missing runs of a study, or of all of a paper's, and reports.
 
     The study's folder is `<model_dir>/<name>`, with a folder for each run,
@@ -50,7 +50,7 @@ def run(options, flag_layer, runner=None):
         Exit status: 0, or 1 if a run failed.
     """
     if options.study.startswith(whole_paper.PREFIX):
-        return whole_paper.run(
+        return whole_paper.run_paper(
             options.study,
             _block(options),
             lambda name: _run(name, options, flag_layer, runner),
@@ -77,7 +77,7 @@ def _run(study_name, options, flag_layer, runner):
     tables = _tables(study, planned, found, folder)
     files.write_tables(tables, folder)
     write = functools.partial(
-        files.write_report, name, command, study, planned, tables, folder
+        files.write_study_report, name, command, study, planned, tables, folder
     )
     pictures = _pictures(study, planned, folder, write)
     print(f"\n{write(pictures)}\nIn {folder}: {', '.join(_FILES)}")

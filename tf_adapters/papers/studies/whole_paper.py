@@ -10,7 +10,7 @@ from tf_adapters.papers.studies.grid.paper import PAPERS
 PREFIX = "paper:"
 
 
-def run(asked, block, run_study):
+def run_paper(asked, block, run_study):
     """Runs a paper's studies, and continues if one fails.
 
     Args:

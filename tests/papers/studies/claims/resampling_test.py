@@ -1,4 +1,4 @@
-"""Metrics of many samples at once: those of the samples written out."""
+"""Compares metrics of many samples with those of each sample."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def test_samples_have_the_metrics_of_their_rows(kind, name, compared):
     head, draws = heads.HEADS[kind], _draws()
     if name in ("pearson", "spearman"):
         draws = draws[(draws > 0).sum(axis=1) > 1]  # As rows they are refused.
-    found = sampled_metrics.of_head(head, name, compared)(draws)
+    found = sampled_metrics.sampled_metric_of_head(head, name, compared)(draws)
     expected = resampling.by_repetition(
         lambda some: head.score([name], some)[name], compared
     )(draws)
@@ -89,7 +89,7 @@ def test_samples_have_the_metrics_of_their_rows(kind, name, compared):
 
 
 class _Reversed(heads.Classification):
-    """A head that means something else by the name of a metric."""
+    """A head that defines a metric differently."""
 
     @classmethod
     def score(cls, names, compared):
@@ -101,7 +101,9 @@ class _Reversed(heads.Classification):
 def test_a_head_with_a_score_of_its_own_is_asked_for_it():
     compared, draws = _classes(3), _draws()
     usual, own = (
-        sampled_metrics.of_head(head, "accuracy", compared)(draws)
+        sampled_metrics.sampled_metric_of_head(head, "accuracy", compared)(
+            draws
+        )
         for head in (heads.Classification, _Reversed)
     )
     assert np.ptp(usual) > 0

@@ -1,4 +1,4 @@
-"""The table of --list=studies."""
+"""Tests the table of --list=studies."""
 
 import subprocess
 import sys
@@ -63,11 +63,11 @@ from tf_adapters.cli import study
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.papers.studies.grid import declaration
 from tf_adapters.papers.studies.grid import plan
-assert "he2021_figure8 " in study.list_studies()
+assert "he2021_figure8 " in study.table_of_studies()
 loaded, runs = plan.load_study(declaration.find_study("he2021_figure8"))
 assert loaded.figures and runs
 try:
-    study.run_study(None, {})
+    study.run_study_of_options(None, {})
 except ConfigError as error:
     print(error)
 """

@@ -1,4 +1,4 @@
-"""The pictures of a study: of which runs, under which names, made when."""
+"""Tests the pictures of a study: their runs, their names, and reuse."""
 
 from pathlib import Path
 
@@ -72,7 +72,7 @@ class _Study(_Fake):
 
 
 def _finished(folder, declared, lacking=(), **changes):
-    """Returns a study, its runs and its folder, the runs finished."""
+    """Returns a study, its finished runs and its folder."""
     changes = {"grid": studies.STUDY["grid"], "small": None, **changes}
     study, runs = studies.plan(folder, figures=declared, **changes)
     study_dir = folder / "runs" / "demo"
@@ -257,7 +257,7 @@ def test_the_command_makes_the_pictures(tmp_path, fakes, capsys):
     options = studies.options(path)
     layer = {"data": {}, "train": {}}
     runner = studies.FakeRunner(studies.score)
-    assert study_lib.run(options, layer, runner) == 0
+    assert study_lib.run_studies(options, layer, runner) == 0
     picture = tmp_path / "runs" / "demo" / "figures" / "figure4.png"
     assert picture.exists()
     assert f"{picture}: Reads a study's runs." in capsys.readouterr().out
@@ -276,7 +276,9 @@ def test_a_stop_while_pictures_are_made_leaves_a_whole_report(
     path = studies.write(tmp_path, figures=declared, claims=[claim])
     runner = studies.FakeRunner(studies.score)
     with pytest.raises(KeyboardInterrupt):
-        study_lib.run(studies.options(path), {"data": {}, "train": {}}, runner)
+        study_lib.run_studies(
+            studies.options(path), {"data": {}, "train": {}}, runner
+        )
     assert "--report makes the missing" in capsys.readouterr().out
     folder = tmp_path / "runs" / "demo"
     for name in ("table.md", "claims.csv", "report.html"):

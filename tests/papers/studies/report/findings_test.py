@@ -1,4 +1,4 @@
-"""A report's findings: printed next to measured numbers, on one page."""
+"""Tests printed and measured numbers in a report, and its page."""
 
 import base64
 import html.parser
@@ -64,7 +64,7 @@ def _score(run):
 
 @pytest.fixture
 def parts(tmp_path):
-    """A study, its runs and its tables."""
+    """Makes a study, its runs and its tables."""
     study, runs = studies.plan(
         tmp_path,
         grid=GRID,
@@ -83,7 +83,7 @@ def parts(tmp_path):
 
 def _write(parts, folder, pictures=()):
     study, runs, tables = parts
-    text = files.write_report(
+    text = files.write_study_report(
         "demo", "tf-adapters --x='<y>'", study, runs, tables, folder, pictures
     )
     return studies.squeezed(text)
@@ -94,7 +94,7 @@ def _side_by_side(parts):
     rows = study_cells.chosen_rows(
         tables.runs, study.report, study.select_over, further=True
     )
-    found = printed_numbers.find(study, runs, rows)
+    found = printed_numbers.find_printed_numbers(study, runs, rows)
     return {(one.row, one.column): one for one in found}
 
 

@@ -1,4 +1,4 @@
-"""Reports and pictures in a study's folder with links in it."""
+"""Tests reports and pictures in a study's folder with links."""
 
 import pandas as pd
 
@@ -10,7 +10,7 @@ _SCORE = {"validation": {"accuracy": 0.5, "matthews": 0.5}}
 
 
 class _Picture:
-    """An analysis whose picture is of nothing."""
+    """An analysis with an empty picture."""
 
     def draw(self, table):
         from matplotlib import figure
@@ -33,8 +33,8 @@ def test_files_of_a_study_take_the_place_of_links(tmp_path):
     results = {run.id: studies.finished(**_SCORE) for run in runs}
     tables = cells.make_tables(study, runs, results, dict.fromkeys(results, ""))
     files.write_tables(tables, folder)
-    files.write_report("demo", "command", study, runs, tables, folder)
-    make.write_table(pd.DataFrame({"a": [1]}), folder / "gains")
+    files.write_study_report("demo", "command", study, runs, tables, folder)
+    make.write_table_csv(pd.DataFrame({"a": [1]}), folder / "gains")
     make.write_picture(_Picture(), None, folder / "gains")
     assert mine.read_text() == "mine"
     assert not any((folder / name).is_symlink() for name in names)

@@ -1,4 +1,4 @@
-"""Tables of a study: statistics against NumPy, selection on validation only."""
+"""Tests tables of a study: statistics, and selection on validation only."""
 
 import csv
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.fixtures import studies
-from tf_adapters.launch.progress import counted
+from tf_adapters.launch.progress_lines import counted
 from tf_adapters.papers.studies.report import cells as study_cells
 from tf_adapters.papers.studies.report import files
 
@@ -19,7 +19,7 @@ RATES = {"train.learning_rate": [1.0e-4, 1.0e-3, 1.0e-2]}
 
 
 def _tables(*args, **changes):
-    """Returns tables of results that `score` of a `Run` gives."""
+    """Returns tables of results from a function of a `Run`."""
     return _report(*args, **changes)[0]
 
 
@@ -42,7 +42,9 @@ def _report(folder, score, lacking=(), errors=None, **changes):
 def _written(folder, study, runs, results, errors):
     tables = study_cells.make_tables(study, runs, results, errors)
     files.write_tables(tables, folder)
-    text = files.write_report("demo", "command", study, runs, tables, folder)
+    text = files.write_study_report(
+        "demo", "command", study, runs, tables, folder
+    )
     return tables, studies.squeezed(text)
 
 

@@ -28,7 +28,7 @@ _LETTERS = {
 }
 
 
-def summarize(results):
+def attack_summary(results):
     """Returns the numbers of `COLUMNS` that come from the searches.
 
     Args:
@@ -105,7 +105,7 @@ class Attack(Analysis):
                 "rules": options.rules,
                 "tags": options.tagger or "any",
             }
-            rows.append({**facts, **summarize(results)})
+            rows.append({**facts, **attack_summary(results)})
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def draw(self, table):
@@ -129,7 +129,7 @@ class Attack(Analysis):
                     **style,
                 )
         steps = f"steps of pretraining {_how(table)}"
-        drawing.describe(axes, steps, _CHANGED, legend_outside=True)
+        drawing.label_axes(axes, steps, _CHANGED, legend_outside=True)
         return figure
 
     def _draw_bars(self, table, counted):
@@ -143,7 +143,7 @@ class Attack(Analysis):
         drawing.draw_bars(axes, series, 0.4, 0.38)
         axes.set_xticks(range(len(means)), means.index)
         axes.set_ylim(0, 105)
-        drawing.describe(
+        drawing.label_axes(
             axes, f"method {_how(table)}", _CHANGED, legend_outside=True
         )
         return figure

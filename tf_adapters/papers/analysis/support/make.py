@@ -76,7 +76,7 @@ class _Parser(argparse.ArgumentParser):
         raise ConfigError(f"{message[0].upper()}{message[1:]}.")
 
 
-def parse(name, flags, folders):
+def parse_options(name, flags, folders):
     """Returns the options that an analysis's `table` takes.
 
     Args:
@@ -106,7 +106,7 @@ def parse(name, flags, folders):
     return options
 
 
-def write_table(table, output):
+def write_table_csv(table, output):
     """Writes a table as a CSV file; returns the path.
 
     Args:

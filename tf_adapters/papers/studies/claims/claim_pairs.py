@@ -17,7 +17,7 @@ from tf_adapters.runs import predictions
 from tf_adapters.tasks import languages
 
 
-def run_folder(folder, row):
+def folder_of_row(folder, row):
     """Returns the folder of a run, or of one task in a run with several.
 
     Args:
@@ -55,8 +55,10 @@ def match_runs(claim, runs, rows, select_over=()):
         for own in lower:
             names = keys[high["run"]]
             shared = tuple(key for key in names if key in own)
-            for low in index(own, shared)[_values(high, shared)]:
-                found.append((_setting(names, own, high, low), high, low))
+            found += [
+                (_setting(names, own, high, low), high, low)
+                for low in index(own, shared)[_values(high, shared)]
+            ]
     return found
 
 
@@ -112,7 +114,9 @@ def predicted_pairs(matched, runs, folder, split):
             "sample": (high.get("seed"), low.get("seed")),
         }
         for part, metric in parts:
-            both = [load(run_folder(folder, row), part) for row in (high, low)]
+            both = [
+                load(folder_of_row(folder, row), part) for row in (high, low)
+            ]
             if None in both:
                 return None
             first, second = (one.compared["target"] for one in both)

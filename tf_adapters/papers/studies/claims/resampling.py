@@ -101,7 +101,7 @@ def spearman(targets, predicted):
     return metric
 
 
-def tag_accuracy(targets, predicted):
+def sampled_tag_accuracy(targets, predicted):
     """See `metrics.tag_accuracy`, and `entities` for the arguments."""
     right = [
         sum(np.sum(np.equal(*part)) for part in zip(*rows, strict=True))

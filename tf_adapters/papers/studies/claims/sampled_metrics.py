@@ -28,10 +28,12 @@ def sampled_metric(stored, name):
         DataError: If the predictions are damaged.
     """
     with predictions.errors_as_damage(stored.path):
-        return of_head(heads.HEADS[stored.head], name, stored.compared)
+        return sampled_metric_of_head(
+            heads.HEADS[stored.head], name, stored.compared
+        )
 
 
-def of_head(head, name, compared):
+def sampled_metric_of_head(head, name, compared):
     """Returns the function of `sampled_metric` for the head's class.
 
     Args:
@@ -67,7 +69,7 @@ def _of_tags(name, compared):
         for side in (0, 1)
     )
     if name == "accuracy":
-        return resampling.tag_accuracy(gold, predicted)
+        return resampling.sampled_tag_accuracy(gold, predicted)
     return resampling.entities(name, gold, predicted)
 
 

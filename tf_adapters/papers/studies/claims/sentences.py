@@ -1,7 +1,7 @@
 """Writes the sentences of verdicts on claims."""
 
-from tf_adapters.launch.progress import counted
-from tf_adapters.papers.studies.grid.settings import in_words
+from tf_adapters.launch.progress_lines import counted
+from tf_adapters.papers.studies.grid.settings import label_of
 
 
 def explain(claim, verdict, comparison, corrected_p, one_seed):
@@ -22,8 +22,8 @@ def explain(claim, verdict, comparison, corrected_p, one_seed):
         parts.append(f"corrected p {_p(corrected_p)}")
     parts += _evidence(claim, comparison)
     text = (
-        f"{verdict.capitalize()}: {in_words(claim.higher)} is {number} {words} "
-        f"than {in_words(claim.than)} ({', '.join(parts)})"
+        f"{verdict.capitalize()}: {label_of(claim.higher)} is {number} {words} "
+        f"than {label_of(claim.than)} ({', '.join(parts)})"
     )
     if claim.printed is not None:
         text += f"; the paper prints {_number(claim.printed, claim)}"

@@ -26,7 +26,7 @@ class Block:
     report: dict = dataclasses.field(default_factory=dict)
 
 
-def override(study, block=None, flags=None):
+def with_block(study, block=None, flags=None):
     """Returns a study with the settings of a block and of flags applied.
 
     Args:
@@ -54,7 +54,7 @@ def override(study, block=None, flags=None):
         overrides={**rest, **flags},
         report=dataclasses.replace(study.report, **block.report),
     )
-    return report_keys.complete(study)
+    return report_keys.with_report_rows(study)
 
 
 def _cut(axes, block):

@@ -15,7 +15,7 @@ import math
 
 from tf_adapters import methods
 from tf_adapters.config import task as config_task
-from tf_adapters.launch import fusion_members
+from tf_adapters.launch import member_plan
 from tf_adapters.launch import planned_run
 from tf_adapters.papers.studies.grid import known_sizes
 
@@ -68,7 +68,7 @@ def cost_of(runs):
     configs = {run.id: run.config for run in runs}
     for run in runs:
         if run.config.members.tasks and not run.config.method.adapters:
-            for member in fusion_members.plan_members(run.config):
+            for member in member_plan.plan_members(run.config):
                 configs.setdefault(
                     planned_run.run_id(member.config), member.config
                 )

@@ -112,6 +112,7 @@ def find_study(name):
     known = sorted(path.stem for path in STUDIES.glob("*.yaml"))
     hint = "Or give the path of a YAML file."
     check_known("study", name, known, ConfigError, hint)
+    return None
 
 
 def read_study(path):
@@ -138,11 +139,11 @@ def read_study(path):
         report=dataclass_config.from_dict(
             Report, declared.report or {}, "report."
         ),
-        **paper_lib.read(declared),
+        **paper_lib.read_paper_keys(declared),
     )
     blocks = {name: getattr(declared, name) for name in BLOCKS}
     return (
-        report_keys.complete(study),
+        report_keys.with_report_rows(study),
         {k: _block(v) for k, v in blocks.items() if v is not None},
     )
 

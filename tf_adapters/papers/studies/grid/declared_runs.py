@@ -29,7 +29,7 @@ def find_runs(wanted, runs):
     ]
 
 
-def check(study, runs):
+def check_declared_runs(study, runs):
     """Raises `ConfigError` if a declaration matches no run.
 
     Args:
@@ -56,7 +56,7 @@ def check(study, runs):
             _refuse_none(side, runs, f"The claim {shown(claim.says)}")
 
 
-def cut(study, runs):
+def without_other_runs(study, runs):
     """Drops a study's figures, claims and numbers that need other runs.
 
     Args:

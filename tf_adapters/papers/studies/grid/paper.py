@@ -105,7 +105,7 @@ class Claim:
     value: str | None = None
 
 
-def read(declared):
+def read_paper_keys(declared):
     """Returns the fields of a `Study` that come from these keys.
 
     Args:

@@ -35,14 +35,14 @@ def load_study(path, block=None, flags=None):
                 f"--{block} needs a block `{block}`; it has none."
             )
         if study.expected or study.figures or study.claims:
-            declared_runs.check(study, _expand(study))
+            declared_runs.check_declared_runs(study, _expand(study))
         if block or flags:
-            study = study_blocks.override(study, blocks.get(block), flags)
+            study = study_blocks.with_block(study, blocks.get(block), flags)
             if block:
                 _check_where_matches(study, blocks[block].where)
         runs = _expand(study, merge=bool(block))
         if block or flags:
-            study = declared_runs.cut(study, runs)
+            study = declared_runs.without_other_runs(study, runs)
     except ConfigError as error:
         raise ConfigError(f"Study {path}: {error}") from error
     return study, runs
@@ -96,7 +96,7 @@ def load_forms(path):
         study, blocks = declaration.read_study(path)
         forms = {None: _expand(study)}
         for name, block in blocks.items():
-            changed = study_blocks.override(study, block)
+            changed = study_blocks.with_block(study, block)
             forms[name] = _expand(changed, merge=True)
     except ConfigError as error:
         raise ConfigError(f"Study {path}: {error}") from error
@@ -120,7 +120,7 @@ def _make_run(study, point):
         raise ConfigError(f"Run {cut(point)}: {error}") from error
     # A run stores these paths, and is recognized by them.
     absolute = resolve.with_absolute_paths(config)
-    known = {**study_settings.flatten(resolve.to_dict(config)), **settings}
+    known = {**study_settings.as_dotted(resolve.to_dict(config)), **settings}
     name = planned_run.run_id(config)
     return planned_run.Run(name, point, absolute, metrics, known)
 

@@ -5,7 +5,7 @@ import dataclasses
 from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import cut
 from tf_adapters.data.rows.splits import EVALUATED
-from tf_adapters.papers.studies.grid.settings import check_names
+from tf_adapters.papers.studies.grid.settings import check_are_settings
 
 # The value of the key `report.best_of` in its additional row.
 BEST = "best"
@@ -41,7 +41,7 @@ class Report:
     best_of: str | None = None
 
 
-def complete(study):
+def with_report_rows(study):
     """Completes a study's report, so that its rows are a list.
 
     Args:
@@ -62,7 +62,7 @@ def complete(study):
     rest = [key for key in axes if key not in not_rows]
     rows = [report.rows] if isinstance(report.rows, str) else report.rows
     rows = rest if rows is None else rows
-    check_names([*rows, report.columns])
+    check_are_settings([*rows, report.columns])
     hidden = [key for key in rest if key not in rows]
     if hidden:
         raise ConfigError(

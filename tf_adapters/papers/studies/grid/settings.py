@@ -21,8 +21,8 @@ _LEAVES = (
 def settings_of(nested):
     """Converts nested or dotted settings to dotted ones, and checks names."""
     check_mapping(nested)
-    flat = flatten(nested)
-    check_names(flat)
+    flat = as_dotted(nested)
+    check_are_settings(flat)
     return flat
 
 
@@ -34,20 +34,20 @@ def check_mapping(value):
         )
 
 
-def check_names(keys):
+def check_are_settings(keys):
     """Raises `ConfigError` if a dotted key is not a setting."""
     known = _known_settings()
     for key in keys:
         check_known("setting", key, sorted(known), ConfigError)
 
 
-def flatten(nested, prefix=""):
+def as_dotted(nested, prefix=""):
     """Converts nested settings to dotted ones."""
     flat = {}
     for key, value in nested.items():
         inner = {f"{prefix}{key}": value}
         if isinstance(value, dict) and f"{prefix}{key}" not in _LEAVES:
-            inner = flatten(value, f"{prefix}{key}.")
+            inner = as_dotted(value, f"{prefix}{key}.")
         for dotted, leaf in inner.items():
             dotted = "method" if dotted == "method.name" else dotted
             if dotted in flat:
@@ -69,7 +69,9 @@ def nest(flat):
 
 @functools.cache
 def _known_settings():
-    known = set(flatten(resolve.to_dict(resolve.resolve_config({"task": ""}))))
+    known = set(
+        as_dotted(resolve.to_dict(resolve.resolve_config({"task": ""})))
+    )
     for method in methods.METHODS.values():
         fields = dataclasses.fields(method)
         known.update(f"method.{field.name}" for field in fields)
@@ -89,7 +91,7 @@ def refuse_both(first, first_name, second, second_name):
         )
 
 
-def in_words(settings):
+def label_of(settings):
     """Returns a label for settings, such as `"lora, train.epochs 3"`."""
     return ", ".join(
         str(value) if key == "method" else f"{key} {value}"

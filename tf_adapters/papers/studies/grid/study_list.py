@@ -6,7 +6,7 @@ from tf_adapters.papers.studies.grid import costs
 from tf_adapters.papers.studies.grid import declaration
 from tf_adapters.papers.studies.grid import plan as study_plan
 from tf_adapters.papers.studies.grid.paper import PAPERS
-from tf_adapters.report import findings
+from tf_adapters.report import content
 
 _HEADER = ("--study", "what it makes", "form", "runs", "2-core hours")
 _NOTE = (
@@ -39,7 +39,7 @@ def list_studies(paths=None):
             lacking.append(f"{path.stem}:")
             lacking += [f"- {sentence}" for sentence in study.missing_data]
     header = (*_HEADER, "A100 hours (estimate)")
-    text = findings.as_text(findings.Table("", header, rows))
+    text = content.as_text(content.ReportTable("", header, rows))
     parts = [text, textwrap.fill(_NOTE, 80)]
     if lacking:
         parts.append(

@@ -69,7 +69,7 @@ def make_cells(rows, report, select_over=()):
         cell = {key: _value(group[0], key) for key in keys}
         cell |= {key: _value(chosen[0], key) for key in select_over}
         cell |= {"metric": group[0]["metric"], "split": report.split}
-        cell |= summarize(_finished(chosen), report.split)
+        cell |= statistics_of_cell(_finished(chosen), report.split)
         cell["runs_finished"] = len(_finished(group))
         cell["runs_planned"] = len(group)
         cells.append(cell)
@@ -175,7 +175,7 @@ def _best_candidate(group, select_over):
     )
 
 
-def summarize(rows, split):
+def statistics_of_cell(rows, split):
     """Returns a dict of statistics over the seeds of one cell.
 
     Args:

@@ -9,7 +9,7 @@ from tf_adapters.runs import earlier_runs
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class CurveSource:
     """A run, or one of its tasks, that a figure can show.
 
     Attributes:
@@ -27,7 +27,7 @@ class Source:
 
 
 def find_sources(runs, folder):
-    """Returns a `Source` for each task of each run.
+    """Returns a `CurveSource` for each task of each run.
 
     Args:
         runs: List of `Run`.
@@ -45,7 +45,7 @@ def _source(run, found, task):
     if len(run.metrics) > 1:
         point["task"] = task
     own = found and earlier_runs.folder_of_task(found, task)
-    return Source(found, own, point, {**run.settings, "task": task})
+    return CurveSource(found, own, point, {**run.settings, "task": task})
 
 
 def labels(sources):
@@ -81,7 +81,7 @@ def with_points(table, one, sources, folder):
     Args:
         table: `pandas.DataFrame` from an analysis.
         one: The `Analysis`.
-        sources: List of `Source` that it read.
+        sources: List of `CurveSource` that it read.
         folder: Folder of the study.
     """
     rows = _sources_of_rows(table, one, sources)

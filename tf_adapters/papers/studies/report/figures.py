@@ -21,7 +21,7 @@ from tf_adapters.common.errors import ConfigError
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.text_files import read_json
 from tf_adapters.common.text_files import replace_text
-from tf_adapters.launch.progress import counted
+from tf_adapters.launch.progress_lines import counted
 from tf_adapters.papers.analysis.support import make
 from tf_adapters.papers.analysis.support.analysis import ANALYSES
 from tf_adapters.papers.studies.grid import settings as study_settings
@@ -66,7 +66,7 @@ def check_figures(study):
         make.load_all()
     for figure in study.figures:
         try:
-            make.parse(figure.analysis, figure.options, [])
+            make.parse_options(figure.analysis, figure.options, [])
         except ConfigError as error:
             raise ConfigError(f"Figure `{figure.name}`: {error}") from error
 
@@ -143,10 +143,10 @@ def _make(figure, name, sources, folder):
         f"Picture `{name}`, of {counted(len(sources), 'run')} ...", flush=True
     )
     with _folders(figure, one, sources, folder) as folders:
-        options = make.parse(figure.analysis, figure.options, folders)
+        options = make.parse_options(figure.analysis, figure.options, folders)
         table = one.table(options)
     written = figure_runs.with_points(table, one, sources, folder)
-    make.write_table(written, output)
+    make.write_table_csv(written, output)
     drawn = figure_runs.with_labels(table, one, sources)
     make.write_picture(one, drawn, output)
     replace_text(record, json.dumps(key, indent=1) + "\n")

@@ -32,8 +32,8 @@ def write_tables(tables, folder):
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    write_csv(folder / "table.csv", tables.cells)
-    write_csv(folder / "runs.csv", tables.runs, _settings(tables.runs))
+    write_rows(folder / "table.csv", tables.cells)
+    write_rows(folder / "runs.csv", tables.runs, _settings(tables.runs))
 
 
 def _settings(rows):
@@ -45,7 +45,7 @@ def _settings(rows):
     ]
 
 
-def write_csv(path, rows, names=()):
+def write_rows(path, rows, names=()):
     """Writes dicts as the rows of a CSV file.
 
     Args:
@@ -62,7 +62,7 @@ def write_csv(path, rows, names=()):
     replace_text(path, text.getvalue())
 
 
-def write_report(name, command, study, runs, tables, folder, pictures=()):
+def write_study_report(name, command, study, runs, tables, folder, pictures=()):
     """Writes `claims.csv`, `table.md`, `table.tex` and `report.html`.
 
     Args:
@@ -80,7 +80,7 @@ def write_report(name, command, study, runs, tables, folder, pictures=()):
     folder = Path(folder)
     found = _find(study, runs, tables, folder, pictures)
     rows = claims.claim_rows(found["verdicts"])
-    write_csv(folder / "claims.csv", rows, claims.COLUMNS)
+    write_rows(folder / "claims.csv", rows, claims.COLUMNS)
     replace_text(folder / "table.tex", _latex(found))
     texts = {
         file: _TEMPLATES.get_template(f"{file}.j2").render(
@@ -103,7 +103,7 @@ def _find(study, runs, tables, folder, pictures):
     paths = collections.defaultdict(list)
     for picture in pictures:
         paths[picture.figure].append(picture.csv)
-    printed = printed_numbers.find(study, runs, of_all_cells)
+    printed = printed_numbers.find_printed_numbers(study, runs, of_all_cells)
     states = collections.Counter(row["state"] for row in tables.runs)
     return {
         "study": study,
@@ -117,7 +117,7 @@ def _find(study, runs, tables, folder, pictures):
         "printed": printed_numbers.as_frame(printed) if printed else None,
         "verdicts": claims.judge(study, runs, chosen, folder, paths),
         "pictures": pictures,
-        "provenance": notes.provenance(tables.runs),
+        "provenance": notes.provenance_note(tables.runs),
         "units": notes.units(report.split),
         "printed_note": notes.PRINTED_AND_MEASURED,
         "verdicts_note": claims.HOW,

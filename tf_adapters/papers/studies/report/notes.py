@@ -4,7 +4,7 @@ import collections
 
 import pandas as pd
 
-from tf_adapters.launch.progress import counted
+from tf_adapters.launch.progress_lines import counted
 
 PRINTED_AND_MEASURED = (
     "Printed: the paper's numbers in its units. Measured: mean ± sample "
@@ -21,7 +21,7 @@ def units(split):
     )
 
 
-def provenance(rows):
+def provenance_note(rows):
     """Returns sentences on the provenance of the finished runs.
 
     Args:

@@ -35,7 +35,7 @@ class PrintedNumber:
     runs: int
 
 
-def find(study, runs, rows):
+def find_printed_numbers(study, runs, rows):
     """Returns a `PrintedNumber` for each number of `expected`, row by row.
 
     Args:
@@ -59,7 +59,7 @@ def find(study, runs, rows):
 
 
 def _row(study, expected, known):
-    label = study_settings.in_words(expected.runs)
+    label = study_settings.label_of(expected.runs)
     columns = [str(column) for column in study.expected.columns]
     errors = expected.errors or [None] * len(columns)
     values = _by_column(study.report, expected.runs, known)

@@ -7,7 +7,7 @@ import typing
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class ReportTable:
     """A titled table.
 
     Attributes:
@@ -41,24 +41,24 @@ class Picture:
 
 
 @dataclasses.dataclass(frozen=True)
-class Findings:
+class ReportContent:
     """Everything that a report shows about a run's predictions.
 
     Attributes:
-        tables: List of `Table`.
+        tables: List of `ReportTable`.
         pictures: List of `Picture`.
-        errors: `Table` with a row for each mistake, worst first, or `None` if
-            there are no predictions.
+        errors: `ReportTable` with a row for each mistake, worst first, or
+            `None` if there are no predictions.
         notes: List of sentences to show first.
     """
 
-    tables: list[Table] = dataclasses.field(default_factory=list)
+    tables: list[ReportTable] = dataclasses.field(default_factory=list)
     pictures: list[Picture] = dataclasses.field(default_factory=list)
-    errors: Table | None = None
+    errors: ReportTable | None = None
     notes: list[str] = dataclasses.field(default_factory=list)
 
 
-def shown(value):
+def cell_text(value):
     """Returns the text of a cell.
 
     Floats have four decimals, integers have commas, and `None` is "-".
@@ -77,7 +77,10 @@ def is_number(value):
 
 def as_text(table):
     """Returns a table as aligned plain text, without its title and note."""
-    lines = [[*table.header], *([shown(v) for v in row] for row in table.rows)]
+    lines = [
+        [*table.header],
+        *([cell_text(v) for v in row] for row in table.rows),
+    ]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     numeric = [
         all(map(is_number, column)) for column in zip(*table.rows, strict=True)

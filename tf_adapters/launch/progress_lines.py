@@ -47,7 +47,7 @@ def warn_of_other_data(runs, found):
             )
 
 
-class Progress:
+class ProgressLines:
     """Formats one line for each run, with an estimate of the time left.
 
     Args:

@@ -1,0 +1,49 @@
+"""Finds the folders that an adapter needs after they moved together with it."""
+
+import os
+from pathlib import Path
+
+
+def with_relative_paths(config, folder):
+    """Adds paths relative to `folder` to a configuration.
+
+    An adapter, the folder of its encoder and the members of a fusion can then
+    be moved together.
+
+    Args:
+        config: Dict with the configuration.
+        folder: Path of the adapter folder.
+
+    Returns:
+        A new dict. Each encoder or member that is an existing folder with an
+        absolute path has the additional key `relative`.
+    """
+
+    def located(entry, key):
+        path = Path(entry[key])
+        if not (path.is_absolute() and os.path.isdir(path)):
+            return entry
+        return {**entry, "relative": os.path.relpath(path, folder)}
+
+    members = [located(entry, "folder") for entry in config["members"]]
+    encoder = located(config["encoder"], "name")
+    return {**config, "encoder": encoder, "members": members}
+
+
+def resolve_paths(config, folder):
+    """Updates the paths of folders that were moved along with the adapter."""
+
+    def from_here(path):
+        return os.path.normpath(folder.absolute() / path)
+
+    encoder = config["encoder"]
+    # The encoder trained with the adapter and is stored only there.
+    if encoder["name"].startswith(".."):
+        encoder["name"] = from_here(encoder["name"])
+    entries = [(entry, "folder") for entry in config.get("members", [])]
+    for entry, key in [(encoder, "name"), *entries]:
+        if "relative" not in entry or os.path.isdir(entry[key]):
+            continue
+        moved = from_here(entry["relative"])
+        if os.path.isdir(moved):
+            entry[key] = moved

@@ -1,0 +1,67 @@
+"""The runs that train a fusion's members, and the name of their folder."""
+
+import dataclasses
+import hashlib
+
+from tf_adapters.common.errors import ConfigError
+from tf_adapters.config import presets
+from tf_adapters.config import resolve
+from tf_adapters.launch import planned_run
+
+
+def plan_members(config):
+    """Returns the list of runs of the first stage.
+
+    There is one run for each task in `members.tasks`, named after the task. If
+    the members' method trains all tasks together (MT-A), there is a single run
+    for them, named "multitask".
+
+    Args:
+        config: `Config` of a fusion without adapters.
+
+    Raises:
+        ConfigError: If a task is named twice or a setting is wrong.
+    """
+    tasks = config.members.tasks
+    if len(set(tasks)) < len(tasks):
+        raise ConfigError(
+            f"`members.tasks` names a task twice: {', '.join(tasks)}."
+        )
+    settings = config.members.settings or {}
+    if presets.preset_name([settings]) == "multitask":
+        together = {"method": {"name": "multitask", "tasks": list(tasks)}}
+        return [_planned(config, "multitask", together)]
+    return [_planned(config, task, {"task": task}) for task in tasks]
+
+
+def _planned(config, name, layer):
+    data = dataclasses.asdict(config.data)
+    if name != config.task:
+        data.update(task_file=None, file=None, eval_languages=())
+    shared = {
+        "encoder": config.encoder,
+        "seed": config.seed,
+        "distribution_strategy": config.distribution_strategy,
+        "data": data,
+        "train": {"precision": config.train.precision},
+    }
+    try:
+        member = resolve.resolve_config(
+            shared, config.members.settings or {}, layer
+        )
+    except ConfigError as error:
+        raise ConfigError(f"`members`, `{name}`: {error}") from error
+    metrics = planned_run.first_metrics(member)
+    member = resolve.with_absolute_paths(member)
+    return planned_run.Run(name, {}, member, metrics)
+
+
+def digest(runs):
+    """Returns a hash of the settings that the runs share."""
+    settings = resolve.to_dict(runs[0].config)
+    data = {
+        **settings["data"],
+        **{"task_file": None, "file": None, "eval_languages": []},
+    }
+    text = planned_run.identity({**settings, "task": "", "data": data})
+    return hashlib.sha256(text.encode()).hexdigest()[:10]

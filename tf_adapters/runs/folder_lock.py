@@ -1,0 +1,30 @@
+"""The lock of a folder that one process at a time may write."""
+
+import filelock
+
+from tf_adapters.common import own_files
+from tf_adapters.common.errors import ConfigError
+
+# The process that trains in the folder holds the lock on this file.
+LOCK = ".lock"
+
+
+def lock_folder(folder):
+    """Acquires and returns the lock of a run folder.
+
+    The process holds it until it releases the lock or ends.
+
+    Raises:
+        ConfigError: If another process holds the lock.
+    """
+    own_files.remove_link(folder / LOCK)
+    # The releasing thread need not be the acquiring one.
+    lock = filelock.FileLock(folder / LOCK, timeout=0, thread_local=False)
+    try:
+        lock.acquire()
+    except filelock.Timeout as error:
+        raise ConfigError(
+            f"Another process is training in {folder}. Wait for it, stop it, "
+            "or give another --model_dir."
+        ) from error
+    return lock

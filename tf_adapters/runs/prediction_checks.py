@@ -1,0 +1,41 @@
+"""Checks the lists of stored predictions before they are used."""
+
+import types
+
+from tf_adapters.common.errors import UserError
+
+
+def check_lists(compared):
+    """Raises an error unless all lists are valid and have the same length."""
+    lengths = {name: len(_checked(name, compared)) for name in compared}
+    if not lengths["target"] or len(set(lengths.values())) > 1:
+        raise UserError(
+            f"it has lists of {lengths!r:.100} rows, which should be equally "
+            "many, and at least one"
+        )
+    lengths["predicted"]  # Like "target", this list must exist.
+
+
+def _checked(name, compared):
+    """Returns a list after checking that its entries have one valid type.
+
+    They are numbers, texts, or lists.
+    """
+    values = compared[name]
+    if not isinstance(values, list):
+        raise UserError(f"`{name}` is not a list but {values!r:.100}")
+    if len({_kind(value) for value in values}) > 1:
+        raise UserError(f"`{name}` has entries of several types")
+    return values
+
+
+def _kind(value, inner=(int, float, str, list)):
+    kind = float if isinstance(value, int) else type(value)
+    if kind is float:
+        float(value)  # JSON allows integers that no array can hold.
+    elif kind is list:
+        for one in value:
+            _kind(one, inner=(int, float, str, types.NoneType))
+    if not isinstance(value, inner):
+        raise UserError(f"an entry is of another type: {value!r:.100}")
+    return kind

@@ -20,12 +20,15 @@ class Schedule:
     """
 
     def __init__(self, trainer, examples, saves_snapshots):
-        self._settings = trainer.settings
+        settings = trainer.settings
+        self._validation_steps = settings.validate_every_steps
+        self._snapshot_steps = settings.snapshot_steps
+        self._steps_per_loop = settings.steps_per_loop
         self._kind = lambda batch: trainer.kind(examples, batch)
         self._saves_snapshots = saves_snapshots
         self.plans = _first_steps(
-            _plans(lambda epoch: trainer.plan(examples, epoch), self._settings),
-            self._settings.max_steps,
+            _plans(lambda epoch: trainer.plan(examples, epoch), settings),
+            settings.max_steps,
         )
         self.batches = list(itertools.chain.from_iterable(self.plans))
         sizes = [len(batch.indices) for batch in self.batches]
@@ -49,7 +52,7 @@ class Schedule:
             loop.append(batch)
             ends = self.validates(step, batch is plan[-1])
             ends |= step == self.last_phase or self.is_snapshot(step)
-            if ends or len(loop) == self._settings.steps_per_loop:
+            if ends or len(loop) == self._steps_per_loop:
                 yield loop
                 loop = []
 
@@ -60,12 +63,12 @@ class Schedule:
             step: Number of steps done.
             is_last: Whether the step is the last of its epoch.
         """
-        every = self._settings.validate_every_steps
+        every = self._validation_steps
         return is_last or bool(every and step % every == 0)
 
     def is_snapshot(self, step):
         """Returns whether a snapshot is saved after a step."""
-        every = self._settings.snapshot_steps
+        every = self._snapshot_steps
         return bool(self._saves_snapshots and every and step % every == 0)
 
 

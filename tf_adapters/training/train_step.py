@@ -31,11 +31,13 @@ class TrainStep:
         self.strategy = strategy
         self.variables = variables
         self.optimizer = optimizer
-        self.settings = settings
+        self.clip_norm = settings.clip_norm
+        self.parts = settings.accumulation_steps
+        self.steps_per_loop = settings.steps_per_loop
         self.seed = seed
         # Traced once per kind of batch.
         self.run = graphs.traced(self._loop_on_replicas)
-        _check_places(settings.accumulation_steps, strategy)
+        _check_places(self.parts, strategy)
 
     def _loop_on_replicas(self, iterator, steps):
         """Trains batches; returns losses `(steps,)` and norms of gradients.
@@ -44,7 +46,7 @@ class TrainStep:
             iterator: Distributed iterator over features of batches.
             steps: Integer tensor.
         """
-        if self.settings.steps_per_loop == 1:
+        if self.steps_per_loop == 1:
             loss, norms = self.on_replicas(iterator.get_next())
             return loss[tf.newaxis], norms[tf.newaxis]
 
@@ -95,7 +97,7 @@ class TrainStep:
         loss, gradients = accumulation.accumulate(
             lambda part, number: self._gradients(part, number, replica),
             features,
-            self.settings.accumulation_steps,
+            self.parts,
             [variable.shape for variable in self.variables],
         )
         gradients = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
@@ -105,9 +107,9 @@ class TrainStep:
         return loss, gradients, norms
 
     def _apply(self, gradients, norms):
-        if self.settings.clip_norm is not None:
+        if self.clip_norm is not None:
             gradients, _ = tf.clip_by_global_norm(
-                gradients, self.settings.clip_norm, use_norm=tf.norm(norms)
+                gradients, self.clip_norm, use_norm=tf.norm(norms)
             )
         self.optimizer.apply(gradients, self.variables)
 
@@ -126,7 +128,7 @@ class TrainStep:
         """Returns a seed that depends on run, replica, step and part."""
         step = tf.cast(self.optimizer.iterations.value, tf.int64)
         place = tf.cast(replica.replica_id_in_sync_group, tf.int64)
-        place *= self.settings.accumulation_steps
+        place *= self.parts
         place += tf.cast(number, tf.int64)
         return stateless_seeds.pass_seed(self.seed, place, step)
 
@@ -136,7 +138,7 @@ class TrainStep:
         seed = self.dropout_seed(replica, number)
         outputs = self.model(inputs, training=True, seed=seed)
         losses = self.model.head.loss(features["targets"], outputs)
-        parts = self.settings.accumulation_steps
+        parts = self.parts
         parts *= self.strategy.num_replicas_in_sync
         penalty = self.model.penalty() / parts
         return tf.reduce_sum(losses * features["weights"]) + penalty

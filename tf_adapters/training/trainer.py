@@ -48,7 +48,7 @@ class Trainer:
         self.model = model
         self.strategy = strategy
         self.settings = settings
-        self.data = data
+        self.batching, self.fixed_lengths = data.batching, data.fixed_lengths
         self.seed = seed
         self.metric_names = metric_names
         trained = model.trained_variables() if trained is None else trained
@@ -118,7 +118,7 @@ class Trainer:
         plan = batch_plan.plan_evaluation(
             examples.lengths,
             self.settings.eval_batch_size,
-            self.data.fixed_lengths,
+            self.fixed_lengths,
             examples.costs,
         )
         groups = itertools.groupby(plan, lambda batch: self.kind(None, batch))
@@ -196,8 +196,8 @@ class Trainer:
             self.settings.batch_size,
             self.seed,
             epoch,
-            self.data.batching,
-            self.data.fixed_lengths,
+            self.batching,
+            self.fixed_lengths,
             self.settings.steps_per_loop,
             examples.costs,
         )

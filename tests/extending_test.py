@@ -15,7 +15,8 @@ import tensorflow as tf
 
 from tests import commands
 from tests import tiny
-from tests.methods import families_test
+from tests.methods.cases import CASES
+from tests.methods.cases import ONE_OF_EACH
 import tf_adapters
 from tf_adapters import encoders
 from tf_adapters import heads
@@ -226,6 +227,12 @@ def test_a_cell_that_runs_twice_leaves_models_that_can_be_saved(tmp_path):
             "@heads.register('x')\nclass X(heads.Head): pass\n",
             "needs an `OutputKind`",
         ),
+        (
+            "from tf_adapters import methods\n"
+            "@methods.register('x')\nclass X(methods.Method):\n"
+            "  def pack(self, tensors): return tensors\n",
+            "`pack` is now a method of the object that `gating` returns",
+        ),
     ],
 )
 def test_mistakes_in_a_plug_in(text, message, tmp_path):
@@ -274,11 +281,11 @@ def own_encoder():
     FAMILIES.update(known)
 
 
-@pytest.mark.parametrize("name", families_test.METHODS)
+@pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_every_method_runs_on_the_encoder(own_encoder, name, tmp_path):
     backbone, features = own_encoder["backbone"], own_encoder["features"]
     head = heads.Classification(labels=("a", "b"))
-    method = families_test.CASES[name][0]
+    method = CASES[name][0]
     model = tf_adapters.adapt(backbone, method, head)
     tiny.randomize(model.trained_variables().values(), 0.2)
     answers = model(features)

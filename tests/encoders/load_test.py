@@ -1,5 +1,6 @@
 """Compares loaded encoders with PyTorch's outputs, and tests errors."""
 
+import dataclasses
 import functools
 import json
 import shutil
@@ -152,9 +153,19 @@ def test_dropout_rates_are_those_of_the_config(name, expected):
     received = (
         encoder.hidden_dropout,
         encoder.attention_dropout,
-        encoder.attention_output_dropout,
+        encoder.output_dropouts[0],
     )
     assert received == expected
+
+
+def test_output_dropouts_follow_a_hidden_dropout_that_is_replaced():
+    encoders = [load(name)[0] for name in ("bert", "distilbert_bare")]
+    found = [
+        dataclasses.replace(encoder, hidden_dropout=0.4).output_dropouts
+        for encoder in encoders
+    ]
+    # DistilBERT has a rate of its own after attention.
+    assert found == [(0.4, 0.4), (0.0, 0.4)]
 
 
 def test_number_of_segments_is_that_of_the_config():

@@ -15,12 +15,15 @@ from tests.encoders import comparison
 from tests.fixtures import huggingface_folders
 from tests.fixtures.sentences import SENTENCES
 from tests.references import modernbert_numpy
+from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
 from tf_adapters.data.tokens.packing import TextPacker
 from tf_adapters.encoders.load import load_encoder
+from tf_adapters.models import saving
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import adapt
+from tf_adapters.models.bank_model import load_bank
 
 pytestmark = pytest.mark.integration
 
@@ -246,10 +249,19 @@ def test_weights_in_half_precision(dtype, most, tmp_path):
     assert 1e-4 < difference[tokens].max() < most
 
 
-def test_segments_are_ignored(loaded):
-    model = adapt(loaded[0], methods.HeadOnly())
-    features, _ = huggingface_folders.expected("modernbert")
-    more = {**features, "segment_ids": features["padding_mask"]}
-    np.testing.assert_array_equal(
-        model(more)["sequence_output"], model(features)["sequence_output"]
-    )
+def test_a_bank_of_trained_norms_answers_as_its_members(tmp_path):
+    """Block 0 has one norm less, and a final one follows the last block."""
+    head = heads.Classification(("no", "yes"))
+    folders, answers = [], []
+    for seed in range(2):
+        encoder = tiny.encoder("modernbert")
+        model = adapt(encoder, methods.Houlsby(units=4), head)
+        tiny.randomize(model.trained_variables().values(), seed=seed)
+        answers.append(np.asarray(model(tiny.batch(encoder))))
+        folders.append(str(tmp_path / str(seed)))
+        saving.save_adapter(model, folders[-1])
+    bank = load_bank(folders, tiny.encoder("modernbert"))
+    ids = np.array([1, 0, 1])
+    mixed = bank({**tiny.batch(bank.encoder_info), "adapter_ids": ids})
+    expected = np.stack(answers)[ids, np.arange(3)]
+    np.testing.assert_allclose(mixed, expected, atol=1e-5)

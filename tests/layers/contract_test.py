@@ -18,7 +18,7 @@ import tensorflow as tf
 from tests import tiny
 import tf_adapters
 from tf_adapters.data.examples import IGNORED
-from tf_adapters.heads.choice import ChoiceLayer
+from tf_adapters.heads.choice_layer import ChoiceLayer
 from tf_adapters.heads.linear import LinearLayer
 from tf_adapters.heads.masked_lm_layer import MaskedLMLayer
 from tf_adapters.heads.tokens import TokenLayer

@@ -223,6 +223,12 @@ CASES = {
         L * (2 * 3 * D + _bottleneck(4) + 2 * 2 * 2 * D + 4 * (D + 1)),
     ),
 }
+# The first case of each method.
+ONE_OF_EACH = tuple(
+    {
+        type(method): name for name, (method, _) in reversed(CASES.items())
+    }.values()
+)
 # Vectors in the text, or in its attention, change the encoder from the
 # first step on.
 FAR_FROM_THE_ENCODER = (

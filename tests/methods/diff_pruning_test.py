@@ -249,7 +249,7 @@ def test_packed_differences_load_strictly(tmp_path, change, message):
 @pytest.mark.parametrize("last_phase", [0.0, 0.5, 1.0])
 def test_the_last_phase_begins_within_training(last_phase):
     method = DiffPruning(last_phase=last_phase)
-    steps = [method.last_phase_step(total) for total in (1, 2, 39)]
+    steps = [method.gating.last_phase_step(total) for total in (1, 2, 39)]
     wanted = {0.0: [1, 2, 39], 0.5: [1, 1, 20], 1.0: [1, 1, 1]}
     assert steps == wanted[last_phase]
 

@@ -51,10 +51,11 @@ class Encoder:
     attention_output_dropout: float | None = None
     ffn_output_dropout: float | None = None
 
-    def __post_init__(self):
-        for name in ("attention_output_dropout", "ffn_output_dropout"):
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, self.hidden_dropout)
+    @property
+    def output_dropouts(self):
+        """Dropout rates after attention and after the feed-forward network."""
+        rates = self.attention_output_dropout, self.ffn_output_dropout
+        return tuple(self.hidden_dropout if r is None else r for r in rates)
 
     @property
     def architecture(self):

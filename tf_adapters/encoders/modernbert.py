@@ -37,6 +37,7 @@ class ModernBertBackbone(keras_hub.models.Backbone):
             to 160,000.
         local_theta: The same for local blocks. Defaults to 10,000.
         dtype: Keras dtype policy, or `None` (default) for Keras's own.
+        **kwargs: See `keras_hub.models.Backbone`.
 
     Call arguments:
         inputs: Dict of integer tensors `token_ids` and `padding_mask`, both

@@ -22,6 +22,7 @@ class RotaryPositions(keras.layers.Layer):
         theta: Number. The slowest angles grow by about `1 / theta` per token.
         reach: Integer. Maximum distance of two tokens that attend to each
             other, or `None` (default) for any distance.
+        **kwargs: See `keras.layers.Layer`.
     """
 
     def __init__(self, num_heads, theta, reach=None, **kwargs):
@@ -87,8 +88,10 @@ class ModernBertEncoder(keras.layers.Layer):
         reach: Integer or `None`. See `RotaryPositions`.
         has_attention_norm: Whether there is a norm before attention. The first
             block has none, because the embeddings have a norm.
-        dropout: Float. Rate after attention and of its weights.
+        dropout: Float. Dropout rate of the attention weights and of the
+            attention output.
         epsilon: Float. Epsilon of the norms.
+        **kwargs: See `keras.layers.Layer`.
 
     Call arguments:
         inputs: `(batch, tokens, width)`.

@@ -25,6 +25,7 @@ class ModernBertTokenizer(keras_hub.tokenizers.BytePairTokenizer):
         merges: List of the byte pairs' merges.
         added_tokens: List of the added tokens that are found in texts. Defaults
             to none.
+        **kwargs: See `keras_hub.tokenizers.BytePairTokenizer`.
 
     Call arguments:
         inputs: List of strings, or string tensor of shape `(batch,)`.

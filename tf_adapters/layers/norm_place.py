@@ -15,7 +15,7 @@ class PostNorm:
     hint = ""
 
     def read(self, h, norm):
-        """Returns what the sublayer reads."""
+        """Returns the input of the sublayer."""
         return h
 
     def write(self, total, norm):
@@ -37,7 +37,7 @@ class PreNorm:
     )
 
     def read(self, h, norm):
-        """Returns what the sublayer reads."""
+        """Returns the input of the sublayer."""
         return norm(h)
 
     def write(self, total, norm):

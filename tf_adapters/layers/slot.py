@@ -76,11 +76,16 @@ class Slot(Float32Layer):
     inverse = None
     # Whether the slot is folded into a kernel, so that the block skips it.
     # `Reparameterization` sets it.
-    is_merged = False
+    is_folded = False
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.has_own_name = kwargs.get("name") is not None
+
+    @property
+    def is_merged(self):
+        """The earlier name of `is_folded`."""
+        return self.is_folded
 
 
 def check_names(slot):

@@ -6,6 +6,7 @@ from tf_adapters.common import dataclass_config
 from tf_adapters.common.checks import check_choices
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.methods.support.gating import Gating
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,8 +90,6 @@ class Method:
     # `Pfeiffer` and puts `BottleneckSlot`s at those places. `None` if banks and
     # fusions do not support the method.
     stacks_as = None
-    # Multiplies the learning rate in the last phase; see `last_phase_step`.
-    last_phase_learning_rate_multiplier = 1.0
 
     def __new__(cls, *args, **settings):
         dataclass_config.check_fields(cls, settings)
@@ -159,40 +158,10 @@ class Method:
         """
         return {}
 
-    def last_phase_step(self, total_steps):
-        """Returns the step after which `start_last_phase` is called, or 0.
-
-        0 means that there is no last phase. Earlier weights are not considered
-        for the best checkpoint, and the learning-rate schedule starts again.
-
-        Args:
-            total_steps: Number of training steps of the run.
-        """
-        return 0
-
-    def start_last_phase(self, model):
-        """Prepares a model for the last phase of training."""
-
-    def reopen(self, model):
-        """Makes a loaded model's fixed gates trainable again."""
-
-    def pack(self, tensors):
-        """Returns the tensors in the form in which an adapter folder has them.
-
-        Args:
-            tensors: Dict from name to array.
-        """
-        return tensors
-
-    def unpack(self, tensors, shapes):
-        """Restores the tensors that were given to `pack`.
-
-        Args:
-            tensors: Dict from name to array, as returned by `pack`.
-            shapes: Dict from the name to the shape of each variable of the
-                model.
-        """
-        return tensors
+    @property
+    def gating(self):
+        """A `Gating`: training in phases, and how weights are stored."""
+        return Gating()
 
     def own_training(self):
         """Returns a function that trains a run, or `None` for the trainer.

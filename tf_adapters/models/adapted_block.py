@@ -77,14 +77,17 @@ class AdaptedBlock(Float32Layer):
             self.attention_norm = next(norms, self.attention_norm)
         self.ffn_norm = next(norms, self.block_layers.ffn_norm)
         self.epsilon = encoder.layer_norm_epsilon
-        self.hidden_dropout = encoder.hidden_dropout if use_dropout else 0
-        self.ffn_output_dropout = (
-            encoder.ffn_output_dropout if use_dropout else 0
+        rates = (
+            encoder.hidden_dropout,
+            encoder.attention_dropout,
+            *encoder.output_dropouts,
         )
-        self.attention_dropout = encoder.attention_dropout if use_dropout else 0
-        self.attention_output_dropout = (
-            encoder.attention_output_dropout if use_dropout else 0
-        )
+        (
+            self.hidden_dropout,
+            self.attention_dropout,
+            self.attention_output_dropout,
+            self.ffn_output_dropout,
+        ) = rates if use_dropout else (0, 0, 0, 0)
         self._activation = activations.get_activation(encoder.activation)
         if architecture.has_gate:
             self._activation = activations.gated(self._activation)
@@ -102,7 +105,7 @@ class AdaptedBlock(Float32Layer):
     def _slot(self, place):
         """Returns the slot that is active at a place, or `None`."""
         slot = self.slots.get(place)
-        return None if slot is None or slot.is_merged else slot
+        return None if slot is None or slot.is_folded else slot
 
     @property
     def places_in_use(self):

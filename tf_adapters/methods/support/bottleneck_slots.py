@@ -12,7 +12,7 @@ from tf_adapters.layers.slot_of_layers import SlotOfLayers
 from tf_adapters.methods.method import Method
 
 # The names of the weights of a `Bottleneck` in an adapter folder.
-PARTS = ("down_kernel", "down_bias", "up_kernel", "up_bias")
+WEIGHTS = ("down_kernel", "down_bias", "up_kernel", "up_bias")
 # The axis of each weight that has one entry for each unit.
 UNITS_AXIS = {"down_kernel": 1, "down_bias": 0, "up_kernel": 0}
 
@@ -52,13 +52,6 @@ class BottleneckSlot(SlotOfLayers):
         initialization: See `Bottleneck`.
         init_stddev: See `Bottleneck`.
         **kwargs: See `keras.layers.Layer`.
-
-    Call arguments:
-        x: `(batch, tokens, width)` sublayer output, after its dropout.
-        context: `Context`.
-
-    Returns:
-        The sum, of the shape of `x`, and no probes.
     """
 
     def __init__(

@@ -5,22 +5,30 @@
 
 Compares with what `tests/fixtures/make_*_fixtures.py` stored, so no PyTorch is
 needed. Prints, for each checkpoint, the number of blocks that are compared, the
-largest difference at a token and the largest value.
+largest difference at a token and the largest value. Then prints, for each
+family, its largest difference, the methods that it refuses, and the lines of
+its files.
 """
 
 import argparse
+import pathlib
 
 import numpy as np
 
+from tests import tiny
 from tests.fixtures import huggingface_folders
+from tests.methods.cases import CASES
 import tf_adapters
+from tf_adapters import methods
+from tf_adapters.common.errors import UserError
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
-_LONG = ("mpnet", "albert", "deberta")
+_LONG = ("mpnet", "albert", "deberta", "modernbert")
+_FILES = pathlib.Path(tf_adapters.__file__).parent / "encoders"
 
 
 def compare(folder, name, stride=1):
-    """Prints a row.
+    """Prints a row, and returns the largest difference.
 
     Args:
         folder: Path of a checkpoint.
@@ -45,6 +53,40 @@ def compare(folder, name, stride=1):
         f"| {name} | {blocks} | {longest} | {max(differences):.1e} | "
         f"{largest:.1f} |"
     )
+    return max(differences)
+
+
+def refused(family):
+    """Returns the methods that a small encoder of a family refuses, sorted."""
+    encoder, names = tiny.encoder(family), set()
+    for method, _ in CASES.values():
+        try:
+            tf_adapters.adapt(encoder, method)
+        except UserError:
+            names.add(methods.name_of(method))
+    return sorted(names)
+
+
+def count_lines(family):
+    """Returns the lines of a family's own files."""
+    files = _FILES.glob(f"{family}*.py")
+    return sum(len(file.read_text().splitlines()) for file in files)
+
+
+def print_families(differences):
+    """Prints what differs between families, given each checkpoint's parity."""
+    print("\n| family | difference | methods refused | lines |")
+    print("|---|---|---|---|")
+    for family in tiny.FAMILIES:
+        largest = max(
+            difference
+            for name, difference in differences.items()
+            if name.startswith(family)
+        )
+        print(
+            f"| {family} | {largest:.1e} | "
+            f"{', '.join(refused(family)) or 'none'} | {count_lines(family)} |"
+        )
 
 
 def main():
@@ -54,12 +96,15 @@ def main():
     print("| checkpoint | blocks | tokens | difference | largest value |")
     print("|---|---|---|---|---|")
     names = (*huggingface_folders.NAMES, *huggingface_folders.LATER)
-    for name in names:
-        compare(huggingface_folders.folder(name), name)
+    found = {
+        name: compare(huggingface_folders.folder(name), name) for name in names
+    }
     for name in _LONG:
-        compare(huggingface_folders.folder(name), f"{name}_long")
+        folder, name = huggingface_folders.folder(name), f"{name}_long"
+        found[name] = compare(folder, name)
     if mpnet:
-        compare(mpnet, "mpnet_base", stride=32)
+        found["mpnet_base"] = compare(mpnet, "mpnet_base", stride=32)
+    print_families(found)
 
 
 if __name__ == "__main__":

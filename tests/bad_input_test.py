@@ -1,4 +1,4 @@
-"""Each kind of bad input: a clear error, a counted warning or a right result.
+"""Tests that bad input gives a clear error, a counted warning or no effect.
 
 The table is in tests/bad_input, and the one in docs/reliability.md is made
 from it: `python -m tests.bad_input.table`.
@@ -25,7 +25,7 @@ def run(tmp_path_factory):
 
 
 class _NothingSaid:
-    """In place of fixtures that last for one test only."""
+    """Replaces fixtures that live for one test only."""
 
     out = err = ""
     records = ()

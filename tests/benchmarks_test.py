@@ -1,4 +1,4 @@
-"""The scripts in `benchmarks` start; what they measure takes hours."""
+"""Tests that the scripts in `benchmarks` start; a full run takes hours."""
 
 import importlib.util
 import itertools
@@ -14,7 +14,7 @@ from tests import commands
 pytestmark = pytest.mark.integration
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
-# Those in `peers` need PyTorch; these are no commands.
+# Scripts in `peers` need PyTorch; these others are not commands.
 SCRIPTS = sorted(
     path.name
     for path in FOLDER.glob("*.py")

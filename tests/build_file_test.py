@@ -1,4 +1,4 @@
-"""BUILD and the tree are in step. Reads BUILD as Python; needs no Bazel."""
+"""Tests that BUILD matches the tree. Reads BUILD as Python, without Bazel."""
 
 import ast
 import collections
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def _glob(root, patterns, exclude=()):
-    """Bazel's `glob` for one package at the root: files, sorted."""
+    """Imitates Bazel's `glob` for the package at the root."""
 
     def matches(pattern):
         # Python's trailing `**` stands for folders, Bazel's for files.
@@ -27,7 +27,7 @@ def _glob(root, patterns, exclude=()):
 
 
 def _targets(root, text):
-    """Runs BUILD with stand-ins for the rules; returns the rules' arguments."""
+    """Runs BUILD with fake rules, and returns their arguments."""
     targets = []
 
     def rule(**arguments):
@@ -44,7 +44,7 @@ def _targets(root, text):
 
 
 def _modules_imported(root, path):
-    """Files of this repository that a file's import statements name."""
+    """Returns the files of this repository that a file imports."""
     tree = ast.parse((root / path).read_text())
     for_editors = {
         id(node)
@@ -66,7 +66,7 @@ def _modules_imported(root, path):
 
 
 def _file_of(root, name):
-    """The file of a dotted name, or of the module that holds the name."""
+    """Returns the file of a module, or of the module with a symbol."""
     for module in (name, name.rpartition(".")[0]):
         stem = module.replace(".", "/")
         for candidate in (f"{stem}.py", f"{stem}/__init__.py"):
@@ -76,7 +76,7 @@ def _file_of(root, name):
 
 
 def _with_dependencies(targets, name):
-    """A target's name and those of all that it depends on."""
+    """Returns the names of a target and of all its dependencies."""
     deps = {target["name"]: target.get("deps", []) for target in targets}
     reached, ahead = set(), [name]
     while ahead:
@@ -88,7 +88,7 @@ def _with_dependencies(targets, name):
 
 
 def _problems(root, text):
-    """Everything in which BUILD and the tree differ, one line each."""
+    """Returns a line for each difference between BUILD and the tree."""
     targets = _targets(root, text)
     return [
         *_name_problems(targets),

@@ -1,4 +1,4 @@
-"""Commands as `train.py` gives them, for tests of whole runs."""
+"""Runs commands of `train.py`, for tests of whole runs."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import types
 from tf_adapters.cli import main as cli_main
 from tf_adapters.config import resolve
 
-# Its words are those of tests/fixtures/tiny_encoders.py.
+# Its vocabulary is in tests/fixtures/tiny_encoders.py.
 _FIXTURES = Path(__file__).parent / "fixtures"
 ENCODER = str(_FIXTURES / "one_block/bert_of_rows")
 ENCODER_OF_TWO_BLOCKS = str(_FIXTURES / "adapters/encoders/bert")

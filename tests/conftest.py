@@ -1,4 +1,4 @@
-"""Two logical CPUs, no notes of TensorFlow's, and the longest files first."""
+"""Sets two logical CPUs, silences TensorFlow, and sorts files by time."""
 
 import collections
 import os
@@ -14,15 +14,15 @@ tf.config.set_logical_device_configuration(
 )
 
 
-# Seconds that a test takes, about, by its mark.
+# Approximate seconds of a test, by its mark.
 _SECONDS = {"slow": 20, "integration": 2}
 
 
 def pytest_collection_modifyitems(items):
-    """Lets the files that take longest begin first.
+    """Sorts files so that the longest come first.
 
-    Two processes take one file after the other; a long one at the end would
-    leave the other process idle.
+    Two processes share the files. A long file at the end would leave one
+    process idle.
     """
     seconds = collections.Counter()
     for item in items:
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Says which backend was not there to be tested."""
+    """Reports the backends that were not installed and not tested."""
     skipped = terminalreporter.stats.get("skipped", [])
     if any("PyTorch is not installed" in str(r.longrepr) for r in skipped):
         terminalreporter.write_line(

@@ -1,4 +1,4 @@
-"""What the documents say of methods and names is so, and the site is made."""
+"""Tests tables and names in the documents, and that the site builds."""
 
 import os
 from pathlib import Path
@@ -12,6 +12,7 @@ import tf_adapters
 from tf_adapters import methods
 from tf_adapters.config import presets
 from tf_adapters.config import resolve
+from tf_adapters.encoders.load import ENCODERS
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.tasks import task_file
@@ -64,6 +65,14 @@ def test_the_guide_has_the_keys_of_a_task_file():
     keys = section.partition("files: {")[2].partition("```")[2]
     named = re.findall(r"`([a-z_]+)`", keys)
     assert set(named) - {"classification"} == set(task_file._KEYS)
+
+
+def test_presets_for_sentence_vectors_exist():
+    text = (ROOT / "docs/encoders.md").read_text(encoding="utf-8")
+    section = text.partition("## KerasHub's presets")[2].partition("\n## ")[0]
+    names = re.findall(r"`([a-z0-9_.]+_[a-z0-9_.]+)`", section)
+    assert len(names) > 20
+    assert not set(names) - set(ENCODERS)
 
 
 @pytest.mark.slow

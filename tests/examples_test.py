@@ -1,4 +1,4 @@
-"""The examples in the public docstrings, those of docs/api.md, run."""
+"""Runs the examples in the public docstrings of docs/api.md."""
 
 import doctest
 import importlib
@@ -10,7 +10,9 @@ import pytest
 
 from tests.fixtures import huggingface_folders
 import tf_adapters
+from tf_adapters.encoders import keras_hub_families
 from tf_adapters.encoders import load
+from tf_adapters.encoders.keras_hub_families import FAMILIES
 from tf_adapters.methods.registry import METHODS
 
 pytestmark = pytest.mark.integration
@@ -20,7 +22,7 @@ BEGINNING = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1]
 
 
 def _documented():
-    """Yields each object that the page documents, by its full name."""
+    """Yields the full name of each object that the page documents."""
     for name in re.findall(r"^::: (\S+)$", PAGE, re.MULTILINE):
         module, _, member = name.rpartition(".")
         if not member[0].isupper() and name.endswith("baselines"):
@@ -41,6 +43,7 @@ def test_example(name, tmp_path, monkeypatch):
     folder = huggingface_folders.folder("bert")
     monkeypatch.setattr(load, "load_encoder", lambda _: load_encoder(folder))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(keras_hub_families, "FAMILIES", {**FAMILIES})
     for registered in ("top_norm",):
         METHODS.pop(registered, None)
     beginning = {}

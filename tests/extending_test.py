@@ -1,4 +1,4 @@
-"""`docs/extending.md`: its method and head, from training to what is served."""
+"""Tests the method, head and encoder of `docs/extending.md`, up to serving."""
 
 import dataclasses
 import json
@@ -15,11 +15,16 @@ import tensorflow as tf
 
 from tests import commands
 from tests import tiny
+from tests.methods.cases import CASES
+from tests.methods.cases import ONE_OF_EACH
 import tf_adapters
+from tf_adapters import encoders
 from tf_adapters import heads
 from tf_adapters import methods
 from tf_adapters.common.errors import UserError
 from tf_adapters.config import plugins
+from tf_adapters.encoders import mpnet
+from tf_adapters.encoders.keras_hub_families import FAMILIES
 from tf_adapters.launch import process_runner
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.registry import METHODS
@@ -38,9 +43,9 @@ def _blocks(language):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the page's files and rows of its task."""
+    """Makes a folder with the page's files and rows of its task."""
     folder = tmp_path_factory.mktemp("extending")
-    method, head, _ = _blocks("python")
+    method, head, *_ = _blocks("python")
     (folder / "grades.py").write_text(method + "\n\n" + head)
     (folder / "grades.yaml").write_text(_blocks("yaml")[0])
     rows = "".join(
@@ -56,7 +61,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def _forgotten():
-    """Takes out again what the plug-ins registered, for other tests."""
+    """Removes the classes that the plug-ins registered, for other tests."""
     registries = (METHODS, heads.HEADS, KINDS)
     before = [dict(registry) for registry in registries]
     yield
@@ -68,7 +73,7 @@ def _forgotten():
 
 @pytest.fixture(scope="module")
 def run(folder):
-    """The folder of a run with the plug-in, trained by the page's command."""
+    """Makes a run with the plug-in, trained by the page's command."""
     settings = {
         "method": "scale_and_shift",
         "encoder": commands.ENCODER,
@@ -83,11 +88,6 @@ def run(folder):
 def _model(method):
     head = heads.Classification(labels=("a", "b"))
     return tf_adapters.adapt(tiny.encoder(), method, head)
-
-
-def test_each_part_takes_about_forty_lines():
-    for block in _blocks("python"):
-        assert len(block.splitlines()) < 45
 
 
 def test_it_trains_and_predicts(run, folder, capsys):
@@ -119,7 +119,7 @@ def test_a_bank_refuses_what_does_not_stack(run, capsys):
 
 @dataclasses.dataclass(frozen=True)
 class _Stacks(methods.Pfeiffer):
-    """A method of one's own that has what a bank needs."""
+    """A user's method that a bank supports."""
 
 
 def test_a_bank_takes_what_stacks(monkeypatch):
@@ -143,7 +143,7 @@ def test_a_fusion_refuses_what_does_not_stack(run, capsys):
 
 
 def test_in_python_it_is_an_import(run, monkeypatch):
-    (_, _, block) = _blocks("python")
+    block = _blocks("python")[2]
     module = sys.modules["tf_adapters_plugin_grades"]
     monkeypatch.setitem(sys.modules, "grades", module)
     load = tf_adapters.load_encoder
@@ -227,6 +227,12 @@ def test_a_cell_that_runs_twice_leaves_models_that_can_be_saved(tmp_path):
             "@heads.register('x')\nclass X(heads.Head): pass\n",
             "needs an `OutputKind`",
         ),
+        (
+            "from tf_adapters import methods\n"
+            "@methods.register('x')\nclass X(methods.Method):\n"
+            "  def pack(self, tensors): return tensors\n",
+            "`pack` is now a method of the object that `gating` returns",
+        ),
     ],
 )
 def test_mistakes_in_a_plug_in(text, message, tmp_path):
@@ -262,3 +268,57 @@ class _UnnamedDense(methods.Method):
 def test_names_that_no_folder_could_hold(method, message):
     with pytest.raises(UserError, match=message):
         _model(method).trained_variables()
+
+
+@pytest.fixture(scope="module")
+def own_encoder():
+    """The names of the page's encoder; its check has run."""
+    known, names = dict(FAMILIES), {"__name__": "my_encoder"}
+    for block in _blocks("python")[-2:]:
+        exec(block, names)
+    yield names
+    FAMILIES.clear()
+    FAMILIES.update(known)
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_every_method_runs_on_the_encoder(own_encoder, name, tmp_path):
+    backbone, features = own_encoder["backbone"], own_encoder["features"]
+    head = heads.Classification(labels=("a", "b"))
+    method = CASES[name][0]
+    model = tf_adapters.adapt(backbone, method, head)
+    tiny.randomize(model.trained_variables().values(), 0.2)
+    answers = model(features)
+    assert np.ptp(answers, axis=0).max() > 1e-4
+    saving.save_adapter(model, tmp_path / "adapter")
+    model.encoder_info.restore()
+    again = saving.load_adapter(tmp_path / "adapter", model.encoder_info)
+    np.testing.assert_array_equal(again(features), answers)
+    model.encoder_info.restore()
+
+
+def test_the_encoder_is_loaded_from_its_preset(own_encoder, tmp_path):
+    backbone = own_encoder["backbone"]
+    backbone.save_to_preset(str(tmp_path))
+    encoder, _ = tf_adapters.load_encoder(tmp_path, with_tokenizer=False)
+    features = own_encoder["features"]
+    np.testing.assert_array_equal(
+        encoder.backbone(features), backbone(features)
+    )
+
+
+@pytest.mark.parametrize(
+    ("backbone", "architecture", "message"),
+    [
+        (keras.Model, encoders.Architecture("relu", 1e-6), "inherits from"),
+        (mpnet.MPNetBackbone, "post", "says how the backbone is computed"),
+        (
+            mpnet.MPNetBackbone,
+            encoders.Architecture("relu", 1e-6),
+            "MPNetBackbone is known with another architecture",
+        ),
+    ],
+)
+def test_what_is_no_encoder(backbone, architecture, message):
+    with pytest.raises(UserError, match=message):
+        encoders.register(backbone, architecture)

@@ -1,4 +1,4 @@
-"""Our variables by the names that the `adapters` library has for them."""
+"""Maps the `adapters` library's names to our variables."""
 
 PLACES = {
     "after_attention": "attention.output",
@@ -11,7 +11,7 @@ def of(model, prefix, adapter):
 
     Args:
         model: `AdaptedEncoder` or `AdapterModel` of Houlsby or Pfeiffer.
-        prefix: What the library's names of the encoder begin with.
+        prefix: Prefix of the library's names for the encoder.
         adapter: The adapter's name in the library.
     """
     for i, slots in enumerate(model.slots):

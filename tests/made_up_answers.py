@@ -1,4 +1,4 @@
-"""Predictions of every kind that a metric of answers may meet."""
+"""Generates all kinds of predicted answers, for metrics."""
 
 import unicodedata
 

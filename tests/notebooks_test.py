@@ -1,4 +1,4 @@
-"""The notebooks in examples/: small, kept with outputs, and run to the end."""
+"""Tests that the notebooks in examples/ are small, have outputs, and run."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""What `pip install` gives: a package that works far from its checkout."""
+"""Tests that an installed package works without its checkout."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def environment(wheel, tmp_path_factory):
-    """An environment with the wheel, and the installed packages."""
+    """Makes an environment with the wheel and the installed packages."""
     folder = tmp_path_factory.mktemp("environment")
     _run(sys.executable, "-m", "venv", "--without-pip", str(folder))
     _run(

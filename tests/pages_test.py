@@ -1,4 +1,4 @@
-"""The programs on the first pages run, on a small encoder."""
+"""Runs the programs on the first pages of the docs, with a small encoder."""
 
 from pathlib import Path
 import re

@@ -1,4 +1,4 @@
-"""What an editor offers is what there is."""
+"""Tests that editors see the names that exist."""
 
 import ast
 import importlib

@@ -1,4 +1,4 @@
-"""The tables of what is guaranteed name tests that there are."""
+"""Tests that the tables of guarantees name existing tests."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""Runs pytest on the files it is given: the program of every Bazel test."""
+"""Runs pytest on the given files; the program of all Bazel tests."""
 
 import sys
 

@@ -4,6 +4,7 @@ import keras
 import keras_hub
 import numpy as np
 
+from tf_adapters.encoders import modernbert
 from tf_adapters.encoders import mpnet
 from tf_adapters.encoders.encoder import Encoder
 
@@ -25,6 +26,7 @@ FAMILIES = {
     "mpnet": ("MPNetBackbone", "vocabulary_size", "gelu", 1e-5),
     "deberta": ("DebertaV3Backbone", "vocabulary_size", "gelu", 1e-7),
     "albert": ("AlbertBackbone", "vocabulary_size", "gelu_tanh", 1e-12),
+    "modernbert": ("ModernBertBackbone", "vocabulary_size", "gelu", 1e-5),
 }
 
 
@@ -38,8 +40,10 @@ def encoder(
         sizes["bucket_size"] = 4
     if family in ("electra", "albert"):
         sizes["embedding_dim"] = WIDTH // 2
-    owner = keras_hub.models if hasattr(keras_hub.models, class_name) else mpnet
-    backbone = getattr(owner, class_name)(**sizes, dtype=dtype)
+    if family == "modernbert":
+        # One global block, one local block; windows of three tokens.
+        sizes |= {"global_every": 2, "local_attention": 2}
+    backbone = _class_of(class_name)(**sizes, dtype=dtype)
     generator = np.random.default_rng(seed)
     for weight in backbone.weights:
         noise = generator.normal(0, 0.3, weight.shape)
@@ -53,6 +57,13 @@ def encoder(
         attention_dropout=dropout,
         has_pooler=family in ("bert", "electra", "mpnet", "albert"),
     )
+
+
+def _class_of(name):
+    for module in (keras_hub.models, mpnet, modernbert):
+        if hasattr(module, name):
+            return getattr(module, name)
+    raise ValueError(name)
 
 
 def batch(encoder, size=3, tokens=7, seed=0):

@@ -31,7 +31,6 @@ if typing.TYPE_CHECKING:
     from tf_adapters.models.adapter_model import adapt as adapt
     from tf_adapters.models.bank_model import BankModel as BankModel
     from tf_adapters.models.bank_model import load_bank as load_bank
-    from tf_adapters.models.composed_model import ParallelModel as ParallelModel
     from tf_adapters.models.composed_model import compose as compose
     from tf_adapters.models.composed_model import swap_adapters as swap_adapters
     from tf_adapters.models.composition import Average as Average
@@ -39,6 +38,7 @@ if typing.TYPE_CHECKING:
     from tf_adapters.models.composition import Parallel as Parallel
     from tf_adapters.models.composition import Stack as Stack
     from tf_adapters.models.fusion_model import fuse as fuse
+    from tf_adapters.models.parallel_model import ParallelModel as ParallelModel
     from tf_adapters.models.saving import load_adapter as load_adapter
     from tf_adapters.models.saving import save_adapter as save_adapter
     from tf_adapters.models.variable_groups import (
@@ -54,7 +54,7 @@ onednn.switch_on()
 
 # What `import tf_adapters` offers, and where it is. Loaded when it is first
 # used: KerasHub alone takes seconds, and `tf-adapters --help` needs none of it.
-_MODULES = ("heads", "layers", "methods", "tasks")
+_MODULES = ("encoders", "heads", "layers", "methods", "tasks")
 _MEMBERS = {
     "AdaptedEncoder": "tf_adapters.models.adapted_encoder",
     "AdapterError": "tf_adapters.common.errors",
@@ -66,7 +66,7 @@ _MEMBERS = {
     "DataError": "tf_adapters.common.errors",
     "Encoder": "tf_adapters.encoders.encoder",
     "Parallel": "tf_adapters.models.composition",
-    "ParallelModel": "tf_adapters.models.composed_model",
+    "ParallelModel": "tf_adapters.models.parallel_model",
     "Stack": "tf_adapters.models.composition",
     "TextModel": "tf_adapters.text.text_model",
     "TextPacker": "tf_adapters.data.tokens.packing",

@@ -1,4 +1,4 @@
-"""What a line of the table is."""
+"""The lines of the table."""
 
 import collections
 import dataclasses
@@ -7,14 +7,15 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One kind of bad input, and what has to become of it.
+    """One kind of bad input, and its expected outcome.
 
     Attributes:
-        given: What is broken, for people.
+        given: Description of the input.
         outcome: `"error"` (the command ends with status 1), `"warning"` (it
-            goes on and says so) or `"result"` (the right one).
-        then: A part of what the command says; of a result, what is checked.
-        do: Function of a `space.Space` that returns an `Outcome`.
+            logs a warning and continues) or `"result"` (the input has no
+            effect).
+        then: Part of the command's message; for a result, what is checked.
+        do: Function that takes a `space.Space` and returns an `Outcome`.
     """
 
     given: str
@@ -24,15 +25,15 @@ class Case:
 
 
 def error(given, then, do):
-    """Returns the case of a command that has to end with a sentence."""
+    """Returns a case in which the command must end with an error message."""
     return Case(given, "error", then, do)
 
 
 def warning(given, then, do):
-    """Returns the case of a command that has to go on and say so."""
+    """Returns a case in which the command must log a warning and continue."""
     return Case(given, "warning", then, do)
 
 
 def result(given, then, do):
-    """Returns the case of a command that has to do what it would anyway."""
+    """Returns a case in which the input must have no effect."""
     return Case(given, "result", then, do)

@@ -1,4 +1,4 @@
-"""Texts, labels and files of data that are not what they should be."""
+"""Cases with invalid texts, labels and data files."""
 
 import json
 
@@ -34,7 +34,7 @@ def _predicted_from(name, content):
 
 
 def _predicted_alike(*texts, **given):
-    """Checks that the first half is predicted as the second half is."""
+    """Checks that both halves of the texts have equal predictions."""
 
     def do(space):
         outcome, found = space.predict(*texts, **given)

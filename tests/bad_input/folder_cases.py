@@ -1,4 +1,4 @@
-"""Adapters, encoders, settings, folders and disks that cannot be used."""
+"""Cases with unusable adapters, encoders, settings, folders and disks."""
 
 import json
 
@@ -16,7 +16,7 @@ from tf_adapters.models import saving
 
 _WEIGHTS = "adapter/adapter.safetensors"
 _CONFIG = "adapter/adapter_config.json"
-# A file of 10 bytes whose header would have four tebibytes.
+# A file of 10 bytes that claims a header of four tebibytes.
 _TERABYTES = (1 << 42).to_bytes(8, "little") + b"{}"
 
 
@@ -280,7 +280,7 @@ def _predict_below_a_file(space):
     return space.command(space.run, mode="predict", **options)
 
 
-# Here not even root makes a folder.
+# Not even root can create a folder here.
 _READ_ONLY = "/proc/tf_adapters"
 _HOULSBY = {
     "method": {"name": "houlsby", "units": 64},
@@ -298,7 +298,7 @@ def _train_on_a_full_disk(space):
 
 
 def _go_on_after_a_full_disk(space):
-    """The first adapter is written, and the first checkpoint is not."""
+    """Fills the disk after the first adapter, before the first checkpoint."""
     outcome = _train_on_a_full_disk(space)
     assert "Free some space" in outcome.said
     run = space.folder / "run"
@@ -312,7 +312,7 @@ def _go_on_after_a_full_disk(space):
 
 
 def _start_on_a_full_disk(space):
-    """What lies in the folder of an unfinished run is not cut short."""
+    """Checks that the files of an unfinished run are not truncated."""
     run = space.copy_run()
     (run / "result.json").unlink()
     before = (run / "config.yaml").read_bytes()

@@ -1,4 +1,4 @@
-"""Commands on bad input, and what they leave: for the table in `cases`."""
+"""Runs commands on bad input, for the cases of the table."""
 
 import contextlib
 import dataclasses
@@ -31,19 +31,19 @@ MANY_WORDS = "good bad the " * 33_333 + "end"
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a command ended with: its status, and all that it said."""
+    """The exit status and the output of a command."""
 
     status: int
     said: str
 
 
 class Space:
-    """A place for one case.
+    """A folder and helpers for one case.
 
     Args:
         folder: Empty folder.
-        run: Folder of a finished run, not to be changed.
-        capsys, caplog: Fixtures of pytest.
+        run: Folder of a finished run, which must not be changed. capsys,
+        caplog: Fixtures of pytest.
     """
 
     def __init__(self, folder, run, capsys, caplog):
@@ -62,7 +62,7 @@ class Space:
         return Outcome(status, "\n".join([found.err, *logged]))
 
     def data(self, task="sst2", **files):
-        """Writes data, `train__jsonl="..."`; returns their folder as text."""
+        """Writes data, such as `train__jsonl="..."`, and returns the folder."""
         root = self.folder / "data"
         folder = root / _FOLDERS.get(task, task)
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,13 +72,13 @@ class Space:
                 content = lines(*content)
             if isinstance(content, str):
                 content = content.encode()
-            # Not again, where a full disk would let the test fail.
+            # Written once, because a full disk would make the test fail.
             if not path.exists() or path.read_bytes() != content:
                 path.write_bytes(content)
         return str(root)
 
     def train(self, task="sst2", settings=None, **files):
-        """Trains on data that are right where no file is given."""
+        """Trains on valid data, except for the given files."""
         if not any(name.startswith("train__") for name in files):
             files["train__jsonl"] = ROWS
         files.setdefault("dev__jsonl", ROWS[:2])
@@ -88,7 +88,7 @@ class Space:
         return self.command(self.folder / "run", layer, mode="train")
 
     def train_with(self, *overrides, settings=None, **options):
-        """Trains on right data with settings that are not."""
+        """Trains on valid data with invalid settings."""
         layer = {**SETTINGS, **(settings or {})}
         layer["data"] = {
             **SETTINGS["data"],
@@ -140,7 +140,7 @@ class Space:
 
     @contextlib.contextmanager
     def largest_file(self, size):
-        """Lets writes fail that would make a file larger than `size`."""
+        """Makes writes fail that would make a file larger than `size`."""
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
         try:
@@ -155,7 +155,7 @@ def lines(*rows):
 
 
 def path_of(folder, name):
-    """Returns a file's path, with its folders made."""
+    """Creates the folders of a path and returns it."""
     path = Path(folder) / name
     path.parent.mkdir(parents=True, exist_ok=True)
     return path

@@ -28,7 +28,7 @@ _END = "<!-- Until here. -->\n"
 
 
 def updated():
-    """Returns the document with the table of the cases as they are now."""
+    """Returns the document with an updated table."""
     before, _, rest = DOCUMENT.read_text(encoding="utf-8").partition(_BEGIN)
     _, _, after = rest.partition(_END)
     lines = ["", "| given | what happens |", "|---|---|"]

@@ -20,7 +20,7 @@ SMALL = (f"--encoder={commands.ENCODER}", "--max_length=16", "--epochs=1")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a table of triples with scores, and a run of each head."""
+    """Makes a folder with a table of scored triples, and a run of each head."""
     folder = tmp_path_factory.mktemp("vectors")
     with open(folder / "pairs.csv", "w", encoding="utf-8", newline="") as file:
         rows = [

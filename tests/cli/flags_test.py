@@ -1,4 +1,4 @@
-"""Flags become the settings that they are short for."""
+"""Tests that flags set the settings that they stand for."""
 
 from absl import flags
 from absl.testing import flagsaver

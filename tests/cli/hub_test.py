@@ -1,4 +1,4 @@
-"""Adapter folders are listed, and travel to and from the Hub."""
+"""Tests that adapter folders are listed, pushed to the Hub and pulled."""
 
 import json
 import os
@@ -22,7 +22,7 @@ LORA = folders.FIXTURES / "peft" / "bert_lora"
 
 
 def _command(*arguments, cwd, **environment):
-    """Runs `tf-adapters`, its Hub at an address where nobody is."""
+    """Runs `tf-adapters` with a Hub address that does not answer."""
     nobody = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(cwd / "hf")}
     return subprocess.run(
         [sys.executable, "-m", "tf_adapters", *map(str, arguments)],
@@ -99,7 +99,7 @@ def test_training_and_evaluation_take_members_from_the_hub(tmp_path):
     done = _command(*evaluate, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "accuracy" in done.stdout
-    # For whom a stranger gave the run, they are not, and not fetched unasked.
+    # A stranger's run names them, but they are not downloaded without request.
     with hub_double.serve(repositories) as server:
         there = {"HF_ENDPOINT": server.address}
         there["HF_HOME"] = str(tmp_path / "another")
@@ -107,7 +107,7 @@ def test_training_and_evaluation_take_members_from_the_hub(tmp_path):
         assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
         assert "Nothing was downloaded" in done.stderr
         assert server.asked == []
-        # The command's own words allow it.
+        # Naming them in the command allows it.
         (allowed,) = [
             word for word in done.stderr.split() if word[:11] == "--adapters="
         ]

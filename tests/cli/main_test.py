@@ -1,4 +1,4 @@
-"""What people type: runs from flags to files, and mistakes in one sentence."""
+"""Tests commands from flags to files, and error messages for mistakes."""
 
 import json
 import os
@@ -92,7 +92,7 @@ def test_predictions(run_folder, tmp_path, name, text):
 
 @pytest.fixture
 def own_task(tmp_path, monkeypatch):
-    """A folder to be in, with data and a task file not called as its task."""
+    """Changes to a folder with data and a task file of another name."""
     folder = tmp_path / "project"
     folder.mkdir()
     rows = "".join(f"text {i},{'bad' if i % 2 else 'good'}\n" for i in range(8))
@@ -175,7 +175,7 @@ def test_a_task_file_need_not_be_a_flag(own_task, tmp_path, options):
 def test_prediction_takes_the_labels_from_the_adapter(
     tmp_path, monkeypatch, capsys
 ):
-    """The classes of this task are those of its training file."""
+    """The classes of this task come from its training file."""
     folder = tmp_path / "data" / "cf_emotion"
     folder.mkdir(parents=True)
     names = ("anger", "joy", "love")
@@ -197,7 +197,7 @@ def test_prediction_takes_the_labels_from_the_adapter(
     assert "No data of task `cf_emotion`" in capsys.readouterr().err
 
 
-# Fails where no data are, and prints what had been imported until then.
+# Fails without data, and prints the modules imported so far.
 _WITHOUT_DATA = """
 import sys
 from tests import commands
@@ -449,7 +449,9 @@ def test_an_export_of_several_adapters_needs_them(tmp_path, capsys):
 def test_another_librarys_format_is_of_one_adapter(tmp_path, capsys):
     options = {"mode": "export", "adapters": ["a", "b"], "format": "peft"}
     assert _run(tmp_path, **options) == 1
-    assert "--format=peft writes one run's adapter" in capsys.readouterr().err
+    assert (
+        "--format=peft writes the adapter of one run" in capsys.readouterr().err
+    )
 
 
 def test_a_missing_folder_to_stack_on_is_reported_at_once(tmp_path, capsys):

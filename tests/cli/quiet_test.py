@@ -1,4 +1,4 @@
-"""TensorFlow's start-up lines are held back, and shown if it fails."""
+"""Tests that TensorFlow's start-up lines are hidden, unless it fails."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ config = types.SimpleNamespace(list_physical_devices=lambda: None)
 
 
 def _run(folder, tensorflow, *arguments):
-    """Runs Python where `tensorflow` is a file with this text."""
+    """Runs Python with a fake `tensorflow` module of this text."""
     (folder / "tensorflow.py").write_text(tensorflow)
     path = os.pathsep.join([str(folder), str(ROOT)])
     return subprocess.run(

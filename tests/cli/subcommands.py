@@ -1,4 +1,4 @@
-"""Subcommands as a shell calls them, in the process of the tests."""
+"""Calls subcommands in the process of the tests."""
 
 from tf_adapters.cli import errors
 from tf_adapters.cli import flags

@@ -1,4 +1,4 @@
-"""A table of texts and labels is trained on, and answers, from the shell."""
+"""Tests training and prediction on a table of texts and labels."""
 
 import csv
 import io
@@ -35,7 +35,7 @@ def _rows():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a table, and the run that it was trained on."""
+    """Makes a folder with a table and a run trained on it."""
     folder = tmp_path_factory.mktemp("table")
     _write(folder / "news.csv", _rows())
     status = _train(folder, "--method=head_only", f"--test={folder}/news.csv")
@@ -55,7 +55,7 @@ def _result(folder):
 
 def test_a_run_begins_with_what_it_found(tmp_path, capsys):
     _write(tmp_path / "news.csv", _rows())
-    # It ends before it trains: no encoder has so many positions.
+    # It ends before training, because no encoder has so many positions.
     assert _train(tmp_path, "--max_length=9000") == 1
     said = capsys.readouterr().out
     assert "validation: 4 of 45 rows, drawn from each class" in said

@@ -1,4 +1,4 @@
-"""The line that the project was made for, as a user types it."""
+"""Tests the project's main command, as a user types it."""
 
 import json
 import random
@@ -27,7 +27,7 @@ def _rows(labels, count, seed):
 
 @pytest.mark.slow
 def test_train_py_task_mnli_method_fusion(tmp_path):
-    """Both stages, from rows in local files and a short list of members."""
+    """Runs both stages, with local files and a short list of members."""
     entailment = ["entailment", "not_entailment"]
     labels = {
         "mnli": ["entailment", "neutral", "contradiction"],

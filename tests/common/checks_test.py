@@ -1,4 +1,4 @@
-"""What an unknown name is answered with."""
+"""Tests the error messages for unknown names."""
 
 import dataclasses
 import typing

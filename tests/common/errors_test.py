@@ -1,4 +1,4 @@
-"""What a message repeats of a received value is short."""
+"""Tests that messages cut long received values."""
 
 import pytest
 

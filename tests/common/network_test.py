@@ -1,4 +1,4 @@
-"""Whether a host can be reached: directly, through a proxy, in time."""
+"""Tests the check for a host: directly, through a proxy, with a timeout."""
 
 import contextlib
 import socket
@@ -9,7 +9,7 @@ import pytest
 
 from tf_adapters.common import network
 
-# Nothing listens there.
+# Nothing listens on this port.
 CLOSED = "https://127.0.0.1:1"
 
 
@@ -25,7 +25,7 @@ FORBIDDEN = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
 
 @contextlib.contextmanager
 def _serving(reply):
-    """Yields the place of a server that always says the same, and what it got.
+    """Yields the address of a server with a fixed reply, and its requests.
 
     Each connection ends after its reply.
     """
@@ -40,8 +40,8 @@ def _serving(reply):
             with connection:
                 received.append(connection.recv(1024))
                 connection.sendall(reply)
-                # What is unread when it closes would reset the connection,
-                # before its reply is read.
+                # Unread data at closing would reset the connection before its
+                # reply is read.
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_WR)
                     while connection.recv(1024):
@@ -112,7 +112,7 @@ def test_some_hosts_need_no_proxy(monkeypatch):
     [
         (FORBIDDEN, False),
         (b"what?\r\n\r\n", False),
-        # Lets through to somebody whose certificate is none.
+        # Connects to a server with an invalid certificate.
         (b"HTTP/1.1 200 OK\r\n\r\nnot what TLS says", True),
     ],
 )

@@ -1,4 +1,4 @@
-"""oneDNN is on where it can still be, and a line says where it cannot."""
+"""Tests that oneDNN is enabled, or a warning says why it is not."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What is written never lands behind a link."""
+"""Tests that files are never written through a link."""
 
 import os
 
@@ -10,7 +10,7 @@ from tf_adapters.common.errors import UserError
 
 @pytest.fixture
 def outside(tmp_path):
-    """A file that nothing here may change."""
+    """Makes a file that the tests must not change."""
     path = tmp_path / "outside.txt"
     path.write_text("mine")
     yield path
@@ -27,7 +27,7 @@ def folder(tmp_path):
 @pytest.mark.parametrize(
     "name",
     ["a", f".a.{os.getpid()}.partial"],
-    # Processes that share the tests must name them alike.
+    # Test processes need equal names for the cases.
     ids=["name", "partial"],
 )
 def test_a_file_takes_the_place_of_a_link(folder, outside, link, name):

@@ -1,4 +1,4 @@
-"""A bar on a terminal, and a line each tenth elsewhere."""
+"""Tests the bar on a terminal, and the lines elsewhere."""
 
 import io
 

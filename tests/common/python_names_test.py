@@ -1,4 +1,4 @@
-"""What somebody guesses in Python is answered with what there is."""
+"""Tests the suggestions for misspelled names in Python."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Classes by name, also those that are defined again."""
+"""Tests registries of classes, including classes that are defined again."""
 
 import pytest
 
@@ -11,7 +11,7 @@ class _Base:
 
 
 def _defined():
-    """Returns a new class of the same name, as a notebook's cell does."""
+    """Returns a new class of the same name, like a notebook cell run twice."""
 
     class Mine(_Base):
         pass

@@ -1,4 +1,4 @@
-"""JSON and YAML that break their libraries, and files that are kept whole."""
+"""Tests JSON and YAML that break parsers, and atomic writes."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Every setting has a meaning, in the page of settings and in `--help`."""
+"""Tests that every setting is described, on its page and in `--help`."""
 
 from pathlib import Path
 

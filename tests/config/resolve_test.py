@@ -1,4 +1,4 @@
-"""Settings: layers, strictness, and the way back from a file."""
+"""Tests settings: layers, strict checks, and saving and loading."""
 
 import dataclasses
 import re
@@ -131,7 +131,7 @@ def test_a_union_is_made_of_presets():
 
 @pytest.mark.parametrize("name", presets.preset_names())
 def test_every_preset_says_where_its_numbers_are_from(name):
-    """In its comment, or in that of a preset that the comment names."""
+    """The source is in its comment, or in a preset that the comment names."""
     text = (presets.PRESETS / f"{name}.yaml").read_text()
     known = _cited(text)
     for other in re.findall(r"`(\w+)`", text):

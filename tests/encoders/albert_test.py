@@ -87,7 +87,7 @@ def test_the_savedmodel_takes_texts(loaded, tmp_path):
 def test_preset_round_trip(loaded, tmp_path):
     encoder, tokenizer = loaded
     encoder.backbone.save_to_preset(str(tmp_path))
-    # As KerasHub's own presets have it.
+    # As in KerasHub's own presets.
     keras_hub.models.AlbertTokenizer(tokenizer.proto).save_to_preset(
         str(tmp_path)
     )

@@ -1,4 +1,4 @@
-"""What tests of several families of encoders do."""
+"""Comparisons for the tests of several families of encoders."""
 
 import json
 
@@ -15,7 +15,7 @@ from tf_adapters.models.adapted_encoder import AdaptedEncoder
 
 
 def check_longest(encoder, name, tolerance=2e-5):
-    """Compares the last output for texts of all positions with PyTorch's."""
+    """Compares the last output for texts of maximum length with PyTorch's."""
     features, expected = huggingface_folders.expected(f"{name}_long")
     output = AdaptedEncoder(encoder)(features)["sequence_output"]
     tokens = features["padding_mask"] == 1
@@ -41,7 +41,7 @@ def check_export(encoder, tokenizer, folder):
 
 
 def check_keras_file(encoder, tokenizer, path):
-    """Compares a text model from a `.keras` file with the model it was."""
+    """Compares a text model from a `.keras` file with the saved model."""
     model = tf_adapters.TextModel(
         encoder, tokenizer, labels=("no", "yes"), max_length=16
     )

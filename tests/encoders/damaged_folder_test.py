@@ -1,7 +1,6 @@
-"""Encoders' folders that were damaged end in a sentence, not in a traceback.
+"""Tests that damaged encoder folders give an error message, no traceback.
 
-Nothing of a size that a file claims is made: the largest here would take
-terabytes, or days.
+Nothing is allocated in a size that a file claims, which can be terabytes.
 """
 
 import json

@@ -51,7 +51,7 @@ def test_pieces_are_those_of_sentencepiece(loaded):
     (pair,), _ = packer.tokenize_rows(["the film"], ["water"])
     first, second = original.encode(["the film", "water"])
     assert pair.tolist() == [1, *first, 2, *second, 2]
-    # Real vocabularies have the mask behind the pieces, as this one.
+    # As in real vocabularies, the mask comes after the pieces.
     assert (packer.mask, packer.mask_id) == ("[MASK]", 320)
 
 
@@ -66,7 +66,7 @@ def test_the_savedmodel_takes_texts(loaded, tmp_path):
 def test_preset_round_trip(loaded, tmp_path):
     encoder, tokenizer = loaded
     encoder.backbone.save_to_preset(str(tmp_path))
-    # As KerasHub's own presets have it.
+    # As in KerasHub's own presets.
     keras_hub.models.DebertaV3Tokenizer(tokenizer.proto).save_to_preset(
         str(tmp_path)
     )
@@ -111,7 +111,7 @@ def test_the_library_adapters_is_refused(loaded, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        # As v2's own checkpoints have it.
+        # As in v2's own checkpoints.
         ({"conv_kernel_size": 3}, "conv_kernel_size=0. Received: .*=3"),
         ({"norm_rel_ebd": "none"}, "DeBERTa-v3.*norm_rel_ebd='layer_norm'"),
         ({"share_att_key": False}, "share_att_key=True"),

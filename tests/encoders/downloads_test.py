@@ -1,4 +1,4 @@
-"""What a user without a network reads, and how soon."""
+"""Tests the errors without a network, and how quickly they come."""
 
 import socket
 import time

@@ -1,4 +1,4 @@
-"""Encoders named by the folder of the run that trained them."""
+"""Tests encoders that are named by the folder of a run."""
 
 import json
 
@@ -25,7 +25,7 @@ METHOD = methods.MultiTask(("a", "b"), methods.Pfeiffer(units=4))
 
 
 def _shaken(model, seed=1):
-    """Moves everything that a model trains."""
+    """Changes all trained weights of a model."""
     generator = np.random.default_rng(seed)
     for variable in model.trained_variables().values():
         noise = generator.normal(0, 0.1, variable.shape)
@@ -35,7 +35,7 @@ def _shaken(model, seed=1):
 
 @pytest.fixture
 def full_run(tmp_path):
-    """The folder of a run of method `full`, and its model."""
+    """Makes the folder of a run with method `full`, and its model."""
     encoder, _ = load_encoder(BASE)
     model = _shaken(adapt(encoder, methods.Full(), HEAD))
     saving.save_adapter(model, tmp_path / "run" / "adapter")
@@ -44,7 +44,7 @@ def full_run(tmp_path):
 
 @pytest.fixture
 def joint_run(tmp_path):
-    """The folder of two tasks that trained an encoder, and their model."""
+    """Makes the folder of a run with two tasks, and its model."""
     encoder, _ = load_encoder(BASE)
     tasks = {"a": HEAD, "b": NUMBER}
     models = {n: adapt(encoder, METHOD, head) for n, head in tasks.items()}
@@ -74,7 +74,7 @@ def test_a_run_of_method_full_names_its_encoder(full_run, place):
 
 
 def test_sequential_fine_tuning_starts_from_there(full_run, tmp_path):
-    """Three encoders in a row, each the start of the next."""
+    """Trains three encoders in a row, each from the previous one."""
     folder, first = full_run
     encoder, _ = load_encoder(folder)
     second = _shaken(adapt(encoder, methods.Full(), NUMBER), seed=2)
@@ -142,7 +142,7 @@ def test_the_encoder_that_training_started_from_is_refused(joint_run):
 
 
 def test_another_trained_encoder_is_refused(joint_run):
-    """Trained again, the tasks' old adapters do not fit any more."""
+    """After further training, the tasks' old adapters no longer fit."""
     folder, joint = joint_run
     _shaken(joint, seed=5).save_encoder(folder / "encoder")
     encoder, _ = load_encoder(folder / "encoder")

@@ -1,4 +1,4 @@
-"""Token ids against transformers' and SentencePiece's own, on odd texts."""
+"""Compares token ids with transformers' and SentencePiece's, on odd texts."""
 
 import functools
 import json
@@ -31,7 +31,7 @@ LITERAL = "literal [SEP] and </s> in a text"
 
 
 def ids_of(tokenizer, texts):
-    """Returns ids as training sees them, without the special tokens."""
+    """Returns the ids of training, without special tokens."""
     return packed_ids(TextPacker(tokenizer, 10_000), texts)
 
 
@@ -42,7 +42,7 @@ def packed_ids(packer, texts):
 
 @functools.cache
 def packer_of(name):
-    """Tracing a tokenizer takes seconds."""
+    """Returns a packer, shared because tracing a tokenizer takes seconds."""
     folder = huggingface_folders.folder(name)
     return TextPacker(
         huggingface_tokenizer.load_huggingface_tokenizer(folder), 10_000
@@ -98,7 +98,7 @@ def test_word_piece_keeps_its_options_in_its_config():
 
 @pytest.mark.slow
 def test_word_piece_lowercases_alike_on_a_turkish_machine():
-    """In a process of its own: the locale is read once."""
+    """Runs in its own process, because the locale is read once."""
     folder = huggingface_folders.folder("bert")
     code = (
         "from tf_adapters.encoders import huggingface_tokenizer\n"
@@ -154,7 +154,7 @@ def test_special_tokens_in_a_text_are_text(name):
 
 @pytest.fixture
 def only_tokenizer_json(tmp_path):
-    """A folder that has no other vocabulary."""
+    """Makes a folder whose only vocabulary is `tokenizer.json`."""
     shutil.copy(minilm.minilm_folder() / "config.json", tmp_path)
     shutil.copy(minilm.minilm_folder() / "tokenizer.json", tmp_path)
     return tmp_path
@@ -180,7 +180,7 @@ def test_folder_with_only_tokenizer_json(only_tokenizer_json):
 
 
 def test_graph_tokenizer_of_a_byte_pair_tokenizer_json(tmp_path):
-    """It has the vocabulary whose ids another test compares."""
+    """Another test compares the ids of this vocabulary."""
     source = huggingface_folders.folder("roberta_bare")
     original = transformers.RobertaTokenizer.from_pretrained(str(source))
     original.save_pretrained(str(tmp_path))

@@ -1,4 +1,4 @@
-"""The head for masked tokens that a KerasHub preset may carry."""
+"""Tests the head for masked tokens in a KerasHub preset."""
 
 import keras_hub
 import numpy as np

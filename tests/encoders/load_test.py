@@ -1,5 +1,6 @@
-"""Loaded encoders against PyTorch's outputs, and the errors of loading."""
+"""Compares loaded encoders with PyTorch's outputs, and tests errors."""
 
+import dataclasses
 import functools
 import json
 import shutil
@@ -152,9 +153,19 @@ def test_dropout_rates_are_those_of_the_config(name, expected):
     received = (
         encoder.hidden_dropout,
         encoder.attention_dropout,
-        encoder.attention_output_dropout,
+        encoder.output_dropouts[0],
     )
     assert received == expected
+
+
+def test_output_dropouts_follow_a_hidden_dropout_that_is_replaced():
+    encoders = [load(name)[0] for name in ("bert", "distilbert_bare")]
+    found = [
+        dataclasses.replace(encoder, hidden_dropout=0.4).output_dropouts
+        for encoder in encoders
+    ]
+    # DistilBERT has a rate of its own after attention.
+    assert found == [(0.4, 0.4), (0.0, 0.4)]
 
 
 def test_number_of_segments_is_that_of_the_config():
@@ -254,7 +265,7 @@ def test_what_is_no_policy_is_answered_in_a_sentence(dtype):
 
 @pytest.mark.parametrize("policy", ["bfloat16", "float16"])
 def test_keras_policy_in_half_precision_leaves_weights_in_float32(policy):
-    """So that the encoder is the one that adapters were trained on."""
+    """The encoder is then the one that adapters were trained on."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(policy)
     try:
@@ -280,7 +291,7 @@ def test_dtype_is_the_backbones_policy():
 
 
 def test_fingerprint_is_stable_over_versions():
-    """Adapters that were saved carry it: it must not change by itself."""
+    """Saved adapters contain it, so it must not change."""
     assert encoder_fingerprint(load("bert")[0]) == (
         "97d4a1d007c29fe912e6efa39440b40fc275c2ceedd42f84fc8f968b71489b9d"
     )
@@ -383,7 +394,7 @@ def test_missing_weights_and_pickled_weights(folder):
 
 
 def test_weights_in_parts_with_old_names_in_half_precision(folder):
-    """As bert-base-uncased names norms, and large checkpoints are stored."""
+    """Uses bert-base-uncased's names of norms, in several files."""
     original = weights_of(load("bert")[0])
     weights = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()

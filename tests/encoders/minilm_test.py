@@ -1,4 +1,4 @@
-"""The embedded default: pinned, and never imported."""
+"""Tests the default encoder's files, which are checked but never imported."""
 
 import importlib.util
 import sys

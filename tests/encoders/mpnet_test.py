@@ -1,4 +1,4 @@
-"""MPNet, a backbone of ours, against PyTorch's; and its tokenizer.
+"""Compares our MPNet backbone and tokenizer with PyTorch's.
 
 The real encoder is compared if the variable `MPNET_FOLDER` names the folder of
 all-mpnet-base-v2.
@@ -126,7 +126,7 @@ def test_what_other_libraries_lack(loaded, tmp_path, form, method, message):
 
 @pytest.mark.parametrize("method", [PrefixTuning(3), PromptTuning(3)])
 def test_what_stands_before_the_text_leaves_it_its_distances(loaded, method):
-    """Padding on the right changes nothing, so no key has another's bias."""
+    """Padding on the right has no effect, so each key has its own bias."""
     model = adapt(loaded[0], method)
     features, _ = huggingface_folders.expected("mpnet")
     padded = {

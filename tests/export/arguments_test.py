@@ -1,4 +1,4 @@
-"""What `export_model` answers to arguments that are other things."""
+"""Tests the errors of `export_model` for wrong arguments."""
 
 import pytest
 

@@ -1,7 +1,7 @@
-"""Three small models, trained by nobody, exported once for all tests here.
+"""Exports three small, untrained models once for all tests here.
 
-The encoders are the random ones under tests/fixtures; what a method adds is
-drawn large, so that it shows in every answer.
+The encoders are the random ones in tests/fixtures. The weights of methods are
+large, so that they affect every answer.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ SENTENCES = [
 
 @dataclasses.dataclass
 class Exported:
-    """A live model and where it was exported to."""
+    """A model and the folder of its export."""
 
     model: tf_adapters.AdapterModel
     packer: tf_adapters.TextPacker
@@ -47,7 +47,7 @@ class Exported:
         return tf.saved_model.load(str(self.folder))
 
     def expected(self, *texts):
-        """Returns the live model's answer to columns of texts, by NumPy."""
+        """Returns the model's answer to columns of texts, with NumPy."""
         features = self.packer(*texts)
         outputs = self.model(features, training=False).numpy()
         if self.task.head == "regression":
@@ -64,7 +64,7 @@ class Exported:
 
 @functools.cache
 def make_packer(encoder):
-    """Returns one packer for all models of an encoder: tracing takes long."""
+    """Returns a packer for all models of an encoder: tracing is slow."""
     tokenizer = tf_adapters.load_encoder(str(ENCODERS / encoder))[1]
     return tf_adapters.TextPacker(tokenizer, MAX_LENGTH)
 
@@ -96,7 +96,7 @@ def make_model(encoder, method, task, seed=0):
 
 
 def make_run(folder, task_name, method, name):
-    """Writes the run folder of such a model; returns model, packer, config."""
+    """Writes such a model's run folder; returns model, packer and config."""
     task = tasks.get(task_name)
     model, packer = make_model("bert", method, task)
     saving.save_adapter(model, folder / "adapter")
@@ -106,7 +106,7 @@ def make_run(folder, task_name, method, name):
             "encoder": str(ENCODERS / "bert"),
             "method": {"name": name, "units": method.units},
             "data": {"max_length": MAX_LENGTH},
-            # An export takes no notice of how the run was distributed.
+            # An export ignores the distribution strategy of the run.
             "distribution_strategy": "mirrored",
         }
     )
@@ -131,7 +131,7 @@ def pair_classifier(run_folder):
 @pytest.fixture(scope="session")
 def pair_regression(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "similarity"
-    # What is there already decides the next version.
+    # The existing versions determine the next one.
     (folder / "9").mkdir(parents=True)
     (folder / "10").mkdir()
     (folder / ".11.partial").mkdir()

@@ -1,4 +1,4 @@
-"""Saved, loaded and exported with every kind of output, methods stay equal."""
+"""Tests saving, loading and exporting of methods with every kind of output."""
 
 import dataclasses
 
@@ -76,7 +76,7 @@ def test_the_export_of_a_loaded_adapter_answers_as_the_model(
     folder = saved_model.export_model(
         loaded, packer, tmp_path / "model", task.text_fields
     )
-    # What follows must not come from variables that are still in memory.
+    # The following must not use variables that are still in memory.
     for variable in (*model.variables, *loaded.variables):
         variable.assign(tf.zeros_like(variable))
     exported = tf.saved_model.load(str(folder))

@@ -1,7 +1,7 @@
-"""Eager = exported, for every method (graphs: `invariants_test.py`).
+"""Tests that exports equal models, for every method.
 
-Without a tokenizer inside, which is the same for all methods and tested in
-`saved_model_test.py`: what a method adds reads token ids alone.
+Exports are without a tokenizer, which is the same for all methods and tested in
+`saved_model_test.py`. Graphs are tested in `invariants_test.py`.
 """
 
 import numpy as np

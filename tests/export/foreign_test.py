@@ -1,4 +1,4 @@
-"""A run's adapter in another library's format, and one that is refused."""
+"""Tests the export of a run's adapter to other libraries' formats."""
 
 import types
 

@@ -1,4 +1,4 @@
-"""GLUE submission files: names, words, order and counts."""
+"""Tests GLUE submission files: names, labels, order and counts."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ OFFICIAL = {
     "STS-B.tsv": 1379,
     "WNLI.tsv": 146,
 }
-# The word for the last class of each task, written down by hand.
+# The label of the last class of each task, written by hand.
 LAST_WORD = {
     "cola": ("acceptable", "1"),
     "sst2": ("positive", "1"),

@@ -1,4 +1,4 @@
-"""A malformed request ends in one sentence: no crash, no wrong answer."""
+"""Tests that malformed requests give an error, and no crash or wrong answer."""
 
 import functools
 
@@ -40,7 +40,7 @@ def _token_function(kind):
 
 
 def _features(kind="classification", rows=2, tokens=5):
-    """Returns a valid request: mask tokens are there, as segments of both."""
+    """Returns a valid request with mask tokens and segments of both texts."""
     shape = (rows, 3, tokens) if kind == "choice" else (rows, tokens)
     mask_id = conftest.make_packer("bert").mask_id
     half = np.arange(tokens) > tokens // 2
@@ -73,7 +73,7 @@ def test_pairs_have_as_many_second_texts_as_first_ones(
     )
 
 
-# What one value of a request is replaced by, and what is said of it.
+# Replacements for a value of a request, and the expected message.
 VALUES = [
     ("token_ids", -1, "`token_ids` from 0 to 99"),
     ("token_ids", 100, "`token_ids` from 0 to 99"),

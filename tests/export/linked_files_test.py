@@ -1,4 +1,4 @@
-"""An export into a folder with links in it: nothing outside changes."""
+"""Tests that an export into a folder with links changes nothing outside."""
 
 import types
 
@@ -12,7 +12,7 @@ from tf_adapters.runs import finished_run
 
 @pytest.fixture
 def outside(tmp_path):
-    """A folder that nothing here may change."""
+    """Makes a folder that the tests must not change."""
     folder = tmp_path / "outside"
     folder.mkdir()
     (folder / "mine.txt").write_text("mine")

@@ -1,4 +1,4 @@
-"""One SavedModel for many tasks answers as each task's own model does."""
+"""Tests that one SavedModel answers like the models of its tasks."""
 
 import json
 
@@ -74,7 +74,7 @@ def _order():
 
 @pytest.fixture(scope="module")
 def answers(serve):
-    """Answers to all rows in one batch of mixed tasks, put in order again."""
+    """Answers all rows in one batch of mixed tasks, in their order."""
     order = _order()
     columns = [[column[i] for i in order] for column in (TEXTS, PAIRS, NAMES)]
     mixed = serve(*columns)

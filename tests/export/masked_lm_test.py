@@ -1,4 +1,4 @@
-"""A SavedModel of masked language modeling answers as the live model."""
+"""Tests that a SavedModel predicts masked tokens like its model."""
 
 import json
 
@@ -46,7 +46,7 @@ def _texts(packer):
 
 
 def _expected(model, packer, rows, fields):
-    """Returns what the pipeline and the live model make of each row's masks."""
+    """Returns the expected predictions for each row's masks."""
     encoded = model.head.encode(rows, fields, packer, labeled=False)
     examples = pipeline.to_tensors(encoded)
     answers = []
@@ -113,7 +113,7 @@ def test_texts_are_answered_as_by_the_live_model(encoder, tmp_path):
 
 
 def _check_files(exported, folder):
-    """Warm-up requests are answered, and the description names what is."""
+    """Checks the answers to warm-up requests, and the description."""
     for request in warmup.read_warmup(folder):
         inputs = {
             name: tf.constant(tf.make_ndarray(tensor))
@@ -154,7 +154,7 @@ def test_pairs_are_answered_as_by_the_live_model(tmp_path):
 
 
 class _PythonTokenizer:
-    """The tokenizer of the tests' encoder, as if it could run in no graph."""
+    """Imitates a tokenizer that cannot run in a graph."""
 
     def __init__(self):
         tokenizer = conftest.make_packer("bert").tokenizer
@@ -175,7 +175,7 @@ class _PythonTokenizer:
 
 @pytest.mark.slow
 def test_token_ids_are_answered_where_the_tokenizer_runs_in_no_graph(tmp_path):
-    """With weights that are mixed, which the decoder of words reads too."""
+    """Uses mixout, which also affects the weights of the head."""
     model, _ = _model("bert", cases.EVERY["full_mixout"])
     packer = tf_adapters.TextPacker(_PythonTokenizer(), conftest.MAX_LENGTH)
     texts = _texts(packer)

@@ -1,4 +1,4 @@
-"""What is served computes with merged weights, not from their parts."""
+"""Tests that exports compute with folded weights."""
 
 import collections
 
@@ -22,7 +22,7 @@ def _export(method, folder):
     features = packer(conftest.SENTENCES, conftest.SENTENCES)
     before = model(features).numpy()
     path = saved_model.export_model(model, packer, folder, TASK.text_fields)
-    # The export leaves the model as it was.
+    # The export does not change the model.
     np.testing.assert_allclose(model(features), before, atol=1e-5)
     assert model.trained_variables()
     loaded = tf.saved_model.load(str(path))

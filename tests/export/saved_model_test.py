@@ -1,4 +1,4 @@
-"""A SavedModel answers as the live model does, wherever it is loaded."""
+"""Tests that a SavedModel answers like its model, without this library."""
 
 import json
 import logging
@@ -29,7 +29,7 @@ TEXTS = [
 ]
 OTHERS = ["it is", "", "é" * 50, "the plot " * 30, "bad", "but not very good"]
 
-# Loads each SavedModel with nothing but TensorFlow and its text operations.
+# Loads each SavedModel with only TensorFlow and its text operations.
 _CLEAN_PROCESS = """
 import json, sys
 import tensorflow as tf
@@ -78,7 +78,7 @@ def _assert_same(received, expected, tolerance=1e-5):
         if key == "label":
             assert list(received[key]) == value
         else:
-            # Texts make a difference.
+            # The texts must have different answers.
             assert np.ptp(value, axis=0).max() > 1e-2
             np.testing.assert_allclose(received[key], value, atol=tolerance)
 
@@ -189,7 +189,7 @@ def test_a_description_is_next_to_the_model(pair_classifier):
 
 
 class _PythonTokenizer:
-    """Stands for a tokenizer that transformers runs."""
+    """Imitates a tokenizer that transformers runs."""
 
     def __init__(self, tokenizer, graph_tokenizer):
         self.start_token_id = tokenizer.start_token_id

@@ -1,4 +1,4 @@
-"""The example client, against servers that speak TensorFlow Serving's API.
+"""Tests the example client with servers that have TensorFlow Serving's API.
 
 TensorFlow Serving itself is not needed: the REST server here follows the row
 format of its documentation (api_rest.md), the gRPC server is made of its own
@@ -157,7 +157,7 @@ def test_texts_that_do_not_divide_into_pairs_are_refused(capsys):
 
 
 def test_texts_of_any_shape_are_decoded():
-    """As a bank's label names, and a tagger's words."""
+    """Such as a bank's label names and a tagger's words."""
     nested = np.array([[b"a", "é".encode()], [b"", b"b"]], object)
     assert serving_client._plain(nested.tolist()) == [["a", "é"], ["", "b"]]
     assert serving_client._plain(np.eye(2).tolist()) == [[1, 0], [0, 1]]

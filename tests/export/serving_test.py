@@ -1,4 +1,4 @@
-"""The files next to a SavedModel are what TensorFlow Serving parses."""
+"""Tests that TensorFlow Serving can parse the files next to a SavedModel."""
 
 from google.protobuf import text_format
 import numpy as np

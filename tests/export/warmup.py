@@ -1,4 +1,4 @@
-"""What `serving.write_warmup` wrote, read back."""
+"""Reads the requests that `serving.write_warmup` wrote."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A SavedModel that cuts long texts into windows itself."""
+"""Tests a SavedModel that splits long texts into windows."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def _model(head):
 
 
 def _windows(packer, head, text):
-    """Returns the texts' windows as token ids, cut one after another."""
+    """Returns the texts' windows as token ids, computed one by one."""
     (tokens,) = packer.token_arrays([text])
     room = packer.max_length - 2
     step = head.window_stride or 3 * room // 4
@@ -70,7 +70,7 @@ def test_texts_are_cut_and_pooled_in_the_graph(kind, tmp_path):
     features = model.head.pack(packer, TEXTS)
     np.testing.assert_allclose(model(features), expected, atol=1e-5)
     path = saved_model.export_model(model, packer, tmp_path / "served")
-    # What follows must not come from variables that are still in memory.
+    # The following must not use variables that are still in memory.
     for variable in model.variables:
         variable.assign(tf.zeros_like(variable))
     served = tf.saved_model.load(str(path)).signatures

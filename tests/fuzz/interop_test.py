@@ -12,7 +12,7 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.interop import foreign_folder
 from tf_adapters.interop import formats
 from tf_adapters.interop import stored_adapter
-from tf_adapters.models import stored_parts
+from tf_adapters.models import adapter_reading
 
 pytestmark = pytest.mark.integration
 SOURCES = [c for c in folders.CASES if "/bert" in c]
@@ -98,7 +98,7 @@ def test_a_damaged_folder_is_read_or_refused(tmp_path):
             continue
         try:
             read = foreign_folder.read_folder(stored, encoder)
-            stored_parts.read_parts(*read[:2], encoder, folder)
+            adapter_reading.read_method_and_head(*read[:2], encoder, folder)
         except UserError as error:
             assert len(str(error)) < 3000
             refused += 1

@@ -1,4 +1,4 @@
-"""Choices against NumPy: mixed numbers of them, losses, texts, gradients."""
+"""Compares the choice head with NumPy: losses, texts and gradients."""
 
 import json
 import types
@@ -30,7 +30,7 @@ def _layer():
 
 
 def _outputs(counts=COUNTS):
-    """Encoder outputs of all choices, absent ones being noise."""
+    """Returns encoder outputs of all choices, with noise for missing ones."""
     most = max(counts)
     mask = np.zeros((len(counts), most, TOKENS), "int32")
     for row, count in enumerate(counts):
@@ -91,7 +91,7 @@ def test_gradients_are_probabilities_minus_one_for_the_right_choice():
 
 
 def test_a_model_scores_a_question_as_if_it_were_alone():
-    """Absent choices, and longer ones of other questions, change nothing."""
+    """Missing choices, and longer ones of other questions, have no effect."""
     encoder = tiny.encoder()
     model = adapt(encoder, methods.Houlsby(units=4), HEAD)
     tiny.randomize(model.trained_variables().values())
@@ -116,7 +116,7 @@ def test_the_encoder_alone_reads_choices_as_sequences():
 
 
 class _Words:
-    """A packer whose tokens are numbers of letters."""
+    """A packer whose tokens are the lengths of words."""
 
     special_tokens = types.SimpleNamespace(pad=0)
 

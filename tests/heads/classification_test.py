@@ -1,4 +1,4 @@
-"""Cross-entropy, predictions and decoding against NumPy."""
+"""Compares cross-entropy, predictions and decoding with NumPy."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Heads by their names."""
+"""Tests that heads are found by name."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Class names that a head cannot have, and rows without class ids."""
+"""Tests invalid class names, and rows without class ids."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""The linear head against NumPy: what it reads, its type, its dropout."""
+"""Compares the linear head with NumPy: its input, type and dropout."""
 
 from keras import ops
 import numpy as np

@@ -1,4 +1,4 @@
-"""The head for masked tokens equals PyTorch's, and its metrics are means."""
+"""Compares the head for masked tokens with PyTorch's, and tests its metrics."""
 
 import dataclasses
 import pathlib
@@ -33,6 +33,7 @@ NAMES = (
     "deberta",
     "distilbert",
     "electra",
+    "modernbert",
     "mpnet",
     "roberta",
     "xlm_roberta",
@@ -115,7 +116,7 @@ TEXTS = [
 
 
 def _predicted(model, tokenizer, rows, fields, max_length, **data):
-    """Returns what `--mode=predict` computes."""
+    """Returns the predictions of `--mode=predict`."""
     config = config_lib.Config(
         task="",
         method=None,
@@ -130,7 +131,7 @@ def _predicted(model, tokenizer, rows, fields, max_length, **data):
 
 
 def _by_hand(model, original, text, max_length):
-    """Returns tokens and probabilities of a text's masks, one after another.
+    """Returns tokens and probabilities of a text's masks, one by one.
 
     Tokenized by transformers, computed in NumPy.
     """
@@ -189,7 +190,7 @@ def test_masks_of_texts_are_predicted(name, batching):
         expected = _by_hand(model, original, text, 16)
         masks = answer["masks"]
         assert len(masks) == text.count(original.mask_token)
-        # Those that were cut are the last.
+        # The masks that were cut are the last ones.
         assert masks[len(expected) :] == [[]] * (len(masks) - len(expected))
         for best, (ids, probabilities) in zip(masks, expected, strict=False):
             assert [b["token"] for b in best] == [

@@ -1,4 +1,4 @@
-"""Metrics against their formulas, written out here in NumPy."""
+"""Compares metrics with their formulas in NumPy."""
 
 import warnings
 

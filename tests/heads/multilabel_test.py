@@ -1,4 +1,4 @@
-"""Any number of classes a text: labels, loss and metrics against others."""
+"""Compares labels, loss and metrics of the multi-label head."""
 
 import json
 

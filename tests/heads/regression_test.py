@@ -1,4 +1,4 @@
-"""Squared errors, predictions and decoding against NumPy."""
+"""Compares squared errors, predictions and decoding with NumPy."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The ranking loss, its gradients and metrics against NumPy."""
+"""Compares the ranking loss, its gradients and metrics with NumPy."""
 
 import json
 

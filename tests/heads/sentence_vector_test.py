@@ -1,4 +1,4 @@
-"""Vectors of texts and the loss of their cosines against NumPy."""
+"""Compares vectors of texts, and the loss of their cosines, with NumPy."""
 
 import json
 import types
@@ -104,7 +104,7 @@ def test_a_model_encodes_a_text_as_if_it_were_alone():
 
 
 class _Lengths:
-    """A packer whose tokens are numbers of letters."""
+    """A packer whose tokens are the lengths of words."""
 
     special_tokens = types.SimpleNamespace(pad=0)
 

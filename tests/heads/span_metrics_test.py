@@ -1,4 +1,4 @@
-"""Exact match and F1 of every kind of answer, by hand and by a reference."""
+"""Compares exact match and F1 of answers with a reference."""
 
 import itertools
 
@@ -128,7 +128,7 @@ def _assert_same(golds, answers):
 
 
 def test_the_kinds_make_a_difference():
-    """No metric of theirs is that of always the same answer."""
+    """Their metrics differ from those of a constant answer."""
     generator = np.random.default_rng(0)
     questions = _questions()
     golds = [gold for gold, _ in questions]

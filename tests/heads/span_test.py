@@ -1,4 +1,4 @@
-"""Spans: losses against NumPy, windows, and answers back in characters."""
+"""Tests spans: losses, windows, and the characters of answers."""
 
 import json
 import re
@@ -107,7 +107,7 @@ def test_windows_cover_the_text(room, stride):
         starts = [part.start for part in parts]
         assert all(d == stride for d in np.diff(starts))
         assert not parts or parts[-1].stop == count
-        # Each token counts in one window: where most is around it.
+        # Each token counts in the window with most context around it.
         owners = sum(
             np.bincount(
                 np.arange(part.start, part.stop)[
@@ -122,7 +122,7 @@ def test_windows_cover_the_text(room, stride):
 
 @pytest.mark.parametrize("max_length", [24, 70, 128])
 def test_each_answer_is_whole_in_a_window(max_length):
-    """At BERT's stride of 128, shorter windows would only touch."""
+    """With BERT's stride of 128, shorter windows would not overlap."""
     context = " ".join("abcdefghij" * 40)
     row = {"question": "w", "context": context, "label": None}
     encoded = HEAD.encode([row], FIELDS, _Packer(max_length), labeled=False)
@@ -178,7 +178,7 @@ def test_an_answer_elsewhere_than_it_says_trains_nothing():
 @pytest.mark.parametrize("answer", ["Ä", "b 電", "dd,", "g  h (i)", "t"])
 @pytest.mark.parametrize("max_length", [12, 16, 128])
 def test_answers_map_back_to_their_characters(answer, max_length):
-    """By way of the targets, in any window."""
+    """Uses the targets as outputs, for any window."""
     head = heads.Span(stride=4)
     encoded = head.encode([_row(answer)], FIELDS, _Packer(max_length))
     outputs = []

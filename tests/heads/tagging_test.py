@@ -1,4 +1,4 @@
-"""Tagging against NumPy, and sentences that lose no word."""
+"""Compares tagging with NumPy, and tests that no word is lost."""
 
 import dataclasses
 import json
@@ -103,7 +103,7 @@ def test_gradients_by_differences():
 
 
 class _Packer:
-    """A word is as many tokens as it has letters; each names its word."""
+    """A word has a token for each letter; each token identifies its word."""
 
     special_tokens = SpecialTokens(
         start=1, separators=(2,), end=2, pad=0, second_segment=1
@@ -123,7 +123,7 @@ class _Packer:
 
 
 def _sentences(count=40):
-    """Sentences with words of 0 to 9 letters; the first letter names one."""
+    """Returns sentences of words with 0 to 9 letters."""
     # A generator of its own: a batch may have no label at all with another.
     random, rows = np.random.default_rng(0), []
     for _ in range(count):
@@ -140,7 +140,7 @@ def test_a_long_sentence_loses_no_word(max_length):
     encoded = HEAD.encode(rows, ("tokens",), packer)
     assert max(len(ids) for ids in encoded.token_ids) <= max_length
     assert all(ids[0] == 1 and ids[-1] == 2 for ids in encoded.token_ids)
-    # An output that says which token stands there, as far as classes go.
+    # An output that identifies the token at its position.
     outputs = [
         np.eye(len(LABELS))[np.pad(ids, (0, 3)) % len(LABELS)]
         for ids in encoded.token_ids
@@ -150,7 +150,7 @@ def test_a_long_sentence_loses_no_word(max_length):
         for row in rows
     ]
     assert HEAD.predictions(outputs, encoded.source) == expected
-    # Each label stands once, at its word's first token.
+    # Each label occurs once, at its word's first token.
     known = [label for row in rows for label in row["label"] if label >= 0]
     targets = np.concatenate(encoded.targets)
     assert targets[targets != IGNORED].tolist() == known
@@ -170,7 +170,7 @@ def test_words_stay_together_where_they_can():
 
 @pytest.mark.parametrize("num_shards", [1, 2, 3])
 def test_a_batch_is_a_mean_over_its_words(num_shards):
-    """However many replicas, and in the last, smaller batch too."""
+    """This holds for any number of replicas, and in a smaller last batch."""
     encoded = HEAD.encode(_sentences(), ("tokens",), _Packer(16))
     examples = pipeline.to_tensors(encoded)
     size = 7 if len(examples) % 7 else 8

@@ -1,4 +1,4 @@
-"""Temperatures against the one that solves the equation by hand."""
+"""Compares fitted temperatures with exact solutions."""
 
 import numpy as np
 import pytest

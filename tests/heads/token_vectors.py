@@ -1,10 +1,10 @@
-"""Random vectors of tokens, and heads that read them."""
+"""Makes random token vectors, and head layers that read them."""
 
 from tests import tiny
 
 
 def layer(head, width):
-    """Returns the head's layer, its weights large enough to matter."""
+    """Returns the head's layer with large weights."""
     built = head.make_layer()
     built.build((None, None, width))
     tiny.randomize(built.weights, scale=1.0)

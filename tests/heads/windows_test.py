@@ -1,4 +1,4 @@
-"""Pooled windows against NumPy, and against windows that are read alone."""
+"""Compares pooled windows with NumPy, and with single windows."""
 
 import dataclasses
 
@@ -65,7 +65,7 @@ def test_windows_that_fill_up_change_nothing(pooling):
         for name, value in features.items()
     }
     np.testing.assert_allclose(model(filled), expected, atol=1e-5)
-    # Whatever stands where there is no window.
+    # Values at missing windows have no effect.
     filled["token_ids"][:, 3:] = 7
     np.testing.assert_allclose(model(filled), expected, atol=1e-5)
 
@@ -105,7 +105,7 @@ def test_settings_are_stored_with_the_head():
     assert head.signature == "windows" and len(head.feature_shape) == 3
     assert heads.Regression().signature == "text"
     assert len(heads.Regression().feature_shape) == 2
-    # What is stored of earlier heads has none of the settings.
+    # Stored heads of earlier versions lack the settings.
     config = {"name": "classification", "labels": ("a", "b")}
     assert heads.from_config(config).windows == 1
 

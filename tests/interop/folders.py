@@ -1,4 +1,4 @@
-"""The folders of other libraries among the fixtures, and what they answer."""
+"""The fixtures with folders of other libraries, and their expected outputs."""
 
 import json
 from pathlib import Path
@@ -20,11 +20,12 @@ _ENCODERS = {
     "electra": ROOT / "huggingface" / "electra",
     "mpnet": ROOT / "huggingface" / "mpnet",
     "deberta": ROOT / "huggingface" / "deberta",
+    "modernbert": ROOT / "huggingface" / "modernbert",
 }
 
 
 def edit(path, key, value):
-    """Sets a value in a JSON file, its key with a dot for each level."""
+    """Sets a value in a JSON file, given its dotted key."""
     config = json.loads(path.read_text())
     inner = config
     *keys, last = key.split(".")
@@ -35,7 +36,7 @@ def edit(path, key, value):
 
 
 def encoder(case):
-    """Returns the fresh `Encoder` that a case's adapter is for."""
+    """Returns a fresh `Encoder` for a case's adapter."""
     name = case.partition("/")[2]
     kind = next(k for k in _ENCODERS if name.startswith(k))
     return load_encoder(_ENCODERS[kind], with_tokenizer=False)[0]
@@ -61,7 +62,7 @@ def inputs(model, expected):
 
 
 def output_of(model, given):
-    """Returns logits, of masked tokens at all places, or the last vectors."""
+    """Returns logits, at all positions for masked tokens, or vectors."""
     is_masked = isinstance(model.head, MaskedLM)
     if model.head is not None and not is_masked:
         return model(given)
@@ -72,7 +73,7 @@ def output_of(model, given):
 
 
 def answer(model, expected):
-    """Returns what a model and its own library answer where there is text.
+    """Returns the outputs of a model and of its library, without padding.
 
     Args:
         model: `AdapterModel`.

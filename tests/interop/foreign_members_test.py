@@ -1,4 +1,4 @@
-"""Folders of other libraries as members: of banks, fusions, trainings."""
+"""Tests other libraries' adapters in banks, fusions and training."""
 
 import json
 import shutil
@@ -36,7 +36,7 @@ def _changed(case, folder):
 
 @pytest.fixture
 def members(tmp_path):
-    """Two adapters of AdapterHub and one of ours, which fit together."""
+    """Makes two adapters of AdapterHub and one of ours that fit together."""
     foreign = folders.FIXTURES / HOULSBY
     encoder = folders.encoder(HOULSBY)
     method = tf_adapters.load_adapter(foreign, encoder).method
@@ -145,7 +145,7 @@ def test_a_fusion_trains_over_foreign_members(tmp_path, capsys):
     assert commands.run(run, mode="eval") == 0
     again = json.loads((run / "result.json").read_text())
     assert again["validation"] == result["validation"]
-    # And it goes out as it came in, with both members.
+    # It is exported with both members, equal to the import.
     assert commands.run(run, mode="export", format="adapterhub") == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert "use_safetensors=True" in last

@@ -1,7 +1,7 @@
-"""Bottlenecks' configurations mean the methods that answer as the library.
+"""Tests that configurations of bottlenecks are read as the right methods.
 
-`tests/methods/peers_parity_test.py` compares what these methods answer with the
-library's own, for the same configurations.
+`tests/methods/peers_parity_test.py` compares the outputs of these methods with
+the library's, for the same configurations.
 """
 
 import pytest

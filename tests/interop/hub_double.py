@@ -1,4 +1,4 @@
-"""A server that answers as the Hugging Face Hub does, as far as we ask it."""
+"""A server that imitates the Hugging Face Hub for our requests."""
 
 import base64
 import contextlib
@@ -107,7 +107,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def serve(repositories):
-    """Serves repositories, and takes what is pushed.
+    """Serves repositories, and stores pushed files.
 
     Args:
         repositories: Dict from `owner/name` to a dict from path to bytes.

@@ -1,4 +1,4 @@
-"""What is pushed names nothing of this machine."""
+"""Tests that pushed files contain no local paths."""
 
 import dataclasses
 import json
@@ -36,7 +36,7 @@ def encoder():
 
 @pytest.fixture(scope="module")
 def fusion(encoder, tmp_path_factory):
-    """A fusion of two adapters in folders of this machine, saved there."""
+    """Saves a fusion of two adapters in local folders."""
     here = tmp_path_factory.mktemp("secret_place")
     for name in ("one", "two"):
         shutil.copytree(PFEIFFER, here / name)

@@ -1,4 +1,4 @@
-"""Folders that `adapters` and PEFT wrote answer here as they did there.
+"""Tests that folders from `adapters` and PEFT give the same outputs here.
 
 `tests/fixtures/make_interop_fixtures.py` made them.
 """
@@ -22,7 +22,7 @@ def test_a_folder_answers_as_its_own_library(case):
     )
     output, wanted = folders.answer(model, expected)
     np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-5)
-    # What the encoder alone answers is something else.
+    # The encoder alone gives other outputs.
     assert np.abs(wanted).max() > 0.1
 
 

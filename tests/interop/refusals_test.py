@@ -1,4 +1,4 @@
-"""Folders of other libraries that are refused, in one sentence each."""
+"""Tests the errors for folders of other libraries that are not supported."""
 
 import json
 import shutil
@@ -75,7 +75,7 @@ def _of_another_depth(folder):
         folders.edit(folder / "adapter_config.json", key, value)
 
 
-# Folder, what is done to it, and what the sentence says.
+# Folder, its change, and the expected message.
 CASES = {
     "a head of three layers": (
         "adapterhub/bert_deep_tagging",
@@ -297,7 +297,7 @@ def _answers(folder, case, **options):
 
 
 def _in_halves(folder, dtype, as_torch):
-    """Stores a folder's tensors in half precision, perhaps as PyTorch does."""
+    """Stores a folder's tensors in half precision."""
     for path in folder.glob("*.safetensors"):
         halves = {k: v.astype(dtype) for k, v in load_file(path).items()}
         if not as_torch:
@@ -435,7 +435,7 @@ def test_a_head_of_an_unknown_kind_is_left_out_on_request(case, file, tmp_path):
 
 @pytest.mark.parametrize("name", ["fusion", "stack"])
 def test_a_members_head_matters_only_where_it_is_used(name, tmp_path):
-    # Adapters come with heads of kinds that ours has not.
+    # Adapters can have kinds of heads that we do not support.
     shutil.copytree(folders.FIXTURES / PFEIFFER, tmp_path / "language")
     path = tmp_path / "language" / "head_config.json"
     folders.edit(path, "config.head_type", "dependency_parsing")

@@ -1,4 +1,4 @@
-"""The names in a set-up of AdapterHub are those of folders within it."""
+"""Tests that names in an AdapterHub setup must be folders within it."""
 
 import itertools
 import json
@@ -17,7 +17,7 @@ CASE = "adapterhub/bert_fusion"
 def setup(tmp_path):
     folder = tmp_path / "fusion"
     shutil.copytree(folders.FIXTURES / CASE, folder)
-    # What names that lead out of it would reach.
+    # Folders that names with paths would reach.
     shutil.copytree(folder / "rte", tmp_path / "rte")
     return folder
 

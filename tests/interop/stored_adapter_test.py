@@ -1,4 +1,4 @@
-"""A folder is found once, its JSON parsed once, an address asked once."""
+"""Tests that a folder's JSON is parsed once, and its address requested once."""
 
 from pathlib import Path
 import runpy
@@ -17,7 +17,7 @@ from tf_adapters.interop import formats
 from tf_adapters.interop import hub
 from tf_adapters.interop.stored_adapter import find_stored
 from tf_adapters.models import saving
-from tf_adapters.models import stacked_adapters
+from tf_adapters.models import trained_members
 
 ROOT = Path(__file__).parents[2]
 PEFT = folders.FIXTURES / "peft" / "bert_lora"
@@ -25,7 +25,7 @@ PEFT = folders.FIXTURES / "peft" / "bert_lora"
 
 @pytest.fixture
 def parsed(monkeypatch):
-    """The texts that were parsed as JSON of an adapter folder."""
+    """Records the texts that are parsed as JSON of an adapter folder."""
     texts = []
 
     def counted(text):
@@ -54,7 +54,7 @@ def test_our_json_is_parsed_once(tmp_path, parsed):
     assert len(parsed) == 1
     saving.start_from(model, tmp_path / "run")
     assert len(parsed) == 2
-    stacked_adapters.read_member(tmp_path / "run", tiny.encoder())
+    trained_members.read_member(tmp_path / "run", tiny.encoder())
     assert len(parsed) == 3
 
 
@@ -67,7 +67,7 @@ def test_an_address_is_asked_once(tmp_path, monkeypatch):
         return tmp_path / "cached"
 
     monkeypatch.setattr(hub, "pull", pull)
-    member = stacked_adapters.read_member("hf://me/lora", tiny.encoder())
+    member = trained_members.read_member("hf://me/lora", tiny.encoder())
     assert asked == ["hf://me/lora"]
     assert member.address == "hf://me/lora"
     assert member.folder == tmp_path / "cached"
@@ -101,7 +101,7 @@ def test_a_folder_passes_through_few_files(form, num_json, tmp_path):
     )
     # AdapterHub's head has a file of its own.
     assert num_parsed == num_json
-    # Far fewer would mean that the count misses most of them.
+    # A much smaller number would mean that the count is wrong.
     assert 20 < stays < 60
     assert returns < 30
     assert 10 < files <= stays

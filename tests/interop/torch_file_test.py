@@ -1,4 +1,4 @@
-"""The reader of PyTorch's files knows tensors, and runs nothing."""
+"""Tests that PyTorch's files are read without running code."""
 
 import io
 import tracemalloc
@@ -97,7 +97,7 @@ def test_an_archive_that_pytorch_here_does_not_write(change, reason, tmp_path):
     ("shape", "strides"),
     [
         ((4, 4), (4, 1)),
-        # By strides of 0 a file of a few bytes could fill all memory.
+        # With strides of 0, a file of a few bytes could fill all memory.
         ((99, 4), (0, 1)),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_tensor_beyond_its_storage_is_refused(shape, strides, tmp_path):
         read_torch_file(path)
 
 
-# Tuples of tuples, each twice the one before: few bytes, and 2**60 leaves.
+# Nested tuples that double in size: few bytes, but 2**60 leaves.
 _DOUBLED = b")" + b"".join(b"q%ch%c\x86" % (i, i) for i in range(9, 69))
 
 
@@ -237,7 +237,7 @@ def test_parts_within_others_are_refused(tmp_path):
         end = archive.fp.tell()
     _rewrite(path, **{"archive/data/0": inner.getvalue()[:end]})
     assert list(read_torch_file(path)) == list(TENSORS)
-    # The archive says that the part is that within the one before.
+    # According to the archive, the part lies within the previous one.
     place = path.read_bytes().index(inner.getvalue()[:end])
     _patch_directory(path, name, 42, place)
     with pytest.raises(AdapterError, match="its parts overlap"):

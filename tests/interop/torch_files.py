@@ -1,4 +1,4 @@
-"""Writes tensors as `torch.save` does, by the opcodes of its pickles."""
+"""Writes tensors in the format of `torch.save`, with its opcodes."""
 
 import struct
 import zipfile
@@ -59,7 +59,7 @@ def write_torch_file(path, tensors, payload=None):
     Args:
         path: Path.
         tensors: Dict from name to array of float32, float16 or bfloat16.
-        payload: Opcodes of one more entry, for files that mean harm.
+        payload: Opcodes of an additional entry, for malicious files.
     """
     arrays = {name: np.ascontiguousarray(a) for name, a in tensors.items()}
     entries = [

@@ -1,4 +1,4 @@
-"""What is written is what the other libraries write, to the last bit."""
+"""Tests that our exports equal the other libraries' files, bit for bit."""
 
 import json
 import re
@@ -18,14 +18,14 @@ from tf_adapters.common.errors import UserError
 # the library's own; a LoRA of several ranks; a key that PEFT repeats.
 _OTHERS = ("static", "patterns", "pooler", "one_block")
 WRITTEN = [c for c in folders.CASES if not c.endswith(_OTHERS)]
-# Keys that say who wrote a file, of what, and how training began.
+# Keys on the origin of a file, its model, and the start of training.
 _IGNORED = {"model_name", "version", "base_model_name_or_path", "peft_version"}
 _IGNORED |= {"dropout_prob", "init_weights", "auto_mapping", "task_type"}
 _IGNORED |= {"inv_adapter_reduction_factor", "bottleneck_size"}
 
 
 def _config(path):
-    """Returns what a JSON file says, without what is empty or ignored."""
+    """Returns the values in a JSON file, without empty or ignored ones."""
 
     def cleaned(value):
         if isinstance(value, list):
@@ -44,7 +44,7 @@ def _config(path):
 def _tensors(path):
     """Returns tensors by names without PEFT's choice of the model's class."""
     start = "base_model.model."
-    inner = rf"^{start}(bert|roberta|distilbert|mpnet|deberta)\."
+    inner = rf"^{start}(bert|roberta|distilbert|mpnet|deberta|model)\."
     return {
         re.sub(inner, start, name): value
         for name, value in load_file(path).items()
@@ -63,7 +63,7 @@ def test_a_folder_that_was_read_is_written_as_it_was(case, tmp_path):
         ours = written / path.relative_to(source)
         if path.suffix == ".json":
             there = _config(path)
-            # Fields of kinds that ours never is.
+            # Fields of kinds that our adapters never have.
             for key in ("megatron_core", "qalora_group_size"):
                 there.pop(key, None)
             assert _config(ours) == there, path.name

@@ -1,4 +1,4 @@
-"""Fusion's first stage: which adapters it trains, where, and what it keeps."""
+"""Tests fusion's first stage: which adapters it trains, where, and reuse."""
 
 import dataclasses
 import json
@@ -85,7 +85,7 @@ def test_another_target_shares_them_and_other_settings_do_not(tmp_path):
 
 
 def test_a_finished_run_of_the_same_settings_is_a_member(tmp_path):
-    """Such as a study's single-task run; one of other settings is none."""
+    """It can be a study's single-task run, but needs the same settings."""
     own, other = member_plan.plan_members(_config())
     different = dataclasses.replace(other.config, seed=4)
     studies.finish(own.config, tmp_path / "sentiment")
@@ -128,7 +128,7 @@ def test_members_of_another_study_are_shared(tmp_path):
 
 
 def test_it_waits_for_what_another_process_trains(tmp_path, monkeypatch):
-    """The fusions of two tasks that start together share their members."""
+    """Fusions of two tasks that start together share their members."""
     monkeypatch.setattr(fusion_members, "_SECONDS_TO_WAIT", 0)
     runs = member_plan.plan_members(_config())
     path = tmp_path / member_plan.digest(runs) / runs[0].id
@@ -192,7 +192,7 @@ def test_mistakes(tmp_path):
 def test_missing_data_are_reported_with_what_fusion_does_and_has(
     tmp_path,
 ):
-    """Before anything trains, for all members at once."""
+    """The error comes before training, for all members at once."""
     rows = [{"sentence1": "a", "sentence2": "b", "label": "entailment"}]
     commands.write_rows(tmp_path / "rte" / "train.jsonl", rows)
     data = {"data_dir": str(tmp_path)}
@@ -223,7 +223,7 @@ def test_the_setting_that_reaches_members_reaches_them():
 
 @pytest.mark.slow
 def test_both_stages_and_pruning_with_real_processes(tmp_path, capsys):
-    """From nothing to a fusion, and on to a smaller one that evaluates."""
+    """Trains a fusion from scratch, and evaluates a smaller one."""
     config = _config(
         encoder=str(huggingface_folders.ONE_BLOCK), train={"epochs": 1}
     )

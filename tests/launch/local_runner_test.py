@@ -1,4 +1,4 @@
-"""Starting runs: what is skipped, redone, locked, and what a failure leaves."""
+"""Tests which runs are started, skipped, repeated or locked, and failures."""
 
 import shutil
 import subprocess
@@ -86,7 +86,7 @@ def test_a_run_that_another_study_finishes_meanwhile_is_taken(runs, study_dir):
 
 @pytest.mark.parametrize("same", [True, False])
 def test_a_run_stopped_half_way_keeps_its_checkpoints(runs, study_dir, same):
-    """Those of other settings are not this run's, and go."""
+    """Checkpoints with other settings belong to another run and are removed."""
     folder = study_dir / runs[0].id
     (folder / "checkpoints").mkdir(parents=True)
     for name in ("error.txt", "log.txt"):
@@ -103,7 +103,7 @@ def test_a_run_stopped_half_way_keeps_its_checkpoints(runs, study_dir, same):
 def test_a_result_of_another_configuration_is_neither_taken_nor_removed(
     runs, study_dir
 ):
-    """As where the project has moved, with what its settings name."""
+    """For example, if the project and the paths in its settings moved."""
     _run_missing(runs[:1], study_dir)
     folder = study_dir / runs[0].id
     resolve.save_config(runs[1].config, folder / "config.yaml")
@@ -181,7 +181,7 @@ def test_a_run_that_another_study_trains_is_left_to_it(runs, study_dir):
 
 
 def test_a_run_that_outlived_its_study_is_left_alone(runs, study_dir):
-    """Its process holds the lock on the log that it was started with."""
+    """Its process holds the lock on its log."""
     folder = study_dir / runs[0].id
     folder.mkdir()
     with (folder / "log.txt").open("a") as log:

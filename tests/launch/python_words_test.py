@@ -1,4 +1,4 @@
-"""Messages of the command name arguments where a function is called."""
+"""Tests that messages of functions name arguments instead of flags."""
 
 import pytest
 

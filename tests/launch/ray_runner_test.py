@@ -1,4 +1,4 @@
-"""A study on a Ray of two CPUs: the same results, and who is killed when."""
+"""Tests a study on Ray with two CPUs: results, and killed processes."""
 
 import contextlib
 import csv
@@ -153,7 +153,7 @@ def test_another_worker_takes_a_run_over(runs, runner, tmp_path, kill):
 
 @pytest.fixture
 def old_process(tmp_path):
-    """A process that trains, though its worker is gone; and its folder."""
+    """Makes a folder and a process that trains although its worker is gone."""
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "sleep").touch()
     folder = tmp_path / "run"
@@ -195,7 +195,7 @@ def test_a_run_whose_old_process_does_not_end_is_left_to_it(
 
 
 def test_a_process_does_not_outlive_its_worker(old_process, tmp_path):
-    """The kernel ends it where Ray does not."""
+    """The kernel ends it if Ray does not."""
     process, flags, environment = old_process
     process.kill()
     process.wait()

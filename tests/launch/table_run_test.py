@@ -1,4 +1,4 @@
-"""`tf_adapters.train`: a table in, the text model and its run folder out."""
+"""Tests `tf_adapters.train`: its text model and run folder."""
 
 import csv
 import json
@@ -45,7 +45,7 @@ def _result(folder):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A folder with a table, a run of the command, and one of the function."""
+    """Makes a folder with a table, and runs by command and by function."""
     folder = tmp_path_factory.mktemp("launch")
     _frame().to_csv(folder / "table.csv", index=False, quoting=csv.QUOTE_ALL)
     status = subcommands.run(
@@ -128,7 +128,7 @@ def test_a_taken_folder_is_refused_and_left_alone(trained):
 def test_other_rows_under_the_same_settings_are_refused(trained):
     folder, _ = trained
     options = {"method": "pfeiffer", "seed": 3, "test": _frame()}
-    with pytest.raises(tf_adapters.UserError, match="finished, on other data"):
+    with pytest.raises(tf_adapters.UserError, match="finished on other data"):
         _train(_frame()[::-1], folder / "function", **options)
 
 

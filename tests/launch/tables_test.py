@@ -1,4 +1,4 @@
-"""Tables in memory are written as files, or refused."""
+"""Tests that tables in memory are written as files, or refused."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a search chooses among, and what it leaves as the user gave it."""
+"""Tests the settings that a search chooses, and those that it keeps."""
 
 import pytest
 
@@ -10,7 +10,7 @@ DATA = {"data": {"file": "x.csv"}}
 
 
 class _Trial:
-    """Chooses the last of a list, and a number in the middle of its range."""
+    """Chooses the last value of a list, and the middle of a range."""
 
     def suggest_categorical(self, name, choices):
         return choices[-1]

@@ -1,6 +1,7 @@
-"""A search tries settings, resumes, and goes on past trials that fail."""
+"""Tests that a search tries settings, resumes, and survives failed trials."""
 
 import json
+from pathlib import Path
 import re
 import sys
 
@@ -54,7 +55,7 @@ def _settings(folder):
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory):
-    """A folder with a search of four trials."""
+    """Makes a folder with a search of four trials."""
     folder = tmp_path_factory.mktemp("tune")
     test = commands.write_rows(folder / "test.jsonl", [{"review": "a"}])
     assert _tune(folder, "--trials=4", f"--test={test}") == 0
@@ -209,7 +210,7 @@ def test_mistakes(tmp_path, capsys, flags, sentence):
 
 def test_a_search_in_python(tmp_path):
     table = _table(tmp_path)
-    rows = [json.loads(line) for line in table.read_text("utf-8").splitlines()]
+    rows = commands.read_rows(Path(table))
     model = tf_adapters.tune(
         rows,
         text="review",

@@ -1,4 +1,4 @@
-"""The factorized fusion against the plain formula in NumPy."""
+"""Compares the factorized fusion with the plain formula in NumPy."""
 
 import keras
 import numpy as np
@@ -75,7 +75,7 @@ def _outputs_and_gradients(layer, x, training):
 @pytest.mark.parametrize("value", ["dynamic", "static"])
 @pytest.mark.parametrize("tokens", [1, 7, 40])
 def test_one_order_of_the_products_is_as_good_as_the_other(tokens, value):
-    """In a graph of unknown sizes, few tokens and many, and in training."""
+    """Tested in a graph, with few and many tokens, and in training."""
     layer = _layer(4, value)
     x = np.random.default_rng(2).normal(size=(1, tokens, WIDTH))
     inferred = tf.function(

@@ -1,9 +1,9 @@
-"""What Keras expects of a layer, of every layer, slot and head layer of ours.
+"""Tests Keras's expectations of layers, for all layers, slots and head layers.
 
-In the manner of KerasHub's `run_layer_test`: its configuration and its weights
-make an equal copy; `build` takes a shape; a symbolic call has the shape of a
-real one; it computes in the type that it is given, with float32 weights; and
-one step of training moves every weight that trains.
+Like KerasHub's `run_layer_test`: configuration and weights make an equal copy;
+`build` takes a shape; a symbolic call has the shape of a real one; the layer
+computes in the type of its input, with float32 weights; and one step of
+training changes every trained weight.
 """
 
 import importlib
@@ -18,7 +18,7 @@ import tensorflow as tf
 from tests import tiny
 import tf_adapters
 from tf_adapters.data.examples import IGNORED
-from tf_adapters.heads.choice import ChoiceLayer
+from tf_adapters.heads.choice_layer import ChoiceLayer
 from tf_adapters.heads.linear import LinearLayer
 from tf_adapters.heads.masked_lm_layer import MaskedLMLayer
 from tf_adapters.heads.tokens import TokenLayer

@@ -1,4 +1,4 @@
-"""Layers against the formulas of the papers, written again in NumPy."""
+"""Compares layers with the formulas of the papers in NumPy."""
 
 from keras import ops
 import numpy as np
@@ -172,7 +172,7 @@ def test_attention_weights_in_bfloat16_are_the_rounded_exact_ones():
 
 
 def test_attention_in_float16_is_that_in_float32():
-    """Where -1e9 would be infinite, and NaN for tokens that are there."""
+    """In float16, -1e9 would be infinite and give NaN for real tokens."""
     generator = np.random.default_rng(2)
     query, key, value = generator.normal(size=(3, 2, 5, 8))
     mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])

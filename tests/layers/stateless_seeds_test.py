@@ -1,4 +1,4 @@
-"""No two draws of a run are the same, but those that should be."""
+"""Tests that all draws of a run differ, except those that must be equal."""
 
 import keras
 import numpy as np
@@ -21,7 +21,7 @@ def _draws(seed, number):
 
 
 def test_draws_of_runs_places_steps_and_sequences_all_differ():
-    """More draws than there is room for before the next step."""
+    """Uses more draws than fit before the next step."""
     passes = [(0, 0, 0), (0, 0, 1), (0, 1024, 0), (32768, 0, 0)]
     drawn = [
         draw
@@ -75,7 +75,7 @@ def test_what_a_step_draws_alike_is_alike_in_all_places(run):
 
 
 def test_the_first_draws_are_next_to_the_seed():
-    """As they were in version 0.1.0, whose runs can be resumed."""
+    """As in version 0.1.0, whose runs can be resumed."""
     assert _draws(_seed(2, 1023, 3), 2) == [
         (2 * 65536 + 4 * 1023, 3 * 1024 + 1),
         (2 * 65536 + 4 * 1023, 3 * 1024 + 2),

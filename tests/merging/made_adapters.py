@@ -1,4 +1,4 @@
-"""Adapters with random weights on a tiny encoder, to be merged."""
+"""Makes random adapters on a tiny encoder, for merging."""
 
 import keras
 import numpy as np
@@ -19,7 +19,7 @@ METHODS = {
 def made(encoder, method, name, seed, head=HEAD):
     """Returns a model in memory whose weights are large."""
     model = tf_adapters.adapt(encoder, method, head, name=name)
-    # Not the encoder's own norms: members have it in common.
+    # The encoder's norms stay, because the members share the encoder.
     added = [v for slot in model.all_slots() for v in slot.weights]
     tiny.randomize([*added, *model.head_layer.weights], 0.3, seed)
     return model
@@ -41,12 +41,12 @@ def tensors(model):
 
 
 def logits(model):
-    """Returns what a model answers to texts of its encoder."""
+    """Returns a model's outputs for random texts."""
     return keras.ops.convert_to_numpy(model(tiny.batch(model.encoder_info)))
 
 
 def copy_with(model, name, change):
-    """Returns a model with another one's weights, changed.
+    """Returns a copy of a model with changed weights.
 
     Args:
         model: `AdapterModel`.
@@ -68,7 +68,7 @@ def shuffled(model, name, signs=False):
     Args:
         model: `AdapterModel`.
         name: That of the copy.
-        signs: Whether some of a LoRA's ranks have both signs turned too.
+        signs: Whether to also flip both signs of some of a LoRA's ranks.
     """
     draw = np.random.default_rng(3)
     orders = {}

@@ -1,4 +1,4 @@
-"""Correlations and pairs against NumPy and by hand."""
+"""Compares correlations and pairs with NumPy."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Merged adapters against NumPy and against what their members compute."""
+"""Compares merged adapters with NumPy and with their members' outputs."""
 
 import keras
 import numpy as np
@@ -79,7 +79,7 @@ def test_a_loras_shuffled_and_turned_ranks_are_recovered_by_matching():
 
 
 def _outputs_in(models, place):
-    """Returns what each model's slot makes of the same vectors."""
+    """Returns the outputs of each model's slot for the same vectors."""
     x = np.random.default_rng(0).normal(size=(2, 5, tiny.WIDTH))
     x = x.astype("float32")
     return x, [

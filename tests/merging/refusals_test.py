@@ -1,4 +1,4 @@
-"""What cannot be merged is refused, and the sentence says why."""
+"""Tests the errors for adapters that cannot be merged."""
 
 import pytest
 

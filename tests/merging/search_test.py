@@ -1,4 +1,4 @@
-"""The search finds minima that are known."""
+"""Tests that the search finds known minima."""
 
 import keras
 import numpy as np

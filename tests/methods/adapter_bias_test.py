@@ -1,4 +1,4 @@
-"""AdapterBias against the paper, its printed counts and its gates."""
+"""Compares AdapterBias with the paper, its printed counts and its gates."""
 
 import numpy as np
 import pytest
@@ -213,7 +213,7 @@ def _set(name, values, dtype="int32"):
     ],
 )
 def test_packed_gates_load_strictly(half_closed_folder, change, message):
-    """Each mistake names its tensor, whatever NumPy would make of it."""
+    """Each error names its tensor, even if NumPy would accept the values."""
     path = half_closed_folder / "adapter.safetensors"
     stored.change_weights(half_closed_folder, change)
     with pytest.raises(saving.AdapterError, match=message) as caught:

@@ -1,6 +1,6 @@
-"""Houlsby and Pfeiffer against the `adapters` library, gradients too.
+"""Compares Houlsby and Pfeiffer with the `adapters` library, with gradients.
 
-`tests/fixtures/make_adapters_fixtures.py` made what is compared.
+`tests/fixtures/make_adapters_fixtures.py` made the fixtures.
 """
 
 import json

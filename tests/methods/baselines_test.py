@@ -1,4 +1,4 @@
-"""Which part of the encoder a baseline trains."""
+"""Tests which part of the encoder a baseline trains."""
 
 from tests import tiny
 from tf_adapters import heads
@@ -7,7 +7,7 @@ from tf_adapters.models.adapter_model import adapt
 
 
 def test_top_layers_are_the_last_blocks():
-    """All blocks have as many weights: the count alone says nothing."""
+    """All blocks have equally many weights, so the count is not enough."""
     head = heads.Classification(("no", "yes"))
     model = adapt(tiny.encoder(), methods.TopLayers(k=1), head)
     trained = {path.partition("/")[0] for path in model.trained_variables()}

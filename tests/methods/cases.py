@@ -1,4 +1,4 @@
-"""Every method with the options that change what it does, and its formulas."""
+"""All methods with the options that affect them, and their sizes."""
 
 import pytest
 
@@ -223,6 +223,12 @@ CASES = {
         L * (2 * 3 * D + _bottleneck(4) + 2 * 2 * 2 * D + 4 * (D + 1)),
     ),
 }
+# The first case of each method.
+ONE_OF_EACH = tuple(
+    {
+        type(method): name for name, (method, _) in reversed(CASES.items())
+    }.values()
+)
 # Vectors in the text, or in its attention, change the encoder from the
 # first step on.
 FAR_FROM_THE_ENCODER = (
@@ -268,10 +274,10 @@ ONE_EACH = (
 
 
 def num_blocks(method):
-    """Returns how few blocks show all that a method does.
+    """Returns the smallest number of blocks that tests everything in a method.
 
-    Graphs of one block are built in half the time; it takes two to leave one
-    out, or to use a layer in both.
+    Graphs of one block are built in half the time. Two are needed to leave one
+    out, or to share a layer.
     """
     recurs = isinstance(method, methods.ProjectedAttention) or (
         isinstance(method, methods.AdapterBias)
@@ -280,7 +286,7 @@ def num_blocks(method):
     return 2 if recurs or method.leave_out else 1
 
 
-# What trains the encoder, adds to it, and changes its weights on the way.
+# Methods that train the encoder, add to it, or replace its weights.
 _FAST = ("full", "houlsby", "lora")
 
 
@@ -295,8 +301,8 @@ def names():
 def pairs(kinds, shift=0):
     """Returns pairs of a name in `ONE_EACH` and a kind: each name, each kind.
 
-    What a method does and what a head does are tested alone; together they meet
-    in a few places, which pairs find as well as all combinations.
+    Methods and heads are tested separately. Pairs test their few interactions
+    as well as all combinations would.
 
     Args:
         kinds: Sequence of names, dealt out in turn.

@@ -1,4 +1,4 @@
-"""A class without arguments is what the preset of its name is."""
+"""Tests that the defaults of a class equal the preset of its name."""
 
 import dataclasses
 
@@ -61,7 +61,7 @@ VARIANTS = {
 
 
 def _given(preset):
-    """Returns what a command says, not the preset."""
+    """Returns the settings of a command, without the preset."""
     return {"tasks": preset.tasks} if preset.tasks else {}
 
 

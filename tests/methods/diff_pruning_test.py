@@ -1,4 +1,4 @@
-"""Diff pruning against its formulas; exactly as many differences as asked."""
+"""Compares diff pruning with its formulas."""
 
 import keras
 import numpy as np
@@ -161,7 +161,7 @@ def test_pruning_keeps_the_largest_differences_and_exactly_that_many(share):
     count = int(share * WEIGHTS)
     assert len(after) == WEIGHTS
     largest = np.argsort(-np.abs(before), kind="stable")[:count]
-    # What the gates had closed by themselves is no difference.
+    # Elements whose gates closed in training are not differences.
     largest = largest[np.abs(before[largest]) > 0]
     np.testing.assert_array_equal(np.flatnonzero(after), np.sort(largest))
     np.testing.assert_allclose(after[largest], before[largest], atol=1e-6)
@@ -179,7 +179,7 @@ def test_the_mask_stays_while_the_rest_trains_on(tmp_path):
     np.testing.assert_array_equal(after != 0, before != 0)
     moved = np.abs(after - before)[before != 0]
     assert (moved > 1e-3).mean() > 0.9
-    # What is loaded has the same mask, and keeps it.
+    # The loaded model has the same mask, and keeps it.
     saving.save_adapter(model, tmp_path / "adapter")
     loaded = saving.load_adapter(tmp_path / "adapter", tiny.encoder())
     np.testing.assert_array_equal(_changes(loaded), after)
@@ -249,7 +249,7 @@ def test_packed_differences_load_strictly(tmp_path, change, message):
 @pytest.mark.parametrize("last_phase", [0.0, 0.5, 1.0])
 def test_the_last_phase_begins_within_training(last_phase):
     method = DiffPruning(last_phase=last_phase)
-    steps = [method.last_phase_step(total) for total in (1, 2, 39)]
+    steps = [method.gating.last_phase_step(total) for total in (1, 2, 39)]
     wanted = {0.0: [1, 2, 39], 0.5: [1, 1, 20], 1.0: [1, 1, 1]}
     assert steps == wanted[last_phase]
 

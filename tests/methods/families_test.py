@@ -1,4 +1,4 @@
-"""Each method on the families whose blocks are not quite BERT's."""
+"""Tests each method on encoders whose blocks differ from BERT's."""
 
 import shutil
 
@@ -9,28 +9,34 @@ import tensorflow as tf
 
 from tests import tiny
 from tests.methods.cases import CASES
+from tests.methods.cases import ONE_OF_EACH
 from tf_adapters import heads
 from tf_adapters import methods
+from tf_adapters.layers.slot import PROJECTIONS
 from tf_adapters.models import fusion_model
 from tf_adapters.models import saving
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import adapt
 from tf_adapters.models.bank_model import load_bank
+from tf_adapters.models.composed_model import compose
+from tf_adapters.models.composition import Average
 
 pytestmark = pytest.mark.integration
 
-FAMILIES = ("mpnet", "albert", "deberta")
+FAMILIES = ("mpnet", "albert", "deberta", "modernbert")
 HEAD = heads.Classification(("no", "yes", "maybe"), dropout_rate=0.0)
-# One case of each method.
-METHODS = {type(m): name for name, (m, _) in reversed(CASES.items())}.values()
 
 # Where a case has no meaning. All blocks of ALBERT are one.
 INSTEAD = {("albert", "top_layers"): methods.TopLayers(k=tiny.BLOCKS)}
+# What a family refuses: ModernBERT has no biases.
+REFUSED = ("modernbert", "bitfit")
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ONE_OF_EACH)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_method_trains_and_its_reload_is_exact(family, name, tmp_path):
+    if (family, name) == REFUSED:
+        pytest.skip("has a test of its own")
     method = INSTEAD.get((family, name)) or CASES[name][0]
     model = adapt(tiny.encoder(family), method, HEAD)
     features = tiny.batch(model.encoder_info)
@@ -83,6 +89,48 @@ def test_fusion_and_bank_answer_as_their_members(family, tmp_path):
         fused(features)["sequence_output"],
         one(features)["sequence_output"],
         atol=2e-5,
+    )
+
+
+# Blocks of ALBERT share the kernels that a LoRA would be folded into.
+@pytest.mark.parametrize("family", sorted({*FAMILIES} - {"albert"}))
+def test_folding_a_lora_of_all_projections_changes_nothing(family):
+    method = methods.LoRA(rank=2, projections=PROJECTIONS)
+    model = adapt(tiny.encoder(family), method, HEAD)
+    tiny.randomize(model.trained_variables().values())
+    features = tiny.batch(model.encoder_info)
+    before = np.asarray(model(features))
+    kernels = tiny.values(model.encoder.backbone.weights)
+    model.fold()
+    np.testing.assert_allclose(model(features), before, atol=2e-5)
+    folded = tiny.values(model.encoder.backbone.weights)
+    changed = sum(
+        not np.array_equal(old, new)
+        for old, new in zip(kernels, folded, strict=True)
+    )
+    assert changed == len(PROJECTIONS) * tiny.BLOCKS
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_average_of_twins_answers_as_one(family, tmp_path):
+    encoder = tiny.encoder(family)
+    model = adapt(encoder, methods.Pfeiffer(units=4), HEAD)
+    tiny.randomize(model.trained_variables().values())
+    for name in ("one", "twin"):
+        saving.save_adapter(model, tmp_path / name)
+    both = str(tmp_path / "one"), str(tmp_path / "twin")
+    features = tiny.batch(encoder)
+    average = compose(encoder, Average(*both, weights=(3, 1)))
+    np.testing.assert_allclose(average(features), model(features), atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["mpnet", "deberta", "modernbert"])
+def test_segments_are_ignored_where_there_are_none(family):
+    encoder = AdaptedEncoder(tiny.encoder(family))
+    features = tiny.batch(tiny.encoder(family))
+    more = {**features, "segment_ids": features["padding_mask"]}
+    np.testing.assert_array_equal(
+        encoder(more)["sequence_output"], encoder(features)["sequence_output"]
     )
 
 

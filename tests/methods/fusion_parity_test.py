@@ -1,6 +1,6 @@
-"""Fusion against the `adapters` library, gradients and regularizer too.
+"""Compares fusion with the `adapters` library, with gradients.
 
-`tests/fixtures/make_fusion_fixtures.py` made what is compared.
+`tests/fixtures/make_fusion_fixtures.py` made the fixtures.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What holds for every method."""
+"""Tests invariants of all methods."""
 
 import dataclasses
 
@@ -26,13 +26,13 @@ LABELS = np.array([0, 2, 1])
 
 @pytest.fixture(scope="module", params=CASES)
 def name(request):
-    """The name of a case; a module's scope keeps what is made for it."""
+    """The name of a case. The scope of the module shares its fixtures."""
     return request.param
 
 
 @dataclasses.dataclass
 class _Life:
-    """One model from its making to its reload, which tests look at."""
+    """A model's steps from creation to reload, which tests examine."""
 
     model: AdapterModel
     num_trained: int
@@ -76,7 +76,7 @@ def life(name, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def random_model(name):
-    """A model whose every trained weight matters."""
+    """Makes a model with large random trained weights."""
     model = adapt(tiny.encoder(), CASES[name][0], HEAD)
     tiny.randomize(model.trained_variables().values())
     return model

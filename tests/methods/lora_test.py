@@ -1,6 +1,6 @@
-"""LoRA against PEFT and its own formula; merging and taking apart again.
+"""Compares LoRA with PEFT and its formula, and tests folding.
 
-`tests/fixtures/make_lora_fixtures.py` made what is compared.
+`tests/fixtures/make_lora_fixtures.py` made the fixtures.
 """
 
 import json
@@ -278,3 +278,5 @@ def test_the_old_names_of_folding_warn_and_work(old, new):
     with pytest.warns(DeprecationWarning, match=rf"model\.{new}\(\)"):
         getattr(model, old)()
     assert model.reparameterization.folded == is_folded
+    # The name of `is_folded` in slots of version 0.1.0.
+    assert {slot.is_merged for slot in model.all_slots()} == {is_folded}

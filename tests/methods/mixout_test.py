@@ -1,4 +1,4 @@
-"""Mixout against its formula, alone and in whole models."""
+"""Compares mixout with its formula, alone and in models."""
 
 import keras
 import numpy as np

@@ -1,7 +1,7 @@
-"""Further methods against the libraries that define them.
+"""Compares other methods with the libraries that define them.
 
-`tests/fixtures/make_methods_fixtures.py` made what is compared: outputs, a loss
-and its gradients by every trained weight.
+`tests/fixtures/make_methods_fixtures.py` made the fixtures: outputs, a loss,
+and its gradients for all trained weights.
 """
 
 import json

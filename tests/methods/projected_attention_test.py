@@ -1,4 +1,4 @@
-"""Projected attention against the paper's formula, gradients too."""
+"""Compares projected attention with the paper's formula, with gradients."""
 
 import numpy as np
 import pytest

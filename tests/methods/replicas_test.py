@@ -1,6 +1,6 @@
-"""One replica = two = a batch in parts, for every method.
+"""Tests that replicas and parts of a batch give equal results, by method.
 
-Steps run without a graph here, which would take minutes to build for all;
+Steps run without a graph, which would take minutes to build for all methods;
 `tests/training/trainer_test.py` has three methods in graphs.
 """
 

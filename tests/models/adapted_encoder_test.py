@@ -1,4 +1,4 @@
-"""The wrapper computes what the checkpoint's own model computes."""
+"""Tests that the wrapped encoder computes like the checkpoint's model."""
 
 import keras
 import numpy as np

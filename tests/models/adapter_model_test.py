@@ -1,4 +1,4 @@
-"""The model is a plain Keras model, and knows what trains."""
+"""Tests that the model is a Keras model with the right trainable weights."""
 
 import keras
 import numpy as np

@@ -32,7 +32,7 @@ ROWS = {
     "evaluate": "`evaluate`",
     "predict": "`predict`",
     "leave_out": "`leave_out`, then `predict`",
-    "merge": "`merge` and `unmerge`",
+    "merge": "`fold` and `unfold`",
     "save": "`save` to `.keras`",
     "load": "`keras.models.load_model`",
     "save_adapter": "`save_adapter`",

@@ -1,4 +1,4 @@
-"""Every backend does what docs/backends.md says, with equal numbers."""
+"""Tests that all backends match docs/backends.md, with equal numbers."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Mixed batches against each adapter alone."""
+"""Compares mixed batches with single adapters."""
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ def test_other_encoders(tmp_path, family):
 
 
 def test_the_adapters_differ(tmp_path):
-    """So that a bank which always takes the first one would be found out."""
+    """Otherwise a bank that always uses the first one would pass."""
     folders = _members(tmp_path, "houlsby")
     bank = load_bank(folders, tiny.encoder())
     features = tiny.batch(bank.encoder_info)

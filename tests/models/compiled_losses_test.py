@@ -1,4 +1,4 @@
-"""A Keras loss that expects probabilities is warned of, no other one."""
+"""Tests the warning for Keras losses that expect probabilities."""
 
 import functools
 import warnings

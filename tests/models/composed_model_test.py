@@ -1,6 +1,6 @@
-"""Compositions answer as those of the `adapters` library, and train above.
+"""Compares compositions with the `adapters` library, and tests training.
 
-`tests/fixtures/make_composition_fixtures.py` made what is compared.
+`tests/fixtures/make_composition_fixtures.py` made the fixtures.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""An `adapter_config.json` that was edited or damaged ends in a sentence.
+"""Tests that a damaged `adapter_config.json` gives an error message.
 
 Nothing of a size that it claims is made before the stored tensors are looked
 at: the largest here would take terabytes.

@@ -1,4 +1,4 @@
-"""Models that share an encoder, and one of them trains some of it."""
+"""Tests models that share an encoder if one of them trains part of it."""
 
 import keras
 import numpy as np

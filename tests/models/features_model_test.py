@@ -1,4 +1,4 @@
-"""What Keras's own functions answer to data that a model cannot take."""
+"""Tests the errors of Keras's functions for invalid data."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""Fusing trained adapters: stacking, saving, strict loading, mistakes."""
+"""Tests fusions of trained adapters: stacking, saving, loading, errors."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What someone who calls Keras's own functions on a model expects of it."""
+"""Tests that models behave as users of Keras expect."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""Keras's `fit` of an encoder in float16."""
+"""Tests Keras's `fit` with an encoder in float16."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""Members at addresses that a folder names are not downloaded unasked."""
+"""Tests that addresses in a folder are not downloaded without request."""
 
 import json
 import shutil

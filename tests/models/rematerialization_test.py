@@ -1,4 +1,4 @@
-"""Activations that are computed again: the same gradients."""
+"""Tests that recomputed activations give the same gradients."""
 
 import keras
 import numpy as np

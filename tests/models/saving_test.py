@@ -1,4 +1,4 @@
-"""Adapter folders load strictly or not at all."""
+"""Tests that adapter folders load strictly or not at all."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""AdapterFusion as the paper writes it, in NumPy: every output is made."""
+"""AdapterFusion with the paper's formula in NumPy, with all outputs."""
 
 import numpy as np
 

@@ -1,10 +1,10 @@
 """Exact match and F1 of SQuAD v1.1 from their definitions. Imports nothing.
 
 Rajpurkar et al. 2016, arXiv:1606.05250, section 6.1, and what its published
-evaluation does besides: case and white space do not count, and an answer of
-which nothing is left shares no word with any. No regular expression, no bag of
-words and no floating point here: characters one by one, words crossed out one
-by one, fractions.
+evaluation adds: case and white space do not count, and an answer that becomes
+empty shares no word with any other. To be independent, this uses no regular
+expressions, bags of words or floating point: characters and words are compared
+one by one, and numbers are fractions.
 """
 
 from fractions import Fraction
@@ -14,7 +14,7 @@ ARTICLES = ("a", "an", "the")
 
 
 def words_of(text):
-    """Lower case, without punctuation, without articles, in words."""
+    """Returns lowercase words without punctuation and articles."""
     kept = [c for c in text.lower() if c not in string.punctuation]
     # An article is a whole run of letters, digits and underscores, also where
     # something else than a space ends it.

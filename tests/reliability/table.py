@@ -1,4 +1,4 @@
-"""What is guaranteed, by which tests, and the tables of it in the document.
+"""The guarantees and their tests, for the tables in docs/reliability.md.
 
     python -m tests.reliability.table          # writes the tables again
     python -m tests.reliability.table --run    # runs the tests for the numbers
@@ -6,8 +6,8 @@
 
 where `pytest -o junit_family=legacy --junitxml=all.xml` wrote the file.
 
-A fault that was survived is a test that passed, or as many as it says that it
-tried (`record_property("faults", n)`).
+A passed test counts as one survived fault, or as the number that it records
+(`record_property("faults", n)`).
 """
 
 import argparse
@@ -28,10 +28,10 @@ class Row:
     """A line of a table.
 
     Attributes:
-        given: The fault; or what gives equal results.
-        then: What follows; or how equal they are.
+        given: The fault, or the two cases with equal results.
+        then: The outcome, or the tolerance.
         file: The test file.
-        tests: Expression that picks tests, as `pytest -k` takes it.
+        tests: Expression for `pytest -k` that selects the tests.
     """
 
     given: str
@@ -198,7 +198,8 @@ def updated(counts):
     """Returns the document with the tables.
 
     Args:
-        counts: Dict from a row's command to how many were tried and survived.
+        counts: Dict from a row's command to the numbers of tried and survived
+            faults.
     """
     text = DOCUMENT.read_text(encoding="utf-8")
     for name, (rows, *titles) in _TABLES.items():
@@ -223,14 +224,14 @@ def _line(row, tried, held):
 
 
 def written_counts():
-    """Returns the counts that the document has."""
+    """Returns the counts in the document."""
     pattern = r"\| (\d*) \| (\d*) \| `(pytest [^`]*)` \|\n"
     found = re.findall(pattern, DOCUMENT.read_text(encoding="utf-8"))
     return {command: (tried, held) for tried, held, command in found}
 
 
 def run(row):
-    """Runs a row's tests; returns how many faults were tried and survived."""
+    """Runs a row's tests; returns the numbers of tried and survived faults."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.xml"
         command = [sys.executable, "-m", "pytest", "-q", row.file]

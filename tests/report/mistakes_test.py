@@ -1,4 +1,4 @@
-"""errors.csv: its order, and that no spreadsheet runs what it holds."""
+"""Tests errors.csv: its order, and that spreadsheets execute nothing."""
 
 import csv
 

@@ -1,4 +1,4 @@
-"""Pictures name their axes, and nothing in them overlaps."""
+"""Tests that pictures have labels on axes, and no overlapping text."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""What the report of a run says, and what it says where files lack."""
+"""Tests the report of a run, also with missing files."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Folders of finished runs as they were stored, without a model."""
+"""Writes folders of finished runs, without a model."""
 
 import json
 
@@ -21,7 +21,7 @@ def write(folder, head, rows, compared, **result):
         folder: Path.
         head: `Head`.
         rows: List of dicts of a `text` and a `label`, as in files.
-        compared: What the run predicted of them, or `None`.
+        compared: The run's predictions, or `None`.
         **result: More of `result.json`.
     """
     for name in ("train", "dev", "test"):

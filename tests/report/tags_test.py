@@ -1,4 +1,4 @@
-"""Entities by kind, against counts by hand."""
+"""Compares entities by kind with counts by hand."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A run whose temperature is fitted: from its setting to its export."""
+"""Tests a run with a fitted temperature, from its setting to its export."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Checkpoints survive what may happen to files."""
+"""Tests that checkpoints survive damaged and missing files."""
 
 import json
 
@@ -143,7 +143,7 @@ def test_a_damaged_one_falls_back_to_the_one_before(tmp_path, caplog, damage):
 
 
 def _as_before_hashes(path):
-    """Lets a checkpoint say of itself what those of 0.1.0 said."""
+    """Converts a checkpoint to the format of version 0.1.0."""
     state = json.loads((path / "state.json").read_text())
     state = {key: state[key] for key in ("step", "sha256", "state")}
     (path / "state.json").write_text(json.dumps(state))
@@ -172,7 +172,7 @@ def test_a_checkpoint_lacks_nothing_that_a_run_needs(tmp_path, caplog):
 
 
 def test_no_bit_of_the_state_changes_unseen(tmp_path, caplog):
-    """A bit of each byte: the one before is read, or the very same state."""
+    """Flips bits: the previous checkpoint or the same state is read."""
     _save(tmp_path, 5, 10)
     path = tmp_path / "00000010" / "state.json"
     whole = path.read_bytes()

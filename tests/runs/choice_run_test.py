@@ -1,4 +1,4 @@
-"""Multiple choice from files to files, and equal however it is batched."""
+"""Tests multiple choice from files to files, with different batches."""
 
 import json
 

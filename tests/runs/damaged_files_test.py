@@ -1,4 +1,4 @@
-"""Files of a run that are damaged are refused in a sentence that names them."""
+"""Tests that damaged files of a run give an error that names them."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Every kind of output trains with methods of every kind."""
+"""Tests that all kinds of output train with all kinds of methods."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ import pytest
 from tests import tiny
 from tests.methods import cases
 from tests.training import single_steps
+from tf_adapters.common.errors import ConfigError
 
 pytestmark = pytest.mark.slow
 
@@ -16,6 +17,10 @@ pytestmark = pytest.mark.slow
 def test_a_step_trains_what_is_declared(name, kind):
     method = cases.EVERY[name]
     head, make = single_steps.HEADS[kind]
+    if name == "head_only" and head.makes_vectors:
+        with pytest.raises(ConfigError, match="nothing to train"):
+            single_steps.make_trainer(method, head, single_steps.config())
+        return
     trainer = single_steps.make_trainer(method, head, single_steps.config())
     model = trainer.model
     before = {v.path: tiny.values([v])[0] for v in model.variables}

@@ -1,4 +1,4 @@
-"""A checkpoint between two checks holds no weights that are not finite."""
+"""Tests that checkpoints between two checks have only finite weights."""
 
 import types
 

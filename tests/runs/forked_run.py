@@ -1,7 +1,7 @@
-"""A run in a process of its own, forked from one that has imported all.
+"""Starts runs in processes that are forked from one with all imports.
 
-Programs start within a second instead of ten; what they compute with begins
-after the fork.
+Programs start within a second instead of ten. TensorFlow's threads start after
+the fork.
 """
 
 import multiprocessing

@@ -1,4 +1,4 @@
-"""A run whose small disk fills up goes on when the disk is larger."""
+"""Tests that a run on a full disk resumes when there is more space."""
 
 import os
 import shutil

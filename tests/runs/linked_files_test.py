@@ -1,4 +1,4 @@
-"""A run folder with links in it, from somebody: nothing outside changes."""
+"""Tests that a run in a folder with links changes nothing outside."""
 
 import numpy as np
 import pytest

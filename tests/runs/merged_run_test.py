@@ -1,4 +1,4 @@
-"""`tf-adapters merge` leaves a run folder, and the guide's lines run."""
+"""Tests the run folder of `tf-adapters merge`, and the guide's commands."""
 
 import json
 from pathlib import Path

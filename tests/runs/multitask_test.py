@@ -1,4 +1,4 @@
-"""Several tasks from the command line: training, and what can be done then."""
+"""Tests runs of several tasks: training and use."""
 
 import json
 import shutil
@@ -171,7 +171,7 @@ def test_fusion_takes_the_encoder_of_its_adapters(
 
 
 def _left(folder):
-    """Returns all that a run of several tasks leaves, but for times."""
+    """Returns everything that a run of several tasks wrote, except times."""
     tensors = {
         f"{path.relative_to(folder)} {name}": array
         for path in sorted(folder.rglob("adapter.safetensors"))

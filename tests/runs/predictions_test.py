@@ -1,4 +1,4 @@
-"""What a run stores of its predictions: enough for all its metrics."""
+"""Tests that stored predictions are enough for all metrics."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""Pretraining on a task's texts, and the training that starts from there."""
+"""Tests pretraining on a task's texts, and the training after it."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Runs of methods with more than weights to keep go on, bit for bit."""
+"""Tests that runs of methods with additional state resume bit for bit."""
 
 import pytest
 

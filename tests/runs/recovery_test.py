@@ -1,4 +1,4 @@
-"""A run that was stopped, at any moment and in any way, ends as if never."""
+"""Tests that a stopped run ends like an uninterrupted one."""
 
 import contextlib
 import itertools
@@ -74,7 +74,7 @@ def test_sigterm(whole, tmp_path, monkeypatch, record_property):
 
 @pytest.mark.slow
 def test_a_crash_goes_back_to_the_last_checkpoint(whole, tmp_path, monkeypatch):
-    """Steps, logs and best weights after it are made again, alike."""
+    """Steps, logs and best weights after it are repeated with equal results."""
     save = run_folder.RunFolder.save_checkpoint
 
     def save_some(self, step, tensors, state):
@@ -208,7 +208,7 @@ def test_a_folder_may_be_named_as_the_encoder_that_is_never_one(
 def test_a_command_with_overwrite_goes_on_where_it_was_stopped(
     tmp_path, capsys
 ):
-    """And only there: its checkpoints elsewhere are what it is to remove."""
+    """Checkpoints of other commands are removed."""
     config = resolve.resolve_config(whole_runs.SETTINGS)
     other = resolve.resolve_config(whole_runs.SETTINGS, {"seed": 5})
 
@@ -325,13 +325,13 @@ def test_every_worker_finds_what_the_chief_has_finished(
             assert run_folder_of_workers.finished_on_chief(*arguments) == result
             assert waits.pop() == worker
         else:
-            with pytest.raises(ConfigError, match="finished, on other data"):
+            with pytest.raises(ConfigError, match="finished on other data"):
                 run_folder_of_workers.finished_on_chief(*arguments)
     assert not told
 
 
 def test_a_folder_is_another_runs_once_it_has_trained(tmp_path):
-    """Not where a wrong setting ended the first one before its first step."""
+    """A run that failed before its first step does not count."""
     config = resolve.resolve_config(whole_runs.SETTINGS)
     other = resolve.resolve_config(whole_runs.SETTINGS, {"seed": 5})
     # Nobody keeps these: the lock goes with the object.

@@ -1,4 +1,4 @@
-"""Run folders at an address, with the file system in memory of TensorFlow's."""
+"""Tests run folders at an address, in TensorFlow's in-memory file system."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a run says before it trains."""
+"""Tests the messages of a run before it trains."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Questions from files to files: training, evaluation, answers, export."""
+"""Tests questions from files to files, from training to export."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""MAD-X: a language's adapter, a task's on it, and another language's below."""
+"""Tests MAD-X: a task's adapter on a language's, and another language's."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the command prints of a result."""
+"""Tests the printed summary of a result."""
 
 from tf_adapters.config import resolve
 from tf_adapters.runs import summary

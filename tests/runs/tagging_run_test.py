@@ -1,4 +1,4 @@
-"""Tagging from files to files: training, transfer, predictions, export."""
+"""Tests tagging from files to files, from training to export."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Runs of a tiny model on made-up texts, shared by tests of the trainer."""
+"""Trains a tiny model on made-up texts, for tests of the trainer."""
 
 import keras
 import numpy as np

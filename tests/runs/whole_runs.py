@@ -1,4 +1,4 @@
-"""A small run from its command, and what must be equal of two such runs."""
+"""Starts a small run by its command, and compares such runs."""
 
 import json
 from pathlib import Path
@@ -93,7 +93,7 @@ def steps_done(folder):
 
 
 def stop_at(monkeypatch, step):
-    """Lets SIGTERM come while a step is at work."""
+    """Sends SIGTERM during a step."""
     after_loop = recovery.Recovery.after_loop
 
     def with_signal(self, progress, trainer, checks):

@@ -1,4 +1,4 @@
-"""Long texts in windows from files to files, and equal however batched."""
+"""Tests long texts in windows from files to files, with different batches."""
 
 import json
 

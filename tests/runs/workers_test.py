@@ -1,4 +1,4 @@
-"""Two real workers on one machine: equal to one process; none is left alone."""
+"""Tests two real workers on one machine: results, and lost workers."""
 
 import contextlib
 import json
@@ -101,7 +101,7 @@ def whole(tmp_path_factory):
 
 
 def test_a_refusal_of_the_chief_ends_every_worker(tmp_path):
-    """Not as a worker that is gone: to start them again would not help."""
+    """They do not report a lost worker, because restarting would not help."""
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "config.yaml").write_text("task: demo_sentiment\nseed: 7\n")

@@ -5,6 +5,7 @@ with obscure errors. This check is therefore run before they are called.
 """
 
 import http.client
+import os
 import queue
 import ssl
 import threading
@@ -14,6 +15,11 @@ import urllib.parse
 import urllib.request
 
 _SECONDS = 3.0
+
+
+def huggingface():
+    """Returns the address of the Hugging Face Hub, or of its mirror."""
+    return os.environ.get("HF_ENDPOINT", "https://huggingface.co")
 
 
 def answers(*addresses):

@@ -11,6 +11,7 @@ from tf_adapters.common.errors import shown
 from tf_adapters.encoders.architecture import Architecture
 from tf_adapters.encoders.huggingface_family import BERT_ARGUMENTS
 from tf_adapters.encoders.huggingface_family import Family
+from tf_adapters.encoders.huggingface_weights import blocks_of
 
 AlbertBackbone = keras_hub.models.AlbertBackbone
 
@@ -67,10 +68,7 @@ HUGGINGFACE = Family(
         "embeddings_layer_norm": "embeddings.LayerNorm",
         "embedding_projection": "encoder.embedding_hidden_mapping_in",
         "pooled_dense": "pooler",
-        **{
-            f"group_{{}}_inner_layer_{{}}/{layer}": f"{_GROUP}.{module}"
-            for layer, module in _BLOCK.items()
-        },
+        **blocks_of(_BLOCK, _GROUP, "group_{}_inner_layer_{}"),
     },
     "albert.",
     arguments={

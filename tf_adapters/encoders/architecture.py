@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 import dataclasses
+import typing
 
+from tf_adapters.encoders import block_layers
 from tf_adapters.layers.attention import NoPositions
 
 
@@ -11,7 +13,7 @@ def _own_blocks(backbone):
 
 
 def _no_positions(encoder):
-    return NoPositions()
+    return [NoPositions()] * encoder.backbone.num_layers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,9 +31,23 @@ class Architecture:
             token instead of the first column. If `True`, the layer
             `embeddings` holds the tables of tokens and positions.
         blocks: Function from a backbone to the list of its blocks, by depth.
-        positions: Function from an `Encoder` to an object with the method of
-            `tf_adapters.layers.attention.NoPositions`, which all its blocks
-            share.
+        layers: Function from a block to its `BlockLayers`. Defaults to one for
+            KerasHub's `TransformerEncoder`.
+        positions: Function from an `Encoder` to a list with one object per
+            block, each with the method of
+            `tf_adapters.layers.attention.NoPositions`.
+        norms: `"post"` (default) if a block's norms follow its residual sums,
+            or `"pre"` if they come before its sublayers.
+        has_gate: Whether feed-forward networks are gated: the activated first
+            half of `ffn_up`'s outputs is multiplied by the second half.
+        embedding_norm: Name of the backbone's layer norm of the embeddings.
+        final_norm: Name of the backbone's layer norm after the last block.
+            `None` (default) if there is none.
+
+    Examples:
+        >>> from tf_adapters import encoders
+        >>> encoders.Architecture("gelu", 1e-12, norms="pre").embedding_norm
+        'embeddings_layer_norm'
     """
 
     activation: str
@@ -40,4 +56,9 @@ class Architecture:
     masked_lm_activation: str | None = None
     counts_positions: bool = False
     blocks: Callable = _own_blocks
+    layers: Callable = block_layers.of_transformer_encoder
     positions: Callable = _no_positions
+    norms: typing.Literal["post", "pre"] = "post"
+    has_gate: bool = False
+    embedding_norm: str = "embeddings_layer_norm"
+    final_norm: str | None = None

@@ -17,6 +17,7 @@ from tf_adapters.encoders.architecture import Architecture
 from tf_adapters.encoders.huggingface_family import BERT_ARGUMENTS
 from tf_adapters.encoders.huggingface_family import OPTIONS_WITHOUT_SEGMENTS
 from tf_adapters.encoders.huggingface_family import Family
+from tf_adapters.encoders.huggingface_weights import blocks_of
 from tf_adapters.layers.attention import by_head
 from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.normalization import layer_norm
@@ -127,13 +128,15 @@ def _buckets(bucket_size, max_positions):
     return np.where(far <= middle, far, logarithmic).astype("int32")
 
 
-ARCHITECTURE = Architecture(
-    "gelu",
-    1e-7,
-    positions=lambda encoder: DisentangledPositions(
-        encoder.backbone, encoder.layer_norm_epsilon, name="positions"
-    ),
-)
+def _positions(encoder):
+    backbone = encoder.backbone
+    shared = DisentangledPositions(
+        backbone, encoder.layer_norm_epsilon, name="positions"
+    )
+    return [shared] * backbone.num_layers
+
+
+ARCHITECTURE = Architecture("gelu", 1e-7, positions=_positions)
 
 
 # Conditions for a `deberta-v2` to be v3: a key, its required value, and the
@@ -191,10 +194,7 @@ HUGGINGFACE = Family(
         "embeddings_layer_norm": "embeddings.LayerNorm",
         "rel_embedding": "encoder.rel_embeddings",
         "rel_embedding/rel_embeddings_layer_norm": "encoder.LayerNorm",
-        **{
-            f"{_LAYER}/{layer}": f"encoder.layer.{{}}.{module}"
-            for layer, module in _BLOCK.items()
-        },
+        **blocks_of(_BLOCK, "encoder.layer.{}", _LAYER),
     },
     "deberta.",
     arguments={**BERT_ARGUMENTS, "bucket_size": "position_buckets"},

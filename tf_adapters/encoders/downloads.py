@@ -1,6 +1,5 @@
 """Downloads encoders, with clear errors if that is not possible."""
 
-import os
 import pathlib
 
 from tf_adapters.common import network
@@ -26,7 +25,7 @@ def huggingface_folder(name):
     # Imported here, because only this kind of name needs it.
     import huggingface_hub
 
-    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
+    endpoint = network.huggingface()
     online = network.answers(endpoint)
     try:
         return pathlib.Path(

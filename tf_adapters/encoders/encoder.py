@@ -5,6 +5,8 @@ import functools
 
 import keras_hub
 
+from tf_adapters.encoders.keras_hub_families import architecture_of
+from tf_adapters.encoders.keras_hub_families import fields_of
 from tf_adapters.encoders.loaded_weights import hash_of_weights
 from tf_adapters.encoders.loaded_weights import loaded_weights
 
@@ -49,10 +51,16 @@ class Encoder:
     attention_output_dropout: float | None = None
     ffn_output_dropout: float | None = None
 
-    def __post_init__(self):
-        for name in ("attention_output_dropout", "ffn_output_dropout"):
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, self.hidden_dropout)
+    @property
+    def output_dropouts(self):
+        """Dropout rates after attention and after the feed-forward network."""
+        rates = self.attention_output_dropout, self.ffn_output_dropout
+        return tuple(self.hidden_dropout if r is None else r for r in rates)
+
+    @property
+    def architecture(self):
+        """The `Architecture` of the backbone's family."""
+        return architecture_of(self.backbone)
 
     @property
     def takes_segments(self):
@@ -93,6 +101,23 @@ class Encoder:
                 not contain the original values.
         """
         self.loaded.restore()
+
+
+def as_encoder(backbone):
+    """Returns the `Encoder` of a KerasHub backbone.
+
+    Args:
+        backbone: A `keras_hub.models.Backbone` of a known family, with its
+            weights. Any other object, such as an `Encoder`, is returned
+            unchanged.
+
+    Raises:
+        UserError: If the backbone belongs to another family.
+    """
+    if not isinstance(backbone, keras_hub.models.Backbone):
+        return backbone
+    fields = fields_of(backbone)
+    return Encoder(name=backbone.name, backbone=backbone, **fields)
 
 
 def encoder_fingerprint(encoder):

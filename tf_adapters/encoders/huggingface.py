@@ -19,8 +19,8 @@ from tf_adapters.encoders import albert
 from tf_adapters.encoders import config_checks
 from tf_adapters.encoders import deberta
 from tf_adapters.encoders import huggingface_weights
+from tf_adapters.encoders import modernbert_folder
 from tf_adapters.encoders import mpnet
-from tf_adapters.encoders.huggingface_checkpoint import HuggingFaceCheckpoint
 from tf_adapters.encoders.huggingface_family import BERT_ARGUMENTS
 from tf_adapters.encoders.huggingface_family import Family
 
@@ -103,6 +103,7 @@ FAMILIES = {
     "mpnet": mpnet.HUGGINGFACE,
     "albert": albert.HUGGINGFACE,
     "deberta-v2": deberta.HUGGINGFACE,
+    "modernbert": modernbert_folder.HUGGINGFACE,
 }
 
 
@@ -130,7 +131,7 @@ def load_huggingface(folder, dtype=None):
     family.check(config, path)
     options = _options(config, family, path)
     arguments = _arguments(config, family, path)
-    checkpoint = HuggingFaceCheckpoint(folder, family.prefix)
+    checkpoint = family.checkpoint(folder, family.prefix)
     keys = {**family.arguments, "num_segments": "type_vocab_size"}
     num_segments = options.pop("num_segments", None)
     first_position = 0
@@ -140,6 +141,7 @@ def load_huggingface(folder, dtype=None):
     if num_segments is not None and not family.has_token_type_row:
         arguments["num_segments"] = num_segments
     config_checks.check_sizes(arguments, keys, checkpoint.num_bytes, path)
+    arguments |= family.more_arguments(config, path)
     backbone = family.backbone(
         **arguments, dropout=options["hidden_dropout"], dtype=dtype
     )

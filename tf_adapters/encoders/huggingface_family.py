@@ -3,6 +3,8 @@
 from collections.abc import Callable
 import dataclasses
 
+from tf_adapters.encoders.huggingface_checkpoint import HuggingFaceCheckpoint
+
 BERT_ARGUMENTS = {
     "vocabulary_size": "vocab_size",
     "num_layers": "num_hidden_layers",
@@ -27,6 +29,10 @@ def _check_nothing(config, path):
     pass
 
 
+def _no_arguments(config, path):
+    return {}
+
+
 @dataclasses.dataclass(frozen=True)
 class Family:
     """The names used by one `model_type`. Defaults are BERT's names.
@@ -45,6 +51,10 @@ class Family:
             to every token, as in RoBERTa, whose backbone has no such table.
         check: Function of the config and its path that raises a `UserError`
             if the backbone does not support the config.
+        more_arguments: Function of the config and its path that returns a dict
+            of further arguments of the backbone. Defaults to none.
+        checkpoint: Function of the folder and the prefix that returns the
+            `HuggingFaceCheckpoint`.
     """
 
     backbone: Callable
@@ -59,3 +69,5 @@ class Family:
     first_position: Callable | None = None
     has_token_type_row: bool = False
     check: Callable = _check_nothing
+    more_arguments: Callable = _no_arguments
+    checkpoint: Callable = HuggingFaceCheckpoint

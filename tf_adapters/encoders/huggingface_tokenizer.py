@@ -204,7 +204,7 @@ class HuggingFaceTokenizer:
 
         Returns:
             A tokenizer built from `tokenizer.json`, or `None` if it is neither
-            BERT's WordPiece nor RoBERTa's byte-level BPE.
+            BERT's WordPiece nor the byte-level BPE of RoBERTa or ModernBERT.
         """
         content = json.loads(self._tokenizer.backend_tokenizer.to_str())
         model, before = content["model"], content.get("pre_tokenizer") or {}
@@ -220,14 +220,32 @@ class HuggingFaceTokenizer:
                 suffix_indicator=model["continuing_subword_prefix"],
             )
         if kind == ("BPE", None, "ByteLevel"):
-            merges = [
-                merge if isinstance(merge, str) else " ".join(merge)
-                for merge in model["merges"]
-            ]
-            tokens = _tokens_by_id(content)
-            vocabulary = {token: i for i, token in enumerate(tokens)}
-            return _byte_pair(vocabulary, merges, before["add_prefix_space"])
+            return _byte_pair(*_pairs(content), before["add_prefix_space"])
+        is_modernbert = self._tokenizer.cls_token == "[CLS]"
+        if kind == ("BPE", "NFC", "ByteLevel") and is_modernbert:
+            # Imported here, because loading also works without TensorFlow.
+            from tf_adapters.encoders import modernbert_tokenizer
+
+            return modernbert_tokenizer.ModernBertTokenizer(
+                *_pairs(content),
+                [
+                    t["content"]
+                    for t in content["added_tokens"]
+                    if not t["special"]
+                ],
+                add_prefix_space=before["add_prefix_space"],
+            )
         return None
+
+
+def _pairs(content):
+    """Returns vocabulary and merges of a `tokenizer.json` with byte pairs."""
+    merges = [
+        merge if isinstance(merge, str) else " ".join(merge)
+        for merge in content["model"]["merges"]
+    ]
+    tokens = _tokens_by_id(content)
+    return {token: i for i, token in enumerate(tokens)}, merges
 
 
 def count_ids(tokenizer):

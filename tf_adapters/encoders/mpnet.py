@@ -134,13 +134,18 @@ class MPNetBackbone(keras_hub.models.Backbone):
         return {**super().get_config(), **own}
 
 
+def _positions(encoder):
+    backbone = encoder.backbone
+    return [backbone.relative_position_bias] * backbone.num_layers
+
+
 ARCHITECTURE = Architecture(
     "gelu",
     _EPSILON,
     has_pooler=True,
     masked_lm_activation="gelu",
     counts_positions=True,
-    positions=lambda encoder: encoder.backbone.relative_position_bias,
+    positions=_positions,
 )
 
 
@@ -173,7 +178,7 @@ HUGGINGFACE = Family(
                 "feedforward_output_dense": "output.dense",
                 "feedforward_layer_norm": "output.LayerNorm",
             },
-            "encoder.layer",
+            "encoder.layer.{}",
         ),
     },
     "mpnet.",

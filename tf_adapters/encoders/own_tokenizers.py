@@ -5,6 +5,7 @@ Import this file only if TensorFlow Text is installed.
 
 from tf_adapters.encoders.albert_tokenizer import AlbertTokenizer
 from tf_adapters.encoders.deberta_tokenizer import DebertaTokenizer
+from tf_adapters.encoders.modernbert_tokenizer import ModernBertTokenizer
 from tf_adapters.encoders.mpnet_tokenizer import MPNetTokenizer
 from tf_adapters.encoders.word_piece import WordPieceTokenizer
 
@@ -12,5 +13,6 @@ __all__ = [
     "AlbertTokenizer",
     "DebertaTokenizer",
     "MPNetTokenizer",
+    "ModernBertTokenizer",
     "WordPieceTokenizer",
 ]

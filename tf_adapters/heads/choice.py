@@ -4,7 +4,6 @@ import dataclasses
 import itertools
 import numbers
 
-import keras
 from keras import ops
 import numpy as np
 import scipy.special
@@ -12,15 +11,14 @@ import scipy.special
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import shown
 from tf_adapters.data.examples import Examples
+from tf_adapters.heads.choice_layer import ChoiceLayer
 from tf_adapters.heads.linear import ABSENT
 from tf_adapters.heads.linear import HiddenLayer
-from tf_adapters.heads.linear import LinearLayer
 from tf_adapters.heads.linear import check_reads
 from tf_adapters.heads.linear import hidden_options
 from tf_adapters.heads.registry import register
 from tf_adapters.heads.vector_head import ValueHead
 from tf_adapters.heads.vector_head import rounded
-from tf_adapters.layers.float32_layer import Float32Layer
 
 
 @register("choice")
@@ -188,72 +186,3 @@ def _place(row, label, count):
             f"{count - 1}. Leave out rows without a label."
         )
     return label
-
-
-@keras.saving.register_keras_serializable("tf_adapters")
-class ChoiceLayer(Float32Layer):
-    """Maps the vector of each choice to a score.
-
-    Args:
-        reads: See `LinearLayer`.
-        dropout_rate: See `LinearLayer`.
-        hidden_activation: See `LinearLayer`.
-        hidden_dropout_rate: See `LinearLayer`.
-        **kwargs: See `keras.layers.Layer`.
-
-    Call arguments:
-        outputs: Dict that `AdaptedEncoder` returns for sequences of all
-            choices, and `padding_mask` `(batch, choices, tokens)`. A choice
-            without tokens does not exist.
-        seeds: `StatelessSeeds` in training, else `None`.
-
-    Returns:
-        Float32 tensor `(batch, choices)`. It is `ABSENT` for choices that do
-        not exist.
-
-    Raises:
-        UserError: If `padding_mask` does not have three axes.
-    """
-
-    def __init__(
-        self,
-        reads,
-        dropout_rate,
-        hidden_activation=None,
-        hidden_dropout_rate=0.0,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        self.linear = LinearLayer(
-            1,
-            reads,
-            dropout_rate,
-            hidden_activation,
-            hidden_dropout_rate,
-            name="score",
-        )
-
-    def build(self, input_shape):
-        self.linear.build(input_shape)
-
-    @property
-    def output_shape(self):
-        """For Keras's `summary`."""
-        return (None, None)
-
-    @property
-    def kernel_after_dropout(self):
-        """See `LinearLayer`."""
-        return self.linear.kernel_after_dropout
-
-    def call(self, outputs, seeds=None):
-        mask = outputs["padding_mask"]
-        if len(mask.shape) != 3:
-            raise UserError(
-                "A head of choices takes inputs of shape (batch, choices, "
-                f"tokens). Received: inputs of shape {tuple(mask.shape)}."
-            )
-        scores = self.linear(outputs, seeds=seeds)
-        scores = ops.reshape(scores, ops.shape(mask)[:2])
-        is_there = ops.any(ops.cast(mask, "bool"), axis=-1)
-        return ops.where(is_there, scores, ABSENT)

@@ -73,6 +73,15 @@ class TextHead(VectorHead):
         """Creates the head with a task's classes."""
         return cls(labels=task.labels, **settings)
 
+    def by_label(self, probabilities):
+        """Returns a dict from class name to probability, for a row's JSON."""
+        return {
+            label: round(float(probability), 6)
+            for label, probability in zip(
+                self.labels, probabilities, strict=True
+            )
+        }
+
 
 @register("classification")
 @dataclasses.dataclass(frozen=True)
@@ -222,10 +231,7 @@ class Classification(TextHead):
         return [
             {
                 "label": self.labels[int(np.argmax(row))],
-                "probabilities": {
-                    label: round(float(p), 6)
-                    for label, p in zip(self.labels, row, strict=True)
-                },
+                "probabilities": self.by_label(row),
             }
             for row in self._probabilities(outputs)
         ]

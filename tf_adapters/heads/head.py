@@ -82,7 +82,12 @@ class Head:
         return self
 
     def make_layer(self):
-        """Creates the Keras layer that maps encoder outputs to head outputs."""
+        """Creates the Keras layer that maps encoder outputs to head outputs.
+
+        The layer is called as `layer(outputs, seeds)`. `outputs` is a dict of
+        the model's inputs and of what `AdaptedEncoder` returns. `seeds` is
+        `StatelessSeeds` in training, else `None`.
+        """
         raise NotImplementedError
 
     def attach(self, layer, encoder):

@@ -123,10 +123,6 @@ class LinearLayer(DropoutAndLinearLayer):
         hidden_dropout_rate: See `DropoutAndLinearLayer`.
         **kwargs: See `keras.layers.Layer`.
 
-    Call arguments:
-        outputs: Dict that `AdaptedEncoder` returns.
-        seeds: `StatelessSeeds` in training, else `None`.
-
     Returns:
         Float32 tensor of shape `(batch, num_outputs)`.
     """

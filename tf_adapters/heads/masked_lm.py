@@ -11,7 +11,6 @@ from tf_adapters.data.examples import IGNORED
 from tf_adapters.data.examples import Masking
 from tf_adapters.data.examples import encode_texts
 from tf_adapters.data.tokens import vocabulary
-from tf_adapters.encoders.keras_hub_families import architecture_of
 from tf_adapters.heads import masked_lm_predictions
 from tf_adapters.heads.head import Head
 from tf_adapters.heads.masked_lm_layer import MaskedLMLayer
@@ -83,7 +82,7 @@ class MaskedLM(Head):
             **options: Attributes that do not depend on the encoder.
         """
         table = encoder.backbone.token_embedding.embeddings
-        own = architecture_of(encoder.backbone).masked_lm_activation
+        own = encoder.architecture.masked_lm_activation
         return cls(
             *map(int, table.shape),
             activation=own or encoder.activation,

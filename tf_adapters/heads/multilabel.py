@@ -76,16 +76,14 @@ class MultiLabel(TextHead):
 
     def predictions(self, outputs):
         """Returns an array of 1 for predicted classes and 0 for others."""
-        probabilities = scipy.special.expit(np.asarray(outputs, "float64"))
-        return (probabilities >= self.threshold).astype(int)
+        return (_probabilities(outputs) >= self.threshold).astype(int)
 
     def compare(self, outputs, targets, source=None):
         """Returns targets, predictions and probabilities of all classes."""
-        probabilities = scipy.special.expit(np.asarray(outputs, "float64"))
         return {
             "target": np.asarray(targets, int),
             "predicted": self.predictions(outputs),
-            "probabilities": rounded(probabilities),
+            "probabilities": rounded(_probabilities(outputs)),
         }
 
     @classmethod
@@ -111,22 +109,16 @@ class MultiLabel(TextHead):
     def decode(self, outputs, source=None):
         """Returns a readable dict for each row of logits."""
         check_outputs(outputs, self.labels)
-        probabilities = scipy.special.expit(np.asarray(outputs, "float64"))
         return [
             {
                 "labels": [
                     label
-                    for label, there in zip(self.labels, row, strict=True)
-                    if there
+                    for label, p in zip(self.labels, row, strict=True)
+                    if p >= self.threshold
                 ],
-                "probabilities": {
-                    label: round(float(p), 6)
-                    for label, p in zip(self.labels, values, strict=True)
-                },
+                "probabilities": self.by_label(row),
             }
-            for row, values in zip(
-                self.predictions(outputs), probabilities, strict=True
-            )
+            for row in _probabilities(outputs)
         ]
 
     def answer(self, outputs):
@@ -136,3 +128,7 @@ class MultiLabel(TextHead):
             "probabilities": probabilities,
             "is_predicted": probabilities >= self.threshold,
         }
+
+
+def _probabilities(outputs):
+    return scipy.special.expit(np.asarray(outputs, "float64"))

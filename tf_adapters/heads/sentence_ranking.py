@@ -23,8 +23,8 @@ class SentenceRanking(TextVectorHead):
     logits (multiple negatives ranking; Henderson et al. 2017, arXiv:1705.00652,
     section 4; Reimers' scale of 20).
 
-    Positives of an equal anchor, and the anchor itself, are no negatives. A
-    text that occurs several times counts once.
+    Positives of an equal anchor, and the anchor itself, do not count as
+    negatives. A text that occurs several times counts once.
 
     Negatives come from the rows that are computed together: with several
     replicas of a `tf.distribute` strategy, those of one replica; with
@@ -103,7 +103,7 @@ class SentenceRanking(TextVectorHead):
 
 
 def _are_no_negatives(targets):
-    """Returns which candidates are no negatives of a row, `(batch, texts)`.
+    """Returns which candidates are not negatives of a row, `(batch, texts)`.
 
     These are positives of an equal anchor (also the row's own), the anchor
     itself, and repetitions of an earlier candidate.

@@ -27,6 +27,12 @@ class TextVectorHead(ValueHead):
     Attributes:
         token_pooling: How a text's token vectors become one vector: `"mean"`
             (default), or `"first_token"`.
+
+    Examples:
+        >>> head = heads.SentenceVector(token_pooling="first_token")
+        >>> model = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
+        >>> model(features).shape[0]  # Vectors of two single texts.
+        2
     """
 
     token_pooling: TokenPooling = "mean"

@@ -17,11 +17,6 @@ class TokenLayer(DropoutAndLinearLayer):
         hidden_activation: See `DropoutAndLinearLayer`.
         hidden_dropout_rate: See `DropoutAndLinearLayer`.
 
-    Call arguments:
-        outputs: Dict that `AdaptedEncoder` returns, and `padding_mask`
-            `(batch, tokens)`.
-        seeds: `StatelessSeeds` in training, else `None`.
-
     Returns:
         Float32 tensor of shape `(batch, tokens, num_outputs)`. It is `ABSENT`
         at padding, so a softmax over tokens ignores it.

@@ -8,6 +8,7 @@ import keras_hub
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import cut
 from tf_adapters.encoders.huggingface import FAMILIES
+from tf_adapters.encoders.modernbert import ModernBertBackbone
 from tf_adapters.encoders.mpnet import MPNetBackbone
 
 # Paths of the layers in KerasHub's blocks.
@@ -39,6 +40,11 @@ class Architecture:
             and written. PEFT supports all families.
         takes_prefix: Whether the family's model in `transformers` accepts the
             keys and values of PEFT's prefix tuning.
+        layers: Dict from our name of a projection to the path of its layer in
+            the backbone's blocks.
+        fused: Projections that share one module, whose outputs are theirs one
+            after the other.
+        has_norm_in_head: Whether heads have a norm, which ours do not.
     """
 
     model_type: str
@@ -53,6 +59,9 @@ class Architecture:
     pooler_in_head: bool = False
     in_adapterhub: bool = True
     takes_prefix: bool = True
+    layers: dict = dataclasses.field(default_factory=lambda: _PROJECTIONS)
+    fused: tuple = ()
+    has_norm_in_head: bool = False
 
     @property
     def prefix(self):
@@ -62,7 +71,10 @@ class Architecture:
     @property
     def projections(self):
         """Dict from our name of a projection to its module within a block."""
-        return {name: self._in_block[k] for name, k in _PROJECTIONS.items()}
+        modules = {k: self._in_block[path] for k, path in self.layers.items()}
+        # Their names here end in that of the projection.
+        own = {name: modules[name].rpartition(".")[0] for name in self.fused}
+        return modules | own
 
     @property
     def norms(self):
@@ -83,7 +95,7 @@ class Architecture:
     def _query(self):
         """KerasHub's path and the module of the queries in any block."""
         modules = FAMILIES[self.model_type].modules.items()
-        return next(m for m in modules if m[0].endswith(_PROJECTIONS["query"]))
+        return next(m for m in modules if m[0].endswith(self.layers["query"]))
 
     @functools.cached_property
     def _in_block(self):
@@ -101,11 +113,13 @@ class Architecture:
         """Returns the suffix by which PEFT finds a projection's modules.
 
         It is the last part of the module's name, or the whole name within the
-        block if that part is `dense`, which several modules share.
+        block if several modules share that part, such as `dense`.
         """
         name = self.projections[projection]
         last = name.rpartition(".")[2]
-        return name if last == "dense" else last
+        named = set(self.projections.values())
+        sharing = [one for one in named if one.rpartition(".")[2] == last]
+        return name if len(sharing) > 1 else last
 
 
 _ARCHITECTURES = {
@@ -135,6 +149,22 @@ _ARCHITECTURES = {
         in_adapterhub=False,
         takes_prefix=False,
     ),
+    ModernBertBackbone: Architecture(
+        "modernbert",
+        "ModernBert",
+        in_adapterhub=False,
+        takes_prefix=False,
+        layers={
+            "query": "query",
+            "key": "key",
+            "value": "value",
+            "output": "attention_output",
+            "ffn_up": "feedforward_intermediate_dense",
+            "ffn_down": "feedforward_output_dense",
+        },
+        fused=("query", "key", "value"),
+        has_norm_in_head=True,
+    ),
 }
 
 
@@ -160,6 +190,34 @@ def check_in_adapterhub(architecture):
             "Folders of the `adapters` library are not read or written for "
             f"encoders of the class {architecture.class_name}. Use PEFT's "
             "format, or this library's own."
+        )
+
+
+def check_not_fused(architecture, kind):
+    """Raises an error for kinds of PEFT that need a module per projection.
+
+    Args:
+        architecture: `Architecture`.
+        kind: PEFT's name of the kind, its `peft_type`.
+
+    Raises:
+        AdapterError: If the kind is one of these, and projections are fused.
+    """
+    if architecture.fused and kind in ("IA3", "LN_TUNING"):
+        raise AdapterError(
+            f"Of PEFT's kinds, LoRA and prompt tuning are read and written for "
+            f"encoders of the class {architecture.class_name}. Received: "
+            f"{kind}"
+        )
+
+
+def check_head(architecture):
+    """Raises an `AdapterError` if heads in `transformers` have a norm."""
+    if architecture.has_norm_in_head:
+        raise AdapterError(
+            f"The heads of {architecture.class_name} in transformers have a "
+            "norm, which those of tf_adapters do not. Read or write the "
+            "adapter without head: with_head=False, or --with_head=false."
         )
 
 

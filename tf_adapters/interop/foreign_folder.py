@@ -89,7 +89,7 @@ def read_folder(stored, encoder, with_head=True):
 
 def _facts(encoder):
     """Returns an encoder's `EncoderShape` and `Architecture`."""
-    shape = methods.EncoderShape.of(encoder.backbone)
+    shape = methods.EncoderShape.of(encoder)
     return shape, architectures.of_encoder(encoder)
 
 

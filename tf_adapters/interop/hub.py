@@ -1,6 +1,5 @@
 """Downloads adapter folders from the Hugging Face Hub and uploads them."""
 
-import os
 from pathlib import Path
 
 from tf_adapters.common import network
@@ -28,7 +27,7 @@ def pull(address, folder=None):
     import huggingface_hub
 
     repository, revision = parse_address(address)
-    online = network.answers(_endpoint())
+    online = network.answers(network.huggingface())
     try:
         return Path(
             huggingface_hub.snapshot_download(
@@ -95,7 +94,7 @@ def push(folder, address, private=False):
         raise AdapterError(f"{folder} is not an adapter folder.")
     repository, revision = parse_address(address)
     files = public_folder.public_files(folder)
-    online = network.answers(_endpoint())
+    online = network.answers(network.huggingface())
     try:
         api = huggingface_hub.HfApi()
         api.create_repo(repository, private=private, exist_ok=True)
@@ -113,19 +112,16 @@ def push(folder, address, private=False):
     return commit.commit_url
 
 
-def _endpoint():
-    return os.environ.get("HF_ENDPOINT", "https://huggingface.co")
-
-
 def _refusal(address, online, error):
+    host = network.huggingface()
     if not online:
         return AdapterError(
-            f"{_endpoint()} does not answer, and {cut(address)} is not on this "
+            f"{host} does not answer, and {cut(address)} is not on this "
             "machine. Try again with a network, or give a folder."
         )
     if getattr(getattr(error, "response", None), "status_code", 0) == 401:
         return AdapterError(
-            f"{_endpoint()} does not give you access to {cut(address)}: log in "
+            f"{host} does not give you access to {cut(address)}: log in "
             "with `hf auth login`, or check the name."
         )
-    return AdapterError(f"{_endpoint()} refused {cut(address)}: {cut(error)}")
+    return AdapterError(f"{host} refused {cut(address)}: {cut(error)}")

@@ -23,8 +23,8 @@ class Listed:
         task: Name of the task, or "-".
         method: Name of the method in the folder's format.
         size: Size of the files with tensors, in bytes.
-        metrics: Text, or "-" if none are stored.
         encoder: Name of the encoder, or its type.
+        metrics: Text, or "-" if none are stored.
     """
 
     folder: Path
@@ -32,8 +32,8 @@ class Listed:
     task: str
     method: str
     size: int
-    metrics: str
     encoder: str
+    metrics: str = "-"
 
 
 def list_adapters(folder):
@@ -103,13 +103,10 @@ def _text(metrics):
 
 
 def _adapterhub(config):
-    inner = config["config"] or {}
-    method = inner.get("architecture") or "bottleneck"
     encoder = config.get("model_name") or config.get("model_type")
     return {
         "task": config.get("name") or "-",
-        "method": method,
-        "metrics": "-",
+        "method": (config["config"] or {}).get("architecture") or "bottleneck",
         "encoder": encoder or "-",
     }
 
@@ -118,6 +115,5 @@ def _peft(config):
     return {
         "task": config.get("task_type") or "-",
         "method": config["peft_type"],
-        "metrics": "-",
         "encoder": config.get("base_model_name_or_path") or "-",
     }

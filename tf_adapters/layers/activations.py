@@ -26,6 +26,19 @@ def gelu_tanh(x):
     return _in_float32(lambda x: ops.gelu(x, approximate=True), x)
 
 
+def gated(activation):
+    """Returns the function `activation(a) * b` of `[a, b]` on the last axis.
+
+    With GELU it is GeGLU (Shazeer 2020, arXiv:2002.05202).
+    """
+
+    def function(x):
+        activated, gate = ops.split(x, 2, axis=-1)
+        return activation(activated) * gate
+
+    return function
+
+
 def _in_float32(function, x):
     """Computes a function in float32 if `x` is in half precision.
 

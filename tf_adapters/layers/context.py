@@ -23,7 +23,8 @@ class Context:
         residual: `(batch, tokens, width)`. Input of the sublayer.
         intermediate: `(batch, tokens, ffn_width)`. Activation of the
             feed-forward network; `None` after attention.
-        norm: Function that applies the layer norm of the sublayer.
+        norm: Function that applies the layer norm after the sublayer. `None` in
+            pre-norm blocks, which have none there.
         sublayer_output: `(batch, tokens, width)`. For slots after the norm: the
             sublayer's output, which was added to `residual` before the norm.
 

@@ -15,15 +15,16 @@ def dense(x, kernel, bias=None, activation=None):
         x: Float tensor of shape `(..., d)`.
         kernel: Weights of shape `(d, m)`, which are cast to the type of `x`.
         bias: Weights of shape `(m,)`, or `None` (default).
-        activation: Elementwise function, or `None` (default).
+        activation: Function of `(tokens, m)`, or `None` (default). Gated ones
+            return fewer channels.
 
     Returns:
         Float tensor of shape `(..., m)`.
     """
-    width, units = kernel.shape
-    flat = ops.matmul(ops.reshape(x, (-1, width)), ops.cast(kernel, x.dtype))
+    flat = ops.reshape(x, (-1, kernel.shape[0]))
+    flat = ops.matmul(flat, ops.cast(kernel, x.dtype))
     if bias is not None:
         flat = ops.add(flat, ops.cast(bias, x.dtype))
     if activation is not None:
         flat = activation(flat)
-    return ops.reshape(flat, (*ops.shape(x)[:-1], units))
+    return ops.reshape(flat, (*ops.shape(x)[:-1], flat.shape[-1]))

@@ -29,13 +29,6 @@ class Mixout(Float32Layer):
             to 1.
         **kwargs: See `keras.layers.Layer`.
 
-    Call arguments:
-        value: The kernel's current value.
-        seeds: `StatelessSeeds` in training, else `None`.
-
-    Returns:
-        Tensor of the kernel's shape. Outside of training, `value` itself.
-
     Raises:
         UserError: If `rate` is not in `[0, 1)`.
     """

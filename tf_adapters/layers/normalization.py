@@ -13,7 +13,7 @@ def layer_norm(x, gamma, beta, epsilon):
         x: Float tensor of shape `(..., d)`.
         gamma: Scale of shape `(d,)`, or of shape `(batch, 1, d)` with one for
             each example.
-        beta: Offset of the same shape as `gamma`.
+        beta: Offset of the same shape as `gamma`, or `None` for no offset.
         epsilon: Positive float that is added to the variance.
 
     Returns:
@@ -24,7 +24,7 @@ def layer_norm(x, gamma, beta, epsilon):
     centered = x - ops.mean(x, axis=-1, keepdims=True)
     variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
     normalized = centered * ops.rsqrt(variance + epsilon)
-    return ops.cast(
-        normalized * ops.cast(gamma, "float32") + ops.cast(beta, "float32"),
-        dtype,
-    )
+    scaled = normalized * ops.cast(gamma, "float32")
+    if beta is not None:
+        scaled = scaled + ops.cast(beta, "float32")
+    return ops.cast(scaled, dtype)

@@ -151,7 +151,7 @@ class Reparameterization(Float32Layer):
         for variable, value in values:
             variable.assign(value)
         for _, slot in self._folds():
-            slot.is_merged = True
+            slot.is_folded = True
 
     def unfold(self):
         """Restores the exact values that all variables had before `fold`."""
@@ -162,7 +162,7 @@ class Reparameterization(Float32Layer):
         ):
             variable.assign(value)
         for _, slot in self._folds():
-            slot.is_merged = False
+            slot.is_folded = False
         self._before_fold = None
 
     def written(self):

@@ -31,10 +31,10 @@ class Slot(Float32Layer):
     - `after_attention`, `after_ffn`: `slot(x, context, training)`, where `x` is
       the sublayer's output after its dropout, `(batch, tokens, width)`. Returns
       `x'` of the same shape and a dict of probes. The block continues with
-      `norm(x' + context.residual)`.
+      `norm(x' + context.residual)`; a pre-norm block with the sum itself.
     - `after_attention_norm`, `after_ffn_norm`: the same, but `x` is the output
       of that norm, and `context.sublayer_output` is the sublayer's output
-      before it.
+      before it. Pre-norm blocks have no such place.
     - a projection, from `query` to `ffn_down`:
       `slot(x, project=..., context, training)`, where `x` is the projection's
       input, and `project` is the function that computes the projection,
@@ -76,11 +76,16 @@ class Slot(Float32Layer):
     inverse = None
     # Whether the slot is folded into a kernel, so that the block skips it.
     # `Reparameterization` sets it.
-    is_merged = False
+    is_folded = False
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.has_own_name = kwargs.get("name") is not None
+
+    @property
+    def is_merged(self):
+        """The earlier name of `is_folded`."""
+        return self.is_folded
 
 
 def check_names(slot):

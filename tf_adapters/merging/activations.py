@@ -6,7 +6,7 @@ import numpy as np
 from tf_adapters.layers.slot import Slot
 from tf_adapters.methods.support import bottleneck_slots
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
-from tf_adapters.models.adapter_model import as_sequences
+from tf_adapters.models.encoder_model import as_sequences
 
 _ROWS_AT_ONCE = 64
 
@@ -55,4 +55,4 @@ def unit_activations(model, inputs):
                 found.setdefault(f"{probe.slot.name}/delta", []).append(
                     units[mask].astype("float32")
                 )
-    return {name: np.concatenate(parts) for name, parts in found.items()}
+    return {name: np.concatenate(rows) for name, rows in found.items()}

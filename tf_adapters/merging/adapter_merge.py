@@ -10,8 +10,7 @@ from tf_adapters.common.errors import shown
 from tf_adapters.merging import activations
 from tf_adapters.merging import arithmetic
 from tf_adapters.merging import matching
-from tf_adapters.merging import mean
-from tf_adapters.merging import members as merged_members
+from tf_adapters.merging import mergeable
 from tf_adapters.merging import weights_by_slot
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.models.adapter_model import AdapterModel
@@ -45,15 +44,15 @@ class AdapterMerge:
         self.how = how
         self.encoder = encoder
         self.joins = how.startswith("output_")
-        self.members = merged_members.read_mergeable(
+        self.members = mergeable.read_mergeable(
             adapters, encoder, same_width=not self.joins
         )
-        self.place = _place(head_of, adapters)
-        self.target = self.members[self.place]
-        self.is_lora = merged_members.is_lora(self.target)
+        self.target_index = _index_of(head_of, adapters)
+        self.target = self.members[self.target_index]
+        self.is_lora = mergeable.is_lora(self.target)
         self.rank = self._checked_rank(rank)
         models = [
-            merged_members.model_of_member(member, encoder)
+            mergeable.model_of_member(member, encoder)
             for member in self.members
         ]
         self.slots = [weights_by_slot.by_slot(m.tensors) for m in self.members]
@@ -84,19 +83,18 @@ class AdapterMerge:
         A LoRA's rank is also limited by the smaller side of its kernels.
         """
         units = sum(
-            merged_members.width_of(member, self.encoder)
-            for member in self.members
+            mergeable.width_of(member, self.encoder) for member in self.members
         )
         if not self.is_lora:
             return units
-        shape = EncoderShape.of(self.encoder.backbone)
+        shape = EncoderShape.of(self.encoder)
         sizes = map(shape.of_projection, self.target.method.projections)
         return min(units, *map(min, sizes))
 
     def _matched(self, models, inputs):
         if self.is_lora:
             return [
-                matching.matched_loras(slots, self.slots[self.place])
+                matching.matched_loras(slots, self.slots[self.target_index])
                 for slots in self.slots
             ]
         if inputs is None:
@@ -106,7 +104,7 @@ class AdapterMerge:
             )
         found = [activations.unit_activations(m, inputs) for m in models]
         return [
-            matching.matched_bottlenecks(slots, units, found[self.place])
+            matching.matched_bottlenecks(slots, units, found[self.target_index])
             for slots, units in zip(self.slots, found, strict=True)
         ]
 
@@ -144,8 +142,7 @@ class AdapterMerge:
         if not self.joins:
             return method
         width = self.rank or sum(
-            merged_members.width_of(member, self.encoder)
-            for member in self.members
+            mergeable.width_of(member, self.encoder) for member in self.members
         )
         if self.is_lora:
             # alpha / rank is 1: the factors are already in the weights.
@@ -164,25 +161,49 @@ class AdapterMerge:
 
     def _combined(self, weights):
         if not self.joins:
-            return mean.weighted_sum(self.slots, weights)
+            return _weighted_sum(self.slots, weights)
         combined = arithmetic.joined(self.slots, weights)
         if self.rank is None:
             return combined
         return arithmetic.cut_to_rank(combined, self.rank)
 
 
-def _place(head_of, adapters):
+def _index_of(head_of, adapters):
     """Returns the index in `adapters` of `head_of`, by default the last."""
     if head_of is None:
         return len(adapters) - 1
-    for place, adapter in enumerate(adapters):
+    for index, adapter in enumerate(adapters):
         is_folder = isinstance(adapter, str | Path)
         if head_of is adapter or (is_folder and str(adapter) == str(head_of)):
-            return place
+            return index
     raise UserError(
         "`head_of` must be one of the merged adapters, written as in their "
         f"list. Received: {shown(head_of)}"
     )
+
+
+def _weighted_sum(members, weights):
+    """Returns `sum_i w_i theta_i` for each weight `theta`.
+
+    The two factors of a LoRA are summed separately, as in LoraHub (Huang et
+    al. 2023, arXiv:2307.13269), so the product also has the terms
+    `w_i w_j A_i B_j`.
+
+    Args:
+        members: List of dicts of equal shapes, see
+            `weights_by_slot.by_slot`.
+        weights: A number for each member.
+    """
+    return {
+        slot: {
+            name: sum(
+                weight * member[slot][name]
+                for member, weight in zip(members, weights, strict=True)
+            ).astype(array.dtype)
+            for name, array in arrays.items()
+        }
+        for slot, arrays in members[0].items()
+    }
 
 
 def _with_factor(slots, method):

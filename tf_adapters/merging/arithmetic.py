@@ -31,16 +31,16 @@ def joined(members, weights):
 def _joined_slot(members, weights):
     scaled = [
         {
-            part: array * np.float32(weight) if part in UP else array
-            for part, array in member.items()
+            name: array * np.float32(weight) if name in UP else array
+            for name, array in member.items()
         }
         for member, weight in zip(members, weights, strict=True)
     ]
     return {
-        part: np.concatenate([m[part] for m in scaled], UNITS_AXIS[part])
-        if part in UNITS_AXIS
-        else sum(m[part] for m in scaled)
-        for part in members[0]
+        name: np.concatenate([m[name] for m in scaled], UNITS_AXIS[name])
+        if name in UNITS_AXIS
+        else sum(m[name] for m in scaled)
+        for name in members[0]
     }
 
 
@@ -54,12 +54,12 @@ def cut_to_rank(member, rank):
         member: Dict, see `weights_by_slot`, of a LoRA with `alpha / rank` 1.
         rank: Integer, at most the member's rank.
     """
-    return {slot: _cut_slot(parts, rank) for slot, parts in member.items()}
+    return {slot: _cut_slot(arrays, rank) for slot, arrays in member.items()}
 
 
-def _cut_slot(parts, rank):
-    left, down = np.linalg.qr(parts["down_kernel"].astype("float64"))
-    right, up = np.linalg.qr(parts["up_kernel"].T.astype("float64"))
+def _cut_slot(arrays, rank):
+    left, down = np.linalg.qr(arrays["down_kernel"].astype("float64"))
+    right, up = np.linalg.qr(arrays["up_kernel"].T.astype("float64"))
     u, values, vh = np.linalg.svd(down @ up.T)
     roots = np.sqrt(values[:rank])
     return {

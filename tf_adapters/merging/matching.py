@@ -25,12 +25,12 @@ def matched_bottlenecks(member, activations, reference_activations):
     """
     return {
         slot: _reordered(
-            parts,
+            arrays,
             best_order(
                 correlations(reference_activations[slot], activations[slot])
             ),
         )
-        for slot, parts in member.items()
+        for slot, arrays in member.items()
     }
 
 
@@ -73,28 +73,28 @@ def matched_loras(member, reference):
         reference: Dict of the other LoRA.
     """
     return {
-        slot: _matched_lora(parts, reference[slot])
-        for slot, parts in member.items()
+        slot: _matched_lora(arrays, reference[slot])
+        for slot, arrays in member.items()
     }
 
 
-def _matched_lora(parts, reference):
-    downs = reference["down_kernel"].T @ parts["down_kernel"]
-    ups = reference["up_kernel"] @ parts["up_kernel"].T
+def _matched_lora(arrays, reference):
+    downs = reference["down_kernel"].T @ arrays["down_kernel"]
+    ups = reference["up_kernel"] @ arrays["up_kernel"].T
     order = best_order(downs * ups)
     # Flip the signs of both factors or of none, so the product is unchanged.
     turns = np.where(np.diag(downs[:, order] + ups[:, order]) < 0, -1, 1)
-    reordered = _reordered(parts, order)
+    reordered = _reordered(arrays, order)
     return {
         "down_kernel": reordered["down_kernel"] * turns.astype("float32"),
         "up_kernel": reordered["up_kernel"] * turns[:, None].astype("float32"),
     }
 
 
-def _reordered(parts, order):
+def _reordered(arrays, order):
     return {
-        part: np.take(array, order, UNITS_AXIS[part])
-        if part in UNITS_AXIS
+        name: np.take(array, order, UNITS_AXIS[name])
+        if name in UNITS_AXIS
         else array
-        for part, array in parts.items()
+        for name, array in arrays.items()
     }

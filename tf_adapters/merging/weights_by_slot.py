@@ -16,23 +16,23 @@ def by_slot(tensors):
         tensors: Dict from name to array, as in an adapter folder.
 
     Returns:
-        Dict from a slot's name to a dict from part (`down_kernel`, ...) to
-        array.
+        Dict from a slot's name to a dict from a weight's name
+        (`down_kernel`, ...) to array.
     """
     slots = {}
     for name, array in tensors.items():
         if not name.startswith("head/"):
-            slot, _, part = name.rpartition("/")
-            slots.setdefault(slot, {})[part] = array
+            slot, _, weight = name.rpartition("/")
+            slots.setdefault(slot, {})[weight] = array
     return slots
 
 
 def to_tensors(slots):
     """Undoes `by_slot`: returns a dict from name to array, without the head."""
     return {
-        f"{slot}/{part}": array
-        for slot, parts in slots.items()
-        for part, array in parts.items()
+        f"{slot}/{weight}": array
+        for slot, weights in slots.items()
+        for weight, array in weights.items()
     }
 
 

@@ -95,16 +95,12 @@ class AdapterBias(Method):
     def _token_weight(self, input_width, name):
         if not self.use_alpha:
             return None
-        gates = None if self.l0_lambda is None else self._gate_options()
+        gates = (
+            None
+            if self.l0_lambda is None
+            else sparse_packing.gate_options(self)
+        )
         return TokenWeight(input_width, gates, name=name)
-
-    def _gate_options(self):
-        return {
-            "temperature": self.gate_temperature,
-            "stretch_low": self.gate_stretch_low,
-            "stretch_high": self.gate_stretch_high,
-            "learning_rate_multiplier": self.gate_learning_rate_multiplier,
-        }
 
     def trainable_encoder_variables(self, encoder):
         """Returns the variables of the norms that `train_norms` selects."""
@@ -114,7 +110,7 @@ class AdapterBias(Method):
         if self.train_norms != "none":
             norms += [block.ffn_norm for block in encoder.blocks]
         if self.train_norms == "block":
-            norms += [block.attention_norm for block in encoder.blocks]
+            norms = [n for block in encoder.blocks for n in block.norms()]
         return [variable for norm in norms for variable in norm.variables]
 
     def penalty(self, model):
@@ -128,11 +124,6 @@ class AdapterBias(Method):
         return self.l0_lambda * sum(
             keras.ops.sum(gate.expected_open()) for gate in gates
         )
-
-    def reopen(self, model):
-        """Makes all gates trainable again, so that others can close."""
-        for gates in _gates(model.own_slots()):
-            gates.reopen()
 
     def report(self, model):
         """Returns the shares of open gates, as in table 7.
@@ -163,15 +154,10 @@ class AdapterBias(Method):
             "gates_exactly_zero_at_start": float((fixed == 0).mean()),
         }
 
-    def pack(self, tensors):
-        """Returns the tensors to save: only weights with nonzero gates."""
-        return sparse_packing.pack_gates(tensors, self._gate_options())
-
-    def unpack(self, tensors, shapes):
-        """Restores packed tensors; every gate is then exactly 0 or 1."""
-        return sparse_packing.unpack_gates(
-            tensors, shapes, self._gate_options()
-        )
+    @property
+    def gating(self):
+        """The `Gating` that stores only weights with nonzero gates."""
+        return TokenWeightGating(self)
 
 
 def _in_a_row(tensors):
@@ -185,6 +171,28 @@ def _gates(slots):
     return list({id(gate): gate for gate in gates if gate is not None}.values())
 
 
+class TokenWeightGating(sparse_packing.SparseGating):
+    """The `Gating` of kernel and bias of each `TokenWeight`."""
+
+    replaced = (sparse_packing.GATES, "/kernel", "/bias")
+    certain = 20.0
+
+    def reopen(self, model):
+        for gates in _gates(model.own_slots()):
+            gates.reopen()
+
+    def take_weights(self, tensors, prefix):
+        gates, kernel, bias = (
+            tensors.pop(prefix + end) for end in self.replaced
+        )
+        weights = np.concatenate([kernel[:, 0], bias])
+        return self.gate_values(gates), weights
+
+    def restored(self, shapes, prefix, weights, logits):
+        arrays = logits, weights[:-1, None], weights[-1:]
+        return dict(zip(self.replaced, arrays, strict=True))
+
+
 @keras.saving.register_keras_serializable("tf_adapters")
 class Shift(SlotGivenLayers):
     """Slot that computes `x + alpha(token) v`; its probe is `alpha`.
@@ -195,10 +203,6 @@ class Shift(SlotGivenLayers):
             a weight of 1.
         alpha_input: Input of `alpha`: `"intermediate"` or `"residual"`.
         **kwargs: See `keras.layers.Layer`.
-
-    Call arguments:
-        x: `(batch, tokens, width)` output of the feed-forward network.
-        context: `Context` with `intermediate`, `residual` and `seeds`.
 
     Returns:
         The sum, of the shape of `x`, and a dict with the probe `"alpha"` of

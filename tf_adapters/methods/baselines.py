@@ -140,6 +140,8 @@ class LayerNorm(Method):
 class BitFit(Method):
     """Trains all biases, including the norms' offsets (arXiv:2106.10199).
 
+    Raises a `UserError` if the encoder has no biases, as ModernBERT.
+
     Examples:
         >>> model = tf_adapters.adapt(encoder, methods.BitFit())
         >>> sorted({variable.name for variable in model.trainable_weights})
@@ -147,8 +149,16 @@ class BitFit(Method):
     """
 
     def trainable_encoder_variables(self, encoder):
-        return [
+        """Returns all variables called `bias` or `beta`."""
+        found = [
             variable
             for variable in encoder.used_variables()
             if variable.name in ("bias", "beta")
         ]
+        if not found:
+            raise UserError(
+                "BitFit trains biases, and an encoder of the class "
+                f"{type(encoder.backbone).__name__} has none. Train its norms "
+                "with the method layer_norm, or add weights, as lora does."
+            )
+        return found

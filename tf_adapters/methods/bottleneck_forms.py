@@ -154,9 +154,6 @@ class FormSlot(SlotOfLayers):
         A tensor of the shape of `x`, and no probes.
     """
 
-    # Epsilon of the trained norms, PyTorch's default.
-    EPSILON = 1e-5
-
     def __init__(self, **settings):
         own = {field.name for field in dataclasses.fields(BottleneckForms)}
         super().__init__(**{k: v for k, v in settings.items() if k not in own})
@@ -176,36 +173,30 @@ class FormSlot(SlotOfLayers):
         super().build(input_shape)
         width, form = input_shape[-1], self.form
         self.norms = {
-            place: self._norm_weights(place, width)
+            place: (
+                self.add_weight((width,), "ones", name=f"norm_{place}_gamma"),
+                self.add_weight((width,), "zeros", name=f"norm_{place}_beta"),
+            )
             for place in ("before", "after")
             if form.new_norm in (place, "both")
         }
         self.hidden = [
-            self._hidden_weights(number)
+            (
+                self.add_weight(
+                    (form.units, form.units),
+                    keras.initializers.RandomNormal(stddev=form.init_stddev),
+                    name=f"hidden_{number}_kernel",
+                ),
+                self.add_weight(
+                    (form.units,), "zeros", name=f"hidden_{number}_bias"
+                ),
+            )
             for number in range(1, form.num_hidden_layers)
         ]
         self.factor = None
         if form.learned_scaling != "none":
             shape = (1,) if form.learned_scaling == "scalar" else (width,)
             self.factor = self.add_weight(shape, "ones", name="scaling")
-
-    def _norm_weights(self, place, width):
-        return (
-            self.add_weight((width,), "ones", name=f"norm_{place}_gamma"),
-            self.add_weight((width,), "zeros", name=f"norm_{place}_beta"),
-        )
-
-    def _hidden_weights(self, number):
-        form = self.form
-        normal = keras.initializers.RandomNormal(stddev=form.init_stddev)
-        return (
-            self.add_weight(
-                (form.units, form.units), normal, name=f"hidden_{number}_kernel"
-            ),
-            self.add_weight(
-                (form.units,), "zeros", name=f"hidden_{number}_bias"
-            ),
-        )
 
     def call(self, x, context=None, training=None):
         form = self.form
@@ -230,7 +221,8 @@ class FormSlot(SlotOfLayers):
         if form.parallel:
             return context.residual, output, total
         if form.pretrained_norm in ("before", "both"):
-            return x if behind else context.norm(total), output, total
+            read = bottleneck_slots.read("normed_output", output, context)
+            return x if behind else read, output, total
         return output, output, total
 
     def _delta(self, read, context):
@@ -252,7 +244,8 @@ class FormSlot(SlotOfLayers):
     def _normed(self, place, x):
         if place not in self.norms:
             return x
-        return layer_norm(x, *self.norms[place], self.EPSILON)
+        # PyTorch's default epsilon.
+        return layer_norm(x, *self.norms[place], 1e-5)
 
     def get_config(self):
         return {**super().get_config(), **self.settings}

@@ -134,13 +134,6 @@ class CompacterSlot(SlotGivenLayers):
         rank: Integer. Rank of the second factor of each product. Defaults to
             1.
         **kwargs: See `keras.layers.Layer`.
-
-    Call arguments:
-        x: `(batch, tokens, width)` sublayer output, after its dropout.
-        context: `Context`.
-
-    Returns:
-        The sum, of the shape of `x`, and no probes.
     """
 
     arguments = ("factors", "reads", "units", "activation", "rank")

@@ -12,6 +12,7 @@ from tf_adapters.layers.float32_layer import Float32Layer
 from tf_adapters.layers.hard_concrete import HardConcreteGates
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
+from tf_adapters.methods.support import difference_gating
 from tf_adapters.methods.support import sparse_packing
 
 
@@ -85,22 +86,13 @@ class DiffPruning(Method):
         for variable in model.encoder_variables_read():
             layer = SparseDiff(
                 variable.shape,
-                self._gate_options(),
+                sparse_packing.gate_options(self),
                 self.structured,
                 name=reparameterization.name_for(variable),
             )
             layer.build()
             pairs.append((variable, layer))
         return pairs
-
-    def _gate_options(self):
-        return {
-            "temperature": self.gate_temperature,
-            "stretch_low": self.gate_stretch_low,
-            "stretch_high": self.gate_stretch_high,
-            "learning_rate_multiplier": self.gate_learning_rate_multiplier,
-            "initial_log_alpha": self.gate_initial_log_alpha,
-        }
 
     def penalty(self, model):
         """Returns `lambda` times the expected number of open gates.
@@ -113,56 +105,20 @@ class DiffPruning(Method):
             for difference in model.reparameterization.functions
         )
 
-    def last_phase_step(self, total_steps):
-        """Returns the step after which the difference is pruned."""
-        return max(1, round(total_steps * (1 - self.last_phase)))
-
-    def start_last_phase(self, model):
-        """Prunes the difference to the `share` of largest absolute value.
-
-        The number of kept elements is rounded down. Keras's `fit` has no
-        phases: call this method between two calls of `fit`.
-        """
-        differences = model.reparameterization.functions
-        changes = [ops.convert_to_numpy(d.change()) for d in differences]
-        sizes = np.concatenate([np.abs(change).ravel() for change in changes])
-        count = int(self.share * len(sizes))
-        kept = np.zeros(len(sizes), bool)
-        kept[np.argpartition(-sizes, count - 1)[:count]] = True
-        ends = np.cumsum([change.size for change in changes])
-        for difference, change, part in zip(
-            differences, changes, np.split(kept, ends[:-1]), strict=True
-        ):
-            difference.keep(part.reshape(change.shape))
-
-    def reopen(self, model):
-        """Makes all gates trainable again, so that other weights can differ."""
-        for difference in model.reparameterization.functions:
-            difference.reopen()
-
     def report(self, model):
         """Returns the number and the share of weights that differ."""
-        changes = [
-            ops.convert_to_numpy(difference.change())
-            for difference in model.reparameterization.functions
-        ]
-        differ = sum(int(np.count_nonzero(change)) for change in changes)
-        weights = sum(change.size for change in changes)
+        changes = difference_gating.all_changes(model)
+        differ = int(np.count_nonzero(changes))
         return {
-            "weights_of_encoder": weights,
+            "weights_of_encoder": changes.size,
             "weights_that_differ": differ,
-            "share_that_differs": differ / weights,
+            "share_that_differs": differ / changes.size,
         }
 
-    def pack(self, tensors):
-        """Returns the tensors to save: only elements with open gates."""
-        return sparse_packing.pack_differences(tensors, self._gate_options())
-
-    def unpack(self, tensors, shapes):
-        """Restores packed tensors; every gate is then exactly 0 or 1."""
-        return sparse_packing.unpack_differences(
-            tensors, shapes, self._gate_options()
-        )
+    @property
+    def gating(self):
+        """The `Gating` that prunes the difference and stores the rest."""
+        return difference_gating.DifferenceGating(self)
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -178,14 +134,6 @@ class SparseDiff(Float32Layer):
         gates: Dict of keyword arguments of `HardConcreteGates` except `shape`.
         structured: Whether to use `z_group`.
         **kwargs: See `keras.layers.Layer`.
-
-    Call arguments:
-        value: The value of `theta`.
-        seeds: `StatelessSeeds` in training. If `None`, the gates are
-            deterministic.
-
-    Returns:
-        Tensor of the weight's shape.
     """
 
     def __init__(self, shape, gates, structured, **kwargs):

@@ -116,10 +116,6 @@ class FusionSlot(SlotOfLayers):
         value_start: See `Fusion`.
         **kwargs: See `keras.layers.Layer`.
 
-    Call arguments:
-        x: `(batch, tokens, width)` sublayer output, after its dropout.
-        context: `Context`.
-
     Returns:
         The sum, of the shape of `x`, and `{"fusion_weights": p}` with `p` of
         shape `(batch, tokens, num_adapters)`, or `(batch, tokens, subset)` in

@@ -75,13 +75,6 @@ class Rescale(Slot):
         side: Which side of the projection is multiplied by `l`: `"output"` or
             `"input"`.
         **kwargs: See `keras.layers.Layer`.
-
-    Call arguments:
-        x: `(batch, tokens, inputs)`.
-        project: Function that computes the projection.
-
-    Returns:
-        `(batch, tokens, outputs)`.
     """
 
     def __init__(self, width, side, **kwargs):

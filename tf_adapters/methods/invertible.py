@@ -54,18 +54,12 @@ class Invertible(Method):
 class Coupling(Slot):
     """Slot that maps halves `x_1`, `x_2` to `y_1` and `x_2 + G(y_1)`.
 
-    `y_1` is `x_1 + F(x_2)`. See `Invertible`.
+    `y_1` is `x_1 + F(x_2)`. See `Invertible`. The width must be even.
 
     Args:
         units: Integer. Width of the bottlenecks `F` and `G`.
         activation: Name of their activation. Defaults to `"relu"`.
         **kwargs: See `keras.layers.Layer`.
-
-    Call arguments:
-        x: `(batch, tokens, width)`. The width must be even.
-
-    Returns:
-        A tensor of the shape of `x`, and no probes.
     """
 
     def __init__(self, units, activation="relu", **kwargs):

@@ -107,14 +107,6 @@ class LoRAUpdate(Slot):
         use_gating: Whether a `TextGate` replaces `alpha / rank`, as in UniPELT
             and the `adapters` library. Defaults to `False`.
         **kwargs: See `keras.layers.Layer`.
-
-    Call arguments:
-        x: `(batch, tokens, inputs)`.
-        project: Function that computes `x W`, including the bias.
-        context: `Context`.
-
-    Returns:
-        `(batch, tokens, outputs)`.
     """
 
     def __init__(

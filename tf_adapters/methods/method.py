@@ -6,6 +6,7 @@ from tf_adapters.common import dataclass_config
 from tf_adapters.common.checks import check_choices
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
+from tf_adapters.methods.support.gating import Gating
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,6 +20,8 @@ class EncoderShape:
         num_heads: Number of attention heads, a divisor of `d`. Defaults to 1.
         embedding_width: Width of the word embeddings. `None` (default) means
             `width`. ELECTRA's small models have narrower embeddings.
+        has_gate: Whether the feed-forward network is gated: its first
+            projection then has `2 ffn_width` outputs. Defaults to `False`.
     """
 
     num_blocks: int
@@ -26,16 +29,19 @@ class EncoderShape:
     ffn_width: int
     num_heads: int = 1
     embedding_width: int | None = None
+    has_gate: bool = False
 
     @classmethod
-    def of(cls, backbone):
-        """Returns the sizes of a KerasHub backbone."""
+    def of(cls, encoder):
+        """Returns the sizes of an `Encoder`."""
+        backbone = encoder.backbone
         return cls(
             num_blocks=backbone.num_layers,
             width=backbone.hidden_dim,
             ffn_width=backbone.intermediate_dim,
             num_heads=backbone.num_heads,
             embedding_width=backbone.token_embedding.embeddings.shape[-1],
+            has_gate=encoder.architecture.has_gate,
         )
 
     def read_in(self, place):
@@ -46,7 +52,9 @@ class EncoderShape:
 
     def of_projection(self, name):
         """Returns a projection's input width and output width."""
-        writes = self.ffn_width if name == "ffn_up" else self.width
+        writes = self.width
+        if name == "ffn_up":
+            writes = self.ffn_width * (2 if self.has_gate else 1)
         return self.read_in(name), writes
 
 
@@ -82,8 +90,6 @@ class Method:
     # `Pfeiffer` and puts `BottleneckSlot`s at those places. `None` if banks and
     # fusions do not support the method.
     stacks_as = None
-    # Multiplies the learning rate in the last phase; see `last_phase_step`.
-    last_phase_learning_rate_multiplier = 1.0
 
     def __new__(cls, *args, **settings):
         dataclass_config.check_fields(cls, settings)
@@ -152,40 +158,10 @@ class Method:
         """
         return {}
 
-    def last_phase_step(self, total_steps):
-        """Returns the step after which `start_last_phase` is called, or 0.
-
-        0 means that there is no last phase. Earlier weights are not considered
-        for the best checkpoint, and the learning-rate schedule starts again.
-
-        Args:
-            total_steps: Number of training steps of the run.
-        """
-        return 0
-
-    def start_last_phase(self, model):
-        """Prepares a model for the last phase of training."""
-
-    def reopen(self, model):
-        """Makes a loaded model's fixed gates trainable again."""
-
-    def pack(self, tensors):
-        """Returns the tensors in the form in which an adapter folder has them.
-
-        Args:
-            tensors: Dict from name to array.
-        """
-        return tensors
-
-    def unpack(self, tensors, shapes):
-        """Restores the tensors that were given to `pack`.
-
-        Args:
-            tensors: Dict from name to array, as returned by `pack`.
-            shapes: Dict from the name to the shape of each variable of the
-                model.
-        """
-        return tensors
+    @property
+    def gating(self):
+        """A `Gating`: training in phases, and how weights are stored."""
+        return Gating()
 
     def own_training(self):
         """Returns a function that trains a run, or `None` for the trainer.

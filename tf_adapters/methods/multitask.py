@@ -67,7 +67,7 @@ class MultiTask(Method):
             UserError: If the adapter has training phases or trains variables
                 of the encoder.
         """
-        if self.adapter.last_phase_step(1):
+        if self.adapter.gating.last_phase_step(1):
             raise UserError(
                 f"{type(self.adapter).__name__} trains in phases, which "
                 "several tasks cannot share. Use pfeiffer, "

@@ -149,9 +149,9 @@ class PrefixVectors(Float32Layer):
             block: Integer. Index of the block among those with a prefix.
         """
         first = 2 * block * self.width
-        part = slice(first, first + 2 * self.width)
+        columns = slice(first, first + 2 * self.width)
         if not self.hidden_units:
-            both = ops.convert_to_tensor(self.vectors)[:, part]
+            both = ops.convert_to_tensor(self.vectors)[:, columns]
         else:
             hidden = dense(
                 ops.convert_to_tensor(self.embeddings),
@@ -159,8 +159,8 @@ class PrefixVectors(Float32Layer):
                 self.down_bias,
                 self._activation,
             )
-            kernel = ops.convert_to_tensor(self.up_kernel)[:, part]
-            bias = ops.convert_to_tensor(self.up_bias)[part]
+            kernel = ops.convert_to_tensor(self.up_kernel)[:, columns]
+            bias = ops.convert_to_tensor(self.up_bias)[columns]
             both = dense(hidden, kernel, bias)
         return both[:, : self.width], both[:, self.width :]
 
@@ -176,15 +176,6 @@ class Prefix(SlotGivenLayers):
         use_gating: Whether to multiply the vectors by a `TextGate`. Defaults
             to `False`.
         **kwargs: See `keras.layers.Layer`.
-
-    Call arguments:
-        keys: `(batch, tokens, width)`.
-        values: `(batch, tokens, width)`.
-        context: `Context` with `block_input`, `padding_mask` and `seeds`.
-
-    Returns:
-        Keys and values, each `(batch, P + tokens, width)`, and their padding
-        mask `(batch, P + tokens)`.
     """
 
     arguments = ("vectors", "block", "dropout_rate", "use_gating")

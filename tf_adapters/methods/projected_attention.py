@@ -80,13 +80,6 @@ class ProjectedAttentionSlot(SlotGivenLayers):
         attention: `SmallAttention`.
         activation: Name of `f`.
         **kwargs: See `keras.layers.Layer`.
-
-    Call arguments:
-        x: `(batch, positions, width)` output of the feed-forward network.
-        context: `Context` with `block_input`, `padding_mask` and `seeds`.
-
-    Returns:
-        The sum, of the shape of `x`, and no probes.
     """
 
     arguments = ("projections", "attention", "activation")

@@ -83,12 +83,6 @@ class Prompt(Slot):
         init_range: The vectors start uniform in `+-init_range`. Defaults to
             0.5.
         **kwargs: See `keras.layers.Layer`.
-
-    Call arguments:
-        x: `(batch, tokens, width)`.
-
-    Returns:
-        `(batch, P + tokens, width)`, and no probes.
     """
 
     def __init__(self, length, stands="before", init_range=0.5, **kwargs):

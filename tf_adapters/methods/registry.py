@@ -8,6 +8,8 @@ from tf_adapters.common.errors import UserError
 from tf_adapters.common.registry import Registry
 from tf_adapters.methods.method import Method
 
+# Methods of `Gating` that were methods of `Method`.
+_MOVED = ("last_phase_step", "start_last_phase", "reopen", "pack", "unpack")
 # Name to class; `register` fills it.
 METHODS = Registry("method", "@tf_adapters.methods.register")
 
@@ -20,8 +22,8 @@ def register(name):
             in adapter folders.
 
     Raises:
-        UserError: If the class is not a `Method`, a field has no default, or
-            the name is taken.
+        UserError: If the class is not a `Method`, a field has no default, the
+            name is taken, or the class has a method that is now in `Gating`.
     """
 
     def decorate(cls):
@@ -30,6 +32,13 @@ def register(name):
                 raise UserError(
                     f"{cls.__name__}: the setting `{field.name}` needs a "
                     "default, which `--method` alone uses."
+                )
+        for moved in _MOVED:
+            if hasattr(cls, moved):
+                raise UserError(
+                    f"{cls.__name__}: `{moved}` is now a method of the object "
+                    "that `gating` returns. Move it to a subclass of "
+                    "`tf_adapters.methods.support.gating.Gating`."
                 )
         METHODS.add(name, cls, Method)
         return cls

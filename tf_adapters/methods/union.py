@@ -10,6 +10,7 @@ from tf_adapters.methods.baselines import HeadOnly
 from tf_adapters.methods.invertible import Invertible
 from tf_adapters.methods.method import Method
 from tf_adapters.methods.registry import register
+from tf_adapters.methods.support.gating import Gating
 
 
 @register("union")
@@ -45,7 +46,7 @@ class Union(Method):
         object.__setattr__(self, "parts", tuple(self.parts))
         for part in self.parts:
             alone = isinstance(part, Method) and not (
-                part.adapters or part.tasks or part.last_phase_step(1)
+                part.adapters or part.tasks or part.gating.last_phase_step(1)
             )
             if not alone:
                 raise UserError(
@@ -90,22 +91,10 @@ class Union(Method):
             key: value for report in reports for key, value in report.items()
         }
 
-    def reopen(self, model):
-        """Makes the fixed gates of all parts trainable again."""
-        for part in self.parts:
-            part.reopen(model)
-
-    def pack(self, tensors):
-        """Packs the tensors with each part in turn."""
-        for part in self.parts:
-            tensors = part.pack(tensors)
-        return tensors
-
-    def unpack(self, tensors, shapes):
-        """Unpacks the tensors with each part, in reverse order."""
-        for part in reversed(self.parts):
-            tensors = part.unpack(tensors, shapes)
-        return tensors
+    @property
+    def gating(self):
+        """The `Gating` of all parts."""
+        return UnionGating([part.gating for part in self.parts])
 
     def penalty(self, model):
         """Returns the sum of the parts' penalties."""
@@ -127,6 +116,31 @@ def _joined(*found):
                 )
             joined[place] = slot
     return joined
+
+
+class UnionGating(Gating):
+    """Several `Gating`s, each for its own weights.
+
+    Args:
+        parts: List of `Gating`.
+    """
+
+    def __init__(self, parts):
+        self.parts = parts
+
+    def reopen(self, model):
+        for part in self.parts:
+            part.reopen(model)
+
+    def pack(self, tensors):
+        for part in self.parts:
+            tensors = part.pack(tensors)
+        return tensors
+
+    def unpack(self, tensors, shapes):
+        for part in reversed(self.parts):
+            tensors = part.unpack(tensors, shapes)
+        return tensors
 
 
 def without_map(method):

@@ -1,7 +1,8 @@
 """One block of a KerasHub encoder, with places for a method's slots.
 
-`AdaptedBlock` reads the kernels and biases of a block's sublayers and calls the
-slots that a method attached to it: see `tf_adapters.layers.slot`.
+`AdaptedBlock` reads the kernels and biases of a block's layers and calls the
+slots that a method attached to it: see `tf_adapters.layers.slot`. It has no
+branches by family: what differs is in an `Architecture`.
 
 Weights stay in float32. They are cast on use to the dtype of the token vectors,
 which follows from the backbone's dtype policy. Keras's own casting is therefore
@@ -20,24 +21,24 @@ from tf_adapters.layers.attention import attention
 from tf_adapters.layers.bank import norm_weights
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
+from tf_adapters.layers.norm_place import NORM_PLACES
 from tf_adapters.layers.normalization import layer_norm
 from tf_adapters.layers.slot import BLOCK_PLACES
 from tf_adapters.layers.stateless_seeds import dropout
-from tf_adapters.models import block_layers
 
 
 class AdaptedBlock(Float32Layer):
-    """Runs one post-norm transformer block of a backbone, with slots.
+    """Runs one transformer block of a backbone, with slots.
 
     Args:
-        block: A built KerasHub `TransformerEncoder` with norms after the
-            residual, or a layer with the same sublayers.
+        block: A built block of the encoder's backbone.
         slots: Dict from a place, one of `slot.BLOCK_PLACES`, to its `Slot`.
         encoder: The `Encoder`, which defines activation, epsilon and dropout.
         use_dropout: Whether to apply the block's own dropout in training.
             Defaults to `True`.
-        norms: The `BankNorm`s after attention and after the feed-forward
-            network, which replace the block's own norms, or `None` (default).
+        norms: Iterator of `BankNorm`s. As many as the block has norms are taken
+            and replace these. If it is empty (default), the block keeps its own
+            norms.
         positions: How positions enter attention: an object with the method of
             `tf_adapters.layers.attention.NoPositions`, which is the default.
         **kwargs: See `keras.layers.Layer`.
@@ -49,31 +50,47 @@ class AdaptedBlock(Float32Layer):
         slots,
         encoder,
         use_dropout=True,
-        norms=None,
+        norms=(),
         positions=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
+        architecture = encoder.architecture
+        self._norm_place = NORM_PLACES[architecture.norms]
         for place in slots:
-            check_known("position in a block", place, BLOCK_PLACES)
+            check_known(
+                "position in a block",
+                place,
+                self._norm_place.places,
+                hint=self._norm_place.hint,
+            )
         self.block = block
+        self.block_layers = architecture.layers(block)
         self.positions = positions or NoPositions()
         # One attribute per slot: their names appear in `.keras` files.
         for place, slot in slots.items():
             setattr(self, _attribute(place), slot)
         self._in_use = frozenset(slots)
-        self.attention_norm, self.ffn_norm = norms or block_layers.norms(block)
+        norms = iter(norms)
+        self.attention_norm = self.block_layers.attention_norm
+        if self.attention_norm is not None:
+            self.attention_norm = next(norms, self.attention_norm)
+        self.ffn_norm = next(norms, self.block_layers.ffn_norm)
         self.epsilon = encoder.layer_norm_epsilon
-        self.hidden_dropout = encoder.hidden_dropout if use_dropout else 0
-        self.ffn_output_dropout = (
-            encoder.ffn_output_dropout if use_dropout else 0
+        rates = (
+            encoder.hidden_dropout,
+            encoder.attention_dropout,
+            *encoder.output_dropouts,
         )
-        self.attention_dropout = encoder.attention_dropout if use_dropout else 0
-        self.attention_output_dropout = (
-            encoder.attention_output_dropout if use_dropout else 0
-        )
-        self._num_heads = block_layers.num_heads(block)
+        (
+            self.hidden_dropout,
+            self.attention_dropout,
+            self.attention_output_dropout,
+            self.ffn_output_dropout,
+        ) = rates if use_dropout else (0, 0, 0, 0)
         self._activation = activations.get_activation(encoder.activation)
+        if architecture.has_gate:
+            self._activation = activations.gated(self._activation)
         self.built = True
 
     @property
@@ -88,7 +105,7 @@ class AdaptedBlock(Float32Layer):
     def _slot(self, place):
         """Returns the slot that is active at a place, or `None`."""
         slot = self.slots.get(place)
-        return None if slot is None or slot.is_merged else slot
+        return None if slot is None or slot.is_folded else slot
 
     @property
     def places_in_use(self):
@@ -112,32 +129,44 @@ class AdaptedBlock(Float32Layer):
         residual = x[:, :1] if first_token_only else x
         context = dataclasses.replace(context, block_input=x, residual=residual)
         probes = {}
-        attended = self._attend(residual, x, context, training)
+        read = self._read("attention", x, context)
+        queries_from = read[:, :1] if first_token_only else read
+        attended = self._attend(queries_from, read, context, training)
         attended = dropout(
             attended, self.attention_output_dropout, context.seeds
         )
-        x = self._add_and_norm("attention", attended, context, training, probes)
+        x = self._add("attention", attended, context, training, probes)
         probes["attention_norm"] = {"output": x}
         context = dataclasses.replace(context, residual=x)
+        read = self._read("ffn", x, context)
         intermediate = self._project(
-            "ffn_up", x, context, training, self._activation
+            "ffn_up", read, context, training, self._activation
         )
         context = dataclasses.replace(context, intermediate=intermediate)
         output = self._project("ffn_down", intermediate, context, training)
         output = dropout(output, self.ffn_output_dropout, context.seeds)
-        x = self._add_and_norm("ffn", output, context, training, probes)
+        x = self._add("ffn", output, context, training, probes)
         return x, probes
 
     def kernels(self):
-        """Returns the projections' kernels; see `block_layers.kernels`."""
-        return block_layers.kernels(self.block)
+        """Returns the projections' kernels; see `BlockLayers.kernels`."""
+        return self.block_layers.kernels()
+
+    def norms(self):
+        """Returns the norms of attention, if it has one, and of the FFN."""
+        norms = [self.attention_norm, self.ffn_norm]
+        return [norm for norm in norms if norm is not None]
 
     def _project(self, name, x, context, training, activation=None):
         """Returns a projection of `x`, modified by its slot if it has one."""
-        layer = block_layers.projections(self.block)[name]
-        outputs = math.prod(layer.bias.shape)
-        kernel = ops.reshape(layer.kernel, (x.shape[-1], outputs))
-        bias = ops.reshape(layer.bias, (outputs,))
+        layer = getattr(self.block_layers, name)
+        kernel = ops.reshape(
+            layer.kernel,
+            (x.shape[-1], math.prod(layer.kernel.shape) // x.shape[-1]),
+        )
+        bias = layer.bias
+        if bias is not None:
+            bias = ops.reshape(bias, (kernel.shape[-1],))
         slot = self._slot(name)
         if slot is None:
             return dense(x, kernel, bias, activation)
@@ -149,20 +178,29 @@ class AdaptedBlock(Float32Layer):
         )
         return y if activation is None else activation(y)
 
-    def _add_and_norm(self, sublayer, x, context, training, probes):
-        """Returns `norm(x + residual)`, with the slots before and after it."""
+    def _norm(self, sublayer, context):
+        """Returns the norm of a sublayer, a function of token vectors."""
         norm = getattr(self, f"{sublayer}_norm")
+        if norm is None:
+            return lambda value: value
         gamma, beta = norm_weights(norm, context.adapter_ids)
+        return lambda value: layer_norm(value, gamma, beta, self.epsilon)
 
-        def normed(value):
-            return layer_norm(value, gamma, beta, self.epsilon)
+    def _read(self, sublayer, x, context):
+        """Returns what a sublayer reads, given the block's vectors."""
+        return self._norm_place.read(x, self._norm(sublayer, context))
 
-        context = dataclasses.replace(context, norm=normed)
+    def _add(self, sublayer, x, context, training, probes):
+        """Adds the residual to a sublayer's output, with slots and norm."""
+        norm = self._norm(sublayer, context)
+        context = dataclasses.replace(
+            context, norm=self._norm_place.for_slot(norm)
+        )
         place = f"after_{sublayer}"
         slot = self._slot(place)
         if slot is not None:
             x, probes[place] = slot(x, context=context, training=training)
-        y = normed(x + context.residual)
+        y = self._norm_place.write(x + context.residual, norm)
         place = f"after_{sublayer}_norm"
         slot = self._slot(place)
         if slot is not None:
@@ -191,7 +229,7 @@ class AdaptedBlock(Float32Layer):
             query,
             key,
             value,
-            self._num_heads,
+            self.block_layers.num_heads,
             mask,
             self.attention_dropout,
             context.seeds,

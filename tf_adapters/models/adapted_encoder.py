@@ -7,10 +7,11 @@ run by an `AdaptedBlock`. Without slots the outputs equal the checkpoint's.
 import keras
 from keras import ops
 
-from tf_adapters.encoders.keras_hub_families import architecture_of
+from tf_adapters.layers.bank import norm_weights
 from tf_adapters.layers.context import Context
 from tf_adapters.layers.dense import dense
 from tf_adapters.layers.float32_layer import Float32Layer
+from tf_adapters.layers.normalization import layer_norm
 from tf_adapters.layers.stateless_seeds import StatelessSeeds
 from tf_adapters.methods.method import EncoderShape
 from tf_adapters.models import adapted_embeddings
@@ -29,8 +30,8 @@ class AdaptedEncoder(Float32Layer):
             slot may be used several times. `None` (default) adds no slots.
         use_dropout: Whether to apply the encoder's own dropout in training, as
             all five papers do. Defaults to `True`.
-        norms: List of built `BankNorm`s that replace the embedding norm and
-            both norms of each block, or `None` (default).
+        norms: List of built `BankNorm`s that replace the encoder's norms, in
+            the order of `norms()`, or `None` (default).
         embedding_slots: Dict from `word_embeddings` and `embeddings` to `Slot`,
             or `None` (default).
         position_offset: Integer. How many positions the texts are shifted by,
@@ -60,7 +61,8 @@ class AdaptedEncoder(Float32Layer):
           before the text, it is the first of these.
         - `pooled_output`: `(batch, width)`, computed from
           `first_token_output`, if the encoder has a pooler.
-        - `hidden_states`: on request, a list of `num_blocks + 1` tensors.
+        - `hidden_states`: on request, a list of `num_blocks + 1` tensors. A
+          final norm is applied to the last one.
         - `probes`: on request, a list with one dict per block, from a place to
           the values that its slot reports, and from `attention_norm` to the
           `output` of the first norm.
@@ -83,7 +85,7 @@ class AdaptedEncoder(Float32Layer):
     ):
         backbone = encoder.backbone
         super().__init__(**kwargs)
-        architecture = architecture_of(backbone)
+        architecture = encoder.architecture
         blocks = architecture.blocks(backbone)
         slots = [{} for _ in blocks] if slots is None else slots
         embedding_slots = dict(embedding_slots or {})
@@ -95,15 +97,16 @@ class AdaptedEncoder(Float32Layer):
         self.position_offset = position_offset
         self.epsilon = encoder.layer_norm_epsilon
         self.hidden_dropout = encoder.hidden_dropout if use_dropout else 0
-        own_norm = backbone.get_layer("embeddings_layer_norm")
-        self.embedding_norm = norms[0] if norms else own_norm
+        norms = iter(norms or ())
+        own_norm = backbone.get_layer(architecture.embedding_norm)
+        self.embedding_norm = next(norms, own_norm)
         self.embeddings = keras.Model(
             backbone.input, own_norm.input, name="embeddings"
         )
         self.counts_positions = architecture.counts_positions
         self.projection = getattr(backbone, "embeddings_projection", None)
         self.pooler = backbone.pooled_dense if encoder.has_pooler else None
-        shape = EncoderShape.of(encoder.backbone)
+        shape = EncoderShape.of(encoder)
         for block_slots in [*slots, embedding_slots]:
             for place, slot in block_slots.items():
                 if not slot.built:
@@ -115,12 +118,16 @@ class AdaptedEncoder(Float32Layer):
                 slot,
                 encoder,
                 use_dropout,
-                norms and norms[1 + 2 * i : 3 + 2 * i],
-                positions,
+                norms,
+                positions[i],
                 name=f"block_{i}",
             )
             for i, (block, slot) in enumerate(zip(blocks, slots, strict=True))
         ]
+        self.final_norm = None
+        if architecture.final_norm is not None:
+            own_norm = backbone.get_layer(architecture.final_norm)
+            self.final_norm = next(norms, own_norm)
         self._rematerialized = {}
         self.build((None, None))
 
@@ -171,14 +178,14 @@ class AdaptedEncoder(Float32Layer):
         return self.backbone.token_embedding.embeddings
 
     def norms(self):
-        """Returns all layer norms: the embedding norm, then two per block.
+        """Returns all layer norms: of embeddings, blocks, and the final one.
 
         Blocks that share weights, as in ALBERT, have the same norms.
         """
         norms = [self.embedding_norm]
         for block in self.blocks:
-            norms += [block.attention_norm, block.ffn_norm]
-        return norms
+            norms += block.norms()
+        return norms if self.final_norm is None else [*norms, self.final_norm]
 
     def norm_variables(self):
         """Returns gamma and beta of all layer norms, each only once."""
@@ -232,6 +239,10 @@ class AdaptedEncoder(Float32Layer):
                 )
             hidden_states.append(x)
             probes.append(block_probes)
+        if self.final_norm is not None:
+            gamma, beta = norm_weights(self.final_norm, context.adapter_ids)
+            x = layer_norm(x, gamma, beta, self.epsilon)
+            hidden_states[-1] = x
         outputs = {
             "sequence_output": x if shortcut else of_text(self, x),
             "first_token_output": x[:, 0],

@@ -11,10 +11,11 @@ from tf_adapters.layers.bank import BankHead
 from tf_adapters.layers.bank import BankNorm
 from tf_adapters.layers.slot_of_layers import SlotOfLayers
 from tf_adapters.methods.support import bottleneck_slots
-from tf_adapters.methods.support.bottleneck_slots import PARTS
 from tf_adapters.methods.support.bottleneck_slots import PLACEMENTS
 from tf_adapters.methods.support.bottleneck_slots import UNITS_AXIS
+from tf_adapters.methods.support.bottleneck_slots import WEIGHTS
 from tf_adapters.models import stacked_adapters
+from tf_adapters.models import trained_members
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.encoder_checks import check_inputs
 from tf_adapters.models.encoder_model import EncoderModel
@@ -118,7 +119,7 @@ def load_bank(adapters, encoder):
         >>> outputs.shape[0]  # Row 0 by adapter `one`, row 1 by `two`.
         2
     """
-    members = stacked_adapters.read_members(adapters, encoder)
+    members = trained_members.read_members(adapters, encoder)
     for member in members:
         if member.head is None:
             raise AdapterError(
@@ -159,17 +160,14 @@ def _make_slots(encoder, members, facts):
                 name=name,
             )
             slot.build((None, None, width))
-            for part in PARTS:
-                getattr(slot.bank, part).assign(
-                    np.stack(
-                        stacked_adapters.arrays(
-                            members,
-                            f"{name}/delta/{part}",
-                            facts["units"],
-                            UNITS_AXIS.get(part),
-                        )
-                    )
+            for weight in WEIGHTS:
+                arrays = stacked_adapters.arrays(
+                    members,
+                    f"{name}/delta/{weight}",
+                    facts["units"],
+                    UNITS_AXIS.get(weight),
                 )
+                getattr(slot.bank, weight).assign(np.stack(arrays))
             slots_of_block[place] = slot
     return slots
 
@@ -184,13 +182,6 @@ class BankSlot(SlotOfLayers):
         units: See `BankBottleneck`.
         activation: See `BankBottleneck`.
         **kwargs: See `keras.layers.Layer`.
-
-    Call arguments:
-        x: `(batch, tokens, width)`, the output of a sublayer.
-        context: `Context` with `adapter_ids`.
-
-    Returns:
-        The sum, with the shape of `x`, and an empty dict of probes.
     """
 
     def __init__(self, reads, num_adapters, units, activation, **kwargs):
@@ -213,15 +204,16 @@ def _make_norms(encoder, members):
     if not any(v.path in m.tensors for v in own for m in members):
         return None
     norms = []
-    for gamma, beta in (norm.variables for norm in adapted.norms()):
+    for own_norm in adapted.norms():
         norm = BankNorm(len(members))
-        norm.build(gamma.shape)
-        for weight, variable in ((norm.gammas, gamma), (norm.betas, beta)):
-            weight.assign(
-                np.stack(
-                    [m.tensors.get(variable.path, variable) for m in members]
-                )
-            )
+        norm.build(own_norm.gamma.shape)
+        pairs = (norm.gammas, own_norm.gamma), (norm.betas, own_norm.beta)
+        for weight, variable in pairs:
+            # A norm without offset is one with the offset 0.
+            if variable is None:
+                continue
+            arrays = [m.tensors.get(variable.path, variable) for m in members]
+            weight.assign(np.stack(arrays))
         norms.append(norm)
     return norms
 
@@ -231,16 +223,12 @@ def _make_head(members):
     outputs = max(kernel.shape[1] for kernel in kernels)
     head = BankHead(len(members), outputs, name="heads")
     head.build((None, len(kernels[0])))
-    head.kernel.assign(
-        np.stack([stacked_adapters.widened(k, outputs, 1) for k in kernels])
-    )
+    padded = [stacked_adapters.widened(k, outputs, 1) for k in kernels]
+    head.kernel.assign(np.stack(padded))
     biases = [member.tensors["head/bias"] for member in members]
-    head.bias.assign(
-        np.stack(
-            [
-                stacked_adapters.widened(b, outputs, 0, head.ABSENT)
-                for b in biases
-            ]
-        )
-    )
+    padded = [
+        stacked_adapters.widened(bias, outputs, 0, head.ABSENT)
+        for bias in biases
+    ]
+    head.bias.assign(np.stack(padded))
     return head

@@ -6,12 +6,11 @@ import re
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.methods.union import without_map
 from tf_adapters.models import composition as trees
-from tf_adapters.models import stacked_adapters
-from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models import trained_members
 
 
 def read_composition(composition, encoder, with_head=False):
-    """Returns the composition with a `Member` in place of each leaf.
+    """Returns the composition with `Member`s in place of folders and models.
 
     Args:
         composition: Composition of folders and models.
@@ -25,9 +24,9 @@ def read_composition(composition, encoder, with_head=False):
             position.
     """
     trees.check_nesting(composition)
-    leaves = trees.leaves(composition)
-    with_heads = [*[False] * (len(leaves) - 1), with_head]
-    members = stacked_adapters.read_members(leaves, encoder, with_heads)
+    adapters = trees.all_members(composition)
+    with_heads = [*[False] * (len(adapters) - 1), with_head]
+    members = trained_members.read_members(adapters, encoder, with_heads)
     for member in members:
         _check_member(member, encoder)
     tree = placed(composition, members, encoder)
@@ -42,12 +41,9 @@ def _check_member(member, encoder):
             f"{member.source} is a fusion, but a composition's members must be "
             "single adapters."
         )
-    if member.method.trainable_encoder_variables(AdaptedEncoder(encoder)):
-        raise AdapterError(
-            f"{member.source} trained weights of the encoder too, its layer "
-            "norms for example, which the members of a composition share. "
-            "Train a houlsby with method.train_layer_norms=false."
-        )
+    trained_members.check_encoder_untrained(
+        member, encoder, "composition", "method.train_layer_norms"
+    )
 
 
 def _check_lowest(member):
@@ -66,19 +62,19 @@ def placed(composition, members, encoder):
     left out of blocks get a method without these blocks.
 
     Args:
-        composition: Composition with any leaves.
-        members: A `Member` for each leaf, in their order.
+        composition: Composition with any members.
+        members: A `Member` for each of `all_members`.
         encoder: Their `Encoder`.
     """
     num_blocks = encoder.backbone.num_layers
     members = (_without_left_out(member, num_blocks) for member in members)
-    tree = trees.with_leaves(composition, members)
+    tree = trees.with_all_members(composition, members)
     lowest = {id(member) for member in trees.lowest(tree)}
     found = [
         member if id(member) in lowest else _without_map(member)
-        for member in trees.leaves(tree)
+        for member in trees.all_members(tree)
     ]
-    return trees.with_leaves(tree, iter(found))
+    return trees.with_all_members(tree, iter(found))
 
 
 def _without_map(member):

@@ -2,19 +2,16 @@
 
 from pathlib import Path
 
-from keras import ops
-
 from tf_adapters import methods
 from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.common.errors import UserError
-from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.layers.reparameterization import stored_name
 from tf_adapters.models import composed_members
 from tf_adapters.models import composition as trees
 from tf_adapters.models.adapter_model import AdapterModel
-from tf_adapters.models.features_model import FeaturesModel
+from tf_adapters.models.parallel_model import ParallelModel
 
 
 def compose(encoder, composition, head=None, **options):
@@ -52,13 +49,17 @@ def compose(encoder, composition, head=None, **options):
         (2, 2)
     """
     if isinstance(composition, trees.Parallel | trees.BatchSplit):
-        return ParallelModel(encoder, composition, head, **options)
+        models = [
+            compose(encoder, _as_composition(member), head, **options)
+            for member in composition.members
+        ]
+        return ParallelModel(composition, models)
     composition, method = _top(composition)
     takes_head = method is None and head is None
     below = composed_members.read_composition(
         composition, encoder, with_head=takes_head
     )
-    last = trees.leaves(below)[-1]
+    last = trees.all_members(below)[-1]
     takes_head = takes_head and last.head is not None
     model = AdapterModel(
         encoder,
@@ -92,14 +93,21 @@ def _top(composition):
                 "its model."
             )
         composition = trees.Stack(*members)
-    for leaf in trees.leaves(composition):
-        if not isinstance(leaf, str | Path | AdapterModel):
+    for member in trees.all_members(composition):
+        if not isinstance(member, str | Path | AdapterModel):
             raise UserError(
                 "Expected as a composition's member the folder of an adapter, "
                 "a model that `adapt` or `load_adapter` returned, or, as the "
-                f"last of a Stack, a method. Received: {shown(leaf)}"
+                f"last of a Stack, a method. Received: {shown(member)}"
             )
     return composition, method
+
+
+def _as_composition(member):
+    """Returns a composition; a single member becomes a stack of one."""
+    if isinstance(member, trees.Composition):
+        return member
+    return trees.Stack(member)
 
 
 def load_below(model, below):
@@ -112,19 +120,17 @@ def load_below(model, below):
     Raises:
         AdapterError: If a member's weights do not match its configuration.
     """
-    members, values = trees.leaves(below), []
+    members, values = trees.all_members(below), []
     for member, slots in zip(members, model.slots_below, strict=True):
         variables = {stored_name(v): v for slot in slots for v in slot.weights}
         shapes = {name: v.shape for name, v in variables.items()}
+        unpacked = member.method.gating.unpack(member.tensors, shapes)
         tensors = {
             name: tensor
-            for name, tensor in member.method.unpack(
-                member.tensors, shapes
-            ).items()
+            for name, tensor in unpacked.items()
             if not name.startswith("head/")
         }
-        path = member.folder and member.folder / adapter_folder.WEIGHTS_FILE
-        adapter_folder.check_tensors(variables, tensors, path or member.source)
+        adapter_folder.check_tensors(variables, tensors, member.weights_source)
         values += [(v, tensors[name]) for name, v in variables.items()]
     # Assign only after all checks: the last member may be damaged.
     for variable, value in values:
@@ -156,9 +162,9 @@ def swap_adapters(model, composition):
     if model.below is None:
         raise UserError("This model has no adapters below its own.")
     model.check_not_folded()
-    if not isinstance(composition, trees.Composition):
-        composition = trees.Stack(composition)
-    below = composed_members.read_composition(composition, model.encoder_info)
+    below = composed_members.read_composition(
+        _as_composition(composition), model.encoder_info
+    )
     wanted = trees.tree_to_config(model.below)
     found = trees.tree_to_config(methods_of(below))
     if wanted != found:
@@ -184,14 +190,14 @@ def restore(config, members, composition, encoder, folder):
         AdapterError: If the tree is damaged.
     """
     if composition is not None:
-        if not isinstance(composition, trees.Composition):
-            composition = trees.Stack(composition)
-        return composed_members.read_composition(composition, encoder)
+        return composed_members.read_composition(
+            _as_composition(composition), encoder
+        )
     if not config.get("below"):
         return None
     try:
         tree = trees.tree_from_config(config["below"], dict)
-        if len(trees.leaves(tree)) != len(members):
+        if len(trees.all_members(tree)) != len(members):
             raise ValueError("members")
         return composed_members.placed(tree, members, encoder)
     except (KeyError, TypeError, ValueError) as error:
@@ -205,85 +211,5 @@ def methods_of(below):
     """Replaces the `Member`s of a composition by their methods, if any."""
     if below is None:
         return None
-    return trees.with_leaves(below, (m.method for m in trees.leaves(below)))
-
-
-class ParallelModel(FeaturesModel):
-    """Several adapters, each answering the whole batch or its own rows.
-
-    For batches that mix examples of many tasks in any order, see `load_bank`.
-
-    Args:
-        encoder: `Encoder` that all members were trained on.
-        composition: `Parallel` or `BatchSplit`.
-        head: Head that all members use, or `None` (default) for each member's
-            own head.
-        **options: See `AdapterModel`.
-
-    Call arguments:
-        inputs: Dict as for `AdapterModel`.
-
-    Returns:
-        List of the members' outputs: each for the whole batch with `Parallel`,
-        each for its own rows with `BatchSplit`.
-
-    Examples:
-        >>> one = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
-        >>> two = tf_adapters.adapt(encoder, methods.LoRA(), head)
-        >>> model = tf_adapters.compose(encoder, tf_adapters.Parallel(one, two))
-        >>> isinstance(model, tf_adapters.ParallelModel), len(model.models)
-        (True, 2)
-    """
-
-    def __init__(self, encoder, composition, head=None, **options):
-        super().__init__(autocast=False, dtype="float32", trainable=False)
-        self.composition = composition
-        self.models = [
-            compose(
-                encoder,
-                m if isinstance(m, trees.Composition) else trees.Stack(m),
-                head,
-                **options,
-            )
-            for m in composition.members
-        ]
-        self.built = True
-
-    def make_predict_function(self, force=False):
-        for model in self.models:
-            model.check_encoder()
-        return super().make_predict_function(force)
-
-    def check_features(self, inputs):
-        """Raises a `UserError` if the members cannot take these inputs."""
-        for model in self.models:
-            model.check_features(inputs)
-
-    def feature_shapes(self):
-        """Returns a dict from the name of an input to its shape."""
-        return self.models[0].feature_shapes()
-
-    def call(self, inputs, training=None):
-        sizes = getattr(self.composition, "batch_sizes", None)
-        if sizes is None:
-            return [model(inputs) for model in self.models]
-        rows = inputs["token_ids"].shape[0]
-        if rows is not None and rows != sum(sizes):
-            raise UserError(
-                f"A BatchSplit of {cut(sizes)} rows takes {sum(sizes)}. "
-                f"Received: {rows}"
-            )
-        if rows is None:
-            # In a graph for any batch size, a wrong number of rows fails here.
-            ids = inputs["token_ids"]
-            # Multiple-choice inputs have one more axis.
-            further = len(ids.shape) - 1
-            ones = ops.ones_like(ids[(slice(None), *[slice(1)] * further)])
-            ones = ops.reshape(ones, (sum(sizes), *[1] * further))
-            inputs = {**inputs, "token_ids": ids * ones}
-        outputs, first = [], 0
-        for model, size in zip(self.models, sizes, strict=True):
-            part = {k: v[first : first + size] for k, v in inputs.items()}
-            outputs.append(model(part))
-            first += size
-        return outputs
+    members = trees.all_members(below)
+    return trees.with_all_members(below, (m.method for m in members))

@@ -17,8 +17,8 @@ def put_below(tree, blocks, embeddings, shape):
         shape: `EncoderShape`.
 
     Returns:
-        Slots of the blocks, slots of the embeddings, and for each leaf a list
-        of its own slots.
+        Slots of the blocks, slots of the embeddings, and for each
+        method of the tree a list of its own slots.
     """
     below, below_embeddings, own = _slots_of(tree, shape)
     _check_top(below_embeddings, embeddings)
@@ -72,7 +72,7 @@ def _slots_of(tree, shape):
         if any(embeddings[1:]):
             raise _two_in(set().union(*embeddings))
         joined = [_stacked(dicts) for dicts in zip(*blocks, strict=True)]
-    return joined, embeddings[0], [slots for part in own for slots in part]
+    return joined, embeddings[0], [slots for member in own for slots in member]
 
 
 def _frozen_slots(method, shape):

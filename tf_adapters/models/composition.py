@@ -1,7 +1,7 @@
 """Combinations of trained adapters, as in the `adapters` library.
 
-A composition is a tree. Its leaves are methods, or the folders and models that
-`compose` converts to methods.
+A composition is a tree of members: methods, folders and models, which `compose`
+converts to methods, or further compositions.
 """
 
 import numbers
@@ -141,19 +141,19 @@ class BatchSplit(Composition):
         return BatchSplit(*members, batch_sizes=self.batch_sizes)
 
 
-def leaves(tree):
-    """Returns the leaves of a composition, in their order."""
+def all_members(tree):
+    """Returns the members within a composition that are no composition."""
     if not isinstance(tree, Composition):
         return [tree]
-    return [leaf for member in tree.members for leaf in leaves(member)]
+    return [one for member in tree.members for one in all_members(member)]
 
 
 def lowest(tree):
-    """Returns the leaves of a composition that have nothing below them."""
+    """Returns those of `all_members` that have nothing below them."""
     if not isinstance(tree, Composition):
         return [tree]
     members = tree.members[:1] if isinstance(tree, Stack) else tree.members
-    return [leaf for member in members for leaf in lowest(member)]
+    return [one for member in members for one in lowest(member)]
 
 
 def check_nesting(tree):
@@ -168,36 +168,40 @@ def check_nesting(tree):
         check_nesting(member)
 
 
-def with_leaves(tree, new):
-    """Returns a composition with other leaves.
+def with_all_members(tree, new):
+    """Returns a composition with others in place of `all_members`.
 
     Args:
-        tree: `Composition`, or a leaf.
-        new: Iterator over the new leaves, in the order of `leaves`.
+        tree: `Composition`, or a single member.
+        new: Iterator over the new members, in the order of `all_members`.
     """
     if not isinstance(tree, Composition):
         return next(new)
-    return tree.with_members([with_leaves(one, new) for one in tree.members])
+    return tree.with_members(
+        [with_all_members(one, new) for one in tree.members]
+    )
 
 
-def tree_to_config(tree, leaf_to_config=to_config):
+def tree_to_config(tree, member_to_config=to_config):
     """Returns a composition as plain values, for JSON."""
     if not isinstance(tree, Composition):
-        return leaf_to_config(tree)
+        return member_to_config(tree)
     config = {
         "composition": type(tree).__name__.lower(),
-        "members": [tree_to_config(m, leaf_to_config) for m in tree.members],
+        "members": [tree_to_config(m, member_to_config) for m in tree.members],
     }
     if isinstance(tree, Average):
         config["weights"] = list(tree.weights)
     return config
 
 
-def tree_from_config(config, leaf_from_config=from_config):
+def tree_from_config(config, member_from_config=from_config):
     """Returns the composition that `tree_to_config` described."""
     if "composition" not in config:
-        return leaf_from_config(config)
-    members = [tree_from_config(m, leaf_from_config) for m in config["members"]]
+        return member_from_config(config)
+    members = [
+        tree_from_config(m, member_from_config) for m in config["members"]
+    ]
     if config["composition"] == "average":
         return Average(*members, weights=config["weights"], normalize=False)
     if config["composition"] == "stack":

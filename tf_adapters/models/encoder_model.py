@@ -1,6 +1,11 @@
 """A Keras model of an encoder whose layers are shared with other models."""
 
+import keras
+from keras import ops
+
 from tf_adapters.encoders.loaded_weights import User
+from tf_adapters.models import loss_checks
+from tf_adapters.models import loss_scaling
 from tf_adapters.models.features_model import FeaturesModel
 
 
@@ -9,7 +14,8 @@ class EncoderModel(FeaturesModel):
 
     Models share an encoder's layers. Once one of them has trained weights of
     the encoder, the others would compute with wrong weights. They therefore
-    raise an error in `fit`, `evaluate` and `predict`, and on saving.
+    raise an error in `fit`, `evaluate` and `predict`, and on saving. If the
+    encoder computes in float16, `fit` scales the loss.
 
     Args:
         encoder: `Encoder` with the weights that it was loaded with.
@@ -48,6 +54,35 @@ class EncoderModel(FeaturesModel):
         if self.encoder_user.trains_encoder:
             self.encoder_info.loaded.hold(self.encoder_user)
 
+    @property
+    def computes_in_float16(self):
+        """Whether the encoder uses float16, so that the loss must be scaled."""
+        policy = self.encoder_info.backbone.dtype_policy
+        return policy.compute_dtype == "float16"
+
+    def compile(self, optimizer="rmsprop", loss=None, *args, **kwargs):
+        """Compiles the model; warns if the loss expects probabilities.
+
+        If the encoder computes in float16, the optimizer scales the loss. As
+        in Keras, `auto_scale_loss=False` turns this off.
+        """
+        loss_checks.warn_of_probabilities(self.head, loss)
+        if self.computes_in_float16 and kwargs.get("auto_scale_loss", True):
+            optimizer = loss_scaling.with_loss_scale(optimizer)
+        super().compile(optimizer, loss, *args, **kwargs)
+
+    def fit(self, *args, **kwargs):
+        """Trains the model; logs how many steps float16 overflow skipped."""
+        before = loss_scaling.count_skipped(self)
+        history = super().fit(*args, **kwargs)
+        loss_scaling.say_skipped(self, before)
+        return history
+
+    def compile_from_config(self, config):
+        # Keras does not do this for models that override `compile`.
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
+
     def make_train_function(self, force=False):
         self.hold_encoder()
         return super().make_train_function(force)
@@ -64,3 +99,13 @@ class EncoderModel(FeaturesModel):
         # Check before Keras opens the file.
         self.check_encoder()
         super().save(*args, **kwargs)
+
+
+def as_sequences(inputs):
+    """Reshapes inputs `(batch, choices or windows, tokens)` to sequences."""
+    if len(inputs["token_ids"].shape) < 3:
+        return inputs
+    return {
+        name: ops.reshape(value, (-1, ops.shape(value)[-1]))
+        for name, value in inputs.items()
+    }

@@ -59,9 +59,9 @@ def _in_frozen_layers(layer):
     """Returns the variables of all frozen layers within a layer."""
     return [
         variable
-        for part in layer._flatten_layers()
-        if not part.trainable
-        for variable in part.weights
+        for inner in layer._flatten_layers()
+        if not inner.trainable
+        for variable in inner.weights
     ]
 
 

@@ -11,7 +11,7 @@ from tf_adapters.common.errors import shown
 from tf_adapters.methods import Fusion
 from tf_adapters.methods.support.bottleneck_slots import width_of_bottleneck
 from tf_adapters.models import stacked_adapters
-from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models import trained_members
 from tf_adapters.models.adapter_model import AdapterModel
 
 # The widest plausible bottleneck of a pruned member.
@@ -56,13 +56,16 @@ def fuse(encoder, method=None, head=None, adapters=None, **options):
             "adapter; `fuse` combines several trained adapters."
         )
     adapters = method.adapters if adapters is None else adapters
-    stacked_adapters.check_is_list(adapters)
-    members = stacked_adapters.read_members(
+    trained_members.check_is_list(adapters)
+    members = trained_members.read_members(
         adapters, encoder, with_heads=[False] * len(adapters)
     )
     for member in members:
         stacked_adapters.check_stacks(member)
-        _check_encoder(member, encoder)
+        setting = "--params_override=method.train_layer_norms"
+        trained_members.check_encoder_untrained(
+            member, encoder, "fusion", setting
+        )
     facts = stacked_adapters.describe_stack(members, encoder)
     left_out = {*facts["leave_out"], *method.leave_out}
     facts["leave_out"] = tuple(sorted(left_out))
@@ -71,16 +74,6 @@ def fuse(encoder, method=None, head=None, adapters=None, **options):
     )
     load_into(model, members)
     return model
-
-
-def _check_encoder(member, encoder):
-    """Raises an error if a member trained weights that all members share."""
-    if member.method.trainable_encoder_variables(AdaptedEncoder(encoder)):
-        raise AdapterError(
-            f"{member.source} trained weights of the encoder too, its layer "
-            "norms for example, which the members of a fusion share. Train a "
-            "houlsby with --params_override=method.train_layer_norms=false."
-        )
 
 
 def check_members(method, members, encoder):
@@ -128,9 +121,9 @@ def load_into(model, members):
 def _load_slot(slot, members):
     fusion = slot.fusion
 
-    def arrays(part, axis=None):
+    def arrays(weight, axis=None):
         return stacked_adapters.arrays(
-            members, f"{slot.name}/delta/{part}", fusion.units, axis
+            members, f"{slot.name}/delta/{weight}", fusion.units, axis
         )
 
     fusion.down_kernel.assign(np.concatenate(arrays("down_kernel", 1), 1))

@@ -13,7 +13,7 @@ def config_of(model):
     """Returns the constructor's arguments and the left-out blocks."""
     return {
         **encoder_config(model.encoder_info),
-        **parts_config(model),
+        **arguments_config(model),
     }
 
 
@@ -28,7 +28,7 @@ def encoder_config(encoder):
     }
 
 
-def parts_config(model):
+def arguments_config(model):
     """Returns the constructor's arguments except the encoder."""
     return {
         "method": methods.to_config(model.method),
@@ -46,7 +46,7 @@ def model_from(cls, config):
     config = dict(config)
     encoder = encoder_from(config)
     del config["encoder"], config["fingerprint"]
-    return model_of_parts(cls, encoder, config)
+    return model_on(cls, encoder, config)
 
 
 def encoder_from(config):
@@ -58,13 +58,14 @@ def encoder_from(config):
     return Encoder(**{**fields, "backbone": backbone})
 
 
-def model_of_parts(cls, encoder, config):
+def model_on(cls, encoder, config):
     """Returns a model of the given class and encoder.
 
     Args:
         cls: `AdapterModel`.
         encoder: `Encoder`.
-        config: Return value of `parts_config`, and options of `keras.Model`.
+        config: Return value of `arguments_config`, and options of
+            `keras.Model`.
     """
     config = dict(config)
     head = config.pop("head")

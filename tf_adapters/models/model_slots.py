@@ -21,7 +21,7 @@ def adapted_encoder(model, encoder):
         adapter of the composition, a list of its slots.
     """
     method = model.method
-    shape = methods.EncoderShape.of(encoder.backbone)
+    shape = methods.EncoderShape.of(encoder)
     slots = method.make_slots(shape)
     embedding_slots = method.make_embedding_slots(shape)
     own, below = distinct([embedding_slots, *slots]), ()
@@ -65,7 +65,7 @@ def weights_of_slot(slots, block, place):
 
 def leave_out(model, blocks):
     """Leaves a model's slots out of blocks; see `AdapterModel.leave_out`."""
-    check_left_out(model, blocks)
+    _check_left_out(model, blocks)
     for block in blocks:
         # The variables remain part of the model, but are no longer used.
         model.encoder.blocks[block].places_in_use = ()
@@ -88,13 +88,8 @@ def without(model, blocks):
         model._forget_graphs()
 
 
-def check_left_out(model, blocks):
-    """Raises a `UserError` if a model cannot leave its slots out of blocks.
-
-    Args:
-        model: `AdapterModel`.
-        blocks: Iterable of block indices.
-    """
+def _check_left_out(model, blocks):
+    """Raises a `UserError` if a model cannot leave its slots out of blocks."""
     if blocks and model.reparameterization.folded:
         raise UserError(
             "The trained weights are folded into the encoder's, so they "

@@ -110,5 +110,5 @@ class MultiTaskModel:
             config["encoder"].update(name=name, fingerprint=fingerprint)
         own = self.own_variables(task)
         tensors = {path: variable.numpy() for path, variable in own.items()}
-        tensors = adapter.pack(tensors)
+        tensors = adapter.gating.pack(tensors)
         adapter_writing.write_adapter(folder, config, tensors, overwrite=True)

@@ -7,7 +7,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.interop import hub
 from tf_adapters.interop import hub_address
 from tf_adapters.interop import stored_adapter
-from tf_adapters.models import stacked_adapters
+from tf_adapters.models import trained_members
 
 
 def members_to_config(members):
@@ -48,7 +48,7 @@ def members_from_config(config, folders, encoder):
     Raises:
         AdapterError: If a member is missing or its weights have changed.
     """
-    stacked_adapters.check_is_list(folders)
+    trained_members.check_is_list(folders)
     if folders is not None and len(folders) != len(config):
         names = ", ".join(entry["name"] for entry in config) or "no adapters"
         raise AdapterError(
@@ -116,7 +116,7 @@ def _is_remote(entry):
 
 
 def _read_recorded(entry, folder, encoder):
-    member = stacked_adapters.read_member(folder, encoder, with_head=False)
+    member = trained_members.read_member(folder, encoder, with_head=False)
     if member.fingerprint != entry["fingerprint"]:
         raise AdapterError(
             f"{member.folder} has other weights than the adapter "

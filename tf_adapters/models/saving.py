@@ -11,12 +11,12 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common.adapter_folder import FORMAT_VERSION
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import foreign_folder
+from tf_adapters.models import adapter_reading
 from tf_adapters.models import adapter_writing
 from tf_adapters.models import composed_model
 from tf_adapters.models import composition
 from tf_adapters.models import fusion_model
 from tf_adapters.models import recorded_members
-from tf_adapters.models import stored_parts
 from tf_adapters.models.adapter_model import AdapterModel
 
 
@@ -66,11 +66,11 @@ def save_adapter(
         name: variable.numpy()
         for name, variable in model.trained_variables().items()
     }
-    tensors = model.method.pack(tensors)
+    tensors = model.method.gating.pack(tensors)
     adapter_folder.check_finite(tensors)
     config = describe_adapter(model, details)
     if not with_head:
-        config, tensors = stored_parts.without_head(config, tensors)
+        config, tensors = adapter_reading.without_head(config, tensors)
     if format == "tf_adapters":
         return adapter_writing.write_adapter(folder, config, tensors, overwrite)
     if model.below is not None:
@@ -100,8 +100,8 @@ def describe_adapter(model, details=None):
     Raises:
         AdapterError: If it is a fusion or composition without known members.
     """
-    leaves = composition.leaves(model.below) if model.below else ()
-    if len(model.method.adapters) + len(leaves) != len(model.members):
+    below = composition.all_members(model.below) if model.below else ()
+    if len(model.method.adapters) + len(below) != len(model.members):
         raise AdapterError(
             "This model does not know the folders of its members: a .keras "
             "file has their weights only. Save the model that `fuse` or "
@@ -118,7 +118,7 @@ def describe_adapter(model, details=None):
         },
         "method": methods.to_config(model.method),
         "head": None if model.head is None else heads.to_config(model.head),
-        "plugins": stored_parts.plugins_of(model.method, model.head),
+        "plugins": adapter_reading.plugins_of(model.method, model.head),
         "members": recorded_members.members_to_config(model.members),
         "below": model.below and composition.tree_to_config(model.below),
         "left_out": list(model.left_out),
@@ -160,7 +160,7 @@ def load_adapter(
         >>> tf_adapters.load_adapter("films", encoder).method.rank
         4
     """
-    read = stored_parts.read_adapter(folder, encoder, with_head)
+    read = adapter_reading.read_adapter(folder, encoder, with_head)
     config, method = read.config, read.method
     members = recorded_members.members_from_config(
         config.get("members", []), adapters, encoder
@@ -187,7 +187,7 @@ def load_adapter(
 def _assign(model, variables, tensors, path):
     shapes = {name: tuple(v.shape) for name, v in variables.items()}
     try:
-        tensors = model.method.unpack(tensors, shapes)
+        tensors = model.method.gating.unpack(tensors, shapes)
     except ValueError as error:
         raise AdapterError(f"{path} does not fit the model. {error}") from error
     model.hold_encoder()
@@ -206,7 +206,7 @@ def start_from(model, folder):
         AdapterError: If the adapter belongs to another encoder or method, or
             is damaged. The model's weights are then unchanged.
     """
-    read = stored_parts.read_adapter(
+    read = adapter_reading.read_adapter(
         folder, model.encoder_info, with_head=False
     )
     # Compare settings, not objects: re-running a notebook cell redefines them.
@@ -224,4 +224,4 @@ def start_from(model, folder):
         read.tensors,
         read.weights_file,
     )
-    model.method.reopen(model)
+    model.method.gating.reopen(model)

@@ -149,7 +149,7 @@ def _defined(value):
 
 
 def _taken_for(matrix, names):
-    """Yields the wrong class that each class is most often taken for."""
+    """Yields, for each class, the wrong class that is predicted most often."""
     wrong = matrix - np.diag(np.diag(matrix))
     for counts in wrong:
         most = counts.argmax()

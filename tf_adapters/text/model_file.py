@@ -44,7 +44,7 @@ def config_of_text_model(text_model):
     return {
         **model_config.encoder_config(adapters.encoder),
         "adapters": [
-            {"name": name, **_plain(model_config.parts_config(adapter))}
+            {"name": name, **_plain(model_config.arguments_config(adapter))}
             for name, adapter in adapters.models.items()
         ],
         "active": adapters.active,
@@ -70,9 +70,7 @@ def text_model_from(cls, config):
     encoder = model_config.encoder_from(config)
     layer = config["preprocessor"]
     first, *others = (
-        lambda parts=parts: model_config.model_of_parts(
-            AdapterModel, encoder, parts
-        )
+        lambda parts=parts: model_config.model_on(AdapterModel, encoder, parts)
         for parts in config["adapters"]
     )
     model = cls.of_adapter(

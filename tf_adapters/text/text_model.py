@@ -6,7 +6,7 @@ import keras
 
 from tf_adapters import heads
 from tf_adapters import methods
-from tf_adapters.encoders.keras_hub_families import as_encoder
+from tf_adapters.encoders.encoder import as_encoder
 from tf_adapters.encoders.load import load_encoder
 from tf_adapters.models.adapter_model import AdapterModel
 from tf_adapters.models.variable_groups import count_weights

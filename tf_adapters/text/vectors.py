@@ -8,7 +8,7 @@ from tf_adapters.common.errors import shown
 from tf_adapters.heads.windows import pool_windows
 from tf_adapters.layers.token_pooling import TOKEN_POOLINGS
 from tf_adapters.layers.token_pooling import pool_tokens
-from tf_adapters.models.adapter_model import as_sequences
+from tf_adapters.models.encoder_model import as_sequences
 
 
 def vectors_of(model, pooling=None):

@@ -1,4 +1,4 @@
-"""`data.batching: fixed`: static shapes, and the same numbers as without."""
+"""Tests `data.batching: fixed`: static shapes and unchanged results."""
 
 import itertools
 
@@ -66,7 +66,7 @@ def test_every_batch_is_whole(shards):
         assert (indices == -1).sum() == 3
         assert not weights[indices == -1].any()
         np.testing.assert_allclose(weights.sum(), 3, atol=1e-6)
-        # A model must be able to read what fills up.
+        # A model must be able to read padding.
         masks = np.concatenate([part["padding_mask"] for part in parts])
         assert masks.sum(axis=1).min() >= 3
 
@@ -170,7 +170,7 @@ def _outcome(batching, strategy="one_device"):
 
 @pytest.fixture(scope="module")
 def expected():
-    """The same order of the same examples, nothing filled up."""
+    """The results for the same examples in the same order, without padding."""
     return _outcome("random")
 
 
@@ -182,7 +182,7 @@ def test_losses_and_predictions_are_those_of_the_real_examples(
     strategy, expected
 ):
     losses, outputs = _outcome("fixed", strategy)
-    # The third batch has three of its eight rows filled up.
+    # The third batch has three rows of padding among its eight.
     np.testing.assert_allclose(losses, expected[0], atol=2e-5)
     assert outputs.shape == (21, 2)
     np.testing.assert_allclose(outputs, expected[1], atol=1e-3)

@@ -1,4 +1,4 @@
-"""Which tokens are hidden: how many, behind what, in words, by replicas."""
+"""Tests which tokens are hidden, their replacements, words and replicas."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_as_many_as_asked_and_never_a_special_token():
 
 
 def test_shares_are_those_of_the_paper():
-    """80 % mask, 10 % random, 10 % stay; every place alike."""
+    """80 % become the mask, 10 % a random token, 10 % stay, at any position."""
     vocabulary = 100_000
     ids = np.full((2000, 22), 7)
     ids[:, 0], ids[:, -1] = 2, 3
@@ -119,7 +119,7 @@ def test_whole_words_are_hidden_whole_and_no_more_than_asked():
 
 
 def _words(ids):
-    """Returns the places of each word's tokens, in a loop."""
+    """Returns the positions of each word's tokens, computed in a loop."""
     words = []
     for place, token in enumerate(ids):
         special = token in SPECIAL or ids[place - 1] in SPECIAL
@@ -131,7 +131,7 @@ def _words(ids):
 
 
 def _greedy(words, count):
-    """Returns the words that fit one after another, in a loop."""
+    """Returns the words that fit, chosen one by one in a loop."""
     chosen = []
     for word in words:
         if len(word) <= count:
@@ -147,7 +147,7 @@ def test_words_that_do_not_fit_are_skipped_and_shorter_ones_taken():
     rows, width = 300, 26
     counts = generator.integers(1, 7, rows).tolist()
     ids = np.full((rows, width), 20)
-    # Padding inside, too, as between two texts; a word may begin after it.
+    # There is also padding between two texts; a word can begin after it.
     ids[:, 1:] = generator.choice([20, 30, 31], (rows, width - 1))
     ids[generator.random((rows, width)) < 0.1] = 3
     ids[:, 0] = 2
@@ -159,7 +159,7 @@ def test_words_that_do_not_fit_are_skipped_and_shorter_ones_taken():
         there = found["masked_ids"][row] != IGNORED
         places = found["masked_positions"][row][there].tolist()
         words = _words(ids[row])
-        # A special token counts as a word, too, but is never one.
+        # A special token is counted like a word, but never chosen.
         order = np.argsort(scores[row, : len(words)])
         order = [
             words[i] for i in order if ids[row, words[i][0]] not in SPECIAL

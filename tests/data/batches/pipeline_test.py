@@ -1,4 +1,4 @@
-"""Batches: complete, in a known order, with little padding."""
+"""Tests that batches are complete, in a known order, with little padding."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Which batch is of which task: shares by hand, and a plan that is pure."""
+"""Tests each task's share of batches, and that the plan is deterministic."""
 
 import dataclasses
 
@@ -98,7 +98,7 @@ def test_the_plan_is_a_pure_function_of_seed_and_epoch(mixture):
 
 
 def test_no_example_is_seen_twice_before_all_are_seen_once(mixture):
-    """Over the ends of epochs, too."""
+    """This also holds across epochs."""
     seen = {task: [] for task in mixture.tasks}
     config = _config("square_root", epochs=8)
     for epoch in range(8):

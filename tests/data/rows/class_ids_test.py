@@ -1,4 +1,4 @@
-"""One rule for all heads: when a label is a class name, and when an id."""
+"""Tests when a label is a class name and when an id, for all heads."""
 
 import pytest
 
@@ -14,7 +14,7 @@ HEADS = ("classification", "multilabel", "tagging")
 
 
 def _id(head, labels, value):
-    """Returns the class id that a head's rows have for a label in a file."""
+    """Returns the class id that a head gets for a label in a file."""
     field = FIELDS.get(head, "text")
     task = Task("t", (field,), labels=labels, head=head)
     row = {field: ["a"] if head == "tagging" else "a"}
@@ -70,7 +70,7 @@ def test_what_is_neither_is_refused(head, labels, value, message):
 
 
 def test_a_blank_is_no_class_of_a_text():
-    """It stands for no tag of a word only."""
+    """It means "no tag" only for words."""
     assert _id("tagging", WORDS, "_") == IGNORED
     for head in ("classification", "multilabel"):
         with pytest.raises(DataError, match="unknown label '_'"):

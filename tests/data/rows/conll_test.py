@@ -1,4 +1,4 @@
-"""Sentences in columns: read, written, and read again."""
+"""Tests reading and writing of sentences in columns."""
 
 import json
 

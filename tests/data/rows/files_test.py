@@ -1,4 +1,4 @@
-"""Readers: what a file says, with the line on which it says it."""
+"""Tests the file readers, including line numbers."""
 
 import itertools
 import logging
@@ -13,7 +13,7 @@ from tf_adapters.tasks.glue import MRPC
 from tf_adapters.tasks.glue import QQP
 from tf_adapters.tasks.glue import STSB
 
-# Every character but the newline that str.splitlines takes for an end of line.
+# All line ends of str.splitlines except the newline.
 ODD = "a\x0bb\x0cc\x1cd\x1de\x1ef\x85g\u2028h\u2029i"
 
 
@@ -146,7 +146,7 @@ def test_unusable_files_are_refused(tmp_path, name, content, message):
         *itertools.product(
             ["a.csv", "a.tsv", "a.jsonl", "a.txt"], ["", "\n\n", "\ufeff"]
         ),
-        # A header line and no more.
+        # Only a header line.
         ("a.csv", "text\n"),
         ("a.tsv", "text\n"),
     ],

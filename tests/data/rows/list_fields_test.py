@@ -115,7 +115,7 @@ def test_prepared_sets_have_columns_or_a_list(tmp_path):
 
 
 def test_words_end_at_ascii_blanks_only():
-    """As in exported taggers; a no-break space is a part of its word."""
+    """As in exported taggers, a no-break space is part of its word."""
     row = {"tokens": "10\u00a0000  Euro\t", "tags": "O O"}
     typed = _typed(get("wikiann"), row)
     assert typed["tokens"] == ["10\u00a0000", "Euro"]

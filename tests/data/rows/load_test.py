@@ -1,4 +1,4 @@
-"""One function for every source: which one is taken, and what it gives."""
+"""Tests the choice of a source for rows, and the rows of each."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Low-resource splits are seeded, disjoint and of the sizes asked for."""
+"""Tests that low-resource splits are seeded, disjoint and of the right size."""
 
 import pytest
 

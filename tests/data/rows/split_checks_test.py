@@ -1,4 +1,4 @@
-"""What is said of splits that share texts or differ in classes."""
+"""Tests the warnings for splits that share texts or differ in classes."""
 
 import logging
 
@@ -27,7 +27,7 @@ def test_texts_in_two_splits_are_counted(caplog):
     (message,) = _warnings(caplog, "rte", **labels, test=test)
     assert "Task `rte`: 2 of 3 test rows have the texts of a tr" in message
     assert "('c', 'd')" in message
-    # Texts of a pair are not one text.
+    # The texts of a pair are separate.
     assert not _warnings(caplog, "rte", **labels, test=[_pair("b", "a")])
 
 

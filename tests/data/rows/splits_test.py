@@ -1,4 +1,4 @@
-"""What a configuration reads of a task's data, and what it leaves unread."""
+"""Tests which of a task's data a configuration reads."""
 
 import dataclasses
 import json
@@ -23,7 +23,7 @@ MNLI = [
 
 @pytest.fixture
 def read(monkeypatch):
-    """Stands for prepared sets of TensorFlow Datasets; lists what is read."""
+    """Replaces prepared sets of TensorFlow Datasets, and records reads."""
     names = []
 
     def read_prepared(task, split, path):
@@ -140,7 +140,7 @@ def test_another_metric_selects():
 
 
 def _load(tmp_path, task, **splits_of_rows):
-    """Returns what is loaded of a task whose files hold these rows."""
+    """Loads a task whose files hold these rows."""
     files = {}
     for split, rows in splits_of_rows.items():
         files[split] = str(tmp_path / f"{split}.jsonl")

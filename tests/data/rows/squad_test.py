@@ -1,4 +1,4 @@
-"""SQuAD's JSON in and out."""
+"""Tests reading and writing of SQuAD's JSON."""
 
 import json
 import types
@@ -104,7 +104,7 @@ def test_predictions_in_the_format_of_the_evaluation(tmp_path):
 
 
 def test_two_answers_to_one_id_are_refused(tmp_path):
-    """One of them would be lost without a word."""
+    """One of them would be lost silently."""
     path = tmp_path / "predictions.json"
     with pytest.raises(ValueError, match="Two questions have the id 'q1'"):
         prediction_files.write_predictions(

@@ -1,4 +1,4 @@
-"""The classes of a table, and the sentence for each thing wrong with it."""
+"""Tests the classes of a table, and the message for each fault."""
 
 import json
 

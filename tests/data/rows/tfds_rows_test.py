@@ -1,4 +1,4 @@
-"""TensorFlow Datasets: what is prepared is read, what cannot be is said."""
+"""Tests reading of TensorFlow Datasets, and errors without them."""
 
 import re
 import types
@@ -17,7 +17,7 @@ from tf_adapters.tasks.task import Task
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """Small sets as TensorFlow Datasets itself writes them.
+    """Makes small sets with TensorFlow Datasets itself.
 
     The class names of `sci_tail` are in another order than the task's.
     """

@@ -1,4 +1,4 @@
-"""Types, labels and the messages for rows that have neither."""
+"""Tests types and labels of rows, and messages for invalid ones."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Rows of many languages, from files and from prepared sets."""
+"""Tests rows of many languages, from files and prepared sets."""
 
 import dataclasses
 import json
@@ -126,7 +126,7 @@ def test_xnli_is_trained_on_mnli(tmp_path):
 
 
 def test_examples_of_tensorflow_datasets_in_a_language(monkeypatch):
-    """In the shapes in which it gives translations and sequences of labels."""
+    """With its structures for translations and sequences of labels."""
     tfds = pytest.importorskip("tensorflow_datasets")
     features = tfds.features
     monkeypatch.setattr(tfds, "as_numpy", lambda examples: examples)
@@ -150,7 +150,7 @@ def test_examples_of_tensorflow_datasets_in_a_language(monkeypatch):
     label = features.ClassLabel(names=list(XNLI.labels))
     (row,) = read(in_language(XNLI, "de"), label, translations)
     assert row == {"premise": "Ä", "hypothesis": "Ö", "label": 1}
-    # Names in another order than the task's, and one more.
+    # The names are in another order than the task's, with one more.
     tags = features.Sequence(
         features.ClassLabel(names=["_", *POS.labels[::-1]])
     )

@@ -1,4 +1,4 @@
-"""The mask token in texts becomes its id, as in the original tokenizers."""
+"""Tests that mask tokens in texts become ids, as in other libraries."""
 
 import functools
 import shutil
@@ -38,7 +38,7 @@ def _texts(mask):
 
 @functools.cache
 def _packer(name):
-    """Tracing a tokenizer takes seconds."""
+    """Returns a packer, shared because tracing a tokenizer takes seconds."""
     folder = huggingface_folders.folder(name)
     return TextPacker(
         huggingface_tokenizer.load_huggingface_tokenizer(folder), 10_000
@@ -50,7 +50,7 @@ def _rows(packer, texts):
 
 
 def _byte_pairs(add_prefix_space=False):
-    """Returns transformers' RoBERTa, its mask as in published checkpoints."""
+    """Returns transformers' RoBERTa tokenizer with the published mask token."""
     folder = str(huggingface_folders.folder("roberta_bare"))
     tokenizer = transformers.RobertaTokenizer.from_pretrained(
         folder, add_prefix_space=add_prefix_space

@@ -1,4 +1,4 @@
-"""Tokens know their characters, and are those of the encoder's tokenizer."""
+"""Tests the offsets of tokens, and that tokens equal the tokenizer's."""
 
 import json
 import unicodedata
@@ -28,7 +28,7 @@ def _packer(name):
 
 @pytest.fixture(scope="module")
 def tokenizer_json(tmp_path_factory):
-    """A folder with nothing but `tokenizer.json` for a vocabulary."""
+    """Makes a folder whose only vocabulary is `tokenizer.json`."""
     transformers = pytest.importorskip("transformers")
     folder = tmp_path_factory.mktemp("fast")
     source = huggingface_folders.folder("bert")
@@ -70,7 +70,7 @@ def test_tokens_cover_the_text_in_order_and_without_spaces(packer):
             covered.update(range(begin, end))
         assert (np.diff(offsets[:, 0]) >= 0).all()
         left_out = {c for i, c in enumerate(text) if i not in covered}
-        # Spaces, marks that were stripped, and what no one sees.
+        # Spaces, stripped accents, and invisible characters.
         assert all(
             c.isspace() or unicodedata.category(c) in ("Cf", "Mn", "Cc")
             for c in left_out
@@ -83,12 +83,12 @@ def test_tokens_cover_the_text_in_order_and_without_spaces(packer):
         (TEXTS[0], ["film", "good", "dull"]),
         (TEXTS[1], ["Élan", "naïve", "café", "UN"]),
         (TEXTS[2], ["電", "影", "film"]),
-        # An emoji is no punctuation.
+        # An emoji is not punctuation.
         (TEXTS[3], ["😀film", "good"]),
     ],
 )
 def test_words_have_their_own_characters(text, words):
-    """WordPiece parts at spaces, punctuation and Chinese characters."""
+    """WordPiece splits at spaces, punctuation and Chinese characters."""
     ((_, offsets),) = _packer("bert").tokenize_with_offsets([text])
     begins, ends = map(set, offsets.T.tolist())
     for word in words:

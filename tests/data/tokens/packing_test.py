@@ -1,4 +1,4 @@
-"""Packed ids against transformers' own, in training and in a SavedModel."""
+"""Tests that packed ids equal transformers', also in a SavedModel."""
 
 from pathlib import Path
 
@@ -79,7 +79,7 @@ def test_two_texts_as_transformers_packs_them(word_pieces, original):
 @pytest.mark.parametrize(
     ("max_length", "expected"),
     [
-        # Five and two tokens: the longer one gives until they are even.
+        # Five and two tokens: the longer text is cut until both are equal.
         (12, "CLS a b c d e SEP f g SEP"),
         (9, "CLS a b c d SEP f g SEP"),
         (7, "CLS a b SEP f g SEP"),
@@ -185,7 +185,7 @@ def test_distilbert_has_no_segments():
 
 
 def test_bert_with_the_vocabulary_of_xlm_r_has_zero_segments():
-    """As multilingual-e5: the backbone takes segments, the tokenizer none."""
+    """As in multilingual-e5, only the backbone has segments."""
     folder = huggingface_folders.folder("xlm_roberta")
     tokenizer = huggingface_tokenizer.load_huggingface_tokenizer(folder)
     assert special_tokens.special_tokens_of(tokenizer).second_segment is None

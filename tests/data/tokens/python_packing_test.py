@@ -1,4 +1,4 @@
-"""The packer in Python gives the ids of the one in the graph."""
+"""Tests that packers in Python and in the graph give equal ids."""
 
 import itertools
 

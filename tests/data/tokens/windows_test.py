@@ -1,4 +1,4 @@
-"""Windows of long texts: every token, in order, with overlaps."""
+"""Tests that windows of long texts have all tokens, with overlaps."""
 
 import logging
 
@@ -27,7 +27,7 @@ def _packer():
 
 
 def _by_hand(packer, text, count, stride):
-    """Returns the windows of a text, one token after another."""
+    """Returns the windows of a text, computed token by token."""
     (tokens,) = packer.token_arrays([text])
     room, special = packer.max_length - 2, packer.special_tokens
     rows = [[]]
@@ -61,7 +61,7 @@ def test_the_usual_stride_is_three_quarters():
         slice(75, 175),
         slice(150, 200),
     ]
-    # No window for what the one before has read to the end.
+    # There is no further window if the last one reaches the end.
     assert Windows(9, 50).spans(150, 100) == [slice(0, 100), slice(50, 150)]
 
 

@@ -1,4 +1,4 @@
-"""Words alone have the tokens that they have in a text."""
+"""Tests that single words have the same tokens as within a text."""
 
 import numpy as np
 import pytest
@@ -46,6 +46,6 @@ def test_windows_hold_all_words_in_order():
             assert places == list(range(count))
             for part in found:
                 assert sum(lengths[part]) <= room or len(lengths[part]) == 1
-            # No window could have taken the next word as well.
+            # The next word would not have fit into any window.
             for part in found[:-1]:
                 assert sum(lengths[part]) + lengths[part.stop] > room

@@ -1,4 +1,4 @@
-"""Patterns of PEFT name the modules that they name there, and take no time."""
+"""Tests that PEFT's patterns match the same modules, in linear time."""
 
 import re
 import shutil
@@ -71,7 +71,7 @@ def test_the_first_pattern_that_names_a_module_counts():
         (["output.dense"], [3, 4]),
         (["bert"], [0]),
         (["ery", "dens."], []),
-        # In a list they are no regular expressions.
+        # In a list they are not regular expressions.
         ([".*query", "que.y"], []),
         ("all-linear", range(len(NAMES))),
     ],
@@ -91,7 +91,7 @@ SETTINGS = ("target_modules", "exclude_modules", "rank_pattern")
 SETTINGS += ("alpha_pattern",)
 
 
-# In Python the first takes longer than anyone waits.
+# In Python, the first one would take forever.
 @pytest.mark.parametrize("pattern", ["(.+)+!", "(.*.*)*!", "(a|.|.?)+!"])
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_no_pattern_takes_long(setting, pattern, tmp_path):

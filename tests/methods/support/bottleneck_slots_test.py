@@ -1,4 +1,4 @@
-"""The slots of Houlsby and Pfeiffer against the papers, in NumPy."""
+"""Compares the slots of Houlsby and Pfeiffer with the papers, in NumPy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Leaving adapters out block by block: which ones, what metric, what speed."""
+"""Tests which adapters are dropped, and the metrics and speeds."""
 
 import csv
 

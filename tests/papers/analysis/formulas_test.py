@@ -1,4 +1,4 @@
-"""What analyses compute, against independent computations."""
+"""Compares the numbers of analyses with independent computations."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Mean weights of a fusion against an average over single tokens."""
+"""Compares mean weights of a fusion with an average over single tokens."""
 
 import types
 
@@ -72,7 +72,7 @@ def test_a_run_of_another_method_is_refused(tmp_path, monkeypatch, capsys):
 
 
 def test_choices_count_token_by_token(model):
-    """As sequences of their own; one without a token counts nothing."""
+    """Each is a sequence of its own; one without tokens does not count."""
     batch = tiny.batch(model.encoder_info, size=4, seed=2)
     for array in batch.values():
         array[3] = 0

@@ -1,4 +1,4 @@
-"""Ranking a fusion's members, and the files that pruning writes."""
+"""Tests the ranking of a fusion's members, and the files of pruning."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Differences between methods, their spread, and what is written of them."""
+"""Tests differences between methods, their errors, and the files."""
 
 import csv
 import json
@@ -92,7 +92,7 @@ def test_mistakes(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_of_a_real_study(tmp_path, capsys):
-    """The accuracies are those that training wrote."""
+    """The accuracies equal those that training wrote."""
     study = tmp_path / "tiny.yaml"
     study.write_text(
         f"""

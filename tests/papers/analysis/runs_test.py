@@ -1,4 +1,4 @@
-"""Analyses of real runs of two blocks, and what they agree with."""
+"""Tests analyses of real runs with two blocks."""
 
 import json
 
@@ -68,7 +68,7 @@ def test_similarity(houlsby):
 
 
 def test_attack(houlsby, tmp_path):
-    """Before it, the texts' accuracy is that of the run."""
+    """Before the attack, the accuracy on the texts equals the run's."""
     folder = made_up_wordnet.write_wordnet(tmp_path)
     flags = [f"--wordnet={folder}", "--texts=1000"]
     table = _analyse("attack", houlsby, *flags)

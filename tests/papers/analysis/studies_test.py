@@ -1,4 +1,4 @@
-"""Tables of whole studies, against computations by hand."""
+"""Compares tables of studies with computations by hand."""
 
 import itertools
 import types

@@ -1,4 +1,4 @@
-"""A study's metric against weights or settings, from its files."""
+"""Tests a study's metric by weights or settings, from its files."""
 
 import pandas as pd
 import pytest

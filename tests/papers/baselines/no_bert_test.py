@@ -1,4 +1,4 @@
-"""The baseline without an encoder: its networks, and the search for one."""
+"""Tests the baseline without an encoder: its networks and the search."""
 
 import json
 import os
@@ -84,7 +84,7 @@ def test_embeddings_of_the_encoder():
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """The folder of a search that was stopped after two of three networks."""
+    """Makes the folder of a search, stopped after two of three networks."""
     folder = tmp_path_factory.mktemp("no_bert") / "run"
     train = no_bert_training.train_network
     values = []

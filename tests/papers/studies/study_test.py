@@ -1,4 +1,4 @@
-"""A study as a command: runs, tables, exit status; and one real study."""
+"""Tests the command for studies: runs, tables, exit status; one real study."""
 
 import csv
 import os

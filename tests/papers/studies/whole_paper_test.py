@@ -1,4 +1,4 @@
-"""All studies of a paper: which, in which form, and what is said at the end."""
+"""Tests runs of all studies of a paper: choice, forms and summary."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tf_adapters.papers.studies.grid import declaration
 
 @pytest.fixture
 def official(tmp_path, monkeypatch):
-    """A folder of studies in place of the official ones."""
+    """Replaces the official studies by a folder of others."""
     folder = tmp_path / "official"
     folder.mkdir()
     monkeypatch.setattr(declaration, "STUDIES", folder)

@@ -8,13 +8,14 @@ from tf_adapters.interop.architectures import check_encoder
 from tf_adapters.interop.formats import read_json
 from tf_adapters.interop.heads import HeadForm
 
-_KINDS = {
-    "classification": "text",
-    "multilabel_classification": "text",
-    "tagging": "words",
-    "question_answering": "span",
-    "multiple_choice": "choice",
+_HEAD_TYPES = {
+    "text": "classification",
+    "words": "tagging",
+    "span": "question_answering",
+    "choice": "multiple_choice",
 }
+_KINDS = {head_type: kind for kind, head_type in _HEAD_TYPES.items()}
+_KINDS["multilabel_classification"] = "text"
 
 
 def read_head(path, shape, architecture):
@@ -140,33 +141,24 @@ def write_head(config, architecture, name):
 
 
 def _inner(config, form):
-    layers = 2 if form.hidden_layer != "none" else 1
-    activation = form.hidden_layer if layers == 2 else None
+    """Returns the keys of `head_config.json` except the dropout rate."""
+    has_hidden = form.hidden_layer != "none"
+    is_text, is_choice = form.kind == "text", form.kind == "choice"
     labels = config.get("labels") or ["LABEL_0"]
-    common = {"layers": layers, "activation_function": activation}
-    if form.kind == "span":
+    if is_choice or form.kind == "span":
         labels = ["LABEL_0", "LABEL_1"]
-    common["label2id"] = {label: i for i, label in enumerate(labels)}
-    if form.kind == "choice":
-        common["label2id"] = {"LABEL_0": 0, "LABEL_1": 1}
-    pooler = {"use_pooler": form.reads == "pooled_output"}
-    if form.kind == "choice":
-        kind = {"head_type": "multiple_choice", "num_choices": 2}
-        return {**common, **kind, **pooler}
-    number = {"num_labels": len(labels)}
-    types = {"words": "tagging", "span": "question_answering"}
-    if form.kind in types:
-        # The library's default. A single layer does not use it.
-        common["activation_function"] = activation or "tanh"
-        return {**common, **number, "head_type": types[form.kind]}
-    is_multilabel = config["name"] == "multilabel"
-    head_type = "classification"
-    if is_multilabel:
-        head_type = f"multilabel_{head_type}"
-    return {
-        **common,
-        **number,
-        **pooler,
-        "bias": True,
-        "head_type": head_type,
+    inner = {
+        "activation_function": form.hidden_layer if has_hidden else None,
+        "head_type": _HEAD_TYPES[form.kind],
+        "label2id": {label: i for i, label in enumerate(labels)},
+        "layers": 1 + has_hidden,
+        "num_choices" if is_choice else "num_labels": len(labels),
     }
+    if config["name"] == "multilabel":
+        inner["head_type"] = "multilabel_classification"
+    if is_text or is_choice:
+        inner["use_pooler"] = form.reads == "pooled_output"
+    elif not has_hidden:
+        # The library's default. A single layer does not use it.
+        inner["activation_function"] = "tanh"
+    return inner | ({"bias": True} if is_text else {})

@@ -15,6 +15,8 @@ from tf_adapters.interop import public_names
 from tf_adapters.interop import tensor_names
 from tf_adapters.interop.adapterhub import folder as adapterhub_folder
 from tf_adapters.interop.architectures import check_model_type
+from tf_adapters.interop.architectures import check_not_fused
+from tf_adapters.interop.peft import fused
 from tf_adapters.interop.peft import heads as peft_heads
 from tf_adapters.interop.peft import lora
 from tf_adapters.interop.peft import table
@@ -55,6 +57,10 @@ def read_adapter(folder, config, shape, architecture, with_head=True):
     weights = weights_file(folder)
     tensors = adapterhub_folder.read_weights(weights)
     tensors = _without_prefix(tensors, architecture)
+    check_not_fused(architecture, kind)
+    if architecture.has_norm_in_head:
+        tensors = peft_heads.without_head(tensors, architecture, with_head)
+        config = {**config, "task_type": None, "auto_mapping": None}
     form = peft_heads.read_head(config, tensors, architecture)
     names = form.tensor_names() if form else []
     of_head = {theirs for name in names for theirs in name.theirs}
@@ -139,7 +145,13 @@ def write_adapter(folder, config, tensors, shape, architecture):
         )
     if isinstance(method, methods.PrefixTuning) and method.form == "peft":
         method, tensors = _without_network(method, tensors)
-    own = entry.write(method, "PEFT")
+    check_not_fused(architecture, entry.defaults["peft_type"])
+    ranks = {}
+    if isinstance(method, methods.LoRA):
+        method, tensors, ranks = fused.joined(
+            method, tensors, shape, architecture
+        )
+    own = entry.write(method, "PEFT") | ranks
     own |= entry.of_encoder(method, shape, architecture)
     task, of_head, saved = peft_heads.write_head(config["head"], architecture)
     if isinstance(method, methods.PrefixTuning):
@@ -197,15 +209,9 @@ def _without_network(method, tensors):
             "PEFT's prefixes come from a network with method.activation=tanh."
         )
     start = "shared_prefix/"
-    embeddings, down_kernel, down_bias, up_kernel, up_bias = (
-        tensors[f"{start}{name}"]
-        for name in (
-            *("embeddings", "down_kernel", "down_bias"),
-            *("up_kernel", "up_bias"),
-        )
-    )
-    hidden = np.tanh(embeddings @ down_kernel + down_bias)
-    vectors = hidden @ up_kernel + up_bias
+    own = {k.removeprefix(start): v for k, v in tensors.items()}
+    hidden = np.tanh(own["embeddings"] @ own["down_kernel"] + own["down_bias"])
+    vectors = hidden @ own["up_kernel"] + own["up_bias"]
     rest = {k: v for k, v in tensors.items() if not k.startswith(start)}
     method = dataclasses.replace(method, hidden_units=0)
     return method, {**rest, f"{start}vectors": vectors}

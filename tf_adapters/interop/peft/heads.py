@@ -2,6 +2,7 @@
 
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.interop import heads
+from tf_adapters.interop.architectures import check_head
 
 # PEFT's task and the modules that it saves, by kind of head (see `HeadForm`).
 _KINDS = {
@@ -41,6 +42,18 @@ def read_head(config, tensors, architecture):
     return forms[-1 if f"{POOLER}.weight" in tensors else 0]
 
 
+def without_head(tensors, architecture, with_head):
+    """Returns the tensors without those of a head that ours is not.
+
+    Raises:
+        AdapterError: If there is one and `with_head` is `True`.
+    """
+    of_head = {n for n in tensors if n.startswith(("classifier.", "head."))}
+    if of_head and with_head:
+        check_head(architecture)
+    return {k: v for k, v in tensors.items() if k not in of_head}
+
+
 def write_head(config, architecture):
     """Returns PEFT's task, the head's `TensorName`s, and the saved modules.
 
@@ -53,6 +66,7 @@ def write_head(config, architecture):
     """
     if config is None:
         return "FEATURE_EXTRACTION", [], None
+    check_head(architecture)
     ours = heads.form_of(config)
     if ours.kind not in _KINDS:
         raise AdapterError(

@@ -13,6 +13,7 @@ from tf_adapters.interop import tensor_names
 from tf_adapters.interop.method_table import Entry
 from tf_adapters.interop.method_table import Row
 from tf_adapters.interop.method_table import as_number
+from tf_adapters.interop.peft import fused
 from tf_adapters.interop.peft import patterns as peft_patterns
 from tf_adapters.interop.tensor_names import TensorName
 from tf_adapters.layers.slot import PROJECTIONS
@@ -40,6 +41,7 @@ def read(config, source, shape, architecture, tensors):
     wanted = _targets(config, source, shape, architecture)
     names = _names(wanted, architecture)
     arrays = tensor_names.to_ours(names, tensors, source.parent)
+    arrays = fused.parted(arrays, wanted, architecture)
     full = {k: f"{architecture.prefix}.{name}" for k, name in wanted.items()}
     scales = _scales(config, source, full)
     blocks, projections = _grid(wanted, shape)

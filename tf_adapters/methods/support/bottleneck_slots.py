@@ -12,12 +12,13 @@ from tf_adapters.layers.slot_of_layers import SlotOfLayers
 from tf_adapters.methods.method import Method
 
 # The names of the weights of a `Bottleneck` in an adapter folder.
-PARTS = ("down_kernel", "down_bias", "up_kernel", "up_bias")
+WEIGHTS = ("down_kernel", "down_bias", "up_kernel", "up_bias")
 # The axis of each weight that has one entry for each unit.
 UNITS_AXIS = {"down_kernel": 1, "down_bias": 0, "up_kernel": 0}
 
 # The input of a bottleneck: the sublayer's output before residual and norm, the
-# same after residual and norm, or the sublayer's input.
+# same after residual and norm (in pre-norm blocks, which have no norm there:
+# before them), or the sublayer's input, in pre-norm blocks before its norm.
 Reads = typing.Literal["sublayer_output", "normed_output", "residual"]
 
 # The places of each paper's bottlenecks, and their input.
@@ -35,9 +36,9 @@ def read(name, x, context):
         x: `(batch, tokens, width)` sublayer output, after its dropout.
         context: `Context`.
     """
-    if name == "normed_output":
+    if name == "normed_output" and context.norm is not None:
         return context.norm(x + context.residual)
-    return x if name == "sublayer_output" else context.residual
+    return context.residual if name == "residual" else x
 
 
 @keras.saving.register_keras_serializable("tf_adapters")
@@ -51,13 +52,6 @@ class BottleneckSlot(SlotOfLayers):
         initialization: See `Bottleneck`.
         init_stddev: See `Bottleneck`.
         **kwargs: See `keras.layers.Layer`.
-
-    Call arguments:
-        x: `(batch, tokens, width)` sublayer output, after its dropout.
-        context: `Context`.
-
-    Returns:
-        The sum, of the shape of `x`, and no probes.
     """
 
     def __init__(

@@ -9,144 +9,112 @@ The flattened weights are the kernel and bias of a gated layer (AdapterBias), or
 the elements of the difference to a weight of the encoder (diff pruning).
 """
 
+import abc
+import dataclasses
+
 from keras import ops
 import numpy as np
 
 from tf_adapters.common.errors import UserError
 from tf_adapters.common.errors import cut
 from tf_adapters.layers.hard_concrete import HardConcreteGates
+from tf_adapters.methods.support.gating import Gating
 
-_GATES = "/gates/scaled_log_alpha"
-_DIFFERENCE = "/difference"
-_GROUP = "/group/scaled_log_alpha"
-# At this logit the deterministic gate is exactly 1; at its negative, exactly 0.
-_CERTAIN = 20.0
+GATES = "/gates/scaled_log_alpha"
 
 
-def pack_gates(tensors, gate_options):
-    """Packs the gated layers among `tensors` into `open` and `values`.
+def gate_options(method):
+    """Returns the arguments of `HardConcreteGates` among a method's settings.
+
+    They are the settings whose names begin with `gate_`.
+    """
+    return {
+        field.name.removeprefix("gate_"): getattr(method, field.name)
+        for field in dataclasses.fields(method)
+        if field.name.startswith("gate_")
+    }
+
+
+class SparseGating(Gating, abc.ABC):
+    """Stores only weights with nonzero gates.
 
     Args:
-        tensors: Dict from name to array.
-        gate_options: Keyword arguments of `HardConcreteGates`.
+        method: Method with the settings that `gate_options` reads.
     """
-    packed = dict(tensors)
-    for name in [n for n in tensors if n.endswith(_GATES)]:
-        prefix = name.removesuffix(_GATES)
-        log_alpha = packed.pop(name)
-        kernel = packed.pop(f"{prefix}/kernel")
-        bias = packed.pop(f"{prefix}/bias")
-        gates = gate_values(log_alpha, gate_options)
-        weights = np.concatenate([kernel[:, 0], bias]) * gates
-        (indices,) = np.nonzero(gates)
-        packed[f"{prefix}/open"] = indices.astype("int32")
-        packed[f"{prefix}/values"] = weights[indices]
-    return packed
 
-
-def gate_values(scaled_log_alpha, gate_options):
-    """Returns the deterministic gates for stored logits.
-
-    Args:
-        scaled_log_alpha: Array of stored logits.
-        gate_options: Keyword arguments of `HardConcreteGates`.
-    """
-    gates = HardConcreteGates(scaled_log_alpha.shape, **gate_options)
-    gates.build()
-    gates.scaled_log_alpha.assign(scaled_log_alpha)
-    return ops.convert_to_numpy(gates.call())
-
-
-def unpack_gates(tensors, shapes, gate_options):
-    """Restores the tensors that `pack_gates` packed.
-
-    Args:
-        tensors: Dict from name to array, as returned by `pack_gates`.
-        shapes: Dict from the name to the shape of each variable of the
-            model.
-        gate_options: Keyword arguments of `HardConcreteGates`.
-
-    Raises:
-        UserError: If a packed tensor is missing or has a wrong shape, or if
-            `tensors` also has a tensor that it replaces. The message names it.
-    """
-    multiplier = gate_options["learning_rate_multiplier"]
-    unpacked = dict(tensors)
-    for name in [n for n in shapes if n.endswith(_GATES)]:
-        prefix = name.removesuffix(_GATES)
-        indices, values = take_packed(
-            unpacked,
-            prefix,
-            *shapes[name],
-            replaced=("/kernel", "/bias", _GATES),
-        )
-        weights = np.zeros(shapes[name], "float32")
-        log_alpha = np.full(shapes[name], -_CERTAIN, "float32")
-        weights[indices] = values
-        log_alpha[indices] = _CERTAIN
-        unpacked[name] = log_alpha / multiplier
-        unpacked[f"{prefix}/kernel"] = weights[:-1, None]
-        unpacked[f"{prefix}/bias"] = weights[-1:]
-    return unpacked
-
-
-def pack_differences(tensors, gate_options):
-    """Packs the differences among `tensors` into `open` and `values`.
-
-    Args:
-        tensors: Dict from name to array.
-        gate_options: Keyword arguments of `HardConcreteGates`.
-    """
-    packed = dict(tensors)
-    for name in [n for n in tensors if n.endswith(_DIFFERENCE)]:
-        prefix = name.removesuffix(_DIFFERENCE)
-        gates = gate_values(packed.pop(prefix + _GATES), gate_options)
-        if prefix + _GROUP in packed:
-            group = gate_values(packed.pop(prefix + _GROUP), gate_options)
-            gates = group * gates
-        change = (gates * packed.pop(name)).ravel()
-        (indices,) = np.nonzero(gates.ravel())
-        packed[f"{prefix}/open"] = indices.astype("int32")
-        packed[f"{prefix}/values"] = change[indices]
-    return packed
-
-
-def unpack_differences(tensors, shapes, gate_options):
-    """Restores the tensors that `pack_differences` packed.
-
-    Args:
-        tensors: Dict from name to array, as returned by `pack_differences`.
-        shapes: Dict from the name to the shape of each variable of the
-            model.
-        gate_options: Keyword arguments of `HardConcreteGates`.
-
-    Raises:
-        UserError: If a packed tensor is missing or has a wrong shape, or if
-            `tensors` also has a tensor that it replaces. The message names it.
-    """
+    # Suffixes of the tensors of a gated layer, which `open` and `values`
+    # replace. The layer has a tensor with the first suffix, and this tensor has
+    # as many elements as the layer has gates.
+    replaced = ()
+    # A logit at which the deterministic gate is exactly 1; at its negative, it
+    # is exactly 0.
     certain = HardConcreteGates.CERTAIN
-    certain = certain / gate_options["learning_rate_multiplier"]
-    unpacked = dict(tensors)
-    for name in [n for n in shapes if n.endswith(_DIFFERENCE)]:
-        prefix, shape = name.removesuffix(_DIFFERENCE), shapes[name]
-        indices, values = take_packed(
-            unpacked,
-            prefix,
-            int(np.prod(shape)),
-            replaced=(_DIFFERENCE, _GATES, _GROUP),
+
+    def __init__(self, method):
+        self.method = method
+
+    @abc.abstractmethod
+    def take_weights(self, tensors, prefix):
+        """Removes a gated layer's tensors; returns its gates and its weights.
+
+        Args:
+            tensors: Dict from name to array, from which they are removed.
+            prefix: Name of the layer.
+        """
+
+    @abc.abstractmethod
+    def restored(self, shapes, prefix, weights, logits):
+        """Returns a gated layer's tensors, a dict from suffix to array.
+
+        Args:
+            shapes: See `unpack`.
+            prefix: Name of the layer.
+            weights: Flattened weights of the layer.
+            logits: Flattened logits of their gates, as the layer stores them.
+        """
+
+    def pack(self, tensors):
+        packed = dict(tensors)
+        for prefix in self._layers(tensors):
+            gates, weights = self.take_weights(packed, prefix)
+            (indices,) = np.nonzero(gates.ravel())
+            packed[f"{prefix}/open"] = indices.astype("int32")
+            packed[f"{prefix}/values"] = (gates * weights).ravel()[indices]
+        return packed
+
+    def unpack(self, tensors, shapes):
+        multiplier = self.method.gate_learning_rate_multiplier
+        unpacked = dict(tensors)
+        for prefix in self._layers(shapes):
+            count = int(np.prod(shapes[prefix + self.replaced[0]]))
+            indices, values = _take_packed(
+                unpacked, prefix, count, self.replaced
+            )
+            weights = np.zeros(count, "float32")
+            logits = np.full(count, -self.certain, "float32")
+            weights[indices] = values
+            logits[indices] = self.certain
+            restored = self.restored(
+                shapes, prefix, weights, logits / multiplier
+            )
+            unpacked |= {prefix + end: array for end, array in restored.items()}
+        return unpacked
+
+    def _layers(self, names):
+        end = self.replaced[0]
+        return [name.removesuffix(end) for name in names if name.endswith(end)]
+
+    def gate_values(self, scaled_log_alpha):
+        """Returns the deterministic gates for an array of stored logits."""
+        gates = HardConcreteGates(
+            scaled_log_alpha.shape, **gate_options(self.method)
         )
-        difference = np.zeros(int(np.prod(shape)), "float32")
-        log_alpha = np.full(difference.shape, -certain, "float32")
-        difference[indices] = values
-        log_alpha[indices] = certain
-        unpacked[name] = difference.reshape(shape)
-        unpacked[prefix + _GATES] = log_alpha.reshape(shape)
-        if prefix + _GROUP in shapes:
-            unpacked[prefix + _GROUP] = np.float32(certain).reshape(())
-    return unpacked
+        gates.build()
+        gates.scaled_log_alpha.assign(scaled_log_alpha)
+        return ops.convert_to_numpy(gates.call())
 
 
-def take_packed(tensors, prefix, count, replaced):
+def _take_packed(tensors, prefix, count, replaced):
     """Removes `open` and `values` of one gated layer from `tensors`.
 
     Both are checked, because NumPy would broadcast a single value to all

@@ -26,7 +26,7 @@ def mean_weights(model, batches):
     import tensorflow as tf
 
     from tf_adapters.data.examples import encoder_inputs
-    from tf_adapters.models.adapter_model import as_sequences
+    from tf_adapters.models.encoder_model import as_sequences
 
     @tf.function(reduce_retracing=True)
     def step(features):
@@ -53,7 +53,7 @@ def mean_weights(model, batches):
 
 
 def weight_rows(weights, members):
-    """Returns rows of `COLUMNS`.
+    """Returns rows with `COLUMNS`, one for each task, slot and member.
 
     Args:
         weights: Dict from task to what `mean_weights` returns.

@@ -23,7 +23,7 @@ EXCEPTIONS = {"verb": "is be\nwas be unknown\n"}
 
 
 def write_wordnet(folder):
-    """Writes those lines into a folder; returns it."""
+    """Writes these lines into a folder and returns it."""
     for name, lines in DATA.items():
         text, offsets = LICENSE, []
         for line in lines:

@@ -1,4 +1,4 @@
-"""The search for words that deceive, on victims whose answers are known."""
+"""Tests the search for synonyms, on models with known answers."""
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ SEARCHES = list(pwws.SEARCHES.values())
 
 
 def _run(search, victim, words, candidates, label=1):
-    """Returns the outcome, and the texts that the victim was asked for."""
+    """Returns the result, and the texts that were sent to the model."""
     asked = []
 
     def score(pairs):
@@ -98,7 +98,7 @@ def test_the_order_is_saliency_times_gain():
 
 
 def test_what_a_text_was_wrong_about():
-    """One program attacks it, away from the wrong class; the other does not."""
+    """One program attacks it, away from the wrong class; the other skips it."""
     victim = {"bad": 0.3, "poor": 0.8, "<UNK>": 0.3}
     for search, attacked in zip(SEARCHES, (True, False), strict=True):
         outcome, _ = _run(

@@ -1,4 +1,4 @@
-"""What is found in WordNet's files."""
+"""Tests the reader of WordNet's files."""
 
 import pytest
 

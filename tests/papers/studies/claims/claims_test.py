@@ -1,4 +1,4 @@
-"""Verdicts on claims: from runs, from their predictions, from a figure."""
+"""Tests verdicts on claims: from runs, their predictions, or a figure."""
 
 import csv
 
@@ -31,11 +31,12 @@ TARGET = np.random.default_rng(7).integers(2, size=COUNT)
 
 
 def _judge(folder, score, own=(CLAIM,), predicts=True, figures=None, **changes):
-    """Returns the verdicts on results that `score` of a `Run` gives.
+    """Returns the verdicts on results from a function of a `Run`.
 
     Args:
         folder: Path of the study.
-        score: Function of a `Run` to its accuracy, or `None` if it is missing.
+        score: Function that returns the accuracy of a `Run`, or `None` if it is
+            missing.
         own: The claims.
         predicts: Whether runs have stored predictions.
         figures: See a study's `figures`.
@@ -60,7 +61,7 @@ def _judge(folder, score, own=(CLAIM,), predicts=True, figures=None, **changes):
 
 
 def _predict(folder, run, accuracy):
-    """Stores predictions of an accuracy; each run errs elsewhere."""
+    """Stores predictions with an accuracy; each run has other errors."""
     generator = np.random.default_rng(list(run.id.encode()))
     wrong = generator.permutation(COUNT)[: round((1 - accuracy) * COUNT)]
     predicted = TARGET.copy()

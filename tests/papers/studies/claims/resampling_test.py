@@ -1,4 +1,4 @@
-"""Metrics of many samples at once: those of the samples written out."""
+"""Compares metrics of many samples with those of each sample."""
 
 import numpy as np
 import pytest
@@ -89,7 +89,7 @@ def test_samples_have_the_metrics_of_their_rows(kind, name, compared):
 
 
 class _Reversed(heads.Classification):
-    """A head that means something else by the name of a metric."""
+    """A head that defines a metric differently."""
 
     @classmethod
     def score(cls, names, compared):

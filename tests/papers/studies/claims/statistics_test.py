@@ -1,4 +1,4 @@
-"""Intervals and p values, against SciPy's and closed forms."""
+"""Compares intervals and p values with SciPy's and closed forms."""
 
 import dataclasses
 
@@ -113,7 +113,7 @@ def test_a_set_of_examples_is_drawn_alike_for_all_its_pairs():
 
 
 def test_no_false_alarm_by_three_seeds_of_one_sign():
-    """Where a bootstrap that draws seeds too would be sure."""
+    """A bootstrap that also draws seeds would be certain here."""
     base = np.zeros(400)
     pairs = [
         _pair(base + RANDOM.normal(shift, 0.01, 400), base, "task", "set")

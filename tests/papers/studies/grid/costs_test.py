@@ -1,4 +1,4 @@
-"""What a study would cost: against hand-computed numbers, and measured ones."""
+"""Compares the estimated costs of studies with computed and measured ones."""
 
 import json
 

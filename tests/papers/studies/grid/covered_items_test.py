@@ -1,4 +1,4 @@
-"""Every table and figure of the five papers with results is some study's.
+"""Tests that studies cover all tables and figures with results in the papers.
 
 Left out are drawings of an architecture (Houlsby et al., figure 2; Pfeiffer et
 al., figures 1 and 2; AdapterBias, figures 1 to 3; He et al., figure 1) and

@@ -1,4 +1,4 @@
-"""What a study declares of its paper: read, checked, and cut with its runs."""
+"""Tests a study's declarations about its paper: reading, checks, reduction."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""From a study's YAML to its runs: what is set, what wins, what is refused."""
+"""Tests the runs of a study's YAML: settings, precedence and errors."""
 
 import itertools
 import re
@@ -123,7 +123,7 @@ def test_ids_stay_when_seeds_are_added_or_data_lie_elsewhere(tmp_path):
 
 
 def test_ids_do_not_name_what_is_the_default(tmp_path):
-    """So a setting that a later version adds leaves them as they are."""
+    """Settings that a later version adds do not change ids."""
     _, runs = studies.plan(tmp_path)
     flags = {"train": {"clip_norm": 1.0}, "pretrain": {"steps": 0}}
     _, same = studies.plan(tmp_path, flags=flags)

@@ -1,4 +1,4 @@
-"""The table of --list=studies."""
+"""Tests the table of --list=studies."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The pictures of a study: of which runs, under which names, made when."""
+"""Tests the pictures of a study: their runs, their names, and reuse."""
 
 from pathlib import Path
 
@@ -72,7 +72,7 @@ class _Study(_Fake):
 
 
 def _finished(folder, declared, lacking=(), **changes):
-    """Returns a study, its runs and its folder, the runs finished."""
+    """Returns a study, its finished runs and its folder."""
     changes = {"grid": studies.STUDY["grid"], "small": None, **changes}
     study, runs = studies.plan(folder, figures=declared, **changes)
     study_dir = folder / "runs" / "demo"

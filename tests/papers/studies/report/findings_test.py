@@ -1,4 +1,4 @@
-"""A report's findings: printed next to measured numbers, on one page."""
+"""Tests printed and measured numbers in a report, and its page."""
 
 import base64
 import html.parser
@@ -64,7 +64,7 @@ def _score(run):
 
 @pytest.fixture
 def parts(tmp_path):
-    """A study, its runs and its tables."""
+    """Makes a study, its runs and its tables."""
     study, runs = studies.plan(
         tmp_path,
         grid=GRID,

@@ -1,4 +1,4 @@
-"""Reports and pictures in a study's folder with links in it."""
+"""Tests reports and pictures in a study's folder with links."""
 
 import pandas as pd
 
@@ -10,7 +10,7 @@ _SCORE = {"validation": {"accuracy": 0.5, "matthews": 0.5}}
 
 
 class _Picture:
-    """An analysis whose picture is of nothing."""
+    """An analysis with an empty picture."""
 
     def draw(self, table):
         from matplotlib import figure

@@ -1,4 +1,4 @@
-"""The report of every official study, on results that are made up."""
+"""Tests the reports of all official studies, with made-up results."""
 
 import hashlib
 import html
@@ -97,7 +97,7 @@ def _check_claims(study, page, markdown):
         assert claim.says in page and claim.says in markdown
     of_runs = [claim for claim in study.claims if claim.of is None]
     found = page.count("corrected p ")
-    # All that is about runs is measured; figures are not there.
+    # All claims about runs are measured; figures are missing.
     assert found == len(of_runs)
 
 

@@ -1,4 +1,4 @@
-"""Tables of a study: statistics against NumPy, selection on validation only."""
+"""Tests tables of a study: statistics, and selection on validation only."""
 
 import csv
 
@@ -19,7 +19,7 @@ RATES = {"train.learning_rate": [1.0e-4, 1.0e-3, 1.0e-2]}
 
 
 def _tables(*args, **changes):
-    """Returns tables of results that `score` of a `Run` gives."""
+    """Returns tables of results from a function of a `Run`."""
     return _report(*args, **changes)[0]
 
 

@@ -42,7 +42,7 @@ def encoder_passes(model, config, examples, read, **options):
     from tf_adapters.data.batches import batch_plan
     from tf_adapters.data.batches import pipeline
     from tf_adapters.data.examples import encoder_inputs
-    from tf_adapters.models.adapter_model import as_sequences
+    from tf_adapters.models.encoder_model import as_sequences
 
     @tf.function(reduce_retracing=True)
     def step(inputs):

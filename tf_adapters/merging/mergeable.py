@@ -5,6 +5,7 @@ from tf_adapters.common import adapter_folder
 from tf_adapters.common.errors import AdapterError
 from tf_adapters.methods.support import bottleneck_slots
 from tf_adapters.models import stacked_adapters
+from tf_adapters.models import trained_members
 from tf_adapters.models.adapted_encoder import AdaptedEncoder
 from tf_adapters.models.adapter_model import AdapterModel
 
@@ -25,12 +26,7 @@ def read_mergeable(adapters, encoder, same_width):
             encoder, was trained with an unsupported method, or does not fit the
             others.
     """
-    if not adapters:
-        raise AdapterError(
-            "No trained adapters were given. Name their run folders with "
-            "--adapters=runs/a,runs/b."
-        )
-    members = stacked_adapters.read_members(adapters, encoder)
+    members = trained_members.read_members(adapters, encoder)
     for member in members:
         _check_member(member, encoder)
     _check_agree(members, encoder, same_width)
@@ -58,9 +54,8 @@ def model_of_member(member, encoder):
         AdapterError: If its weights do not match its configuration.
     """
     model = AdapterModel(encoder, member.method, member.head)
-    path = member.folder and member.folder / adapter_folder.WEIGHTS_FILE
     adapter_folder.assign_tensors(
-        model.trained_variables(), member.tensors, path or member.source
+        model.trained_variables(), member.tensors, member.weights_source
     )
     return model
 

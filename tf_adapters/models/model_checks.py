@@ -1,4 +1,4 @@
-"""Checks the parts that an `AdapterModel` is made of."""
+"""Checks what an `AdapterModel` is made of."""
 
 from tf_adapters import heads
 from tf_adapters import methods
@@ -10,14 +10,8 @@ from tf_adapters.layers.stateless_seeds import MAX_SEED
 from tf_adapters.models import variable_groups
 
 
-def check_parts(encoder, method, head):
-    """Raises a `UserError` if a part has the wrong type or does not fit.
-
-    Args:
-        encoder: Must be an `Encoder`.
-        method: Must be a method.
-        head: Must be a head or `None`, and fit the encoder.
-    """
+def check_arguments(encoder, method, head):
+    """Raises a `UserError` if an argument has a wrong type or does not fit."""
     if isinstance(encoder, tuple | list):
         raise UserError(
             "`load_encoder` returns an encoder and its tokenizer. Give the "

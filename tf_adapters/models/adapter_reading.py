@@ -18,27 +18,26 @@ from tf_adapters.interop.stored_adapter import StoredAdapter
 from tf_adapters.interop.stored_adapter import find_stored
 
 
-def plugins_of(*parts):
-    """Returns a dict from name to file of the parts that plug-ins define.
+def plugins_of(method, head):
+    """Returns a dict from name to file of what plug-ins define.
 
     Args:
-        *parts: Method, and head or `None`.
+        method: Method.
+        head: Head or `None`.
     """
+    configs = [(method, methods.to_config(method))]
+    if head is not None:
+        configs.append((head, heads.to_config(head)))
     found = {}
-    for part, config in zip(parts, _configs(*parts), strict=True):
-        module = type(part).__module__
-        if part is not None and not module.startswith("tf_adapters."):
+    for value, config in configs:
+        module = type(value).__module__
+        if not module.startswith("tf_adapters."):
             path = getattr(sys.modules[module], "__file__", None) or module
             found[config["name"]] = Path(path).name
     return found
 
 
-def _configs(method, head):
-    yield methods.to_config(method)
-    yield None if head is None else heads.to_config(head)
-
-
-def read_parts(config, tensors, encoder, folder):
+def read_method_and_head(config, tensors, encoder, folder):
     """Returns the method and the head, or `None`, of an adapter folder.
 
     Args:
@@ -108,7 +107,7 @@ def read_adapter(folder, encoder, with_head=True):
         config, tensors, path = foreign_folder.read_folder(
             stored, encoder, with_head
         )
-    method, head = read_parts(config, tensors, encoder, stored.source)
+    method, head = read_method_and_head(config, tensors, encoder, stored.source)
     return AdapterContent(stored, config, method, head, tensors, path)
 
 

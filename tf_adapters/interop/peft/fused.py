@@ -1,0 +1,92 @@
+"""LoRAs of a module that computes several of our projections.
+
+ModernBERT's `Wqkv` computes queries, keys and values. PEFT's LoRA of it has one
+matrix `A` for all three and one `B`, with rows for each of them in this order.
+Ours has a pair of matrices for each projection.
+"""
+
+import dataclasses
+
+import numpy as np
+
+
+def parted(arrays, wanted, architecture):
+    """Returns arrays in which each projection has its own part of `B`.
+
+    Args:
+        arrays: Dict from our tensor names to arrays. Each fused projection has
+            the whole module's.
+        wanted: Dict whose keys are `(block, projection)`.
+        architecture: `Architecture`.
+    """
+    fused, found = architecture.fused, dict(arrays)
+    for block, projection in wanted:
+        if projection in fused:
+            name = f"block_{block}_{projection}/up_kernel"
+            parts = np.array_split(arrays[name], len(fused), axis=1)
+            found[name] = parts[fused.index(projection)]
+    return found
+
+
+def joined(method, tensors, shape, architecture):
+    """Joins the LoRAs of projections that share a module.
+
+    If all have the same `A` in each block, as those from a folder of PEFT, the
+    module gets it. Otherwise their `A`s are put next to each other, which
+    multiplies the rank by their number. The outputs are the same.
+
+    Args:
+        method: `LoRA`.
+        tensors: Dict from our tensor names to arrays.
+        shape: `EncoderShape`.
+        architecture: `Architecture`.
+
+    Returns:
+        The method and the tensors, in which the first of these projections
+        stands for the module; and a dict with PEFT's keys for its rank.
+    """
+    names = [name for name in method.projections if name in architecture.fused]
+    if not names:
+        return method, tensors, {}
+    kept = [i for i, k in enumerate(method.kept_blocks(shape)) if k]
+    tensors = dict(tensors)
+    pairs = {
+        block: [_pair(tensors, block, name, architecture) for name in names]
+        for block in kept
+    }
+    is_shared = all(
+        np.array_equal(down, of_block[0][0])
+        for of_block in pairs.values()
+        for down, _ in of_block
+    )
+    for block, of_block in pairs.items():
+        downs, ups = zip(*of_block, strict=True)
+        start = f"block_{block}_{names[0]}"
+        tensors[f"{start}/down_kernel"] = (
+            downs[0] if is_shared else np.concatenate(downs, axis=1)
+        )
+        tensors[f"{start}/up_kernel"] = (
+            sum(ups) if is_shared else np.concatenate(ups)
+        )
+    others = [name for name in method.projections if name not in names]
+    method = dataclasses.replace(method, projections=(names[0], *others))
+    if is_shared:
+        return method, tensors, {}
+    module = architecture.peft_module(names[0])
+    return (
+        method,
+        tensors,
+        {
+            "alpha_pattern": {module: len(names) * method.alpha},
+            "rank_pattern": {module: len(names) * method.rank},
+        },
+    )
+
+
+def _pair(tensors, block, name, architecture):
+    """Takes out `A` and `B` of a projection; `B` gets the module's outputs."""
+    down = tensors.pop(f"block_{block}_{name}/down_kernel")
+    up = tensors.pop(f"block_{block}_{name}/up_kernel")
+    columns = [np.zeros_like(up)] * len(architecture.fused)
+    columns[architecture.fused.index(name)] = up
+    return down, np.concatenate(columns, axis=1)

@@ -1,0 +1,71 @@
+"""Pruning and packing of the differences of diff pruning."""
+
+import math
+
+from keras import ops
+import numpy as np
+
+from tf_adapters.methods.support.sparse_packing import GATES
+from tf_adapters.methods.support.sparse_packing import SparseGating
+
+
+def all_changes(model):
+    """Returns the changes of all weights, flattened."""
+    differences = model.reparameterization.functions
+    changes = [ops.convert_to_numpy(d.change()).ravel() for d in differences]
+    return np.concatenate(changes)
+
+
+class DifferenceGating(SparseGating):
+    """The `Gating` of the elements of each `SparseDiff`.
+
+    The difference is pruned when the last phase begins.
+    """
+
+    replaced = ("/difference", GATES, "/group/scaled_log_alpha")
+
+    @property
+    def last_phase_learning_rate_multiplier(self):
+        """See `DiffPruning`."""
+        return self.method.last_phase_learning_rate_multiplier
+
+    def last_phase_step(self, total_steps):
+        """Returns the step after which the difference is pruned."""
+        return max(1, round(total_steps * (1 - self.method.last_phase)))
+
+    def start_last_phase(self, model):
+        """Prunes the difference to the `share` of largest absolute value.
+
+        The number of kept elements is rounded down. Keras's `fit` has no
+        phases: call this method between two calls of `fit`.
+        """
+        sizes = np.abs(all_changes(model))
+        count = int(self.method.share * len(sizes))
+        kept = np.zeros(len(sizes), bool)
+        kept[np.argpartition(-sizes, count - 1)[:count]] = True
+        differences = model.reparameterization.functions
+        ends = np.cumsum([math.prod(d.shape) for d in differences])
+        parts = np.split(kept, ends[:-1])
+        for difference, part in zip(differences, parts, strict=True):
+            difference.keep(part.reshape(difference.shape))
+
+    def reopen(self, model):
+        for difference in model.reparameterization.functions:
+            difference.reopen()
+
+    def take_weights(self, tensors, prefix):
+        difference, *gates = (
+            tensors.pop(prefix + end)
+            for end in self.replaced
+            if prefix + end in tensors
+        )
+        return math.prod(map(self.gate_values, gates)), difference
+
+    def restored(self, shapes, prefix, weights, logits):
+        multiplier = self.method.gate_learning_rate_multiplier
+        arrays = weights, logits, np.float32(self.certain / multiplier)
+        return {
+            end: array.reshape(shapes[prefix + end])
+            for end, array in zip(self.replaced, arrays, strict=True)
+            if prefix + end in shapes
+        }

@@ -1,0 +1,52 @@
+"""The optional part of a method: what it does with gates on its weights."""
+
+
+class Gating:
+    """Prunes, stores and reopens gated weights.
+
+    `Method.gating` is one. This base class does nothing, for methods without
+    gates.
+    """
+
+    # Multiplies the learning rate in the last phase; see `last_phase_step`.
+    last_phase_learning_rate_multiplier = 1.0
+
+    def last_phase_step(self, total_steps):
+        """Returns the step after which `start_last_phase` is called, or 0.
+
+        0 means that there is no last phase. Earlier weights are not considered
+        for the best checkpoint, and the learning-rate schedule starts again.
+
+        Args:
+            total_steps: Number of training steps of the run.
+        """
+        return 0
+
+    def start_last_phase(self, model):
+        """Prepares a model for the last phase of training."""
+
+    def reopen(self, model):
+        """Makes a loaded model's fixed gates trainable again."""
+
+    def pack(self, tensors):
+        """Returns the tensors in the form in which an adapter folder has them.
+
+        Args:
+            tensors: Dict from name to array.
+        """
+        return tensors
+
+    def unpack(self, tensors, shapes):
+        """Restores the tensors that were given to `pack`.
+
+        Args:
+            tensors: Dict from name to array, as returned by `pack`.
+            shapes: Dict from the name to the shape of each variable of the
+                model.
+
+        Raises:
+            UserError: If a packed tensor is missing or has a wrong shape, or if
+                `tensors` also has a tensor that it replaces. The message names
+                it.
+        """
+        return tensors

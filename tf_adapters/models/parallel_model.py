@@ -1,0 +1,77 @@
+"""Models of several adapters that answer next to each other."""
+
+from keras import ops
+
+from tf_adapters.common.errors import UserError
+from tf_adapters.common.errors import cut
+from tf_adapters.models.features_model import FeaturesModel
+
+
+class ParallelModel(FeaturesModel):
+    """Several adapters, each answering the whole batch or its own rows.
+
+    For batches that mix examples of many tasks in any order, see `load_bank`.
+
+    Args:
+        composition: `Parallel` or `BatchSplit`.
+        models: The model of each member.
+
+    Call arguments:
+        inputs: Dict as for `AdapterModel`.
+
+    Returns:
+        List of the members' outputs: each for the whole batch with `Parallel`,
+        each for its own rows with `BatchSplit`.
+
+    Examples:
+        >>> one = tf_adapters.adapt(encoder, methods.Pfeiffer(), head)
+        >>> two = tf_adapters.adapt(encoder, methods.LoRA(), head)
+        >>> model = tf_adapters.compose(encoder, tf_adapters.Parallel(one, two))
+        >>> isinstance(model, tf_adapters.ParallelModel), len(model.models)
+        (True, 2)
+    """
+
+    def __init__(self, composition, models):
+        super().__init__(autocast=False, dtype="float32", trainable=False)
+        self.composition = composition
+        self.models = models
+        self.built = True
+
+    def make_predict_function(self, force=False):
+        for model in self.models:
+            model.check_encoder()
+        return super().make_predict_function(force)
+
+    def check_features(self, inputs):
+        """Raises a `UserError` if the members cannot take these inputs."""
+        for model in self.models:
+            model.check_features(inputs)
+
+    def feature_shapes(self):
+        """Returns a dict from the name of an input to its shape."""
+        return self.models[0].feature_shapes()
+
+    def call(self, inputs, training=None):
+        sizes = getattr(self.composition, "batch_sizes", None)
+        if sizes is None:
+            return [model(inputs) for model in self.models]
+        rows = inputs["token_ids"].shape[0]
+        if rows is not None and rows != sum(sizes):
+            raise UserError(
+                f"A BatchSplit of {cut(sizes)} rows takes {sum(sizes)}. "
+                f"Received: {rows}"
+            )
+        if rows is None:
+            # In a graph for any batch size, a wrong number of rows fails here.
+            ids = inputs["token_ids"]
+            # Multiple-choice inputs have one more axis.
+            further = len(ids.shape) - 1
+            ones = ops.ones_like(ids[(slice(None), *[slice(1)] * further)])
+            ones = ops.reshape(ones, (sum(sizes), *[1] * further))
+            inputs = {**inputs, "token_ids": ids * ones}
+        outputs, first = [], 0
+        for model, size in zip(self.models, sizes, strict=True):
+            rows = {k: v[first : first + size] for k, v in inputs.items()}
+            outputs.append(model(rows))
+            first += size
+        return outputs

@@ -1,0 +1,209 @@
+"""Reads trained adapters from their folders, or from models in memory."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from tf_adapters.common import adapter_folder
+from tf_adapters.common.errors import AdapterError
+from tf_adapters.common.errors import cut
+from tf_adapters.common.errors import shown
+from tf_adapters.interop import hub_address
+from tf_adapters.models import adapter_reading
+from tf_adapters.models.adapted_encoder import AdaptedEncoder
+from tf_adapters.models.adapter_model import AdapterModel
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """One trained adapter.
+
+    Attributes:
+        name: Name for display: the folder of its run, with as many parent
+            folders as needed to distinguish it from other members.
+        folder: Its adapter folder, or `None` for a model in memory.
+        method: The method that trained it.
+        head: Its head, or `None`.
+        tensors: Dict from name to array, as saved.
+        fingerprint: SHA-256 of its weights file, or `None` for a model in
+            memory.
+        left_out: Indices of blocks that were left out after training.
+        is_stacked: Whether it was trained on top of other adapters.
+        address: Its Hub address, or `None`. `folder` is then in the Hub's
+            cache.
+    """
+
+    name: str
+    folder: Path | None
+    method: Any
+    head: Any
+    tensors: dict[str, np.ndarray]
+    fingerprint: str | None
+    left_out: tuple[int, ...] = ()
+    is_stacked: bool = False
+    address: str | None = None
+
+    @property
+    def source(self):
+        """What error messages call this member."""
+        return self.folder or f"The model `{self.name}`"
+
+    @property
+    def weights_source(self):
+        """What error messages call this member's weights."""
+        if self.folder is None:
+            return self.source
+        return self.folder / adapter_folder.WEIGHTS_FILE
+
+
+def read_members(adapters, encoder, with_heads=None):
+    """Returns the `Member`s of adapters, each with a unique name.
+
+    Args:
+        adapters: Paths of adapter folders or of runs that contain one, and
+            `AdapterModel`s, which keep their own names.
+        encoder: Their `Encoder`.
+        with_heads: List of booleans, whether to read each adapter's head. A
+            head that is not read may be of a kind that this library does not
+            have. Default: all are read.
+
+    Raises:
+        AdapterError: If there are no adapters, or if one is given twice,
+            belongs to another encoder, or its folder holds no adapter.
+    """
+    check_is_list(adapters)
+    if not adapters:
+        raise AdapterError(
+            "No trained adapters were given. Name their run folders with "
+            "--adapters=runs/a,runs/b."
+        )
+    with_heads = with_heads or [True] * len(adapters)
+    members = [
+        read_member(adapter, encoder, with_head)
+        if isinstance(adapter, str | Path)
+        else member_of_model(adapter, encoder, with_head)
+        for adapter, with_head in zip(adapters, with_heads, strict=True)
+    ]
+    paths = list(map(_path_of, adapters, members))
+    for path in paths:
+        if paths.count(path) > 1:
+            raise AdapterError(f"{cut(path)} is given twice. Name it once.")
+    names = _shortest_ends(paths)
+    return tuple(
+        dataclasses.replace(member, name=name)
+        for member, name in zip(members, names, strict=True)
+    )
+
+
+def check_encoder_untrained(member, encoder, group, setting):
+    """Raises an error if a member trained weights that all members share.
+
+    Args:
+        member: `Member`.
+        encoder: Its `Encoder`.
+        group: What it is a member of, for the message.
+        setting: Name of the setting that keeps Houlsby's norms frozen.
+    """
+    if member.method.trainable_encoder_variables(AdaptedEncoder(encoder)):
+        raise AdapterError(
+            f"{member.source} trained weights of the encoder too, its layer "
+            f"norms for example, which the members of a {group} share. Train a "
+            f"houlsby with {setting}=false."
+        )
+
+
+def check_is_list(adapters):
+    """Raises an `AdapterError` if a single adapter is given, not a list."""
+    if isinstance(adapters, str | Path | AdapterModel):
+        name = getattr(adapters, "name", adapters)
+        raise AdapterError(
+            "Expected a list of folders and models. Received: one, "
+            f"{name!r:.100}. Put it in brackets: [...]."
+        )
+
+
+def _path_of(adapter, member):
+    """Returns the source of a member's name: address, folder, or name."""
+    if hub_address.is_address(adapter):
+        # Its folder in the Hub's cache is named after a commit.
+        return Path(hub_address.name_of(adapter))
+    return _run_folder(member.folder) if member.folder else Path(member.name)
+
+
+def _run_folder(folder):
+    return folder.parent if folder.name == "adapter" else folder
+
+
+def _shortest_ends(paths):
+    """Returns the shortest path endings that are unique."""
+    max_parts = max((len(path.parts) for path in paths), default=0)
+    for number in range(1, max_parts + 1):
+        names = ["/".join(path.parts[-number:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    return []
+
+
+def read_member(folder, encoder, with_head=True):
+    """Returns the `Member` in an adapter folder, or in a run's `adapter`.
+
+    Raises:
+        AdapterError: If the folder holds no adapter, or one of another encoder.
+    """
+    read = adapter_reading.read_adapter(folder, encoder, with_head)
+    folder = read.stored.path.absolute()
+    return Member(
+        name=_run_folder(folder).name,
+        folder=folder,
+        method=read.method,
+        head=read.head,
+        tensors=read.tensors,
+        fingerprint=adapter_folder.checksum(read.weights_file),
+        left_out=tuple(read.config.get("left_out", ())),
+        is_stacked=bool(read.config.get("below")),
+        address=read.stored.address,
+    )
+
+
+def member_of_model(model, encoder, with_head=True):
+    """Returns an `AdapterModel` in memory as a `Member`.
+
+    Args:
+        model: `AdapterModel`.
+        encoder: The `Encoder` that it must have been made from.
+        with_head: Whether to include its head. Defaults to `True`.
+
+    Raises:
+        AdapterError: If `model` is not an `AdapterModel`, or has another
+            encoder.
+    """
+    if not isinstance(model, AdapterModel):
+        raise AdapterError(
+            "Expected the folder of an adapter or a model that `adapt` or "
+            f"`load_adapter` returned. Received: {shown(model)}"
+        )
+    if model.encoder_info.fingerprint != encoder.fingerprint:
+        raise AdapterError(
+            f"The model `{model.name}` was made with encoder "
+            f"`{model.encoder_info.name}` with fingerprint "
+            f"{model.encoder_info.fingerprint[:12]}, and `{encoder.name}` as "
+            f"given has {encoder.fingerprint[:12]}. Give the same encoder."
+        )
+    tensors = {
+        name: keras.ops.convert_to_numpy(variable)
+        for name, variable in model.trained_variables().items()
+        if with_head or not name.startswith("head/")
+    }
+    return Member(
+        name=model.name,
+        folder=None,
+        method=model.method,
+        head=model.head if with_head else None,
+        tensors=model.method.gating.pack(tensors),
+        fingerprint=None,
+        left_out=model.left_out,
+        is_stacked=model.below is not None,
+    )

@@ -219,10 +219,11 @@ def follow_settings(package, folder, encoder="minilm"):
             "task": "demo_sentiment",
             "encoder": encoder,
             "data": {"max_train_examples": 32, "max_length": 32},
-            "train": {"epochs": 1, "batch_size": 32},
+            # A checkpoint on a slow machine would add stays.
+            "train": {"epochs": 1, "batch_size": 32, "checkpoint_seconds": 1e6},
         }
     )
-    data = _read_data(config)
+    data = _data_of(config)
     return follow(
         package,
         SettingsValue(config),
@@ -230,11 +231,11 @@ def follow_settings(package, folder, encoder="minilm"):
     )
 
 
-def _read_data(config):
-    """Returns the arguments of `train_experiment` with task and rows."""
+def _data_of(config):
+    """Returns the arguments of `train_experiment` that are a run's data."""
     try:
         from tf_adapters.runs import task_data
-    except ImportError:  # An older checkout.
+    except ImportError:  # An earlier checkout.
         from tf_adapters.data.rows import splits
 
         task = splits.get_task(config)

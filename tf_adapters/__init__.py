@@ -89,7 +89,11 @@ _MEMBERS = {
     "tune": "tf_adapters.launch.table_search",
 }
 
-__all__ = ["__version__", *_MODULES, *_MEMBERS]
+__all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
+    "__version__",
+    *_MODULES,
+    *_MEMBERS,
+]
 
 
 def __getattr__(name: str) -> typing.Any:

@@ -32,7 +32,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean `{close[0]}`?" if close else ""
 
 
-def check_known(what, name, known, error=UserError, hint=""):
+def check_known(
+    what: str,
+    name: object,
+    known: Iterable[str],
+    error: type[UserError] = UserError,
+    hint: str = "",
+) -> None:
     """Raises an error if `name` is not one of `known`.
 
     Args:

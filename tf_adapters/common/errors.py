@@ -1,5 +1,6 @@
 """The errors of this library, and helpers for their messages."""
 
+from collections.abc import Sequence
 import re
 
 _MAX_SHOWN = 200
@@ -100,7 +101,7 @@ def cut(text: object) -> str:
     return f"{text[: _MAX_SHOWN - 3]}..."
 
 
-def some(names):
+def some(names: Sequence[str]) -> str:
     """Returns the first five of a list of received names for a message."""
     rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
     # Names in a damaged file can have any length.

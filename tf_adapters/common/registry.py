@@ -21,7 +21,7 @@ class Registry(dict[str, type[Any]]):
         # Includes replaced classes, because they may still have instances.
         self._names: dict[type[Any], str] = {}
 
-    def add(self, name: str, cls: type[Any], base: type[Any]) -> None:
+    def add(self, name: str, cls: Any, base: type[Any]) -> None:
         """Registers a class under a name.
 
         If a class is defined again, for example by running a notebook cell

@@ -1,5 +1,6 @@
 """Merges trained adapters of one encoder into one ordinary adapter."""
 
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
@@ -71,14 +72,14 @@ def merge_adapters(
 
 
 def search_weights(
-    adapters,
-    encoder,
-    loss,
-    how="output_sum",
-    head_of=None,
-    evaluations=40,
-    l1=search.L1,
-):
+    adapters: Sequence[Any],
+    encoder: Encoder,
+    loss: Callable[[AdapterModel], float],
+    how: str = "output_sum",
+    head_of: Any = None,
+    evaluations: int = 40,
+    l1: float = search.L1,
+) -> list[float]:
     """Returns weights of a sum that minimize a loss, without gradients.
 
     This is LoraHub (Huang et al. 2023, arXiv:2307.13269);

@@ -128,7 +128,7 @@ def test_a_taken_folder_is_refused_and_left_alone(trained):
 def test_other_rows_under_the_same_settings_are_refused(trained):
     folder, _ = trained
     options = {"method": "pfeiffer", "seed": 3, "test": _frame()}
-    with pytest.raises(tf_adapters.UserError, match="finished, on other data"):
+    with pytest.raises(tf_adapters.UserError, match="finished on other data"):
         _train(_frame()[::-1], folder / "function", **options)
 
 

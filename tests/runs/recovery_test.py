@@ -325,7 +325,7 @@ def test_every_worker_finds_what_the_chief_has_finished(
             assert run_folder_of_workers.finished_on_chief(*arguments) == result
             assert waits.pop() == worker
         else:
-            with pytest.raises(ConfigError, match="finished, on other data"):
+            with pytest.raises(ConfigError, match="finished on other data"):
                 run_folder_of_workers.finished_on_chief(*arguments)
     assert not told
 

@@ -31,6 +31,17 @@ def _model(head=None):
     return text_model(head=head, use_encoder_dropout=False)
 
 
+def test_rankings_compare_all_rows_though_vectors_come_in_parts(monkeypatch):
+    model = _model(heads.SentenceRanking())
+    pairs = list(zip(TEXTS, [*TEXTS[1:], TEXTS[0]], strict=True))
+    vectors = model.encode(pairs)
+    values = model.evaluate(pairs, verbose=0)
+    _take_few_at_once(monkeypatch)
+    np.testing.assert_allclose(model.encode(pairs), vectors, atol=1e-5)
+    assert model.evaluate(pairs, verbose=0) == pytest.approx(values, abs=1e-5)
+    assert values["mrr"] < 1
+
+
 def test_parts_answer_as_the_whole_does(monkeypatch):
     model = _model()
     whole = model.predict(TEXTS, verbose=0)

@@ -16,6 +16,7 @@ from tf_adapters.common.errors import cut
 from tf_adapters.common.errors import shown
 from tf_adapters.common.extras import has_tensorflow_text
 from tf_adapters.encoders import config_checks
+from tf_adapters.encoders import graph_tokenizers
 
 _FILES = (
     "`vocab.txt`, `vocab.json` with `merges.txt`, `sentencepiece.bpe.model`, "
@@ -67,7 +68,7 @@ def _load(folder, model_type):
                 _allow_python_workflow=False,
             )
         if (folder / "vocab.json").is_file():
-            return _byte_pair(
+            return graph_tokenizers.byte_pair(
                 str(folder / "vocab.json"),
                 str(folder / "merges.txt"),
                 _options(folder).get("add_prefix_space") or False,
@@ -106,33 +107,13 @@ def _word_piece(folder, model_type):
         lowercase = (content.get("normalizer") or {}).get("lowercase")
     # Split at "\n" only: `str.split` would also split tokens that are spaces.
     text = (folder / "vocab.txt").read_text(encoding="utf-8")
-    return _word_piece_class(model_type == "mpnet")(
+    return graph_tokenizers.word_piece_class(model_type == "mpnet")(
         text.removesuffix("\n").split("\n"),
         # transformers' BertTokenizer lowercases by default.
         lowercase=True if lowercase is None else lowercase,
         strip_accents=options.get("strip_accents"),
         split_on_cjk=options.get("tokenize_chinese_chars") is not False,
     )
-
-
-def _byte_pair(vocabulary, merges, add_prefix_space):
-    return keras_hub.models.RobertaTokenizer(
-        vocabulary,
-        merges,
-        add_prefix_space=add_prefix_space,
-        # "</s>" in a text is plain text; see word_piece.py.
-        unsplittable_tokens=[],
-        # KerasHub's Python code splits numbers as in Llama 3, not in RoBERTa.
-        _allow_python_workflow=False,
-    )
-
-
-def _word_piece_class(is_mpnet):
-    # Imported here, because loading also works without TensorFlow.
-    from tf_adapters.encoders.mpnet_tokenizer import MPNetTokenizer
-    from tf_adapters.encoders.word_piece import WordPieceTokenizer
-
-    return MPNetTokenizer if is_mpnet else WordPieceTokenizer
 
 
 class HuggingFaceTokenizer:
@@ -207,45 +188,7 @@ class HuggingFaceTokenizer:
             BERT's WordPiece nor the byte-level BPE of RoBERTa or ModernBERT.
         """
         content = json.loads(self._tokenizer.backend_tokenizer.to_str())
-        model, before = content["model"], content.get("pre_tokenizer") or {}
-        cleaning = content.get("normalizer") or {}
-        kind = (model.get("type"), cleaning.get("type"), before.get("type"))
-        if kind == ("WordPiece", "BertNormalizer", "BertPreTokenizer"):
-            return _word_piece_class(self._tokenizer.cls_token == "<s>")(
-                _tokens_by_id(content),
-                lowercase=cleaning["lowercase"],
-                strip_accents=cleaning["strip_accents"],
-                split_on_cjk=cleaning["handle_chinese_chars"],
-                oov_token=model["unk_token"],
-                suffix_indicator=model["continuing_subword_prefix"],
-            )
-        if kind == ("BPE", None, "ByteLevel"):
-            return _byte_pair(*_pairs(content), before["add_prefix_space"])
-        is_modernbert = self._tokenizer.cls_token == "[CLS]"
-        if kind == ("BPE", "NFC", "ByteLevel") and is_modernbert:
-            # Imported here, because loading also works without TensorFlow.
-            from tf_adapters.encoders import modernbert_tokenizer
-
-            return modernbert_tokenizer.ModernBertTokenizer(
-                *_pairs(content),
-                [
-                    t["content"]
-                    for t in content["added_tokens"]
-                    if not t["special"]
-                ],
-                add_prefix_space=before["add_prefix_space"],
-            )
-        return None
-
-
-def _pairs(content):
-    """Returns vocabulary and merges of a `tokenizer.json` with byte pairs."""
-    merges = [
-        merge if isinstance(merge, str) else " ".join(merge)
-        for merge in content["model"]["merges"]
-    ]
-    tokens = _tokens_by_id(content)
-    return {token: i for i, token in enumerate(tokens)}, merges
+        return graph_tokenizers.of_content(content, self._tokenizer.cls_token)
 
 
 def count_ids(tokenizer):
@@ -255,13 +198,3 @@ def count_ids(tokenizer):
     ):
         return 1 + max(tokenizer.vocabulary.values())
     return tokenizer.vocabulary_size()
-
-
-def _tokens_by_id(content):
-    """Returns the vocabulary of `tokenizer.json`, including added tokens."""
-    ids = dict(content["model"]["vocab"])
-    ids |= {token["content"]: token["id"] for token in content["added_tokens"]}
-    tokens = [f"[unused id {i}]" for i in range(max(ids.values()) + 1)]
-    for token, i in ids.items():
-        tokens[i] = token
-    return tokens

@@ -132,7 +132,7 @@ HUGGINGFACE = Family(
         "token_embedding": "embeddings.tok_embeddings",
         "embeddings_layer_norm": "embeddings.norm",
         "final_norm": "final_norm",
-        **blocks_of(_BLOCK, "layers"),
+        **blocks_of(_BLOCK, "layers.{}"),
     },
     "model.",
     arguments=BERT_ARGUMENTS,

@@ -50,7 +50,10 @@ class Predictor:
 
     def _parts(self, rows, labeled=False):
         """Yields examples and the list of their outputs, one part at a time."""
-        size = ROWS_AT_ONCE if is_of_texts(self.head) else len(rows)
+        # Rankings compare the texts of all labeled rows.
+        has_parts = self.head.makes_vectors and not labeled
+        has_parts = has_parts or is_of_texts(self.head)
+        size = ROWS_AT_ONCE if has_parts else len(rows)
         for part in rows.parts(size):
             encoded = self.head.encode(
                 part.at(range(len(part))), part.fields, self.packer, labeled

@@ -1,0 +1,85 @@
+"""Makes tokenizers that run in a graph, and therefore in a SavedModel."""
+
+import keras_hub
+
+
+def byte_pair(vocabulary, merges, add_prefix_space):
+    """Returns RoBERTa's tokenizer.
+
+    Args:
+        vocabulary: Dict from token to id, or the path of `vocab.json`.
+        merges: List of merges, or the path of `merges.txt`.
+        add_prefix_space: Whether a text begins with a space.
+    """
+    return keras_hub.models.RobertaTokenizer(
+        vocabulary,
+        merges,
+        add_prefix_space=add_prefix_space,
+        # "</s>" in a text is plain text; see word_piece.py.
+        unsplittable_tokens=[],
+        # KerasHub's Python code splits numbers as in Llama 3, not in RoBERTa.
+        _allow_python_workflow=False,
+    )
+
+
+def word_piece_class(is_mpnet):
+    """Returns the class of WordPiece tokenizers, MPNet's or BERT's."""
+    # Imported here, because loading also works without TensorFlow.
+    from tf_adapters.encoders.mpnet_tokenizer import MPNetTokenizer
+    from tf_adapters.encoders.word_piece import WordPieceTokenizer
+
+    return MPNetTokenizer if is_mpnet else WordPieceTokenizer
+
+
+def of_content(content, cls_token):
+    """Returns the tokenizer that a `tokenizer.json` describes, or `None`.
+
+    Args:
+        content: Parsed content of the file.
+        cls_token: The token before a text.
+    """
+    model, before = content["model"], content.get("pre_tokenizer") or {}
+    cleaning = content.get("normalizer") or {}
+    kind = (model.get("type"), cleaning.get("type"), before.get("type"))
+    if kind == ("WordPiece", "BertNormalizer", "BertPreTokenizer"):
+        return word_piece_class(cls_token == "<s>")(
+            _tokens_by_id(content),
+            lowercase=cleaning["lowercase"],
+            strip_accents=cleaning["strip_accents"],
+            split_on_cjk=cleaning["handle_chinese_chars"],
+            oov_token=model["unk_token"],
+            suffix_indicator=model["continuing_subword_prefix"],
+        )
+    if kind == ("BPE", None, "ByteLevel"):
+        return byte_pair(*_pairs(content), before["add_prefix_space"])
+    is_modernbert = cls_token == "[CLS]"
+    if kind == ("BPE", "NFC", "ByteLevel") and is_modernbert:
+        # Imported here, because loading also works without TensorFlow.
+        from tf_adapters.encoders import modernbert_tokenizer
+
+        return modernbert_tokenizer.ModernBertTokenizer(
+            *_pairs(content),
+            [t["content"] for t in content["added_tokens"] if not t["special"]],
+            add_prefix_space=before["add_prefix_space"],
+        )
+    return None
+
+
+def _pairs(content):
+    """Returns vocabulary and merges of a `tokenizer.json` with byte pairs."""
+    merges = [
+        merge if isinstance(merge, str) else " ".join(merge)
+        for merge in content["model"]["merges"]
+    ]
+    tokens = _tokens_by_id(content)
+    return {token: i for i, token in enumerate(tokens)}, merges
+
+
+def _tokens_by_id(content):
+    """Returns the vocabulary of `tokenizer.json`, including added tokens."""
+    ids = dict(content["model"]["vocab"])
+    ids |= {token["content"]: token["id"] for token in content["added_tokens"]}
+    tokens = [f"[unused id {i}]" for i in range(max(ids.values()) + 1)]
+    for token, i in ids.items():
+        tokens[i] = token
+    return tokens

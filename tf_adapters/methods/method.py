@@ -55,6 +55,12 @@ class EncoderShape:
             return self.embedding_width or self.width
         return self.ffn_width if place == "ffn_down" else self.width
 
+    def build_slots(self, slots: dict[str, Slot]) -> None:
+        """Builds the slots of a dict from place to slot, if not built yet."""
+        for place, slot in slots.items():
+            if not slot.built:
+                slot.build((None, None, self.read_in(place)))
+
     def of_projection(self, name: str) -> tuple[int, int]:
         """Returns a projection's input width and output width."""
         writes = self.width

@@ -2,8 +2,12 @@
 
 from keras import ops
 
+from tf_adapters.common.types import Tensor
 
-def dense(x, kernel, bias=None, activation=None):
+
+def dense(
+    x: Tensor, kernel: Tensor, bias: Tensor = None, activation=None
+) -> Tensor:
     """Computes `activation(x kernel + bias)` over the last axis.
 
     The tokens are flattened first, because TensorFlow multiplies two matrices
